@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$name; break; fi; done)
 
-.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table engines test-engines ray test-ray verl test-verl oracles lint docs bench attack map lock clean
+.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table engines test-engines ray test-ray verl test-verl faces test-faces oracles lint docs bench attack map lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ /' | awk '{n=$$1; $$1=""; printf "  make %-10s%s\n", n, $$0}'
@@ -98,6 +98,27 @@ $(TRAINED): requirements/verl.txt pyproject.toml $(wildcard tools/engines/*.py)
 test-verl: setup verl  ## Runs of `saccade rl --on verl` on this machine's CPU, with tiny weights
 	VERL=$(CURDIR)/$(VERL_ENV)/bin/saccade $(BIN)/python -m pytest -m verl tests/rl/verl/real
 
+FACES := .venv-faces
+PYTEST := pytest pytest-asyncio pytest-timeout
+FACE_NAMES := openenv verifiers inspect
+# What the tests of a face need beside its extra: TRL, which trains on OpenEnv; a server and a client of OpenAI's protocol.
+FACE_openenv := torch==2.13.0 torchvision trl==1.16.0
+FACE_verifiers := fastapi
+FACE_inspect := fastapi openai
+
+# One environment each: OpenEnv, verifiers and inspect_ai ask for other versions of mcp and openai, than we do and than
+# each other.
+$(FACES)/%/.installed: pyproject.toml
+	test -x $(FACES)/$*/bin/python || $(PYTHON) -m venv $(FACES)/$*
+	$(FACES)/$*/bin/python -m pip install --quiet $(PYTEST) $(FACE_$*)
+	$(FACES)/$*/bin/python -m pip install --quiet --editable '.[$*]'
+	touch $@
+
+faces: $(FACE_NAMES:%=$(FACES)/%/.installed)  ## OpenEnv with TRL, verifiers, inspect_ai, each in an environment of its own: gigabytes
+
+test-faces: faces  ## The faces for those three, with the real libraries
+	for name in $(FACE_NAMES); do $(FACES)/$$name/bin/python -m pytest -m faces tests/serve/$$name || exit 1; done
+
 oracles: setup  ## Our graders beside the official evaluators' own functions
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/oracles --requirement requirements/oracles.txt
 	PYTHONPATH=$(VENV)/oracles $(BIN)/python -m pytest -m slow tests/grading/oracles
@@ -130,5 +151,5 @@ lock:  ## Resolve the newest versions again into requirements/lock.txt
 	sh requirements/lock.sh
 
 clean:  ## Remove what was built; keeps runs/
-	rm -rf $(VENV) $(ENGINES) $(VERL_ENV) $(RAY) $(SITE) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ENGINES) $(VERL_ENV) $(RAY) $(FACES) $(SITE) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples -name __pycache__ -type d -exec rm -rf {} +

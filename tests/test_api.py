@@ -21,6 +21,8 @@ NO_MODULE = frozenset(
     {"saccade.KIND", "saccade.cards", "saccade.models", "saccade.formats", "saccade.json", "saccade.evals.api"}
 )
 """Groups of entry points, a file and a logger that the docs name."""
+ELSEWHERE = ("serve.inspect.", "serve.openenv.")
+"""Modules whose libraries have an environment of their own; `make test-faces` imports them."""
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +59,9 @@ def test_every_public_name_imports(page: ModuleType) -> None:
         home = saccade._HOMES[name]
         assert getattr(saccade, name) is getattr(importlib.import_module(f"saccade.{home}"), name)
     for home, name in promised(page):
+        if home.startswith(ELSEWHERE):
+            page.found(home, name)
+            continue
         module = importlib.import_module(f"saccade.{home}")
         assert hasattr(module, name), f"saccade.{home} has no {name}"
         assert not name.startswith("_")

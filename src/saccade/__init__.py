@@ -196,6 +196,11 @@ PUBLIC_MODULES = {
     "report.site": "write_pages",
     "sandbox.conformance": "LIMITS run_all",
     "sandbox.conformance.model": "draw play",
+    "serve.inspect.logs": "write_inspect_log",
+    "serve.inspect.parts": "dataset graded look look_again",
+    "serve.inspect.sandbox": "SaccadeSandboxConfig",
+    "serve.openenv.client": "SaccadeClient blocks called chat opened turn",
+    "serve.openenv.episodes": "episodes",
     "sft.curate.stage": "AskStage BatchStage Drop FilterContext FilterOutcome FilterSettings FilterStage KEEP Keep "
     "Undecided WholeStage each",
     "sft.formats.base": "Format",

@@ -58,6 +58,7 @@ VERBS: dict[str, Verb] = {
     "list": Verb("saccade.cli.list:app", "List tools, dialects, graders and everything else by name.", _MORE),
     "mcp": Verb("saccade.cli.mcp:app", "Give agents a Python sandbox that shows pictures, over MCP.", _ASK),
     "merge": Verb("saccade.cli.merge:app", "Put the shards of an evaluation together.", _MEASURE),
+    "openenv": Verb("saccade.cli.openenv:app", "Serve the environment to trainers over OpenEnv.", _TRAIN),
     "protocols": Verb(
         "saccade.cli.protocols:app", "Show how a run used its tools, what went wrong, what it cost.", _MEASURE
     ),

@@ -12,10 +12,13 @@ NOT_STARTED = 3
 """Exit code of a server that cannot listen; uvicorn has said why."""
 
 
-def serve_app(application: Any, host: str, port: int, line: str, *, grace_seconds: int = 5) -> int:
+def serve_app(
+    application: Any, host: str, port: int, line: str, *, grace_seconds: int = 5, websockets: bool = False
+) -> int:
     """The exit code; `line` is printed once it listens, with the address in place of `{url}`.
 
-    After the first Ctrl-C, requests that are under way have `grace_seconds`.
+    After the first Ctrl-C, requests that are under way have `grace_seconds`. `websockets`: it takes them too, for which
+    the package of that name must be there.
     """
     import uvicorn
 
@@ -24,7 +27,7 @@ def serve_app(application: Any, host: str, port: int, line: str, *, grace_second
         host=host,
         port=port,
         log_level="warning",
-        ws="none",
+        ws="websockets-sansio" if websockets else "none",
         timeout_graceful_shutdown=grace_seconds,
         timeout_keep_alive=60,
     )

@@ -29,7 +29,7 @@ from saccade.dialects.hosted import check_runs_here
 from saccade.dialects.registry import load_dialect
 from saccade.dialects.tool_list import ToolList
 from saccade.env.example_turns import example_turns
-from saccade.env.observations import EnvObservation, as_text, flat, observation
+from saccade.env.observations import EnvObservation, RolePart, as_text, flat, observation
 from saccade.env.playing import Playing
 from saccade.env.registration import spec_of
 from saccade.env.rubric import Rubric, as_rubric
@@ -155,7 +155,8 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         self._leave()
         plan = Plan(self._choose(options or {}), self.dialect, given_limits=self._limits)
         self._playing = Playing(plan, self._stage, self._tools)
-        return observation(self._playing.news(), self._stage.store), self._info(self._playing)
+        news = self._playing.news()
+        return observation(news, self._stage.store), self._info(self._playing, news)
 
     def step(self, action: str) -> tuple[EnvObservation, float, bool, bool, dict[str, Any]]:
         """Play one turn with the text that the agent wrote.
@@ -176,8 +177,9 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         self._playing = None  # stays so if this raises: an episode that was interrupted cannot continue
         outcome = playing.say(action)
         self._playing = playing
-        seen = observation(playing.news(), self._stage.store)
-        info = self._info(playing)
+        news = playing.news()
+        seen = observation(news, self._stage.store)
+        info = self._info(playing, news)
         if outcome is None:
             return seen, 0.0, False, False, info
         reward = self._end(playing, info)
@@ -204,11 +206,12 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         wanted = options.get("task")
         return self._tasks.draw(self.np_random) if wanted is None else self._tasks.find(wanted)
 
-    def _info(self, playing: Playing) -> dict[str, Any]:
+    def _info(self, playing: Playing, news: tuple[RolePart, ...]) -> dict[str, Any]:
         info: dict[str, Any] = {
             "task": playing.plan.task.id,
             "turns": playing.turns,
             "messages": playing.messages,
+            "news": news,
         }
         return info | ({"action": playing.action, "status": playing.status} if playing.turns else {})
 

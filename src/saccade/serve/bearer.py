@@ -1,4 +1,4 @@
-"""The bearer token in front of an ASGI application: who does not show it gets a 401 and nothing else.
+"""The bearer token in front of an ASGI application: who does not show it gets a 401 and nothing else, or no WebSocket.
 
 There is no encryption here: put TLS in front of it, or keep it on a network that you trust.
 """
@@ -15,6 +15,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+_POLICY_VIOLATION = 1008
 
 
 class BearerGate:
@@ -34,8 +35,11 @@ class BearerGate:
         self._free = frozenset(free)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in self._free or self._shown(scope):
+        if scope["type"] not in ("http", "websocket") or scope["path"] in self._free or self._shown(scope):
             await self._app(scope, receive, send)
+            return
+        if scope["type"] == "websocket":  # before it is accepted, which the client sees as 403
+            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
             return
         headers = [
             (b"content-type", b"application/json"),

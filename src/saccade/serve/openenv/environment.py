@@ -1,0 +1,208 @@
+"""The environment as OpenEnv's server holds it: one object for each session, over a `LookAgainEnv` of its own.
+
+It translates and decides nothing: a text that is sent, or a call of an MCP tool, is one turn of the same loop. Sessions
+share neither sandbox nor pictures nor files, and the folder of a session is deleted with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import tempfile
+import threading
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from saccade.env.look_again import LookAgainEnv
+from saccade.env.observations import EnvObservation, RolePart
+from saccade.errors import SettingsError, UnavailableError
+from saccade.media.store import MediaStore
+from saccade.record.content import ImagePart, TextPart
+from saccade.record.suggest import did_you_mean
+from saccade.serve.openenv.settings import OpenEnvSettings
+from saccade.serve.openenv.tools import turn_tools
+from saccade.serve.openenv.wire import LookMessage, LookObservation, LookPart, LookPicture, LookState, TurnAction
+
+try:
+    from fastmcp import FastMCP
+    from openenv.core.env_server.mcp_environment import MCPEnvironment
+    from openenv.core.env_server.mcp_types import CallToolAction, ListToolsAction
+    from openenv.core.env_server.types import EnvironmentMetadata, Observation
+except ModuleNotFoundError as missing:
+    raise UnavailableError(
+        "OpenEnv's protocol needs the package `openenv`. Run: pip install 'saccade[openenv]'"
+    ) from missing
+
+NAME = "saccade"
+
+
+class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
+    """One session: OpenEnv's `reset`, `step` and `state`. Turns of one session are played one after the other."""
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, settings: OpenEnvSettings) -> None:
+        """Nothing is started before the first reset. Raises as `LookAgainEnv` does."""
+        self._folder = tempfile.TemporaryDirectory(prefix="saccade-openenv-")
+        self._store = MediaStore(self._folder.name)
+        self._env: LookAgainEnv | None = settings.environment(self._store)
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._state = LookState(dialect=self._env.dialect.id)
+        self._last: LookObservation | None = None
+        server = FastMCP(NAME)
+        for tool in turn_tools(settings, self.turn):
+            server.add_tool(tool)
+        super().__init__(server)
+
+    def reset(
+        self, seed: int | None = None, episode_id: str | None = None, *, task: str | int | None = None, **others: Any
+    ) -> LookObservation:
+        """Begin an episode, with a random task or the one that is named; an episode under way ends.
+
+        Raises:
+            SettingsError: there is no such task or option, or a value is of the wrong type.
+            MediaError: pictures of the task cannot be had.
+        """
+        if others:
+            hint = did_you_mean(next(iter(others)), ["seed", "episode_id", "task"])
+            raise SettingsError(f"reset knows no option {next(iter(others))!r}. {hint}".rstrip())
+        _check("seed", seed, int)
+        _check("task", task, str, int)
+        _check("episode_id", episode_id, str)
+        with self._lock:
+            options = None if task is None else {"task": task}
+            seen, info = self._opened().reset(seed=seed, options=options)
+            self._state = LookState(
+                episode_id=episode_id or str(uuid.uuid4()), task=info["task"], dialect=self._state.dialect
+            )
+            self._last = self._observed(seen, info)
+            return self._last
+
+    def turn(self, text: str) -> LookObservation:
+        """Play one turn of the agent.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode is under way.
+            IsolationError: the sandbox refuses to start on this machine.
+        """
+        with self._lock:
+            seen, reward, terminated, truncated, info = self._opened().step(text)
+            done = terminated or truncated
+            self._state = LookState(
+                episode_id=self._state.episode_id,
+                step_count=self._state.step_count + 1,
+                task=self._state.task,
+                dialect=self._state.dialect,
+                done=done,
+            )
+            told = {"done": done, "reward": reward, "truncated": truncated}
+            self._last = self._observed(seen, info).model_copy(update=told)
+            return self._last
+
+    async def step_async(self, action: TurnAction, timeout_s: float | None = None, **others: Any) -> Observation:
+        """Play one turn with a text or a call of an MCP tool; `list_tools` plays none.
+
+        Raises:
+            SettingsError: a time limit or another option is given: limits are the server's.
+        """
+        if timeout_s is not None or others:
+            named = "timeout_s" if timeout_s is not None else next(iter(others))
+            raise SettingsError(f"step takes no {named}: how long a call may run is a setting of the server.")
+        if action.type == "list_tools":
+            return await super().step_async(ListToolsAction())
+        if action.type == "turn":
+            return await asyncio.to_thread(self.turn, action.text or "")
+        call = CallToolAction(tool_name=action.tool_name, arguments=action.arguments)
+        before = self._state.step_count
+        answer = await super().step_async(call, timeout_s=self._seconds())
+        played = self._last if self._state.step_count > before else None
+        if played is not None:
+            return answer.model_copy(update={"done": played.done, "reward": played.reward})
+        return answer.model_copy(update={"done": self._state.done, "reward": 0.0})
+
+    def step(self, action: TurnAction, timeout_s: float | None = None, **others: Any) -> Observation:
+        """As `step_async`, for callers without an event loop."""
+        return asyncio.run(self.step_async(action, timeout_s, **others))
+
+    @property
+    def state(self) -> LookState:
+        """Where the episode stands."""
+        return self._state
+
+    def get_metadata(self) -> EnvironmentMetadata:
+        """Name, version and what is played."""
+        from importlib.metadata import version
+
+        return EnvironmentMetadata(
+            name=NAME,
+            description="Questions about pictures, looked at again with Python. Tasks: "
+            f"{', '.join(self._settings.tasks)}; dialect: {self._state.dialect}.",
+            version=version("saccade"),
+        )
+
+    def close(self) -> None:
+        """End the episode and every process of its sandbox, and delete its pictures; idempotent."""
+        with self._lock:
+            env, self._env = self._env, None
+            if env is not None:
+                try:
+                    env.close()
+                finally:
+                    self._folder.cleanup()
+        super().close()
+
+    def _step_impl(self, action: TurnAction, timeout_s: float | None = None, **others: Any) -> LookObservation:
+        return self.turn(action.text or "")
+
+    def _opened(self) -> LookAgainEnv:
+        if self._env is None:
+            raise SettingsError("this session was closed; open another one")
+        return self._env
+
+    def _seconds(self) -> float:
+        """Longest time of a tool's call: what the sandbox allows, and as long again for everything around it."""
+        return 2 * self._opened().dialect.sandbox.wall_seconds + 30.0
+
+    def _observed(self, seen: EnvObservation, info: Mapping[str, Any]) -> LookObservation:
+        messages, pictures = _written(info["news"], self._store)
+        stop, status = info.get("stop"), info.get("status")
+        return LookObservation(
+            reward=0.0,
+            text=seen["text"],
+            messages=messages,
+            pictures=pictures,
+            task=info["task"],
+            turns=info["turns"],
+            action=info.get("action"),
+            status=None if status is None else status.value,
+            stop=None if stop is None else stop.value,
+            lost=info.get("lost", False),
+            answer=info.get("answer"),
+            scores=info.get("scores", {}),
+        )
+
+
+def _written(news: tuple[RolePart, ...], store: MediaStore) -> tuple[list[LookMessage], list[LookPicture]]:
+    """What is new as messages, one for each change of role, and the pictures that they name."""
+    messages: list[LookMessage] = []
+    pictures: list[LookPicture] = []
+    for role, part in news:
+        if not messages or messages[-1].role != role:
+            messages.append(LookMessage(role=role, content=[]))
+        if isinstance(part, TextPart):
+            messages[-1].content.append(LookPart(type="text", text=part.text))
+        elif isinstance(part, ImagePart):
+            messages[-1].content.append(LookPart(type="image", picture=len(pictures)))
+            data = base64.b64encode(store.get_bytes(part.sha256)).decode()
+            pictures.append(LookPicture(mime=part.mime, width=part.width, height=part.height, data=data))
+        else:
+            messages[-1].content.append(LookPart(type="video"))
+    return messages, pictures
+
+
+def _check(name: str, value: object, *kinds: type) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+        wanted = " or ".join({int: "a whole number", str: "a text"}[kind] for kind in kinds)
+        raise SettingsError(f"{name} is {wanted}, not {type(value).__name__}")

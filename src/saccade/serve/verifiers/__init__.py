@@ -1,0 +1,1 @@
+"""Tasks, loop and rewards as plugins of Prime Intellect's verifiers. Needs the extra `verifiers`."""
