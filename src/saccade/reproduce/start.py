@@ -19,6 +19,8 @@ from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, Trajectory
 from saccade.reproduce.plays import WeakDemonstrator
 from saccade.reproduce.settings import DemonstrationSet, Reproduction, StartSettings, TaskSet
+from saccade.sft.experts.expert import Expert
+from saccade.sft.experts.settings import ExpertSettings
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, jobs
 from saccade.sft.synth.makers import Maker, SynthResources
@@ -33,6 +35,7 @@ from saccade.training.folder import SETTINGS
 from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
 
 _FORWARD_TOKENS = 4096
+_BRIEF = ExpertSettings(verbosity="short")
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,11 @@ class PlayMaker:
         Raises:
             ExpertStopped: there is none of this task.
         """
-        plan = self.stage.plan(job, task)
-        return await self.stage.play(plan, WeakDemonstrator(plan, self.kind, notes, Rng(job.seed(self.stage.settings))))
+        plan, seed = self.stage.plan(job, task), job.seed(self.stage.settings)
+        if self.kind.play == "consult":
+            expert = Expert.of(plan, notes=notes, settings=_BRIEF, seed=seed, style="consult")
+            return await self.stage.play(plan, expert)
+        return await self.stage.play(plan, WeakDemonstrator(plan, self.kind, notes, Rng(seed)))
 
     async def close(self) -> None:
         """Holds nothing that needs closing."""
