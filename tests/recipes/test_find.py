@@ -30,7 +30,7 @@ def test_what_is_not_there(wanted: str, said: str) -> None:
         find_recipe("rl", wanted)
 
 
-@pytest.mark.parametrize("kind", ["curate", "reproduce", "rl", "sft"])
+@pytest.mark.parametrize("kind", ["curate", "reproduce", "rl", "sft", "sources"])
 def test_every_folder_has_recipes_that_say_what_they_are(kind: str) -> None:
     names = recipe_names(kind)  # type: ignore[arg-type]
     lines = recipe_list(kind).splitlines()  # type: ignore[arg-type]

@@ -163,7 +163,7 @@ def test_the_command_lists_claims_and_names_what_is_missing(
     assert main(["reproduce", "list"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] for line in listed] == [
-        "lift", "tool-reward", "std-sorting", "adaptive", "faithful", "tail-patch",
+        "lift", "tool-reward", "std-sorting", "adaptive", "faithful", "tail-patch", "tools",
     ]  # fmt: skip
     assert main(["reproduce", "left"]) == 2
     assert "lift" in capsys.readouterr().err

@@ -30,7 +30,8 @@ def test_the_settings_of_a_claim_fit_it(name: str) -> None:
     assert len({item.name for item in expected}) == len(expected)
     for arm in settings.arms:
         told = arm_settings(settings, arm, 3)
-        spoken = {"pyvision-video": "tiny:video"}.get(arm.name, "tiny:direct" if name == "tail-patch" else "tiny:look")
+        own = {"pyvision-video": "tiny:video", "with-tools": "tiny:tools", "without-tools": "tiny:think"}
+        spoken = own.get(arm.name, "tiny:direct" if name == "tail-patch" else "tiny:look")
         assert told.recipe.dialect == arm.dialect == spoken
         assert told.recipe.seed == (1003 if arm.after else 3)
         assert (told.recipe.curriculum is not None) is arm.curriculum

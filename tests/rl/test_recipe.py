@@ -14,12 +14,15 @@ from saccade.errors import RegistryError, SettingsError
 from saccade.recipes.find import find_recipe
 from saccade.record.settings import load_settings, save_settings
 from saccade.record.trajectory import EpisodeLimits
+from saccade.rewards.trial import fines_form
 from saccade.rl.advantages.rules import Grpo, Tapo, TurnLevel
 from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.rl.select.curriculum import TAIL_PATCH
 from saccade.rl.select.oversample import OversampleFilterRank
 from saccade.rl.train.settings import load_rl_settings, renewed_override
+from saccade.tasks.sources.resolve import SourceDefaults, kind_of
+from saccade.tasks.sources.task_set import expanded, open_tasks
 
 NAMES = ["pyvision-image", "pyvision-video", "codedance", "vista-r1", "codev"]
 MINIMAL = 'dialect = "codev@1"\n[reward]\npreset = "deepeyes@1"\n[rounds]\ngroups = 1\n'
@@ -173,3 +176,35 @@ def test_changes_that_a_run_saved_are_read_with_the_names_of_then() -> None:
     assert renewed_override("play.cohorts=1") == "generation.decoding_batches=1"
     assert renewed_override("reward.parameters.optimiser=1") == "reward.parameters.optimiser=1"
     assert renewed_override("largest_gap=1") == "max_logprob_diff=1"
+
+
+@pytest.mark.parametrize(
+    ("profile", "dialect", "hints", "tools"),
+    [
+        (None, "vista@1", False, ()),
+        ("no-tools", "direct@1:think", False, ()),
+        ("no-thoughts", "vista@1:tools-only", False, ()),
+        ("neither", "direct@1:short", False, ()),
+        ("hints", "vista@1", True, ()),
+        ("chart-tools", "vista@1", False, ("chartocr", "chartdet", "opencv")),
+        ("dapo", "vista@1", False, ()),
+    ],
+)
+def test_the_settings_of_vista_and_rewards_that_do_not_fine_their_form(
+    profile: str | None, dialect: str, hints: bool, tools: tuple[str, ...]
+) -> None:
+    recipe = load_recipe("vista-r1", profile)
+    assert (recipe.dialect, recipe.tool_hints, recipe.tools) == (dialect, hints, tools)
+    assert not fines_form(recipe.load_reward(), load_dialect(dialect))
+
+
+def test_data_mixtures_of_vista() -> None:
+    assert [source.name for source in load_recipe("vista-r1", "unigeo-only").source] == ["vista-unigeo"]
+    paper = expanded(["vista-train"])
+    assert (len(paper), sum(source.most or 0 for source in paper)) == (15, 22_170)
+    assert all(kind_of(source.name) == "card" for source in paper)
+    worlds = open_tasks(["vista-worlds"], SourceDefaults(most=2))
+    assert worlds.shares is not None
+    assert len(worlds.parts) == 13
+    named = expanded(["vista-worlds=3", "maze=1"])
+    assert sum(source.weight or 0 for source in named if source.name != "maze") == pytest.approx(3)

@@ -2,7 +2,8 @@
 
 Every episode is played by the one loop with a model that answers in no time, on a drawn chart of its own. Beside each
 figure stands what the tool alone allows: the same calls in plain processes, one on each core, with nothing of ours
-around them. The row `in this process` has no workers: a thread each, behind the tool's lock.
+around them. The row `in this process` has no workers: a thread each, behind the tool's lock. A detector is measured
+where torch and transformers are installed: with the weights that the setup of tools names, else with random ones.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from saccade.bench.detector import CAPTION, DETECTOR, detector
 from saccade.bench.loop import LoopFigure
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
@@ -39,7 +41,7 @@ from saccade.tools.workers.shared import close_shared_pools
 
 CALLS: Final = 2
 """Calls of an episode."""
-TOOLS: Final[Mapping[str, Mapping[str, Any]]] = {"color_stats": {}, "ocr": {}}
+TOOLS: Final[Mapping[str, Mapping[str, Any]]] = {"color_stats": {}, "ocr": {}, DETECTOR: {"caption": CAPTION}}
 TARGET: Final = 4.4
 """OCR calls per second of 24 episodes on two cores."""
 _TARGET_EPISODES: Final = 24
@@ -56,7 +58,7 @@ class ToolScale:
 
     def total(self, tool: str, at_once: int) -> int:
         """Episodes of a row: enough to keep `at_once` busy."""
-        calls = self.ocr_calls if tool == "ocr" else self.cheap_calls
+        calls = self.cheap_calls if tool == "color_stats" else self.ocr_calls
         return max(at_once, min(calls // CALLS, 8 * at_once))
 
 
@@ -66,28 +68,45 @@ QUICK_TOOLS: Final = ToolScale(episodes=(1, 8), cheap_calls=32, ocr_calls=8)
 
 def measure_tools(scale: ToolScale, on_progress: Callable[[str], None] = lambda what: None) -> list[LoopFigure]:
     """Every figure. Raises `ToolLostError` if a call does not do its work."""
-    figures = []
     with tempfile.TemporaryDirectory(prefix="saccade-bench-") as folder:
         store = MediaStore(folder)
         tasks = [make_task(WORLD, "test", index, store) for index in range(max(scale.episodes))]
-        with _server() as url:
-            for tool in TOOLS:
-                on_progress(f"{tool} alone")
-                alone = _alone(tool, scale.total(tool, 8) * CALLS, store.root, tasks)
-                ways = {
-                    "worker processes": equipped(load_dialect("vista"), [tool]),
-                    "served": equipped(load_dialect("vista"), [f"{url}#{tool}"]),
-                }
-                in_process = (ways["worker processes"][0], Toolbox([make_tool(tool)]))
-                rows: list[tuple[str, int, tuple[Dialect, Toolbox | None]]]
-                rows = [("in this process", _TARGET_EPISODES, in_process)] if scale == FULL_TOOLS else []
-                rows += [(way, count, box) for count in scale.episodes for way, box in ways.items()]
-                for way, count, (dialect, tools) in rows:
-                    on_progress(f"{tool}, {count} episodes, {way}")
-                    assert tools is not None
-                    rate = asyncio.run(_rate(tool, scale.total(tool, count), count, (dialect, tools), (store, tasks)))
-                    figures.append(_figure(tool, count, way, rate, alone, judged=scale == FULL_TOOLS))
+        with detector(Path(folder)) as weights:
+            tools = tuple(name for name in TOOLS if name != DETECTOR or weights)
+            on_progress(
+                f"the detector has {weights}" if weights else "no detector: it wants pip install saccade[local]"
+            )
+            with _server(tools) as url:
+                figures = _rows(tools, url, scale, (store, tasks), on_progress)
     close_shared_pools()
+    return [replace(item, name=f"{item.name} ({weights})") if DETECTOR in item.name else item for item in figures]
+
+
+def _rows(
+    names: Sequence[str],
+    url: str,
+    scale: ToolScale,
+    material: tuple[MediaStore, Sequence[Task]],
+    on_progress: Callable[[str], None],
+) -> list[LoopFigure]:
+    figures = []
+    store, tasks = material
+    for tool in names:
+        on_progress(f"{tool} alone")
+        alone = _alone(tool, scale.total(tool, 8) * CALLS, store.root, tasks)
+        ways = {
+            "worker processes": equipped(load_dialect("vista"), [tool]),
+            "served": equipped(load_dialect("vista"), [f"{url}#{tool}"]),
+        }
+        in_process = (ways["worker processes"][0], Toolbox([make_tool(tool)]))
+        rows: list[tuple[str, int, tuple[Dialect, Toolbox | None]]]
+        rows = [("in this process", _TARGET_EPISODES, in_process)] if scale == FULL_TOOLS else []
+        rows += [(way, count, box) for count in scale.episodes for way, box in ways.items()]
+        for way, count, (dialect, tools) in rows:
+            on_progress(f"{tool}, {count} episodes, {way}")
+            assert tools is not None
+            rate = asyncio.run(_rate(tool, scale.total(tool, count), count, (dialect, tools), (store, tasks)))
+            figures.append(_figure(tool, count, way, rate, alone, judged=scale == FULL_TOOLS))
     return figures
 
 
@@ -172,12 +191,12 @@ def plain(tool: str, calls: int, pictures: Sequence[str]) -> None:
 
 
 @contextmanager
-def _server() -> Iterator[str]:
-    """The address of a server of the tools, one worker on each core for each of them."""
+def _server(tools: Sequence[str]) -> Iterator[str]:
+    """The address of a server of these tools, one worker on each core for each of them."""
     cores = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "tools.toml"
-        file.write_text("".join(f'[groups.{tool}]\ntools = ["{tool}"]\nworkers = {cores}\n' for tool in TOOLS))
+        file.write_text("".join(f'[groups.{tool}]\ntools = ["{tool}"]\nworkers = {cores}\n' for tool in tools))
         code = "import sys; from saccade.cli.main import main; sys.exit(main())"
         command = [sys.executable, "-c", code, "tools", "serve", str(file), "--port", "0", "--no-token"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

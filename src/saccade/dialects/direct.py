@@ -63,6 +63,8 @@ class DirectDialect:
     prompts: Prompts
     tags_thoughts: bool = False
     """Whether thoughts stand in `<think>`; an answer inside them is none."""
+    thinks: bool = True
+    """Whether anything is asked for before the answer; without, `write` leaves thoughts out."""
     shows_videos: bool = False
     """Whether a video of the task is shown as such, before the question."""
     stop: tuple[str, ...] = ("</answer>",)
@@ -100,7 +102,8 @@ class DirectDialect:
         """The thought and the answer in tags. Raises ValueError for anything but an answer."""
         if not isinstance(action, Answer):
             raise ValueError(f"{self.id} cannot say an action of kind {action.kind!r}; it knows answers alone")
-        before = f"<think>{thought}</think>\n" if self.tags_thoughts else f"{thought}\n" * bool(thought)
+        plain = f"{thought}\n" if thought and self.thinks else ""
+        before = f"<think>{thought}</think>\n" if self.tags_thoughts else plain
         text = f"{before}<answer>{action.text}</answer>"
         if self.parse(text, FinishReason.STOP_STRING) != action:
             raise ValueError(f"{self.id} cannot say this answer or thought: its text would be read otherwise")
@@ -125,7 +128,7 @@ def _without(task: Task, videos: Sequence[VideoPart]) -> Task:
 PRESETS: Mapping[str, DirectDialect] = MappingProxyType(
     {
         "reason": DirectDialect("direct@1:reason", REASON),
-        "short": DirectDialect("direct@1:short", SHORT),
+        "short": DirectDialect("direct@1:short", SHORT, thinks=False),
         "think": DirectDialect("direct@1:think", THINK, tags_thoughts=True),
         "video": DirectDialect("direct@1:video", REASON, shows_videos=True),
     }

@@ -10,6 +10,7 @@ from saccade.dialects.base import Dialect
 from saccade.dialects.prompt_file import read_prompt_file
 from saccade.dialects.prompt_texts import Prompted
 from saccade.dialects.registry import load_dialect
+from saccade.dialects.tool_hints import hinted
 from saccade.dialects.tool_list import ToolList, listing
 from saccade.episode.equip import equipped
 from saccade.episode.session_limits import SessionLimits
@@ -39,6 +40,8 @@ class PromptSettings(Settings):
     """How long a call of a typed tool may take, and in how many processes they run."""
     tool_list: ToolList = ""
     """How the prompt lists them: `short` or `schema`; empty: as the dialect, or the prompt file, has it."""
+    tool_hints: bool = False
+    """Whether the prompt also says which tools suit which questions (`saccade.dialects.tool_hints`)."""
 
     def equipped(self, dialect: Dialect) -> tuple[Dialect, Toolbox | None]:
         """The dialect with the user's prompt and tools, and the toolbox.
@@ -55,7 +58,8 @@ class PromptSettings(Settings):
             if not isinstance(dialect, Prompted):
                 raise SettingsError(f"dialect {dialect.id} has no prompt that a file could replace. Leave it out.")
             dialect = dialect.with_prompts(read_prompt_file(Path(self.prompt_file), self.prompt_names))
-        return equipped(dialect, self.tools, self.tool_calls)
+        offering, tools = equipped(dialect, self.tools, self.tool_calls)
+        return (hinted(offering) if self.tool_hints else offering), tools
 
 
 class SpeechSettings(PromptSettings):

@@ -4,7 +4,7 @@ right: as `saccade.sft.experts.demonstrator` plays it. known: the gold answer at
 glance: the picture once more as it is, one call or several, then the gold answer.
 middle: the middle of the picture, cut out wherever the evidence lies, then the gold answer.
 astray: looks as if the evidence lay somewhere else, then some answer. again: the first call several times over.
-stumble: first the first call with a wrong name in it.
+stumble: first the first call with a wrong name in it. consult: typed tools, as experts of `saccade synth` call them.
 
 What is done depends on the plan, the kind of play and a random stream alone.
 """

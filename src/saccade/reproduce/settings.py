@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from saccade.record.settings import Settings
 from saccade.rl.train.settings import renewed_override
 
-DemonstrationKind = Literal["right", "known", "guess", "glance", "middle", "astray", "again", "stumble"]
+DemonstrationKind = Literal["right", "known", "guess", "glance", "middle", "astray", "again", "stumble", "consult"]
 """How a demonstration goes: see `saccade.reproduce.plays`."""
 _NAME = r"[a-z0-9-]+"
 

@@ -8,14 +8,19 @@ Every part continues where it was interrupted. Imports torch with the training; 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
+from saccade.episode.plan import Plan
 from saccade.episode.run_folder import MEDIA
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
+from saccade.models.base import Model
 from saccade.record.trajectory import EpisodeLimits
 from saccade.reproduce.plays import WeakDemonstrator
 from saccade.reproduce.settings import DemonstrationSet, Reproduction, StartSettings, TaskSet
+from saccade.sft.experts.expert import Expert
+from saccade.sft.experts.settings import ExpertSettings
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import jobs
 from saccade.sft.synth.makers import Maker, PlayerMaker, SynthResources
@@ -30,6 +35,7 @@ from saccade.training.folder import SETTINGS
 from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
 
 _FORWARD_TOKENS = 4096
+_BRIEF = ExpertSettings(verbosity="short")
 
 
 class PlayStudio(Studio):
@@ -40,8 +46,12 @@ class PlayStudio(Studio):
         self._kind = kind
 
     def _made_for(self, stage: SynthResources) -> Maker:
-        kind = self._kind
-        return PlayerMaker(stage, lambda plan, notes, seed: WeakDemonstrator(plan, kind, notes, Rng(seed)))
+        return PlayerMaker(stage, self._player)
+
+    def _player(self, plan: Plan, notes: Mapping[str, str], seed: int) -> Model:
+        if self._kind.play == "consult":
+            return Expert.of(plan, notes=notes, settings=_BRIEF, seed=seed, style="consult")
+        return WeakDemonstrator(plan, self._kind, notes, Rng(seed))
 
 
 def make_start(settings: Reproduction, source: str, root: Path, callback: SftCallback) -> str:

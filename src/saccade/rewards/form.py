@@ -18,7 +18,7 @@ _PROTOCOL: Final = {
     "tool_call": re.compile(r"\s*<think>.*</think>\s*<tool_call>.*</tool_call>\s*", re.DOTALL),
     "answer": re.compile(r"\s*<think>.*</think>\s*<answer>.*</answer>\s*", re.DOTALL),
 }
-_BARE: Final = {tag: re.compile(rf"\s*<{tag}>.*</{tag}>\s*", re.DOTALL) for tag in ("code", "answer")}
+_BARE: Final = {tag: re.compile(rf"\s*<{tag}>.*</{tag}>\s*", re.DOTALL) for tag in ("code", "tool_call", "answer")}
 
 
 def tags_in_order(trajectory: Trajectory, tags: Collection[str], longest: int = LONGEST_ANSWER) -> bool:
@@ -42,18 +42,23 @@ def follows_protocol(trajectory: Trajectory) -> bool:
 
 
 def only_actions(trajectory: Trajectory) -> bool:
-    """VISTA's form for models without thoughts and typed calls: each turn is one piece of code, the last one answer."""
+    """VISTA's form without thoughts: each turn is one call or piece of code, the last one answer."""
     turns = trajectory.turns
     if not turns or not isinstance(turns[-1].action, Answer):
         return False
-    kinds = [(turn, Code, "code") for turn in turns[:-1]] + [(turns[-1], Answer, "answer")]
+    kinds = [(turn, *_called(turn)) for turn in turns[:-1]] + [(turns[-1], Answer, "answer")]
     return all(
         isinstance(turn.action, kind)
-        and not find_tag_faults(turn.text, ("code", "answer"))
+        and not find_tag_faults(turn.text, ("code", "tool_call", "answer"))
         and turn.text.count(f"<{tag}>") == 1
         and _BARE[tag].fullmatch(turn.text) is not None
         for turn, kind, tag in kinds
     )
+
+
+def _called(turn: Turn) -> tuple[type[Code | ToolCall], str]:
+    """What a turn that does not answer must be, and the tag around it."""
+    return (ToolCall, "tool_call") if isinstance(turn.action, ToolCall) else (Code, "code")
 
 
 def boxed_answer(trajectory: Trajectory) -> bool:

@@ -37,8 +37,8 @@ class VistaReward(Settings):
     right_from: float = Field(default=RIGHT, gt=0, le=1)
     """Accuracy from which an answer is right."""
     protocol: Literal["vista", "code"] = "vista"
-    """`vista`: a thought and a typed call or an answer. `code` is ours, for models that write neither: code or an
-    answer alone."""
+    """`vista`: a thought and a typed call or an answer. `code` is ours, for models that write no thoughts: code, a
+    typed call or an answer alone."""
 
     def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `repetition`, `format`, `correct`; the dense form has `base` and `format_and_correct` too."""

@@ -13,7 +13,8 @@ from saccade.sandbox.local import LocalSandbox
 from saccade.tasks.worlds.base import Clip, draw_sample
 from saccade.tasks.worlds.registry import load_world
 
-WORLDS = ("chart-bar", "chart-line", "chart-pie", "chart-scatter", "table-arithmetic", "geometry", "video-events")
+WORLDS = ("chart-bar", "chart-line", "chart-pie", "chart-scatter", "table-arithmetic", "geometry", "video-events",
+          "form-page", "pictograph", "region-map", "solid-scene")  # fmt: skip
 
 
 @pytest.mark.slow

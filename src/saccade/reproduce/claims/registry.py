@@ -18,6 +18,7 @@ CLAIMS: Final = MappingProxyType(
         "adaptive": "adaptive",
         "faithful": "faithful",
         "tail-patch": "tail_patch",
+        "tools": "tools",
     }
 )
 """Module of `saccade.reproduce.claims` for each name."""

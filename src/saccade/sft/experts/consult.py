@@ -1,68 +1,37 @@
-"""The style of dialects with typed tools that measure or read: one call, and an answer from what it returned.
+"""The style of dialects with typed tools: calls of tools that measure, read or solve, and an answer from what they say.
 
-A colour and a word are answered exactly as the tool gives them, right or wrong; of a table the numbers that were read
-are what the expert calculates with.
+Where the tools lead to no answer, or to one that the expert sees to be wrong, it says so, looks at the evidence itself
+if a turn is left for a crop, and answers what it sees.
 """
 
 from __future__ import annotations
 
-import json
+from saccade.record.action import Answer
+from saccade.sft.experts import ways_colours, ways_geometry, ways_reading, ways_scenes
+from saccade.sft.experts.plays import ExpertPart, ExpertStopped, Move, Play, can_crop, crop
+from saccade.sft.experts.tool_ways import ToolWay
 
-from pydantic import JsonValue
-
-from saccade.record.action import Answer, ToolCall
-from saccade.sft.experts.plays import ExpertPart, ExpertStopped, Move, Play
-from saccade.sft.experts.seen import Seen
-
-_COLOURS, _READER = "color_stats", "ocr"
+_WAYS: tuple[ToolWay, ...] = (*ways_colours.WAYS, *ways_scenes.WAYS, *ways_reading.WAYS, *ways_geometry.WAYS)
 
 
-def tool_for(part: ExpertPart) -> str | None:
-    """The tool of the dialect that answers this kind of question; None if there is none."""
-    scene = part.scene
-    if part.hand.codes:
-        return None
-    if scene.world == "pixel-colour" and scene.kind == "value" and _COLOURS in part.hand.tools:
-        return _COLOURS
-    written = scene.world == "table-arithmetic" or (scene.world == "rotated-dark-text" and scene.kind == "rotated")
-    return _READER if written and _READER in part.hand.tools else None
+def ways_for(part: ExpertPart, left: int) -> list[ToolWay]:
+    """The ways in which tools that are on offer answer this question within `left` turns."""
+    return [way for way in _WAYS if way.possible(part, left)]
 
 
 def consult(part: ExpertPart, left: int) -> Play:
-    """Call the tool and answer."""
-    scene = part.scene
-    tool = tool_for(part)
-    if tool is None:
+    """Call the tools of a way that fits, and answer.
+
+    Raises:
+        ExpertStopped: no way fits, or a call failed.
+    """
+    scene, ways = part.scene, ways_for(part, left)
+    if not ways:
         raise ExpertStopped(f"no tool answers {scene.task.id} in {scene.dialect.id}")
-    seen = yield Move(ToolCall(name=tool, arguments=_arguments(part, tool)), part.voice.say("consult", tool=tool))
-    if seen.error is not None:
-        raise ExpertStopped(f"the tool {tool} failed on {scene.task.id}: {seen.error}")
-    answer = _colour(seen) if tool == _COLOURS else scene.answer if scene.world == "table-arithmetic" else _word(seen)
-    yield Move(Answer(text=answer), part.voice.say("consulted", answer=answer))
-
-
-def _arguments(part: ExpertPart, tool: str) -> dict[str, JsonValue]:
-    if tool == _READER:
-        return {}
-    (name, (x0, y0, x1, y1), _), *_ = part.scene.evidence
-    # Inside the frame around the patch, and not exactly in its middle.
-    left, top = (part.scene.rng.integer(5, 7) for _ in range(2))
-    return {"image": part.scene.shown_as[name], "box": [x0 + left, y0 + top, x1 - left, y1 - top]}
-
-
-def _colour(seen: Seen) -> str:
-    return ", ".join(str(round(channel)) for channel in _result(seen)["mean"])
-
-
-def _word(seen: Seen) -> str:
-    return str(_result(seen)["text"])
-
-
-def _result(seen: Seen) -> dict[str, list[float]]:
-    try:
-        found = json.loads(seen.text)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise ExpertStopped(f"a tool gave no result that can be read: {seen.text[:100]!r}")
-    return found
+    found = yield from scene.rng.choice(ways).play(part)
+    if found.answer is not None and found.answer.casefold() == scene.answer.casefold():
+        yield Move(Answer(text=found.answer), part.voice.say("consulted", answer=found.answer))
+    elif can_crop(part, left - found.calls):
+        yield from crop(part, left - found.calls, part.voice.say("doubt"))
+    else:
+        yield Move(Answer(text=scene.answer), part.voice.say("by_eye", answer=scene.answer))

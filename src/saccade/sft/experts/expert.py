@@ -65,7 +65,8 @@ class Expert:
             SettingsError: the dialect cannot show the task.
             UnfitSampleError: it can, but no style fits.
         """
-        scene = ExpertScene(plan.task, plan.dialect, plan.opening, Rng(seed), settings or ExpertSettings(), notes or {})
+        chosen, turns = settings or ExpertSettings(), plan.limits.turns
+        scene = ExpertScene(plan.task, plan.dialect, plan.opening, Rng(seed), chosen, notes or {}, turns)
         part = ExpertPart.of(scene)
         return cls(part, choose(part) if style is None else style)
 

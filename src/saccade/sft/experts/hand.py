@@ -35,11 +35,12 @@ class Hand:
         self.tools = frozenset(tool.name for tool in tools)
         """Names of the typed tools that the dialect offers."""
         self.cutter = next((name for name in _CUTTERS if name in self.tools), None)
-        """The tool that crops; None where pictures are cropped by code."""
-        self.codes = self.cutter is None
+        """The tool that crops; None where pictures are cropped by code, or not at all."""
         self._family = scene.dialect.id.partition("@")[0]
-        if self._family == "native":
-            self.cutter, self.codes = None, True
+        self.codes = not isinstance(scene.dialect, ToolDialect) or self._family == "native"
+        """Whether turns may be code."""
+        if self.codes:
+            self.cutter = None
         self._preloaded = frozenset(scene.dialect.session.preload)
         self._saved = 0
 

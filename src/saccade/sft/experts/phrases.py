@@ -33,7 +33,10 @@ PhraseTable = dict[str, tuple[str, ...]]
 
 SHORT: PhraseTable = {
     "consult": ("[Use|Call] {tool}[ here| for the {noun}|].", "[Let|Have] {tool} [find|tell] the {noun}."),
+    "then": ("[Now|Then|Next] {tool}.", "[And|Now] [have|let] {tool} go on."),
     "consulted": ("It [returns|gives] {answer}.", "The {noun} is {answer}.", "[So|Hence] {answer}."),
+    "doubt": ("[No use|That does not help]: [look at|zoom in on] {subject}.", "[Look|See] for myself: {subject}."),
+    "by_eye": ("[No use|That does not settle it]: I see {answer}.", "[By eye|In the picture]: {answer}."),
     "overview": ("[Look at|Show] the [whole|full] picture.", "[First|Start with] the [whole|full] picture."),
     "look": (
         "[Look|Zoom in] at {subject}.",
@@ -85,6 +88,23 @@ LONG: PhraseTable = {
         "To [get|find] the {noun}, I [call|use] {tool} [first|on the picture], [which is more reliable than a look|"
         "then I can answer].",
         "[Let me|I will] have {tool} [take care of this|do the measuring and reading].",
+    ),
+    "then": (
+        "[With this|With what came back], [the next step is|I go on with] {tool}.",
+        "[Next|Now] I [hand this to|call] {tool}[ to get the {noun}|].",
+        "That is the first half. [Now|Then] {tool} [takes over|does the rest].",
+    ),
+    "doubt": (
+        "[This result does not answer the question|What came back cannot be right or is not enough], so I "
+        "[look myself|zoom in on {subject} myself].",
+        "The tool [did not read this well|is of no use here]. [I check|Let me check] {subject} [with my own eyes|in a "
+        "crop].",
+    ),
+    "by_eye": (
+        "[The tools leave this open|That does not settle it]. [Going by|From] the picture itself, the {noun} is "
+        "{answer}.",
+        "[I cannot rest the answer on this result|This result is not enough]; [in the picture|looking at it] I find "
+        "{answer}.",
     ),
     "consulted": (
         "[From|According to] what the tool returned, the {noun} is {answer}.",

@@ -66,7 +66,7 @@ def can_crop(part: ExpertPart, left: int) -> bool:
     scene = part.scene
     places = windows(part, left - 1 - unseen(part))
     if not part.hand.codes:
-        return bool(places)
+        return part.hand.cutter is not None and bool(places)
     shows = scene.world in LOOKED or scene.notes.get("look") == "crop"
     return shows and bool(places) and all(_is_part(place, scene.pictures[place.name]) for place in places)
 

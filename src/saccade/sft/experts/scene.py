@@ -43,6 +43,8 @@ class ExpertScene:
     rng: Rng
     settings: ExpertSettings
     notes: Mapping[str, str]
+    most_turns: int | None = None
+    """Of the episode; None: those of the dialect."""
 
     @property
     def answer(self) -> str:
@@ -100,8 +102,8 @@ class ExpertScene:
 
     @property
     def turns(self) -> int:
-        """Turns that the dialect allows, the answer included."""
-        return self.dialect.limits.turns or 30
+        """Turns that are allowed, the answer included."""
+        return self.most_turns or self.dialect.limits.turns or 30
 
 
 def union(boxes: list[Box]) -> Box:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from saccade.errors import SettingsError
-from saccade.sft.experts.consult import tool_for
+from saccade.sft.experts.consult import ways_for
 from saccade.sft.experts.hand import weighted_index
 from saccade.sft.experts.plays import ExpertPart, can_compute, can_crop
 from saccade.sft.experts.settings import STYLES, Style
@@ -30,7 +30,7 @@ def fitting(part: ExpertPart) -> dict[Style, float]:
         fits["crop"] = weights.crop
     if can_compute(part, left):
         fits["compute"] = weights.compute
-    if tool_for(part) is not None:
+    if ways_for(part, left):
         fits["consult"] = weights.consult
     if possible_slips(part, left):
         fits["mistake"] = weights.mistake

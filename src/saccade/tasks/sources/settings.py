@@ -4,7 +4,7 @@
     vstar, chartqa:train     a benchmark by its card; a split of it; `card.toml` a card of one's own
     photos/, rows.jsonl      a folder or a file
     my_code.py:NAME          a card or a world in code of one's own
-    mix.toml                 a file of `[[source]]` tables
+    mix.toml                 a file of `[[source]]` tables; `vista-worlds`: a bundled one
     chartqa:train=0.7        any of these with a weight
 
 Nothing is opened here.

@@ -17,6 +17,7 @@ from tomllib import TOMLDecodeError, loads
 
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
+from saccade.recipes.find import find_recipe, recipe_names
 from saccade.record.settings import Settings, load_settings
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.problem import RowProblem
@@ -153,9 +154,14 @@ def expanded(sources: SourceList) -> tuple[SourceSettings, ...]:
     return tuple(listed)
 
 
+def _file_named(name: str) -> str:
+    """The file of a bundled mixture of that name, if there is one; else the name as it is."""
+    return str(find_recipe("sources", name)) if name in recipe_names("sources") else name
+
+
 def is_source_file(name: str) -> bool:
-    """Whether `name` is a TOML file of `[[source]]` tables, and no card."""
-    path = Path(name)
+    """Whether `name` is a TOML file of `[[source]]` tables, or a bundled mixture, and no card."""
+    path = Path(_file_named(name))
     if path.suffix != ".toml" or not path.is_file():
         return False
     try:
@@ -168,7 +174,7 @@ def _of_file(named: SourceSettings) -> Sequence[SourceSettings]:
     """What a file of sources holds; a weight of the file is shared among them."""
     if named != SourceSettings(name=named.name, weight=named.weight):
         raise SettingsError(f"{named.name} is a file of sources: what is to be set of them stands in it.")
-    held = load_settings(SourceFile, named.name).source
+    held = load_settings(SourceFile, _file_named(named.name)).source
     if nested := [source.name for source in held if is_source_file(source.name)]:
         raise SettingsError(f"{named.name} names {nested[0]}, which is a file of sources too. Put its tables here.")
     if named.weight is None:
