@@ -20,6 +20,7 @@ from pathlib import Path
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
+from saccade.episode.settings import sandbox_at
 from saccade.errors import TrainingError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.learned_dialect import write_learned
@@ -58,6 +59,7 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     Raises:
         SettingsError: a setting is missing or wrong, cannot be followed on verl, or `out` holds another run.
         UnavailableError: verl is not installed in this environment.
+        SandboxError: a sandbox host cannot be reached, or this machine cannot isolate a sandbox.
         TrainingError: verl ended with an error, or stood still for too long.
     """
     check_settings(settings)
@@ -66,6 +68,7 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     out = out.resolve()
     check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW)
     tasks = _checked_tasks(settings, out)
+    asyncio.run(_check_sandbox(settings))
     prepare(settings, out, tasks)
     try:
         _watched(settings, out)
@@ -120,6 +123,15 @@ def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
     finally:
         asyncio.run(scorer.close())
     return tasks
+
+
+async def _check_sandbox(settings: RlSettings) -> None:
+    """Start the sandbox that each worker will start: what is wrong with it is told before verl begins."""
+    if settings.sandbox == "local" and settings.verl.nodes > 1:
+        return  # episodes may be played on other machines than this one
+    dialect = settings.session.applied(load_dialect(settings.recipe.dialect), settings.sandbox)
+    async with sandbox_at(settings.sandbox, dialect.sandbox):
+        pass
 
 
 def _watched(settings: RlSettings, out: Path) -> None:
