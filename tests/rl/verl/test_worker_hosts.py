@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -50,6 +51,7 @@ async def test_what_a_lost_host_took_is_played_again_elsewhere(
     tmp_path: Path, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_tiny(tmp_path / "qwen", "qwen2_5_vl")
+    monkeypatch.setattr(logging.getLogger("saccade"), "handlers", [])  # the worker adds one
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     monkeypatch.setattr("saccade.sandbox.remote_http.Retry", lambda: Retry(2, 0.01))
     first, dies = FakeSandbox(), AsyncExitStack()

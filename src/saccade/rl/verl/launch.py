@@ -1,7 +1,7 @@
 """A run on verl's trainer: written down, started, watched, and ended with a checkpoint of our form.
 
     OUT/settings.toml  metrics.jsonl  samples.jsonl  rollouts/  checkpoints/ (verl's)  model/
-    OUT/verl/run.yaml  train.parquet  validation.parquet  loop.yaml  log-N.jsonl  verl.log
+    OUT/verl/run.yaml  train.parquet  validation.parquet  loop.yaml  log-N.jsonl  said.jsonl  verl.log
 
 verl runs in a process of its own over the Ray cluster that `RAY_ADDRESS` names, or a local one. A run that is resumed
 continues from verl's last checkpoint. All machines must see OUT under the same path.
@@ -36,6 +36,7 @@ from saccade.rl.verl.mapping import PART, nested, verl_lines
 from saccade.rl.verl.metrics import new_log, write_metrics
 from saccade.rl.verl.refused import check_on_verl
 from saccade.rl.verl.rows import training_rows, validation_rows, write_rows
+from saccade.rl.verl.said import SAID, SaidAgain
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.folder import SETTINGS, check_folder
@@ -138,6 +139,7 @@ def _watched(settings: RlSettings, out: Path) -> None:
     """Run verl until it ends, or stands still."""
     folder = out / "verl"
     (folder / "alive").touch()
+    said = SaidAgain(out)
     process = GuardedProcess(
         [*_command(folder), *settings.verl.options], environment(settings, out), folder / "verl.log"
     )
@@ -149,9 +151,11 @@ def _watched(settings: RlSettings, out: Path) -> None:
                     f"verl has stood still for {still:.0f} s (verl.step_seconds) and was ended. {process.last_words()} "
                     "Continue with --resume."
                 )
+            said.say()
             time.sleep(_LOOK)
     finally:
         process.stop()
+        said.say()
     if code:
         raise TrainingError(f"verl ended with code {code}. {_cause(process)} Continue with --resume.")
 
@@ -171,7 +175,7 @@ def _cause(process: GuardedProcess) -> str:
 def _last_change(out: Path) -> float:
     """When something was last played, trained, validated or said."""
     files = [*(out / "verl").glob("*"), out / "rollouts" / MEDIA, out / "rollouts" / "trajectories.jsonl"]
-    return max(path.stat().st_mtime for path in files if path.exists() and path.name != "verl.log")
+    return max(path.stat().st_mtime for path in files if path.exists() and path.name not in ("verl.log", SAID))
 
 
 def _exported(settings: RlSettings, out: Path) -> Path:
