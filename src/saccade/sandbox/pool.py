@@ -212,6 +212,8 @@ class SandboxPool:
                 await host.box.room()
             except SandboxLostError as error:
                 self.lose(host, error)
+            except SandboxError as error:
+                _log.warning("%s is there, and does not say how full it is: %s", host.box.url, error)
 
     async def _admitted(self, unreachable: set[PooledHost]) -> PooledHost:
         """The host for a session that is to be opened, which counts as taken. First come, first served."""
