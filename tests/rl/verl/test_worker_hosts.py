@@ -17,6 +17,7 @@ from tests.serve.fakes import TOKEN, FakeSandbox, serving
 from saccade.models.tiny import save_tiny
 from saccade.record.settings import save_settings
 from saccade.record.status import Status
+from saccade.rl.verl.said import SAID
 from saccade.rl.verl.worker import AskedRollout, EpisodeWorker, PlayedRollout, open_worker
 from saccade.sandbox.remote_http import TOKEN_VARIABLE, Retry
 from saccade.training.folder import SETTINGS
@@ -77,6 +78,7 @@ async def test_what_a_lost_host_took_is_played_again_elsewhere(
         runs = [turn.execution.status for turn in one.rollout.trajectory.turns if turn.execution]
         assert runs == [Status.OK] * len(runs)
         assert one.rollout.reward.total is not None
+    assert f"sandbox server at {addresses[0]} cannot be used" in (tmp_path / "verl" / SAID).read_text()
     # The last host goes too: what is lost stays lost, and nothing of it can be trained on.
     await stack.aclose()
     for one in await group(3):
