@@ -15,6 +15,7 @@
     │   ├── IsolationError     a required isolation layer cannot be had on this machine
     │   ├── SandboxClosedError used after it was closed
     │   ├── SandboxLostError   our own processes died; the state of the sessions is gone
+    │   ├── SandboxFullError   no room for another session now; there may be later
     │   └── ProtocolError      the other side of a wire sent bytes that do not follow the protocol
     ├── ModelError             a model's backend gave no usable answer
     │   ├── ModelRefusedError  bad key, bad request, unknown model: no retry can help
@@ -92,6 +93,10 @@ class SandboxClosedError(SandboxError):
 
 class SandboxLostError(SandboxError):
     """Processes of ours died, and the state of the sessions with them."""
+
+
+class SandboxFullError(SandboxError):
+    """There is no room for another session now; once others are closed, there may be."""
 
 
 class ProtocolError(SandboxError):

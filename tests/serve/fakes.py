@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
+import httpx
 import uvicorn
 from PIL import Image
 
@@ -108,6 +109,23 @@ class FakeSandbox:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
+
+
+class Wire(httpx.AsyncHTTPTransport):
+    """The network to one server. It can be cut, at once or after so many calls."""
+
+    def __init__(self, calls: int | None = None) -> None:
+        super().__init__()
+        self.cut = False
+        self._calls = calls
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if self._calls is not None and "/runs/" in request.url.path:
+            self._calls -= 1
+            self.cut = self.cut or self._calls < 0
+        if self.cut:
+            raise httpx.ConnectError("cut")
+        return await super().handle_async_request(request)
 
 
 def picture(image: Image.Image) -> Picture:

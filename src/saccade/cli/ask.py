@@ -29,7 +29,8 @@ EPILOG = (
 
 SETTINGS_HELP = (
     "sampling.temperature, sampling.max_tokens, limits.turns, limits.images, limits.wall_seconds, tools, "
-    "retry.seconds, frames.fps, media.max_pixels, session.wall_seconds, sandbox (address of `saccade sandbox serve`), "
+    "retry.seconds, frames.fps, media.max_pixels, session.wall_seconds, "
+    "sandbox (addresses of `saccade sandbox serve`), "
     "... A wrong name lists all."
 )
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from saccade.tools.toolbox import Toolbox
 
 TOKEN_VARIABLE = "SACCADE_MCP_TOKEN"
+_WAIT = 20.0
+"""Seconds that an agent waits for a session where the sandbox hosts are full."""
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -44,7 +46,9 @@ def mcp(
     no_token: Annotated[
         bool, typer.Option("--no-token", help="With --http: ask nobody for a token. Only for a loopback address.")
     ] = False,
-    sandbox: Annotated[str, typer.Option(help="local, or the address of a `saccade sandbox serve`.")] = "local",
+    sandbox: Annotated[
+        str, typer.Option(help="local, or addresses of `saccade sandbox serve` with commas between them.")
+    ] = "local",
     max_sessions: Annotated[int | None, typer.Option(min=1, help="Most sessions at once.  [default: 32]")] = None,
     idle_seconds: Annotated[
         float | None, typer.Option(min=1, help="A session not used for so long is closed.  [default: 1800]")
@@ -70,7 +74,7 @@ def mcp(
     check_tables(settings, tables, "limits", "mcp", "tool_calls")
     limits, serving = of_table(Limits, tables.get("limits")), of_table(McpSettings, tables.get("mcp"), named)
     calls = of_table(ToolCallSettings, tables.get("tool_calls"))
-    server = mcp_server(sandbox_at(sandbox, limits), _toolbox(tool or [], calls), serving)
+    server = mcp_server(sandbox_at(sandbox, limits, wait=_WAIT), _toolbox(tool or [], calls), serving)
     if not http:
         asyncio.run(serve_stdio(server))
         return

@@ -53,7 +53,7 @@ class AskOptions(TypedDict, total=False):
     tools: Sequence[str]
     """Typed tools to offer."""
     sandbox: str
-    """`local`, or the address of a `saccade sandbox serve`."""
+    """`local`, or addresses of `saccade sandbox serve` with commas between them."""
     session: Table
     """Limits of a session: `wall_seconds`, `cpu_seconds`, `memory_bytes`, `file_bytes`, `workspace_bytes`."""
     frames: Table

@@ -68,7 +68,7 @@ class SpeechSettings(PromptSettings):
     session: SessionLimits = SessionLimits()
     """Limits of the sandbox's sessions in place of the dialect's."""
     sandbox: str = "local"
-    """`local`, or the address of a `saccade sandbox serve`."""
+    """`local`, or addresses of `saccade sandbox serve` with commas between them."""
 
     def prepared(self, dialect: Dialect) -> tuple[Dialect, Toolbox | None]:
         """As `equipped`, with the user's limits of sessions too; `SettingsError` where they cannot be set."""
@@ -101,12 +101,17 @@ class EpisodeSettings(SpeechSettings):
         return sandbox_at(self.sandbox, dialect.sandbox)
 
 
-def sandbox_at(where: str, limits: Limits) -> Sandbox:
-    """The sandbox of this machine (`local`), or the one that is served at an address."""
+def sandbox_at(where: str, limits: Limits, *, wait: float | None = None) -> Sandbox:
+    """The sandbox of this machine (`local`), or those served at an address, or at several with commas between them.
+
+    For a session of a server that is full, `wait` seconds are waited instead of half an hour.
+    """
     if where == "local":
         from saccade.sandbox.local import LocalSandbox
 
         return LocalSandbox(limits=limits)
+    from saccade.sandbox.pool import PoolTimes, SandboxPool
     from saccade.sandbox.remote import RemoteSandbox
 
-    return RemoteSandbox(where)
+    boxes = [RemoteSandbox(address.strip()) for address in where.split(",")]
+    return SandboxPool(boxes, None if wait is None else PoolTimes(wait=wait))

@@ -12,7 +12,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from saccade.errors import SandboxError
+from saccade.errors import SandboxError, SandboxFullError
 from saccade.sandbox.cgroup_room import Room, memory_room, process_room
 
 FILES_EACH = 3
@@ -24,13 +24,13 @@ _SPARE_FILES, _SPARE_PROCESSES = 64, 256
 
 
 def check_room(count: int, *, kin: int, most_kin: int | None) -> None:
-    """Raise `SandboxError`, naming the limit and what would move it, unless `count` sessions more fit on this machine.
+    """Raise `SandboxFullError`, naming the limit and what would move it, unless `count` sessions more fit here.
 
     `kin` sessions of one origin exist already, and there can be at most `most_kin` (None: any number).
     """
     for have, need, what, remedy in _limits(count):
         if have is not None and need > have:
-            raise SandboxError(
+            raise SandboxFullError(
                 f"{count:,} more sessions need {need:,} {what}, and there is room for {max(0, have):,}. {remedy}"
             )
     if most_kin is not None and kin + count > most_kin:

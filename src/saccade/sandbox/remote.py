@@ -32,6 +32,7 @@ from saccade.sandbox.result import RunResult
 GRACE_SECONDS = 60.0
 """Time that an answer may need beyond the wall limit of the call: waiting for a core, capturing, the network."""
 OPEN_SECONDS = 120.0
+ROOM_SECONDS = 5.0
 
 
 class RemoteSandbox:
@@ -54,6 +55,7 @@ class RemoteSandbox:
     ) -> None:
         self._http = Http(url, token, retry=retry, transport=transport)
         self._limits: Limits | None = None
+        self._max_sessions = 0
         self._sessions: dict[str, RemoteSession] = {}
         self._uploads = Uploads(self._http, self._find_lazy)
         self._closed = False
@@ -61,6 +63,16 @@ class RemoteSandbox:
     def __repr__(self) -> str:
         """Without the token."""
         return f"RemoteSandbox({self._http.url!r})"
+
+    @property
+    def url(self) -> str:
+        """Of the server."""
+        return self._http.url
+
+    @property
+    def max_sessions(self) -> int:
+        """Most sessions that the server holds, of all clients; 0 until `limits` are known."""
+        return self._max_sessions
 
     @property
     def limits(self) -> Limits:
@@ -80,8 +92,8 @@ class RemoteSandbox:
 
         Raises:
             SandboxLostError: the server cannot be reached.
-            SandboxError: the token is refused, the server holds as many sessions as it may, or a binding or a file
-                cannot be used.
+            SandboxFullError: the server holds as many sessions as it may.
+            SandboxError: the token is refused, or a binding or a file cannot be used.
             SettingsError, MediaError: an option or a picture cannot be used.
         """
         await self._connect()
@@ -102,6 +114,16 @@ class RemoteSandbox:
             await asyncio.shield(session.close())
             raise
         return session
+
+    async def room(self) -> int:
+        """How many sessions more the server would open now. Asked once, with a short deadline.
+
+        Raises:
+            SandboxLostError: the server cannot be reached.
+            ProtocolError: its answer cannot be read.
+        """
+        about = (await self._http.request("GET", "/v1/about", seconds=ROOM_SECONDS, attempts=1)).json()
+        return wire.integer(about, "max_sessions") - wire.integer(about, "sessions")
 
     async def isolation(self) -> Isolation:
         """The isolation layers that are on at the server."""
@@ -136,6 +158,7 @@ class RemoteSandbox:
                 f"{self._http.url} speaks protocol {about.get('protocol')!r}, this client {wire.PROTOCOL}; "
                 "install the same version of Saccade on both sides."
             )
+        self._max_sessions = wire.integer(about, "max_sessions")
         try:
             self._limits = Limits.model_validate(about.get("limits"))
         except ValidationError as error:

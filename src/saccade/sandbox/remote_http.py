@@ -23,6 +23,7 @@ from saccade.errors import (
     MediaError,
     ProtocolError,
     SandboxError,
+    SandboxFullError,
     SandboxLostError,
     SettingsError,
     TooLargeError,
@@ -40,6 +41,7 @@ _ERRORS: Mapping[str, type[Exception]] = {
     "isolation": IsolationError,
     "protocol": ProtocolError,
     "sandbox": SandboxError,
+    "full": SandboxFullError,
     "lost": SandboxLostError,
     "unknown_session": SandboxLostError,
     "gone": SandboxLostError,
@@ -118,7 +120,8 @@ class Http:
 
         Raises:
             SandboxLostError: the server cannot be reached, does not answer in time, or does not know the session.
-            SandboxError: the token is refused, the server is full, or it reports a failure of its own.
+            SandboxFullError: the server has no room for another session.
+            SandboxError: the token is refused, or the server reports a failure of its own.
             SettingsError, MediaError: the server refuses what was asked for.
             ProtocolError: the answer is not one of a Saccade server.
         """

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.rl.policies import Noise, TinyPolicy, full_logprobs, policy
+from tests.serve.fakes import TOKEN, FakeSandbox, Wire, serving
 
 from saccade.dialects.base import Dialect
 from saccade.episode.plan import Plan
@@ -28,6 +29,9 @@ from saccade.rl.generation.rollouts import (
 from saccade.rl.rollout import Rollout
 from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.local import LocalSandbox
+from saccade.sandbox.pool import SandboxPool
+from saccade.sandbox.remote import RemoteSandbox
+from saccade.sandbox.remote_http import Retry
 from saccade.tokens.segments import SegmentKind
 
 
@@ -158,6 +162,24 @@ async def test_lost_rollouts_are_played_again_a_bounded_number_of_times(
     done, timing = await played(made, store, failing(100), plans(store, 1, 2, Noise()), replays=1)
     assert all(item.trajectory.stop is StopReason.SANDBOX_LOST and item.tokens is None for item in done)
     assert timing.replayed == 2
+
+
+async def test_a_sandbox_host_that_dies_in_between_costs_no_rollout(made: TinyPolicy, store: MediaStore) -> None:
+    dies, stays = FakeSandbox(), FakeSandbox()
+    async with serving(dies) as first, serving(stays) as second:
+        boxes = [
+            RemoteSandbox(url, token=TOKEN, retry=Retry(2, 0.01), transport=Wire(calls))
+            for url, calls in ((first, 3), (second, None))
+        ]
+        async with SandboxPool(boxes) as pool:
+            done, timing = await played(made, store, pool, plans(store, 4, 2, Noise(code="print(1)")), replays=1)
+        assert len(dies.runs) == 3  # it was played on, and gone in the middle
+    assert 0 < timing.replayed < 8
+    for item in done:
+        assert [turn.execution.status for turn in item.trajectory.turns[:-1] if turn.execution] == [Status.OK] * 2
+        assert item.tokens is not None
+        assert not item.lost
+    assert len(stays.runs) >= 2 * timing.replayed  # whole episodes, from their first call
 
 
 async def test_what_does_not_fit_is_not_committed(made: TinyPolicy, store: MediaStore, sandbox: LocalSandbox) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from saccade.rl.verl.carry import Carried, packed, unpacked
 from saccade.rl.verl.journal import VerlJournal
 from saccade.rl.verl.metrics import new_log, write_metrics
 from saccade.rl.verl.rows import training_rows, validation_rows
+from saccade.rl.verl.said import SAID, SaidAgain, keep_warnings
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
 
@@ -146,6 +148,35 @@ def test_the_last_error_of_verl_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(launch, "_command", lambda folder: [launch.sys.executable, "-c", fails])
     with pytest.raises(TrainingError, match=r"code 3\. torch\.SomeError: the cause \(.*verl\.log\)"):
         launch._watched(verl_settings(), tmp_path)
+
+
+def test_warnings_of_other_processes_are_said_again_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "verl").mkdir()
+    file = tmp_path / "verl" / SAID
+    ours = logging.getLogger("saccade")
+    before = list(ours.handlers)
+    said = SaidAgain(tmp_path)
+    said.say()
+    try:
+        keep_warnings(tmp_path)
+        keep_warnings(tmp_path)
+        logging.getLogger("saccade.sandbox.pool").warning("a host is %s", "gone")
+        logging.getLogger("saccade.sandbox.pool").info("not worth a line")
+    finally:
+        ours.handlers = before
+    assert len(file.read_text().splitlines()) == 1
+    caplog.clear()
+    whole = file.read_text()
+    file.write_text(whole + whole[:20])
+    said.say()
+    said.say()
+    assert caplog.messages == ["a host is gone"]
+    assert caplog.records[0].name == "saccade.sandbox.pool"
+    file.write_text(whole + whole)
+    said.say()
+    assert caplog.messages == ["a host is gone"] * 2
+    SaidAgain(tmp_path).say()  # of a run that is resumed: what was said before is not said again
+    assert len(caplog.messages) == 2
 
 
 def test_what_verl_reads_is_written(tmp_path: Path) -> None:

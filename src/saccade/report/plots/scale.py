@@ -63,6 +63,7 @@ def short(value: float, step: float = 0.0) -> str:
         return "0"
     if step and step < abs(value):
         digits = max(0, -floor(log10(step) + 1e-9))
+        digits += abs(round(step, digits) - step) > step * 1e-6  # 0.25 needs two
         text = f"{value:,.{digits}f}" if digits <= 4 else f"{value:.2g}"
     else:
         text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

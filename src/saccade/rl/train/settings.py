@@ -95,7 +95,7 @@ class RlSettings(Settings):
     session: SessionLimits = SessionLimits()
     """Limits of the sandbox's sessions in place of the dialect's."""
     sandbox: str = "local"
-    """`local`, or the address of a `saccade sandbox serve`."""
+    """`local`, or addresses of `saccade sandbox serve` with commas between them."""
     threads: NonNegativeInt = 1
     """Threads of torch on a CPU; 0: one for each core. Sandboxes need cores too."""
     verl: VerlSettings = VerlSettings()
@@ -163,6 +163,7 @@ MAY_DIFFER = (
     *(f"recipe.reward.judge_rules.{name}" for name in ASK_LIMITS),
     "verl.turn_seconds",
     "verl.step_seconds",
+    "sandbox",
 )
 """Settings that a run may be resumed with in place of its own: they decide nothing of what is trained."""
 MAY_GROW: Final = {"recipe.steps": "It ends as if it had been begun with them."}

@@ -1,7 +1,7 @@
 """A run on verl's trainer: written down, started, watched, and ended with a checkpoint of our form.
 
     OUT/settings.toml  metrics.jsonl  samples.jsonl  rollouts/  checkpoints/ (verl's)  model/
-    OUT/verl/run.yaml  train.parquet  validation.parquet  loop.yaml  log-N.jsonl  verl.log
+    OUT/verl/run.yaml  train.parquet  validation.parquet  loop.yaml  log-N.jsonl  said.jsonl  verl.log
 
 verl runs in a process of its own over the Ray cluster that `RAY_ADDRESS` names, or a local one. A run that is resumed
 continues from verl's last checkpoint. All machines must see OUT under the same path.
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
+from saccade.episode.settings import sandbox_at
 from saccade.errors import TrainingError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.learned_dialect import write_learned
@@ -35,6 +36,7 @@ from saccade.rl.verl.mapping import PART, nested, verl_lines
 from saccade.rl.verl.metrics import new_log, write_metrics
 from saccade.rl.verl.refused import check_on_verl
 from saccade.rl.verl.rows import training_rows, validation_rows, write_rows
+from saccade.rl.verl.said import SAID, SaidAgain
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.folder import SETTINGS, check_folder
@@ -58,6 +60,7 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     Raises:
         SettingsError: a setting is missing or wrong, cannot be followed on verl, or `out` holds another run.
         UnavailableError: verl is not installed in this environment.
+        SandboxError: a sandbox host cannot be reached, or this machine cannot isolate a sandbox.
         TrainingError: verl ended with an error, or stood still for too long.
     """
     check_settings(settings)
@@ -66,6 +69,7 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     out = out.resolve()
     check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW)
     tasks = _checked_tasks(settings, out)
+    asyncio.run(_check_sandbox(settings))
     prepare(settings, out, tasks)
     try:
         _watched(settings, out)
@@ -122,10 +126,20 @@ def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
     return tasks
 
 
+async def _check_sandbox(settings: RlSettings) -> None:
+    """Start the sandbox that each worker will start: what is wrong with it is told before verl begins."""
+    if settings.sandbox == "local" and settings.verl.nodes > 1:
+        return  # episodes may be played on other machines than this one
+    dialect = settings.session.applied(load_dialect(settings.recipe.dialect), settings.sandbox)
+    async with sandbox_at(settings.sandbox, dialect.sandbox):
+        pass
+
+
 def _watched(settings: RlSettings, out: Path) -> None:
     """Run verl until it ends, or stands still."""
     folder = out / "verl"
     (folder / "alive").touch()
+    said = SaidAgain(out)
     process = GuardedProcess(
         [*_command(folder), *settings.verl.options], environment(settings, out), folder / "verl.log"
     )
@@ -137,9 +151,11 @@ def _watched(settings: RlSettings, out: Path) -> None:
                     f"verl has stood still for {still:.0f} s (verl.step_seconds) and was ended. {process.last_words()} "
                     "Continue with --resume."
                 )
+            said.say()
             time.sleep(_LOOK)
     finally:
         process.stop()
+        said.say()
     if code:
         raise TrainingError(f"verl ended with code {code}. {_cause(process)} Continue with --resume.")
 
@@ -159,7 +175,7 @@ def _cause(process: GuardedProcess) -> str:
 def _last_change(out: Path) -> float:
     """When something was last played, trained, validated or said."""
     files = [*(out / "verl").glob("*"), out / "rollouts" / MEDIA, out / "rollouts" / "trajectories.jsonl"]
-    return max(path.stat().st_mtime for path in files if path.exists() and path.name != "verl.log")
+    return max(path.stat().st_mtime for path in files if path.exists() and path.name not in ("verl.log", SAID))
 
 
 def _exported(settings: RlSettings, out: Path) -> Path:

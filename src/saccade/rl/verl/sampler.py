@@ -27,6 +27,7 @@ from saccade.rl.train.settings import RlSettings
 from saccade.rl.train.step import check_judged, check_lost
 from saccade.rl.verl.carry import Carried, unpacked
 from saccade.rl.verl.journal import VerlJournal
+from saccade.rl.verl.said import keep_warnings
 from saccade.training.folder import SETTINGS
 
 _log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class SelectingSampler:
     def __init__(self, *, sampler_kwargs: Mapping[str, Any], refill_fn: Callable[[int], object], **more: Any) -> None:
         """`sampler_kwargs.out` is the folder of the run; `refill_fn` has more tasks played. The rest is not used."""
         out = Path(sampler_kwargs["out"])
+        keep_warnings(out)
         self._settings = load_settings(RlSettings, out / SETTINGS)
         self._refill = refill_fn
         self._journal = VerlJournal(out, self._settings)

@@ -30,6 +30,7 @@ from saccade.rl.verl.engine import VerlClient, VerlEngine
 from saccade.rl.verl.groups import GroupTable
 from saccade.rl.verl.mapping import context_tokens, located
 from saccade.rl.verl.policy import load_policy
+from saccade.rl.verl.said import keep_warnings
 from saccade.sandbox.base import Sandbox
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
@@ -132,6 +133,7 @@ async def open_worker(out: Path) -> EpisodeWorker:
     Raises:
         SaccadeError: what the settings name cannot be had on this machine.
     """
+    keep_warnings(out)
     settings = load_settings(RlSettings, out / SETTINGS)
     torch.set_num_threads(settings.threads or torch.get_num_threads())
     recipe = settings.recipe

@@ -79,7 +79,7 @@ class SftValidationSettings(Settings):
     session: SessionLimits = SessionLimits()
     """Limits of the sandbox's sessions, where tasks are played, in place of the dialect's."""
     sandbox: str = "local"
-    """Where their code runs: `local`, or the address of a `saccade sandbox serve`."""
+    """Where their code runs: `local`, or addresses of `saccade sandbox serve` with commas between them."""
 
 
 class SftSettings(Settings):
