@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +25,13 @@ from saccade.record.trajectory import Sampling
 from saccade.record.turn import FinishReason
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+transformers = pytest.importorskip("transformers")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
 from tests.generate.support import NEWER, each_family  # noqa: E402
 
 from saccade.models.families.known import FAMILIES  # noqa: E402
+from saccade.models.local_weights import load_checkpoint  # noqa: E402
 from saccade.models.tiny import save_tiny  # noqa: E402
 
 with_each_family = pytest.mark.parametrize("family", each_family(*NEWER))
@@ -293,3 +296,21 @@ async def test_an_answer_can_be_continued(model: LocalModel) -> None:
 async def test_loading_prints_nothing(model: LocalModel, capfd: pytest.CaptureFixture[str]) -> None:
     await model.complete(ask(sampling=sampled(tokens=1)), Media())
     assert capfd.readouterr() == ("", "")
+
+
+def test_loads_at_once_leave_transformers_as_it_was(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = transformers.PreTrainedModel.tie_weights
+    both = threading.Barrier(2)
+    load = transformers.AutoModelForImageTextToText.from_pretrained
+
+    def slowly(*args: Any, **kwargs: Any) -> Any:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.3)  # met only by two loads at once
+        return load(*args, **kwargs)
+
+    monkeypatch.setattr(transformers.AutoModelForImageTextToText, "from_pretrained", slowly)
+    with ThreadPoolExecutor(2) as threads:
+        for loaded in threads.map(load_checkpoint, [str(folders["qwen2_5_vl"])] * 2, [LocalSettings()] * 2):
+            assert loaded.model.get_output_embeddings().weight is loaded.model.get_input_embeddings().weight
+    assert both.broken
+    assert transformers.PreTrainedModel.tie_weights is usual

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.tokens.support import END, FAMILIES, SPECIAL, Reference, encoder, features, special_tokens
 
 from saccade.dialects.base import Dialect
+from saccade.dialects.direct import DirectDialect
 from saccade.dialects.registry import DIALECTS, load_dialect, presets
 from saccade.errors import SettingsError, TrainingError
 from saccade.record.action import Answer, ParseError
@@ -23,10 +24,10 @@ from saccade.tokens.build import token_trajectory
 from saccade.tokens.segments import SegmentKind, TokenTrajectory, truncate
 
 ALL_DIALECTS = [
-    f"{entry}:{preset}" if preset else entry
+    name
     for entry in DIALECTS.ids()
-    if not entry.startswith(("direct", "hosted"))  # their episodes have no observations
-    for preset in (presets(entry) or ("",))
+    for name in (f"{entry}:{preset}".rstrip(":") for preset in presets(entry) or ("",))
+    if not isinstance(load_dialect(name), DirectDialect)  # their episodes have no observations
 ]
 HOSTILE = st.lists(
     st.one_of(st.sampled_from(SPECIAL), st.sampled_from(["\n", " ", "assistant\n", "<image>"]), st.text(max_size=8)),

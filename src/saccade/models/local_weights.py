@@ -26,7 +26,8 @@ from saccade.models.local_tokens import chat_template, forbidden_tokens, loading
 from saccade.models.local_windows import attend_together
 
 _LOADING = threading.Lock()
-"""transformers makes a model on torch's device without data, which is a setting of the whole process for that time."""
+"""While transformers loads a model, its class has a `tie_weights` that does nothing. Of two loads at once, the later
+puts back what it found: for good, an empty one."""
 
 
 @dataclass(frozen=True, slots=True)

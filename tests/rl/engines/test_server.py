@@ -336,7 +336,7 @@ async def test_new_weights_are_sampled_with(
 
 async def test_other_families_and_addresses_are_refused(store: MediaStore, tmp_path: Path) -> None:
     save_tiny(tmp_path / "tiles", "internvl")
-    with pytest.raises(SettingsError, match="tiles"):
+    with pytest.raises(SettingsError, match="internvl has no server engine"):
         ServerEngine([Connection("http://127.0.0.1:9")], policy(tmp_path / "tiles"), store, tmp_path)
     for address in ("ftp://host", "host:8000", "http://user:secret@host"):
         with pytest.raises(SettingsError, match="address") as refused:

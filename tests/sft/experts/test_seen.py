@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from saccade.dialects.direct import DirectDialect
 from saccade.dialects.registry import DIALECTS, load_dialect
 from saccade.record.content import ImagePart
 from saccade.record.execution import Execution, ExecutionPicture
@@ -9,7 +10,7 @@ from saccade.record.status import Status
 from saccade.sft.experts.seen import observed, read
 
 PICTURE = ExecutionPicture(image=ImagePart(sha256="a" * 64, width=9, height=9), source="figure")
-ACTING = [name for name in DIALECTS.ids() if not name.startswith("direct")]
+ACTING = [name for name in DIALECTS.ids() if not isinstance(load_dialect(name), DirectDialect)]
 CODE = [name for name in ACTING if not name.startswith(("vista", "deepeyes"))]
 
 

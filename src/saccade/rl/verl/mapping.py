@@ -50,6 +50,7 @@ OURS: Final[Mapping[str, str]] = {
     "recipe.tools": "episodes",
     "recipe.tool_list": "episodes",
     "recipe.tool_calls": "episodes",
+    "recipe.tool_hints": "episodes",
     "recipe.rollout.sampling": "episodes; the temperature is verl's too",
     "recipe.rollout.limits": "episodes",
     "recipe.reward": "rewards, with all judges",
