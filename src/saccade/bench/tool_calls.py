@@ -170,9 +170,24 @@ def _alone(tool: str, calls: int, root: Path, tasks: Sequence[Task]) -> float:
         assert process.stdout is not None
         process.stdout.readline()  # loaded
     start = time.perf_counter()
-    for process in running:
-        process.communicate(b"\n")  # go
+    run_together(running)
     return each * cores / (time.perf_counter() - start)
+
+
+def run_together(waiting: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Let processes go that wait for a line, all of them before the first is waited for; back when all have ended.
+
+    Raises:
+        ToolLostError: one of them failed.
+    """
+    for process in waiting:
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+    for process in waiting:
+        process.communicate()
+        if process.returncode:
+            raise ToolLostError("a plain process of the benchmark failed; what it printed says why.")
 
 
 def plain(tool: str, calls: int, pictures: Sequence[str]) -> None:
