@@ -66,6 +66,24 @@ def test_a_region_keeps_the_coordinates_of_the_image(tool: Ocr, page: ToolContex
 
 
 @needs_engine
+def test_all_models_are_loaded_at_once_and_lines_are_read_in_their_own_width(
+    page: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = Ocr()
+    tool.load()
+    engine = tool._engine
+    assert None not in (engine.text_det, engine.text_cls, engine.text_rec)
+    shapes = []
+    monkeypatch.setattr(
+        engine.text_rec, "session", lambda batch, ask=engine.text_rec.session: shapes.append(batch.shape) or ask(batch)
+    )
+    assert tool.call({}, page).ok
+    widths = sorted(shape[3] for shape in shapes)
+    assert [shape[0] for shape in shapes] == [1, 1]
+    assert widths[0] < widths[1] < 320
+
+
+@needs_engine
 @pytest.mark.skipif(not PHOTO.exists(), reason="the shared photos are not here")
 def test_a_real_sign(tool: Ocr) -> None:
     result = tool.call({}, ToolContext({"sign": lambda: Image.open(PHOTO).reduce(2)}))

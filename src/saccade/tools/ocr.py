@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 from pydantic import Field
 
 from saccade.errors import UnavailableError
@@ -27,6 +27,8 @@ from saccade.tools.setup import tool_setup
 
 _MODELS: Final = ("det", "rec", "cls")
 _LEAST_SIDE: Final = 32
+_LINE_HEIGHT: Final = 48
+"""Of a line as the recogniser reads it, in pixels."""
 _MOST_ASPECT: Final = 4
 _DETECTOR_SIDE: Final = 736
 _MOST_ENLARGED: Final = 2
@@ -124,12 +126,25 @@ def _load() -> Any:
     try:
         # In a worker process as many threads as it was given; by itself all cores.
         threads = int(os.environ.get("OMP_NUM_THREADS") or -1)
-        params = {"Global.log_level": "critical", "EngineConfig.onnxruntime.intra_op_num_threads": threads}
+        params = {
+            "Global.log_level": "critical",
+            "EngineConfig.onnxruntime.intra_op_num_threads": threads,
+            # Lines by themselves and in their own width: in batches each is as wide as the widest, and 320 pixels at
+            # least, so that most of what is recognised on a chart is padding.
+            "Rec.rec_batch_num": 1,
+            "Rec.rec_img_shape": [3, _LINE_HEIGHT, _LINE_HEIGHT],
+        }
         engine = rapidocr.RapidOCR(params=params)
-        engine(np.full((_LEAST_SIDE, _LEAST_SIDE, 3), 255, np.uint8))  # the first call loads the models
+        engine(_word())  # each model is loaded when there is something for it
         return engine
     except Exception as error:
         raise UnavailableError(f"rapidocr cannot load its models: {type(error).__name__}: {error}") from error
+
+
+def _word() -> PixelArray:
+    picture = Image.new("RGB", (160, 64), "white")
+    ImageDraw.Draw(picture).text((20, 12), "Word", fill="black", font=ImageFont.load_default(32))
+    return np.asarray(picture)
 
 
 def _padded(rgb: PixelArray) -> PixelArray:
