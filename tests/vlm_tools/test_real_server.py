@@ -28,7 +28,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_noise_of_a_served_model_is_read_asked_for_again_and_typed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,7 +49,7 @@ async def test_noise_of_a_served_model_is_read_asked_for_again_and_typed(
     monkeypatch.setattr(model, "complete", counted)
     async with serving({"tiny": model}, token=None, base={"dialect": "direct:short"}) as url:
         tables = "".join(
-            f"[{tool}]\nmodel = 'compatible:tiny@{url}'\nmax_tokens = 24\nseconds = 60\n" for tool, _ in TASKS.values()
+            f"[{tool}]\nmodel = 'compatible:tiny@{url}'\nmax_tokens = 24\nseconds = 800\n" for tool, _ in TASKS.values()
         )
         (tmp_path / "setup.toml").write_text(tables)
         monkeypatch.setenv(VARIABLE, str(tmp_path / "setup.toml"))
