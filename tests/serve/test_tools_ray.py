@@ -50,6 +50,7 @@ ray_actor_options = {{ num_cpus = 0.1 }}
 """
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(1800),  # Ray needs minutes to start on a busy machine
     pytest.mark.skipif(not RAY_SACCADE, reason="Ray is not installed here: `make ray`, then `make test-ray`"),
 ]
 

@@ -2,8 +2,9 @@
 
 Every episode is played by the one loop with a model that answers in no time, on a drawn chart of its own. Beside each
 figure stands what the tool alone allows: the same calls in plain processes, one on each core, with nothing of ours
-around them. The row `in this process` has no workers: a thread each, behind the tool's lock. A detector is measured
-where torch and transformers are installed: with the weights that the setup of tools names, else with random ones.
+around them. The CPU time of such a call is a row too; other programs lengthen it less. The row `in this process` has no
+workers: a thread each, behind the tool's lock. A detector is measured where torch and transformers are installed: with
+the weights that the setup of tools names, else with random ones.
 """
 
 from __future__ import annotations
@@ -66,13 +67,25 @@ FULL_TOOLS: Final = ToolScale()
 QUICK_TOOLS: Final = ToolScale(episodes=(1, 8), cheap_calls=32, ocr_calls=8)
 
 
-def measure_tools(scale: ToolScale, on_progress: Callable[[str], None] = lambda what: None) -> list[LoopFigure]:
-    """Every figure. Raises `ToolLostError` if a call does not do its work."""
+@dataclass(frozen=True, slots=True)
+class AloneFigures:
+    """What a tool does in plain processes, one on each core."""
+
+    rate: float
+    """Calls per second of all together."""
+    cpu_seconds: float
+    """CPU time of one call."""
+
+
+def measure_tools(
+    scale: ToolScale, on_progress: Callable[[str], None] = lambda what: None, only: Sequence[str] = ()
+) -> list[LoopFigure]:
+    """Every figure, or those of some of `TOOLS`. Raises `ToolLostError` if a call does not do its work."""
     with tempfile.TemporaryDirectory(prefix="saccade-bench-") as folder:
         store = MediaStore(folder)
         tasks = [make_task(WORLD, "test", index, store) for index in range(max(scale.episodes))]
         with detector(Path(folder)) as weights:
-            tools = tuple(name for name in TOOLS if name != DETECTOR or weights)
+            tools = tuple(name for name in only or TOOLS if name != DETECTOR or weights)
             on_progress(
                 f"the detector has {weights}" if weights else "no detector: it wants pip install saccade[local]"
             )
@@ -94,6 +107,7 @@ def _rows(
     for tool in names:
         on_progress(f"{tool} alone")
         alone = _alone(tool, scale.total(tool, 8) * CALLS, store.root, tasks)
+        figures.append(LoopFigure(f"{tool} alone, CPU time of a call", 1000 * alone.cpu_seconds, "ms"))
         ways = {
             "worker processes": equipped(load_dialect("vista"), [tool]),
             "served": equipped(load_dialect("vista"), [f"{url}#{tool}"]),
@@ -106,7 +120,7 @@ def _rows(
             on_progress(f"{tool}, {count} episodes, {way}")
             assert tools is not None
             rate = asyncio.run(_rate(tool, scale.total(tool, count), count, (dialect, tools), (store, tasks)))
-            figures.append(_figure(tool, count, way, rate, alone, judged=scale == FULL_TOOLS))
+            figures.append(_figure(tool, count, way, rate, alone.rate, judged=scale == FULL_TOOLS))
     return figures
 
 
@@ -155,8 +169,8 @@ async def _episode(tool: str, task: Task, offered: tuple[Dialect, Toolbox], stor
         raise ToolLostError(f"an episode of the benchmark ended as {played.stop}: {played.stop_detail}")
 
 
-def _alone(tool: str, calls: int, root: Path, tasks: Sequence[Task]) -> float:
-    """Calls per second of plain processes, one on each core, each with one thread."""
+def _alone(tool: str, calls: int, root: Path, tasks: Sequence[Task]) -> AloneFigures:
+    """The same calls in plain processes, one on each core, each with one thread."""
     cores = os.cpu_count() or 1
     pictures = [str(MediaStore(root).path(task.media[0].part.sha256)) for task in tasks]
     code = "import sys; from saccade.bench.tool_calls import plain; plain(sys.argv[1], int(sys.argv[2]), sys.argv[3:])"
@@ -170,12 +184,12 @@ def _alone(tool: str, calls: int, root: Path, tasks: Sequence[Task]) -> float:
         assert process.stdout is not None
         process.stdout.readline()  # loaded
     start = time.perf_counter()
-    run_together(running)
-    return each * cores / (time.perf_counter() - start)
+    spent = sum(map(float, run_together(running)))
+    return AloneFigures(each * cores / (time.perf_counter() - start), spent / (each * cores))
 
 
-def run_together(waiting: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Let processes go that wait for a line, all of them before the first is waited for; back when all have ended.
+def run_together(waiting: Sequence[subprocess.Popen[bytes]]) -> list[bytes]:
+    """Let processes go that wait for a line, all of them before the first is waited for: what they print then.
 
     Raises:
         ToolLostError: one of them failed.
@@ -184,14 +198,14 @@ def run_together(waiting: Sequence[subprocess.Popen[bytes]]) -> None:
         assert process.stdin is not None
         process.stdin.write(b"\n")
         process.stdin.flush()
-    for process in waiting:
-        process.communicate()
-        if process.returncode:
-            raise ToolLostError("a plain process of the benchmark failed; what it printed says why.")
+    printed = [process.communicate()[0] for process in waiting]
+    if any(process.returncode for process in waiting):
+        raise ToolLostError("a plain process of the benchmark failed; what it printed says why.")
+    return printed
 
 
 def plain(tool: str, calls: int, pictures: Sequence[str]) -> None:
-    """What one of the plain processes does: load, wait for a line, call."""
+    """What one of the plain processes does: load, wait for a line, call, and print the CPU seconds of the calls."""
     from PIL import Image
 
     made = make_tool(tool)
@@ -200,9 +214,11 @@ def plain(tool: str, calls: int, pictures: Sequence[str]) -> None:
     sys.stdout.write("loaded\n")
     sys.stdout.flush()
     sys.stdin.readline()
+    begun = time.process_time()
     for number in range(calls):
         if not made.call(dict(TOOLS[tool]), context[number % len(context)]).ok:
             raise ToolLostError(f"{tool} failed alone")
+    sys.stdout.write(f"{time.process_time() - begun}\n")
 
 
 @contextmanager

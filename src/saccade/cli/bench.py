@@ -100,15 +100,22 @@ def tasks(
 @app.command()
 def tools(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer episodes: half a minute; no target is judged.")] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="TOOL", help="color_stats, ocr or grounding_dino; may be repeated."),
+    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
 ) -> None:
     """Calls of typed tools by 1 to 64 episodes at once, in worker processes and served. Needs saccade[ocr,serve]."""
     for package, extra in (("rapidocr", "ocr"), ("fastapi", "serve")):
         if importlib.util.find_spec(package) is None:
             raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[{extra}]'")
-    from saccade.bench.tool_calls import FULL_TOOLS, QUICK_TOOLS, measure_tools
+    from saccade.bench.tool_calls import FULL_TOOLS, QUICK_TOOLS, TOOLS, measure_tools
 
-    _measured("saccade bench tools", partial(measure_tools, QUICK_TOOLS if quick else FULL_TOOLS), json_file)
+    if unknown := [name for name in only or () if name not in TOOLS]:
+        raise SettingsError(f"not measured: {', '.join(unknown)}. Choose from: {', '.join(TOOLS)}.")
+    scale = QUICK_TOOLS if quick else FULL_TOOLS
+    _measured("saccade bench tools", partial(measure_tools, scale, only=only or ()), json_file)
 
 
 @app.command()
