@@ -111,7 +111,7 @@ def test_the_numbers_of_a_recipe_arrive() -> None:
             {
                 "loss": {"kl_weight": 0.1, "aggregate": "sequence-sum", "scale": 99.0, "entropy_weight": 0.01},
                 "optimizer": {"updates": 2, "warmup_steps": 5, "weight_decay": 0.1, "clip": 0.0},
-                "rollout": {"group_size": 4, "limits": {"context_tokens": 4096}},
+                "rollout": {"group_size": 4, "limits": {"context_tokens": 1500}},
             },
             {
                 "verl": {"device": "cpu", "gpus": 2},
