@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -72,6 +73,12 @@ def test_a_data_frame_has_the_samples_as_its_index(tmp_path: Path, monkeypatch: 
     seen = SimpleNamespace(from_records=lambda records, index: (index, [record[index] for record in records]))
     monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=seen))
     assert run.frame() == ("id", [row.id for row in run.rows])
+
+
+def test_pandas_is_loaded_for_a_data_frame_alone() -> None:
+    code = "import sys; import saccade.evals.api; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pandas" not in run.stdout.split()
 
 
 def test_a_real_data_frame(tmp_path: Path) -> None:

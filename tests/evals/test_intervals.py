@@ -105,6 +105,16 @@ def test_which_interval_a_difference_has() -> None:
         of_difference([], [])
 
 
+def test_without_a_seed_it_is_zero() -> None:
+    left, right = [number / 97 for number in range(97)], [0.5] * 97
+    gaps = [ours - theirs for ours, theirs in zip(left, right, strict=True)]
+    assert bootstrap(left) == bootstrap(left, seed=0) != bootstrap(left, seed=1)
+    assert of_mean(left).interval == bootstrap(left, seed=0)
+    assert of_difference(left, right).interval == bootstrap(gaps, seed=0)
+    assert of_mean(left, seed=1).interval == bootstrap(left, seed=1)
+    assert of_difference(left, right, seed=1).interval == bootstrap(gaps, seed=1)
+
+
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=30))
 def test_an_interval_holds_its_mean_and_has_a_width(values: list[float]) -> None:
     low, high = of_mean(values).interval

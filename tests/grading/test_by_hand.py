@@ -18,7 +18,7 @@ from saccade.grading.mra import mean_relative_accuracy
 from saccade.grading.number_words import with_digits
 from saccade.grading.numerals import numerals, repeating_as_fraction
 from saccade.grading.options import options_of
-from saccade.grading.quantities import quantity
+from saccade.grading.quantities import Quantity, quantity
 from saccade.grading.registry import load_grader
 from saccade.grading.units import unit_named
 from saccade.grading.vqa import normalised, vqa_accuracy
@@ -174,6 +174,30 @@ def test_times_of_day(text: str, time: Time | None) -> None:
 )
 def test_units(word: str, dimension: str, factor: str) -> None:
     assert (unit_named(word).dimension, unit_named(word).factor) == (dimension, Fraction(factor))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3 hundred", 300),
+        ("3 dozen", 36),
+        ("3 thousand", 3_000),
+        ("3 million", 3_000_000),
+        ("3 Billion", 3_000_000_000),
+        ("3 trillion", 3_000_000_000_000),
+        ("3 mn", 3_000_000),
+        ("3bn", 3_000_000_000),
+        ("3K", 3_000),
+        ("3k", 3_000),
+        ("3M", 3_000_000),
+        ("3B", 3_000_000_000),
+        ("3T", 3_000_000_000_000),
+        ("0.5 million", 500_000),
+        ("minus 3 thousand", -3_000),
+    ],
+)
+def test_words_and_letters_of_scale(text: str, value: int) -> None:
+    assert quantity(text) == Quantity(Fraction(value))
 
 
 @pytest.mark.parametrize(

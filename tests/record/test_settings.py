@@ -42,6 +42,15 @@ class Run(Settings):
     note: str | None = "none said"
 
 
+class Patient(Settings):
+    limits: Limits = Limits(processes=4)
+
+
+class Deep(Settings):
+    run: Patient = Patient(limits=Limits(processes=2))
+    either: Limits | Run = Limits(processes=3)
+
+
 class Near(Settings):
     RENAMED: ClassVar = {"colour": "color"}
     color: float = 8.0
@@ -81,6 +90,17 @@ def test_saved_settings_are_read_with_the_names_that_they_had(tmp_path: Path) ->
 
 def test_defaults_without_a_file() -> None:
     assert load_settings(Run) == Run()
+
+
+def test_what_a_table_does_not_say_stays_as_the_table_around_it_has_it() -> None:
+    assert load_settings(Patient, overrides=["limits.wall_seconds=5"]).limits == Limits(wall_seconds=5, processes=4)
+    assert load_settings(Patient, overrides=["limits.processes=32"]).limits == Limits()
+    assert load_settings(Deep, overrides=["run.limits.wall_seconds=5"]).run.limits == Limits(
+        wall_seconds=5, processes=2
+    )
+    assert Patient(limits=Limits()).limits == Limits()
+    # Which of two tables is said is not known before it is read.
+    assert load_settings(Deep, given={"either": {"model": "a"}}).either == Run(model="a")
 
 
 def test_file_then_overrides_from_left_to_right(tmp_path: Path) -> None:

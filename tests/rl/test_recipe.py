@@ -127,6 +127,10 @@ def test_mistakes_are_named(more: str, match: str, tmp_path: Path) -> None:
         (["reward.preset=codedance@1", "advantage={rule='turn-level', part='return'}"], "it has execution, returns"),
         (["reward.preset=thyme@1"], "reward.consistency_judge: thyme@1 pays for thoughts that agree; name a model"),
         (["reward.consistency_judge=openai:gpt-4.1"], "pays for no consistency; leave it out"),
+        (["reward.judge=boxes"], "reward.judge: deepeyes@1 judges no tool outputs; leave it out"),
+        (["reward.open_tags=['math']"], "are for reward.answer_judge, which is not named"),
+        (["reward.judge_rules.concurrent=2"], "reward.judge_rules: there is no judge; name one"),
+        (["reward.judge_rules.prompt_file=a.txt"], "reward.judge_rules.prompt_file: is for reward.judge = model"),
     ],
 )
 def test_settings_that_do_not_fit_together(overrides: list[str], match: str, tmp_path: Path) -> None:

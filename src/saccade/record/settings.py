@@ -24,7 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 
 from saccade.errors import SettingsError
 from saccade.record.disk import write_whole
@@ -39,6 +39,19 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     RENAMED: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Settings of this table that have another name now: old -> new."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rest_as_here(cls, data: Any) -> Any:
+        """What a table within does not say stays as it is by default here; its own class may have it otherwise."""
+        if not isinstance(data, Mapping):
+            return data
+        whole = dict(data)
+        for name, field in cls.model_fields.items():
+            default, said = field.default, data.get(name)
+            if isinstance(said, Mapping) and isinstance(default, BaseModel) and type(default) is field.annotation:
+                whole[name] = merged(default.model_dump(exclude_defaults=True), said)
+        return whole
 
     @classmethod
     def renewed(cls, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -138,7 +138,11 @@ async def test_a_picture_that_was_seen_before_an_update_comes_again(
 
 
 async def test_a_server_that_was_started_anew_gets_the_last_weights_before_it_samples(
-    engine: ServerEngine, servers: list[SamplingServer], made: TinyPolicy, folder: Path
+    engine: ServerEngine,
+    servers: list[SamplingServer],
+    made: TinyPolicy,
+    folder: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     await engine.update_weights(lambda where: shutil.copytree(folder, where))
     slots = engine.slots(range(2))
@@ -146,6 +150,9 @@ async def test_a_server_that_was_started_anew_gets_the_last_weights_before_it_sa
     servers[0].version = "default"
     await asyncio.gather(*(turn(slot, made) for slot in [*slots, *engine.slots(range(4))]))
     assert [len(server.loaded) for server in servers] == [2, 1]
+    told = f"{servers[0].url} was started anew; it has read the weights of the last update."
+    assert caplog.messages == [told]
+    assert [server.queue for server in engine.pool._servers] == [0, 0]
     assert servers[0].version != "default"
     servers[0].raw, servers[0].version = True, "default"
     with pytest.raises(ModelRefusedError, match="processed_logprobs"):

@@ -14,7 +14,13 @@ import pytest
 from saccade.errors import ModelLostError, SettingsError, UnavailableError
 from saccade.rl.engines.server_process import ServerProcess
 from saccade.rl.engines.settings import EngineSettings, check_engine
-from saccade.rl.engines.vllm_process import free_port, serving_devices, vllm_servers
+from saccade.rl.engines.vllm_process import (
+    free_port,
+    serve_command,
+    serve_environment,
+    serving_devices,
+    vllm_servers,
+)
 
 SERVER = """
 import os, subprocess, sys
@@ -166,6 +172,35 @@ def test_the_last_gpus_serve(gpus: int, there: int, training: int, devices: list
 def test_a_division_that_cannot_be_is_refused(gpus: int, there: int, training: int, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         serving_devices(gpus, there, training)
+
+
+@pytest.mark.parametrize(("seen", "device", "name"), [(None, 1, "1"), ("4,5", 1, "5"), ("GPU-a", 0, "GPU-a")])
+def test_a_server_sees_its_gpu_of_those_that_the_run_sees(
+    seen: str | None, device: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if seen is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", seen)
+    assert serve_environment(device) == {
+        "VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1", "CUDA_VISIBLE_DEVICES": name,
+    }  # fmt: skip
+
+
+def test_a_server_on_the_cpu_has_little_unless_the_user_says_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VLLM_CPU_KVCACHE_SPACE", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    found = serve_environment(None)
+    assert (found["VLLM_CPU_KVCACHE_SPACE"], found["OMP_NUM_THREADS"]) == ("1", "3")
+    assert "CUDA_VISIBLE_DEVICES" not in found
+
+
+def test_the_command_of_a_server(tmp_path: Path) -> None:
+    start = ["vllm", "serve", str(tmp_path), "--host", "127.0.0.1", "--port", "81"]
+    mode = ["--enable-scale-out", "--logprobs-mode", "processed_logprobs"]
+    assert serve_command("vllm", tmp_path, 81, None, cpu=False) == start + mode
+    assert serve_command("vllm", tmp_path, 81, 99, cpu=True) == [
+        *start, *mode, "--max-model-len", "99", "--enforce-eager", "--dtype", "float32", "--skip-mm-profiling",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

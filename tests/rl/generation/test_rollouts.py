@@ -12,13 +12,14 @@ from tests.serve.fakes import TOKEN, FakeSandbox, Wire, serving
 
 from saccade.dialects.base import Dialect
 from saccade.episode.plan import Plan
-from saccade.errors import SandboxLostError, SettingsError, TrainingError
+from saccade.errors import SandboxClosedError, SandboxLostError, SettingsError, TrainingError
 from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
 from saccade.models.tiny import save_tiny
 from saccade.record.status import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
+from saccade.rl.generation.branches import GroupSandbox
 from saccade.rl.generation.rollouts import (
     GenerationSettings,
     RolloutResources,
@@ -218,3 +219,16 @@ async def test_cut_distributions_are_refused(made: TinyPolicy, store: MediaStore
     cut = Plan(wanted[0].task, wanted[0].dialect, Sampling(top_p=0.9), group="t0")
     with pytest.raises(SettingsError, match="top_p"):
         await played(made, store, None, [cut])
+
+
+async def test_the_session_of_a_group_ends_with_its_block(sandbox: LocalSandbox) -> None:
+    async with GroupSandbox(sandbox) as group:
+        session = await group.open({"n": 1})
+        root = group._root
+    assert (await session.run("print(n)")).stdout == "1\n", "a branch lives on"
+    await session.close()
+    assert root is not None
+    with pytest.raises(SandboxClosedError):
+        await root.branch(1)
+    with pytest.raises(SandboxClosedError, match="of this group was closed"):
+        await group.open({"n": 1})

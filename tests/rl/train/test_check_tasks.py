@@ -18,7 +18,8 @@ from saccade.rewards.reward import ByTag
 from saccade.rl.recipe import RewardSettings
 from saccade.rl.train.check_tasks import MOST, check_form, check_rewards, check_tasks
 from saccade.rl.train.scoring import AnswerGrading, Scorer
-from saccade.rl.train.tasks import TaskList
+from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
+from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.settings import SourceSettings
 from saccade.tasks.sources.task_set import open_tasks
 
@@ -86,6 +87,39 @@ def test_a_part_that_nothing_feeds_is_said(
     assert int(made[-1]) > 900
     told = " ".join(record.getMessage() for record in caplog.records)
     assert (says in told) if says else not told
+
+
+def test_of_many_tags_twelve_are_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tagged = TASK.model_copy(update={"tags": tuple(f"t{number:02}" for number in range(13))})
+    check_tasks(TaskList(("a",), lambda name, _: tagged), Scorer(load_reward("codev@1:paper")), MediaStore(tmp_path))
+    assert caplog.messages[0].endswith("they have: t00, t01, t02, t03, t04, t05, t06, t07, t08, t09, t10, t11.")
+
+
+def test_what_a_run_is_watched_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"question": "a?", "answer": "x"}\n{"question": "b?", "answer": "y"}\n', encoding="utf-8")
+    named = validation_tasks([str(rows)], ["maze"], 1)
+    assert named is not None
+    assert len(named.ids) == 1
+    worlds = validation_tasks([], ["maze", str(rows)], 3)
+    assert worlds is not None
+    assert worlds.ids == as_list(open_tasks(["maze"], SourceDefaults(split="validation", most=3))).ids
+    assert not caplog.messages
+    assert validation_tasks([], [str(rows)], 3) is None
+    assert caplog.messages == ["Nothing is validated: no world is trained on, and validation.source names no tasks."]
+
+
+def test_tasks_are_drawn_in_shares_where_there_are_some() -> None:
+    def listed(*weights: float | None) -> TaskList:
+        names = ("maze", "touching-circles")
+        sources = [
+            SourceSettings(name=name, weight=weight, most=2) for name, weight in zip(names, weights, strict=False)
+        ]
+        return as_list(open_tasks(sources))
+
+    assert [(len(each.groups), each.shares) for each in (listed(3, 1), listed(None, None), listed(2))] == [
+        (2, (0.75, 0.25)), (0, ()), (0, ()),
+    ]  # fmt: skip
 
 
 def test_tasks_that_no_reward_can_be_paid_for_are_refused_before_the_first_step(tmp_path: Path) -> None:

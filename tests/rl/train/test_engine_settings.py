@@ -41,6 +41,12 @@ def test_a_recipe_says_who_samples_and_the_run_keeps_it(tmp_path: Path) -> None:
         check_settings(load_rl_settings(recipe, None, [*NAMED, "engine.source=http://a:1"]))
 
 
+def test_several_samples_of_a_held_out_task_need_a_temperature() -> None:
+    with pytest.raises(SettingsError, match=r"set validation\.temperature"):
+        load_rl_settings("codedance", None, [*NAMED, "validation.samples=2"])
+    assert load_rl_settings("codedance", None, [*NAMED, "validation.samples=2", "validation.temperature=0.1"])
+
+
 def test_settings_of_a_run_of_before_are_read(tmp_path: Path) -> None:
     saved = tmp_path / "settings.toml"
     plain = load_rl_settings("codedance", "tiny", [*NAMED, "engine=http://a:1"])

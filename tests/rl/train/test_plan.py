@@ -47,6 +47,9 @@ def test_the_reference_and_servers_are_counted(tiny: Path) -> None:
     assert items["reference policy"] == items["weights"] > 0
     served = plan_memory(load_rl_settings("codedance", "tiny", [*given, "engine.source=http://a:1"]), 1, "cpu")
     assert [phase.name for phase in served.phases] == ["update"]
+    assert served.notes == local.notes == ()
+    own = plan_memory(load_rl_settings("codedance", "tiny", [*given, "engine.source=vllm", "engine.gpus=2"]), 1, "cpu")
+    assert own.notes == ("2 more GPUs serve; vLLM takes of them what it is told to (engine.options).",)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,22 @@ async def test_a_turn_that_fails_hangs_or_breaks_off_is_an_outage(
             await VerlEngine(client, tokens, store, 2048, 0.2).slots([1])[0].generate(request)
     with pytest.raises(ContextFullError):
         await VerlEngine(client, tokens, store, 1, 60).slots([1])[0].generate(request)
+
+
+@pytest.mark.parametrize("given", [None, [], [-0.5]])
+async def test_tokens_without_a_logprob_for_each_are_refused(
+    given: list[float] | None, made: TinyPolicy, tokens: TokenPolicy, store: MediaStore
+) -> None:
+    client = LocalClient(made, store)
+    sample = client.server._sample
+
+    def spoilt(asked: object) -> object:
+        return replace(sample(asked), ids=[5, 6], logprobs=given)  # type: ignore[arg-type]
+
+    client.server._sample = spoilt  # type: ignore[method-assign, assignment]
+    request = TurnRequest(PromptDelta(made.encoder.text("Hi")), max_tokens=2)
+    with pytest.raises(ModelRefusedError, match="without a log-probability for each"):
+        await VerlEngine(client, tokens, store, 2048, 60).slots([1])[0].generate(request)
 
 
 async def test_ids_that_were_banned_are_refused(made: TinyPolicy, tokens: TokenPolicy, store: MediaStore) -> None:

@@ -103,6 +103,33 @@ def test_the_numbers_of_a_recipe_arrive() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "recipe", "more"),
+    [
+        ("usual", {}, {}),
+        (
+            "other",
+            {
+                "loss": {"kl_weight": 0.1, "aggregate": "sequence-sum", "scale": 99.0, "entropy_weight": 0.01},
+                "optimizer": {"updates": 2, "warmup_steps": 5, "weight_decay": 0.1, "clip": 0.0},
+                "rollout": {"group_size": 4, "limits": {"context_tokens": 1500}},
+            },
+            {
+                "verl": {"device": "cpu", "gpus": 2},
+                "validation": {"every": 0, "temperature": 0.5},
+                "model": {"vision": "frozen", "attention": "flash_attention_2", "gradient_checkpointing": True},
+                "keep": {"tracker": "trackio"},
+                "max_tokens_per_batch": 1000,
+            },
+        ),
+    ],
+)
+def test_every_line_is_the_one_that_was_reviewed(name: str, recipe: dict[str, Any], more: dict[str, Any]) -> None:
+    lines = verl_lines(verl_settings(recipe, **more), OUT)
+    golden = Path(__file__).parent / "golden" / f"{name}.txt"
+    assert [f"{line.key} = {line.value!r}" for line in lines] == golden.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
     ("more", "said"),
     [
         ({"recipe": {"curriculum": {"highest": 0.9}}}, "recipe.curriculum"),

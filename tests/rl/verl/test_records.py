@@ -13,18 +13,20 @@ from tests.rl.train.support import metrics
 from tests.rl.verl.support import verl_settings
 
 from saccade.errors import TrainingError, UnavailableError
+from saccade.models.learned_dialect import learned_dialect
 from saccade.record.codec import read_lines
 from saccade.record.score import Score
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.reward import Reward
 from saccade.rl.rollout import Rollout, group_of
 from saccade.rl.select.plain import KeepAll
-from saccade.rl.train.tasks import as_list
+from saccade.rl.train.tasks import as_list, validation_tasks
 from saccade.rl.verl.carry import Carried, packed, unpacked
 from saccade.rl.verl.journal import VerlJournal
 from saccade.rl.verl.metrics import new_log, write_metrics
 from saccade.rl.verl.rows import training_rows, validation_rows
 from saccade.rl.verl.said import SAID, SaidAgain, keep_warnings
+from saccade.tasks.benchmarks.row_files import load_pyarrow
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
 
@@ -177,6 +179,68 @@ def test_warnings_of_other_processes_are_said_again_once(tmp_path: Path, caplog:
     assert caplog.messages == ["a host is gone"] * 2
     SaidAgain(tmp_path).say()  # of a run that is resumed: what was said before is not said again
     assert len(caplog.messages) == 2
+
+
+def test_a_warning_that_cannot_be_kept_is_said_on_the_spot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = logging.getLogger("saccade")
+    monkeypatch.setattr(ours, "handlers", list(ours.handlers))
+    (tmp_path / "verl" / SAID).mkdir(parents=True)
+    keep_warnings(tmp_path)
+    ours.warning("a host is gone")
+    said = capsys.readouterr().err
+    assert "Logging error" in said
+    assert "a host is gone" in said
+
+
+ENDS = """
+import json, os, pathlib, sys
+steps, out = int(sys.argv[1]), pathlib.Path(sys.argv[2])
+with open(os.environ["VERL_FILE_LOGGER_PATH"], "w") as log:
+    for step in range(1, steps + 1):
+        log.write(json.dumps({"step": step, "data": {"saccade/reward": 0.5}}) + "\\n")
+made = out / "checkpoints" / f"global_step_{steps}" / "actor" / "huggingface"
+made.mkdir(parents=True)
+(made / "config.json").write_text("{}")
+(out / "checkpoints" / "latest_checkpointed_iteration.txt").write_text(f"{steps}\\n")
+"""
+"""What verl leaves of a run of so many steps."""
+
+
+def test_a_run_that_verl_ended_early_goes_on_and_leaves_a_checkpoint_of_our_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    from saccade.rl.verl import launch
+
+    out, done = (tmp_path / "run").resolve(), iter((2, 3))
+    monkeypatch.setattr(launch, "_LOOK", 0.1)
+    monkeypatch.setattr(launch, "_need_verl", lambda: None)
+    monkeypatch.setattr(launch, "_command", lambda _: [launch.sys.executable, "-c", ENDS, str(next(done)), str(out)])
+    settings = verl_settings(tasks={"source": "touching-circles", "most": 2}, validation={"every": 0})
+    with pytest.raises(TrainingError, match="verl ended after 2 of 3 steps"):
+        launch.train_on_verl(settings, out)
+    assert not (out / "model").exists()
+    assert launch.train_on_verl(settings, out, resume=True) == out / "model"
+    assert (out / "model" / "config.json").read_text() == "{}"
+    assert learned_dialect(out / "model") == "tiny@1:look"
+    assert [line["step"] for line in metrics(out)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("every", "held_out"), [(0, ["none"]), (5, None)])
+def test_held_out_rows_are_those_of_the_validation_splits(
+    every: int, held_out: list[str] | None, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    from saccade.rl.verl.launch import prepare
+
+    prepare(verl_settings(validation={"every": every, "tasks": 3}), tmp_path, tasks())
+    rows = load_pyarrow()[1].read_table(tmp_path / "verl" / "validation.parquet").to_pylist()
+    found = [row["extra_info"]["task"] for row in rows]
+    expected = validation_tasks((), ("touching-circles",), 3)
+    assert expected is not None
+    assert found == (held_out or list(expected.ids))
 
 
 def test_what_verl_reads_is_written(tmp_path: Path) -> None:
