@@ -31,7 +31,8 @@ def serve_app(
         timeout_graceful_shutdown=grace_seconds,
         timeout_keep_alive=60,
     )
-    return asyncio.run(_serve(uvicorn.Server(config), host, line))
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:  # uvloop's, where it is installed
+        return runner.run(_serve(uvicorn.Server(config), host, line))
 
 
 async def _serve(server: uvicorn.Server, host: str, line: str) -> int:
