@@ -102,7 +102,7 @@ FACES := .venv-faces
 PYTEST := pytest pytest-asyncio pytest-timeout
 FACE_NAMES := openenv verifiers inspect
 # What the tests of a face need beside its extra: TRL, which trains on OpenEnv; a server and a client of OpenAI's protocol.
-FACE_openenv := torch==2.13.0 torchvision trl==1.16.0
+FACE_openenv := torch==2.13.0 torchvision trl==1.16.0 fastapi openai hypothesis
 FACE_verifiers := fastapi
 FACE_inspect := fastapi openai
 
@@ -118,6 +118,7 @@ faces: $(FACE_NAMES:%=$(FACES)/%/.installed)  ## OpenEnv with TRL, verifiers, in
 
 test-faces: faces  ## The faces for those three, with the real libraries
 	for name in $(FACE_NAMES); do $(FACES)/$$name/bin/python -m pytest -m faces tests/serve/$$name || exit 1; done
+	$(FACES)/openenv/bin/python -m pytest -m 'faces or not slow' tests/serve/test_same_trajectory.py
 
 oracles: setup  ## Our graders beside the official evaluators' own functions
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/oracles --requirement requirements/oracles.txt

@@ -13,6 +13,7 @@ import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -151,18 +152,54 @@ async def by_ask(scene: Scene) -> Trajectory:
     return found.model_copy(update={"provenance": found.provenance.model_copy(update=named)})
 
 
+async def by_openenv(scene: Scene) -> Trajectory:
+    """`saccade openenv` and its client, which sends what the model says."""
+    return await asyncio.to_thread(_played_over_openenv, scene)
+
+
+def _played_over_openenv(scene: Scene) -> Trajectory:
+    from tests.serve.openenv.support import served
+
+    from saccade.serve.openenv.client import SaccadeClient, turn
+
+    (scene.folder / "photo.png").write_bytes(scene.picture)
+    row = {"id": "t", "question": "Which?", "image": "photo.png", "answer": "red"}
+    (scene.folder / "tasks.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    options = [f"limits.wall_seconds={WALL_SECONDS:g}", "send_trajectory=true"]
+    command = ["--tasks", str(scene.folder / "tasks.jsonl"), "--dialect", scene.name]
+    *texts, last = scene.texts
+    said = chain(texts, repeat(last))
+    with served(*command, *(word for option in options for word in ("--set", option))) as url:
+        with SaccadeClient(base_url=url).sync() as session:
+            seen = [session.reset(seed=0).observation]
+            while not seen[-1].done:
+                seen.append(session.step(turn(next(said))).observation)
+    for picture in (picture for observation in seen for picture in observation.pictures):
+        scene.store.put_blob(base64.b64decode(picture.data))
+    return Trajectory.model_validate(seen[-1].trajectory)
+
+
 FACES: dict[str, Callable[[Scene], Awaitable[Trajectory]]] = {
     "the sync driver": by_sync_driver,
     "the environment": by_environment,
     "saccade serve": by_server(stream=False),
     "saccade serve, as a stream": by_server(stream=True),
     "saccade ask": by_ask,
+    "OpenEnv": by_openenv,
 }
-ONLY_REAL = ("saccade ask",)
+ONLY_REAL = ("saccade ask", "OpenEnv")
 """Faces that cannot be given a function as their sandbox."""
+APART = {
+    "OpenEnv": (
+        pytest.mark.faces,
+        # The event loop of its client is closed by the garbage collector, with its sockets.
+        pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+    )
+}
+"""Faces whose library is in an environment of its own, where `make test-faces` runs all lines of this test."""
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", [pytest.param(name, marks=APART.get(name, ())) for name in FACES])
 @pytest.mark.parametrize(
     ("dialect", "real"),
     [

@@ -120,8 +120,12 @@ def _memory(scale: ServeScale, url: str, process: int) -> LoopFigure:
 @contextmanager
 def _server(dialect: str, at_once: int) -> Iterator[tuple[str, int]]:
     """The address of a server, and the id of its process."""
-    code = "import sys; from saccade.bench.serving_process import main; main(sys.argv[1], int(sys.argv[2]))"
-    command = [sys.executable, "-c", code, dialect, str(at_once)]
+    app = f"served_app({dialect!r}, {at_once})"
+    code = (
+        "from saccade.bench.serving_process import served_app; from saccade.cli.web import serve_app; "
+        f"serve_app({app}, '127.0.0.1', 0, '{{url}}')"
+    )
+    command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as process:
         try:
             assert process.stdout is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import Callable
 from typing import Final
 
@@ -32,6 +31,8 @@ class TimedModel:
         spoken = load_dialect(dialect)
         self._answer = spoken.write(Answer(text="2"))
         self._code = spoken.write(Code(code=CODE)) if dialect == WITH_CODE else None
+        self._said: dict[bool, Completion] = {}
+        """What is said first and what then, which is the same for every request."""
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -39,7 +40,9 @@ class TimedModel:
         """The next text, `SECONDS` later."""
         await asyncio.sleep(SECONDS)
         first = not any(message.role == "assistant" for message in request.messages)
-        return speak(self._code if self._code and first else self._answer, request, self.name)
+        if first not in self._said:
+            self._said[first] = speak(self._code if self._code and first else self._answer, request, self.name)
+        return self._said[first]
 
     async def close(self) -> None:
         """Holds nothing that needs closing."""
@@ -61,17 +64,8 @@ def _with_pause(application: AsgiApp) -> AsgiApp:
     return served
 
 
-def main(dialect: str, at_once: int) -> None:
-    """Serve until the process is ended; the address is the one line that is printed."""
-    import sys
-
-    import uvicorn
-
+def served_app(dialect: str, at_once: int) -> AsgiApp:
+    """The application of `saccade serve` over such a model, without a token, with `PAUSE` beside it."""
     base = AskSettings(model="bench", dialect=dialect)
     pool = AgentPool({"bench": TimedModel(dialect)}, base, AgentServeSettings(max_requests=at_once))
-    listening = socket.create_server(("127.0.0.1", 0))
-    sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}\n")
-    sys.stdout.flush()
-    application = _with_pause(agent_app(pool, token=None, only_local=True))
-    config = uvicorn.Config(application, log_level="warning", access_log=False, ws="none")
-    uvicorn.Server(config).run(sockets=[listening])
+    return _with_pause(agent_app(pool, token=None, only_local=True))

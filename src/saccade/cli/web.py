@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ def serve_app(
         timeout_graceful_shutdown=grace_seconds,
         timeout_keep_alive=60,
     )
-    return asyncio.run(_serve(uvicorn.Server(config), host, line))
+    gc.collect()
+    gc.freeze()  # what is loaded stays: the collector need not look it over again and again while requests come
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:  # uvloop's, where it is installed
+        return runner.run(_serve(uvicorn.Server(config), host, line))
 
 
 async def _serve(server: uvicorn.Server, host: str, line: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self, TypeGuard, runtime_checkable
 
 from saccade.models.base import ToolSpec
 from saccade.record.action import Action, ToolCall
@@ -89,6 +89,22 @@ class ShapedDialect(Protocol):
 
     def call_shape(self, text: str) -> str:
         """The shape in which the call was written that `parse` reads from `text`; empty if it holds none."""
+
+
+# For the way of every turn: `isinstance` with such a protocol takes many times as long.
+def calls_functions(dialect: object) -> TypeGuard[FunctionDialect]:
+    """Whether it is a `FunctionDialect`."""
+    return hasattr(dialect, "functions") and hasattr(dialect, "transcribe")
+
+
+def offers_tools(dialect: object) -> TypeGuard[ToolDialect]:
+    """Whether it is a `ToolDialect`."""
+    return hasattr(dialect, "tools") and hasattr(dialect, "with_tools")
+
+
+def is_hosted(dialect: object) -> TypeGuard[HostedCodeDialect]:
+    """Whether it is a `HostedCodeDialect`."""
+    return hasattr(dialect, "provider_runs")
 
 
 class Dialect(Protocol):

@@ -122,6 +122,8 @@ class DirectDialect:
 
 def _without(task: Task, videos: Sequence[VideoPart]) -> Task:
     """The task without those videos."""
+    if not videos:
+        return task
     return task.model_copy(update={"media": tuple(item for item in task.media if item.part not in videos)})
 
 

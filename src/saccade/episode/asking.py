@@ -133,4 +133,5 @@ def planned(question: Question, settings: AskSettings, dialect: Dialect, store: 
         given_limits=limits_with(dialect.limits, **settings.limits.model_dump()),
         shown=ready.shown,
         notes=(*(() if question.media else (_NOTHING_SHOWN,)), *task.notes, *ready.notes),
+        opened=ready.opening,
     )

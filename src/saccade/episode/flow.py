@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from saccade.dialects.base import Dialect, FunctionDialect, Observation, ShapedDialect
+from saccade.dialects.base import Dialect, Observation, ShapedDialect, calls_functions
 from saccade.episode.effects import Ask, Call, Effect, Ran, Reply, Run, Said, Stopped
 from saccade.episode.idle import CUT, TELLING, idle_detail, idle_turns
 from saccade.episode.plan import Plan
@@ -119,7 +119,7 @@ class _Talk:
         dialect = self.plan.dialect
         calls: tuple[ToolCall, ...] = ()
         spoken = text
-        if isinstance(dialect, FunctionDialect):
+        if calls_functions(dialect):
             calls, spoken = completion.tool_calls, dialect.transcribe(text, completion.tool_calls)
         action = dialect.parse(spoken, completion.finish)
         usage = completion.usage

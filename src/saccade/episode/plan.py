@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from saccade.dialects.base import Dialect, FunctionDialect, HostedCodeDialect, Opening
+from saccade.dialects.base import Dialect, Opening, calls_functions, is_hosted
 from saccade.episode.shown import ShownAs, as_shown
 from saccade.models.base import ToolSpec
 from saccade.record.task import Task
@@ -32,6 +32,8 @@ class Plan:
     """Pictures that the first messages show otherwise than they are, by sha256; code and tools have the pictures."""
     notes: tuple[str, ...] = ()
     """What was done to media and limits beforehand, for a person."""
+    opened: Opening | None = field(default=None, compare=False, repr=False)
+    """What `dialect.open(task)` gave, where it was asked already."""
 
     @property
     def limits(self) -> EpisodeLimits:
@@ -41,17 +43,17 @@ class Plan:
     @cached_property
     def opening(self) -> Opening:
         """How the episode begins. Raises `SettingsError` for a task that the dialect cannot show."""
-        return as_shown(self.dialect.open(self.task), self.shown)
+        return as_shown(self.opened or self.dialect.open(self.task), self.shown)
 
     @cached_property
     def functions(self) -> tuple[ToolSpec, ...]:
         """What the model may call through its API's own function calling."""
-        return self.dialect.functions if isinstance(self.dialect, FunctionDialect) else ()
+        return self.dialect.functions if calls_functions(self.dialect) else ()
 
-    @property
+    @cached_property
     def hosted(self) -> bool:
         """Whether the provider of the model runs its code."""
-        return isinstance(self.dialect, HostedCodeDialect)
+        return is_hosted(self.dialect)
 
     @property
     def id(self) -> str:

@@ -36,6 +36,8 @@ class Prepared:
     task: Task
     dialect: Dialect
     shown: Mapping[str, ShownAs]
+    opening: Opening
+    """How the dialect begins with it, all pictures as they are."""
     notes: tuple[str, ...] = ()
 
 
@@ -48,8 +50,9 @@ def prepared(task: Task, dialect: Dialect, settings: EpisodeSettings, store: Med
     """
     task = framed(task, settings.frames, store)
     shown = scaled_down(task, settings.media.shown_pixels, store)
-    check_room(task, dialect, dialect.open(task), store, local=settings.sandbox == "local")
-    return Prepared(task, dialect, shown)
+    opening = dialect.open(task)
+    check_room(task, dialect, opening, store, local=settings.sandbox == "local")
+    return Prepared(task, dialect, shown, opening)
 
 
 def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, store: MediaStore) -> Prepared:
@@ -84,7 +87,7 @@ def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, sto
             memory = roomy.sandbox.memory_bytes / 1e9
             notes.append(f"a call may use {memory:.1f} GB of memory, for the large picture (session.memory_bytes)")
     check_room(with_frames, roomy, opening, store, local=settings.sandbox == "local")
-    return Prepared(with_frames, roomy, {**of_videos(with_frames), **shown}, tuple(notes))
+    return Prepared(with_frames, roomy, {**of_videos(with_frames), **shown}, opening, tuple(notes))
 
 
 def check_room(task: Task, dialect: Dialect, opening: Opening, store: MediaStore, *, local: bool) -> None:

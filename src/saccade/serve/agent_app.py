@@ -101,11 +101,12 @@ def agent_app(pool: AgentPool, *, token: str | None, only_local: bool, allow_url
     app = Starlette(
         lifespan=lifespan,
         routes=[
+            # The first that fits is taken, so what is asked most comes first.
+            Route("/v1/chat/completions", answering(_CHAT), methods=["POST"]),
+            Route("/v1/responses", answering(_RESPONSES), methods=["POST"]),
             Route("/health", health),
             Route("/v1/models", models),
             Route("/metrics", metrics),
-            Route("/v1/chat/completions", answering(_CHAT), methods=["POST"]),
-            Route("/v1/responses", answering(_RESPONSES), methods=["POST"]),
             *LivePage(pool).routes(),
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"])]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
+from itertools import accumulate
 from typing import Final
 
 from saccade.record.trajectory import Trajectory
@@ -23,15 +25,14 @@ class AgentMetrics:
         self._refusals: Counter[str] = Counter()
         self._tokens: Counter[str] = Counter()
         self._turns = self._calls = 0
-        self._classes = [0] * len(_BUCKETS)
+        self._classes = [0] * (len(_BUCKETS) + 1)
         self._seconds = 0.0
 
     def note(self, trajectory: Trajectory | None, seconds: float) -> None:
         """An episode ended after `seconds`; None: it was left, or failed."""
         self._ends["left" if trajectory is None or trajectory.stop is None else trajectory.stop.value] += 1
         self._seconds += seconds
-        for index, end in enumerate(_BUCKETS):
-            self._classes[index] += seconds <= end
+        self._classes[bisect_left(_BUCKETS, seconds)] += 1
         if trajectory is not None:
             self._turns += len(trajectory.turns)
             self._calls += sum(len(turn.executions) for turn in trajectory.turns)
@@ -58,7 +59,7 @@ class AgentMetrics:
             *_head("saccade_episode_seconds", "Time of an episode.", "histogram"),
             *(
                 f'saccade_episode_seconds_bucket{{le="{end:g}"}} {number}'
-                for end, number in zip(_BUCKETS, self._classes, strict=True)
+                for end, number in zip(_BUCKETS, accumulate(self._classes[:-1]), strict=True)
             ),
             f'saccade_episode_seconds_bucket{{le="+Inf"}} {count}',
             f"saccade_episode_seconds_sum {self._seconds:.6f}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import secrets
 import shutil
 import tempfile
@@ -15,7 +16,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Self
 
 from saccade.dialects.base import Dialect
@@ -199,11 +199,11 @@ class AgentPool:
     @asynccontextmanager
     async def _store(self, settings: AskSettings) -> AsyncIterator[MediaStore]:
         """A store of one request; its folder is made by the first picture, and deleted in the end."""
-        root = Path(self._folder, secrets.token_hex(16))
+        root = os.path.join(self._folder, secrets.token_hex(16))
         try:
-            yield MediaStore(root).limited(settings.media.limits)
+            yield MediaStore(root, limits=settings.media.limits)
         finally:
-            if root.exists():
+            if os.path.exists(root):
                 await asyncio.to_thread(shutil.rmtree, root)
 
     async def _plan(self, asked: AgentQuestion, speech: _Speech, store: MediaStore) -> Plan:

@@ -62,6 +62,7 @@ def test_an_episode_is_that_of_the_environment(server: str, tmp_path: Path) -> N
     assert (last.done, last.observation.stop, last.observation.answer) == (True, "answered", "3")
     assert last.reward == expected[-1][1]
     assert last.observation.scores == expected[-1][-1]["scores"]
+    assert last.observation.trajectory is None, "it holds the gold answer"
     assert (state.step_count, state.done) == (3, True)
 
 

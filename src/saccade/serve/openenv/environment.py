@@ -168,6 +168,7 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
     def _observed(self, seen: EnvObservation, info: Mapping[str, Any]) -> LookObservation:
         messages, pictures = _written(info["news"], self._store)
         stop, status = info.get("stop"), info.get("status")
+        record = info.get("trajectory") if self._settings.send_trajectory else None
         return LookObservation(
             reward=0.0,
             text=seen["text"],
@@ -181,6 +182,7 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
             lost=info.get("lost", False),
             answer=info.get("answer"),
             scores=info.get("scores", {}),
+            trajectory=None if record is None else record.model_dump(mode="json"),
         )
 
 

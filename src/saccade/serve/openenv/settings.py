@@ -28,6 +28,8 @@ class OpenEnvSettings(SpeechSettings):
     """Most sessions at once; a further one is refused."""
     idle_seconds: float = Field(default=1800.0, gt=0)
     """A session without a message for so long is closed."""
+    send_trajectory: bool = False
+    """Whether the last observation holds the whole record, the gold answer with it."""
 
     def environment(self, store: MediaStore) -> LookAgainEnv:
         """One environment, whose pictures go into `store`. Raises as `LookAgainEnv` does."""

@@ -108,6 +108,9 @@ class LookObservation(Observation):  # type: ignore[misc]
     """At the end."""
     scores: dict[str, float | None] = Field(default_factory=dict)
     """At the end: the named parts of the reward."""
+    trajectory: dict[str, Any] | None = None
+    """At the end, if the server sends it: the record as JSON, which `Trajectory.model_validate` reads; its pictures are
+    named by the sha256 of their bytes."""
 
 
 class LookState(State):  # type: ignore[misc]
