@@ -31,7 +31,7 @@ RACES = {
 
 @pytest.fixture(autouse=True)
 def nothing_of_the_other_tests_is_collected() -> Iterator[None]:
-    """A report of many lists makes the host collect garbage, which over a suite's heap alone takes most of a second."""
+    """The collector may start at any moment, and takes most of a second for all that a suite has made."""
     gc.freeze()
     yield
     gc.unfreeze()

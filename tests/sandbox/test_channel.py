@@ -63,6 +63,15 @@ async def test_what_is_no_object_is_a_fault(ends: Ends, body: bytes) -> None:
         await asyncio.wait_for(channel.receive_unless(never()), 5)
 
 
+async def test_a_frame_holds_no_lists(ends: Ends) -> None:
+    channel, guest = ends
+    guest.send(b'{"op":"result","call":[' + b"[]," * 15_000 + b"0]}")
+    with pytest.raises(GuestFaultError, match="more than 1 lists and objects"):
+        await channel.receive_unless(never())
+    guest.send(b'{"op":"a[{\\"{","pid":5}')
+    assert await channel.receive_unless(never()) == {"op": 'a[{"{', "pid": 5}
+
+
 async def test_a_frame_that_is_too_large_is_a_fault(ends: Ends) -> None:
     channel, guest = ends
     guest.send(json.dumps({"op": "x" * (wire.MAX_FRAME + 10)}).encode())
@@ -111,7 +120,7 @@ async def test_drain_forgets_what_the_dead_have_said(ends: Ends) -> None:
 @given(st.binary(max_size=300))
 def test_parse_gives_an_object_or_a_fault(body: bytes) -> None:
     with contextlib.suppress(GuestFaultError):
-        assert isinstance(parse(body), dict)
+        assert isinstance(parse(body, 10), dict)
 
 
 async def test_who_waits_hears_of_the_end(ends: Ends) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,15 @@ from saccade.bench.forks import four_hostile, one_hostile
 from saccade.bench.measure import FULL, Measurement
 from saccade.bench.ours import Saccade
 from saccade.bench.work import Setup
+from saccade.sandbox.attacks.surroundings import descendants
+from saccade.sandbox.cgroup import LESS
+from saccade.sandbox.gate import MOMENT_SECONDS
 from saccade.sandbox.isolation import Layer
+from saccade.sandbox.limits import Limits
+from saccade.sandbox.local import LocalSandbox
+from saccade.sandbox.local_session import LocalSession
 
+WEAKER = "without cpu_shares, `bounded` is weaker here: a session with many processes gets many shares"
 TRIES = 4
 """What else the machine does meanwhile counts, too: one quiet moment is enough."""
 
@@ -24,7 +33,7 @@ TRIES = 4
 def test_a_neighbour_is_not_held_up(measure: object, most: float, tmp_path: Path) -> None:
     with Saccade() as ours:
         if not ours.isolation().is_on(Layer.CPU_SHARES):
-            pytest.skip("processors cannot be shared out here")
+            pytest.skip(WEAKER)
         ratios = []
         for _ in range(TRIES):
             result = measure(ours, Setup(tmp_path, FULL, 2))  # type: ignore[operator]
@@ -33,3 +42,78 @@ def test_a_neighbour_is_not_held_up(measure: object, most: float, tmp_path: Path
             if result.median <= most:
                 return
     pytest.fail(f"times as long as alone: {ratios}")
+
+
+STARTS = """
+import os, threading
+over = threading.Event()
+for _ in range(12): threading.Thread(target=over.wait).start()
+children = []
+try:
+    for _ in range(4):
+        children.append(os.fork())
+        if not children[-1]: over.wait()
+except OSError:
+    pass
+open("started", "w").close()
+while True: pass
+"""
+"""Threads, processes as far as they can be had, and a loop without end."""
+
+
+class Shares:
+    """The share of the processors that a session's group has, and who stands in it."""
+
+    def __init__(self, box: LocalSandbox, session: LocalSession) -> None:
+        groups, group = box._cgroups, session._link.cgroup
+        assert groups is not None
+        assert group is not None
+        self.folder = Path(group._folders[groups.cpu])
+        self.all = Path(groups.folders[groups.cpu])
+        self._weight, self._tasks = ("cpu.weight", "cgroup.threads") if groups.version == 2 else ("cpu.shares", "tasks")
+
+    def weight(self) -> int:
+        return int((self.folder / self._weight).read_text())
+
+    def weight_of_zygote(self) -> int:
+        return int((self.all / "zygote" / self._weight).read_text())
+
+    def threads(self) -> set[int]:
+        return {int(line) for line in (self.folder / self._tasks).read_text().split()}
+
+
+def _threads(processes: set[int]) -> set[int]:
+    return {int(task) for pid in processes for task in os.listdir(f"/proc/{pid}/task")}
+
+
+@linux_only
+async def test_whatever_a_session_starts_has_one_share_together() -> None:
+    async with LocalSandbox(limits=Limits(wall_seconds=60)) as box:
+        if not (await box.isolation()).is_on(Layer.CPU_SHARES):
+            pytest.skip(WEAKER)
+        neighbour = await box.open()
+        (twin,) = await neighbour.branch(1)
+        assert (await neighbour.run("1")).ok
+        for session in (neighbour, twin):
+            await session._link.ready()
+        before = descendants()
+        hostile = await box.open()
+        usual, beside, branched = (Shares(box, session) for session in (hostile, neighbour, twin))
+        assert usual.weight() == beside.weight() == branched.weight()
+        assert len({usual.folder, beside.folder, branched.folder}) == 3
+        call = asyncio.create_task(hostile.run(STARTS))
+        async with asyncio.timeout(50):
+            while len(_threads(descendants() - before)) < 14 or usual.weight() > beside.weight() // LESS:
+                await asyncio.sleep(MOMENT_SECONDS / 10)
+        # What computes for long weighs less, and nothing of it stands anywhere else.
+        assert usual.weight() == beside.weight() // LESS
+        assert _threads(descendants() - before) <= usual.threads()
+        assert not usual.threads() & (beside.threads() | branched.threads())
+        # Every session waits for the zygote.
+        assert (usual.all / "zygote" / "cgroup.procs").read_text().split()
+        assert usual.weight_of_zygote() > beside.weight()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert (await hostile.run("1")).ok
+        assert usual.weight() == beside.weight()

@@ -52,8 +52,13 @@ WORST: dict[str, bytes] = {
     "deep paths": json.dumps(SOUND | {"files": [{"path": "a/" * 2000, "size": 1} for _ in range(60)]}).encode(),
     "notes": json.dumps(SOUND | {"notes": ["\x1b" * 40] * 1000}).encode(),
     "escapes": json.dumps(SOUND | {"value": "\x1b" * 40_000}).encode(),
+    "all to be spelled out": json.dumps(SOUND | dict.fromkeys(("value", "traceback"), "@" * 99000))
+    .encode()
+    .replace(b"@", b"\x7f"),
     "lists": b'{"x":[' + b"[]," * 80_000 + b"0]}",
     "nesting": b"[" * REPORT_ROOM,
+    "lists in a path": b'{"files":[{"path":[' + b"[]," * 80_000 + b"0]}]}",
+    "nested lists": b'{"x":[' + (b"[" * 900 + b"]" * 900 + b",") * 140 + b"0]}",
     "number": b'{"run":' + b"9" * 200_000 + b"}",
     "keys": json.dumps(SOUND | {str(number): 0 for number in range(20_000)}).encode(),
     "wrong everywhere": json.dumps(SOUND | {"notes": [0] * 1000, "files": [0] * 1000, "repairs": [0] * 1000}).encode(),

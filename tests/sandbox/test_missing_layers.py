@@ -13,7 +13,7 @@ from saccade.sandbox.conformance import LIMITS, run_all
 from saccade.sandbox.isolation import Layer
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.local import LocalSandbox
-from saccade.sandbox.promises import WEAKENED
+from saccade.sandbox.promises import WEAKENED, Promise
 
 pytestmark = [linux_only, pytest.mark.timeout(1800)]
 
@@ -23,6 +23,11 @@ GROUPS: dict[str, tuple[Layer, ...]] = {
 }
 """Layers that are missing together, by a name. The environment is emptied by whoever starts the processes, and the size
 of the workspace is capped wherever there is a mount namespace."""
+LOST: dict[str, dict[str, Promise]] = {
+    # The group of the session still limits memory, but by ending the call, which on a slow machine its time does first.
+    "rlimits": dict.fromkeys(("limits.memory", "limits.open_files", "limits.file_size"), Promise.BOUNDED),
+}
+"""Without layers: the checks of the conformance suite that need them, and the promise that is weaker then."""
 ANY = [pytest.param(name, marks=() if name == "cgroup" else pytest.mark.slow) for name in GROUPS]
 LOOK = "import os\nprint(x, sorted(os.listdir('.')), open('f').read())"
 
@@ -70,8 +75,12 @@ def test_the_docs_name_the_same_promises(layer: Layer) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GROUPS)
 async def test_conformance(name: str) -> None:
+    lost = LOST.get(name, {})
+    assert set(lost.values()) <= {promise for layer in GROUPS[name] for promise in WEAKENED[layer]}
     outcomes = await run_all(lambda: sandbox(name, LIMITS))
-    assert [f"{each.check.name}: {each.message}" for each in outcomes if not each.passed] == []
+    failed = {each.check.name: each.message for each in outcomes if not each.passed}
+    print(*(f"{lost[check]}: {check}: {why}" for check, why in failed.items() if check in lost), sep="\n")
+    assert {check: why for check, why in failed.items() if check not in lost} == {}
 
 
 @pytest.mark.slow

@@ -217,18 +217,23 @@ def test_killed_session_processes_never_raise(host: Host, seed: int) -> None:
 async def test_session_after_its_processes_were_killed(victims: tuple[int, ...], during: bool) -> None:
     """Calls end with a status; the session works again (with its state, or from its start) or says it is lost."""
     async with LocalSandbox(limits=Limits(wall_seconds=30)) as box:
+        await box.open()  # starts the processes that all sessions share
         before = descendants()
         session = await box.open({"x": 1})
         await session.run("y = 1")
-        await asyncio.sleep(0.2)
-        processes = sorted(descendants() - before)
-        # The older process holds the state (the keeper), the younger runs the next call (the leaf).
-        processes = [pid for pid in processes if not children(pid)][-2:]
-        assert len(processes) == 2
+        await session._link.ready()
+        async with asyncio.timeout(PATIENCE):
+            while len(own := descendants() - before) != 2:  # the keeper before the call is on its way out
+                await asyncio.sleep(0.01)
+        processes = sorted(own, key=lambda pid: inner_pid(pid) == str(session._link._leaf.pid))  # keeper, leaf
         running = asyncio.create_task(session.run("import time\ntime.sleep(0.5)")) if during else None
         await asyncio.sleep(0.1)
-        for index in victims:
-            os.kill(processes[index], signal.SIGKILL)
+        # Held before the first of them dies: the zygote kills what is left of a session without a keeper.
+        held = [os.pidfd_open(processes[index]) for index in victims]
+        for victim in held:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(victim, signal.SIGKILL)
+            os.close(victim)
         if running is not None:
             await asyncio.wait_for(running, PATIENCE)
         results = [await asyncio.wait_for(session.run("print(x)"), PATIENCE) for _ in range(3)]

@@ -1,5 +1,6 @@
 """A report was written by a hostile program: it is either sound or refused, and nothing else ever happens."""
 
+import gc
 import json
 import os
 from collections.abc import Iterator
@@ -8,13 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from saccade.guest.outbox import Layout, layout
 from saccade.record.status import Status
 from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.endpoints import fixed_memfd
 from saccade.sandbox.limits import Limits
-from saccade.sandbox.report import check_report, read_report, read_text
+from saccade.sandbox.report import MOST_CONTAINERS, MOST_TEXT, TEXT_COST, check_report, read_report, read_text
 from saccade.sandbox.result import RunResult
 
 LIMITS = Limits(output_bytes=1024, pictures=4, picture_pixels=1024, total_pixels=2048)
@@ -128,6 +130,76 @@ def test_deep_nesting_is_refused(outbox: int) -> None:
     os.pwrite(outbox, body, LAYOUT.report)
     with pytest.raises(GuestFaultError):
         read_report(outbox, len(body), LAYOUT, LIMITS)
+
+
+PLACES = [
+    '{"x":%s}',
+    '{"status":%s}',
+    '{"stdout":[%s,0]}',
+    '{"value":%s}',
+    '{"run":%s}',
+    '{"notes":[%s]}',
+    '{"pictures":[{"source":%s}]}',
+    '{"files":[{"path":%s}]}',
+    '{"repairs":%s}',
+]
+MANY = {
+    "lists": "[" + "[]," * MOST_CONTAINERS + "0]",
+    "objects": "[" + "{}," * MOST_CONTAINERS + "0]",
+    "nested": "[" + ("[" * 500 + "]" * 500 + ",") * 9 + "0]",
+    "behind strings": '["\\"[{","\\\\",' + "[]," * MOST_CONTAINERS + "0]",
+    "cut short": "[" + "[]," * MOST_CONTAINERS + '"',
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+@pytest.mark.parametrize("letters", ["utf-8", "utf-16-le", "utf-16", "utf-32"])
+def test_many_containers_are_refused_before_they_are_made(outbox: int, kind: str, letters: str) -> None:
+    """Made, they would have the collector go through all that the host's process holds."""
+    collections: list[str] = []
+    gc.callbacks.append(lambda phase, _info: collections.append(phase))
+    try:
+        for place in PLACES:
+            body = (place % MANY[kind]).encode(letters)
+            os.pwrite(outbox, body, LAYOUT.report)
+            with pytest.raises(GuestFaultError):
+                check_report(outbox, len(body), LAYOUT, LIMITS)
+    finally:
+        gc.callbacks.pop()
+    # The collector starts at 700 at the latest, so that each body would have it start five times.
+    assert collections.count("start") <= 4
+
+
+def test_brackets_in_texts_are_no_containers(outbox: int) -> None:
+    value = "[{" * 20_000 + '"\\' + "[{" * 20_000
+    assert read(outbox, SOUND | {"value": value}).value == value
+
+
+def test_as_many_containers_as_an_honest_report_may_have(outbox: int) -> None:
+    files = [{"path": f"f{number}", "size": 1} for number in range(1000)]
+    repairs = [{"name": "n", "note": "x"}] * 1000
+    result = read(outbox, SOUND | {"files": files, "repairs": repairs, "notes": ["n"] * 1000})
+    assert (len(result.files), len(result.repairs), len(result.notes)) == (1000, 1000, 1000)
+
+
+def test_only_the_first_wrong_item_of_a_list_is_told(outbox: int) -> None:
+    with pytest.raises(GuestFaultError, match=r"\('files', 0, 'path'\)") as told:
+        read(outbox, SOUND | {"files": [{}] * 1000})
+    cause = told.value.__context__
+    assert isinstance(cause, ValidationError)
+    assert cause.error_count() < 5
+
+
+def test_text_that_grows_by_spelling_is_cut_and_says_so(outbox: int) -> None:
+    assert read(outbox, SOUND | {"value": "\x7f" * (MOST_TEXT // 4)}).value == "\\x7f" * (MOST_TEXT // 4)
+    cut = " [cut: the first 100,000 of 120,000 characters are shown]"
+    assert read(outbox, SOUND | {"traceback": "\x7f" * 30_000}).traceback == "\\x7f" * (MOST_TEXT // 4) + cut
+
+
+def test_text_counts_for_more_than_pixels(outbox: int) -> None:
+    body = json.dumps(SOUND).encode()
+    os.pwrite(outbox, body, LAYOUT.report)
+    assert check_report(outbox, len(body), LAYOUT, LIMITS).bytes == 5 * TEXT_COST
 
 
 def test_text_after_a_kill_and_a_stated_cut(outbox: int) -> None:

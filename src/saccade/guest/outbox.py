@@ -124,7 +124,8 @@ def _encode(value: object, put: Any) -> None:
     elif value is True or value is False:
         put("true" if value else "false")
     elif isinstance(value, str):
-        put(encode_basestring_ascii(value))
+        # Half of a surrogate pair is no text for whoever reads it.
+        put(encode_basestring_ascii(value.encode("utf-8", "backslashreplace").decode()))
     elif isinstance(value, int):
         put(int.__repr__(value))
     elif isinstance(value, float):

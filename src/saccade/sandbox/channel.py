@@ -10,11 +10,15 @@ import array
 import asyncio
 import json
 import os
+import re
 import socket
 from collections.abc import Sequence
 from typing import Any
 
 from saccade.guest import wire
+
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+"""A string of JSON, or the rest of the text where it has no end: each byte is looked at once."""
 
 
 class GuestFaultError(Exception):
@@ -46,7 +50,7 @@ class GuestChannel:
             raise GuestFaultError("the session closed its socket")
         if len(body) > wire.MAX_FRAME:
             raise GuestFaultError("a frame is too large")
-        return parse(body)
+        return parse(body, most_containers=1)
 
     async def receive_unless(self, over: asyncio.Future[Any]) -> dict[str, Any] | None:
         """The next frame, or None if `over` is done before one has come."""
@@ -108,10 +112,18 @@ class GuestChannel:
         self._sock.close()
 
 
-def parse(body: bytes) -> dict[str, Any]:
-    """A guest's JSON object. Raises `GuestFaultError` for anything else."""
+def parse(body: bytes, most_containers: int) -> dict[str, Any]:
+    """A guest's JSON object, of at most so many lists and objects. Raises `GuestFaultError` for anything else.
+
+    More are refused before they are made: many make the host collect garbage, in everything that its process holds.
+    """
     try:
-        value = json.loads(body)
+        # Read as it is counted: the parser would also take bytes that are UTF-16.
+        text = body.decode()
+        bare = _STRING.sub("", text)
+        if bare.count("[") + bare.count("{") > most_containers:
+            raise GuestFaultError(f"JSON of more than {most_containers:,} lists and objects")
+        value = json.loads(text)
     except (ValueError, RecursionError, MemoryError) as error:
         raise GuestFaultError(f"not JSON: {type(error).__name__}") from error
     if not isinstance(value, dict):

@@ -13,10 +13,9 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from saccade.guest.outbox import REPORT_ROOM, Layout
 from saccade.record.status import Status
@@ -26,11 +25,32 @@ from saccade.sandbox.result import Picture, PictureMode, PictureSource, Repair, 
 
 QUICK_BYTES = 4 << 20
 """What can be read at once without holding up whoever else waits; more is read in a thread."""
+TEXT_COST = 8
+"""One byte of text takes as long as so many of pixels: it has to be decoded, whatever it is."""
+MOST_CONTAINERS = 4096
+"""Lists and objects of a report; an honest one has at most a few more than there may be pictures, files and repairs."""
+MOST_TEXT = 100_000
+"""Characters of a value or a traceback."""
 _CHUNK = 1 << 20
 _BYTES_PER_PIXEL = {"L": 1, "RGB": 3, "RGBA": 4}
 # Control characters but tab and newline, the second set of them (0x80 on), and halves of surrogate pairs.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_SPELLED = {
+    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    for code in (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
+}
 _Count = Annotated[int, Field(ge=0, le=1 << 62)]
+
+
+def _path(path: str) -> str:
+    """A path of the workspace in its plain form, with unprintable characters spelled out."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if "\0" in path or path.startswith("/") or ".." in parts or not parts:
+        raise GuestFaultError("the path of a file outside the workspace")
+    return _plain("/".join(parts))
+
+
+_Path = Annotated[str, Field(max_length=4096), AfterValidator(_path)]
 
 
 class _Loose(BaseModel):
@@ -44,11 +64,11 @@ class _Picture(_Loose):
     width: int = Field(ge=1, le=1 << 20)
     height: int = Field(ge=1, le=1 << 20)
     offset: int = Field(ge=0, le=1 << 48)
-    path: str | None = Field(default=None, max_length=4096)
+    path: _Path | None = None
 
 
 class _File(_Loose):
-    path: str = Field(max_length=4096)
+    path: _Path
     size: int = Field(ge=0, le=1 << 48)
 
 
@@ -61,12 +81,12 @@ class _Report(_Loose):
     status: Literal["ok", "error", "out_of_memory", "refused"]
     stdout: tuple[_Count, _Count] = Field(strict=False)
     stderr: tuple[_Count, _Count] = Field(strict=False)
-    value: str | None = Field(default=None, max_length=100_000)
-    traceback: str | None = Field(default=None, max_length=100_000)
-    pictures: list[_Picture] = Field(max_length=1024)
-    files: list[_File] = Field(max_length=1000)
-    repairs: list[_Repair] = Field(max_length=1000)
-    notes: list[str] = Field(max_length=1000)
+    value: str | None = Field(default=None, max_length=MOST_TEXT)
+    traceback: str | None = Field(default=None, max_length=MOST_TEXT)
+    pictures: Annotated[list[_Picture], FailFast()] = Field(max_length=1024)
+    files: Annotated[list[_File], FailFast()] = Field(max_length=1000)
+    repairs: Annotated[list[_Repair], FailFast()] = Field(max_length=1000)
+    notes: Annotated[list[str], FailFast()] = Field(max_length=1000)
     run: float = Field(ge=0, le=1e6, strict=False)
     cpu: float = Field(ge=0, le=1e6, strict=False)
     capture: float = Field(ge=0, le=1e6, strict=False)
@@ -74,7 +94,7 @@ class _Report(_Loose):
 
 @dataclass(frozen=True)
 class CheckedReport:
-    """A report whose claims hold, before what it speaks of is read. `bytes` is how much that is."""
+    """A report whose claims hold, before what it speaks of is read. `bytes` is how much that is, in bytes of pixels."""
 
     report: _Report
     layout: Layout
@@ -94,7 +114,7 @@ class CheckedReport:
             value=_shown(report.value),
             traceback=_shown(report.traceback),
             pictures=tuple(_picture(fd, picture) for picture in report.pictures),
-            files=tuple(WrittenFile(_path(file.path), file.size) for file in report.files),
+            files=tuple(WrittenFile(file.path, file.size) for file in report.files),
             repairs=tuple(Repair(_plain(repair.name), _plain(repair.note)) for repair in report.repairs),
             notes=tuple(_plain(note[:2000]) for note in report.notes),
             timings=Timings(run=report.run, cpu=report.cpu, capture=report.capture),
@@ -102,7 +122,7 @@ class CheckedReport:
 
 
 async def _beside(read: Callable[[int], RunResult], fd: int, size: int) -> RunResult:
-    """What `read` makes of `size` bytes of the outbox `fd`; in a thread if they are many."""
+    """What `read` makes of `size` bytes (of pixels) of the outbox `fd`; in a thread if they are many."""
     if size <= QUICK_BYTES:
         return read(fd)
     # The session may be closed meanwhile, and the number of its outbox be another file's.
@@ -122,18 +142,15 @@ def check_report(fd: int, length: object, layout: Layout, limits: Limits) -> Che
     if not isinstance(length, int) or not 0 < length <= REPORT_ROOM:
         raise GuestFaultError("a report of impossible length")
     try:
-        report = _Report.model_validate(parse(os.pread(fd, length, layout.report)))
+        report = _Report.model_validate(parse(os.pread(fd, length, layout.report), MOST_CONTAINERS))
     except ValidationError as error:
         first = error.errors()[0]
         raise GuestFaultError(_plain(f"a report with a wrong field: {first['loc']} {first['msg']}"[:300])) from None
     for kept, total in (report.stdout, report.stderr):
         if kept > min(limits.output_bytes, total):
             raise GuestFaultError("an output of impossible length")
-    for path in (*(file.path for file in report.files), *(picture.path for picture in report.pictures)):
-        if path is not None:
-            _path(path)
     pixels = _check_pictures(fd, report.pictures, layout, limits)
-    return CheckedReport(report, layout, pixels + report.stdout[0] + report.stderr[0])
+    return CheckedReport(report, layout, pixels + TEXT_COST * (report.stdout[0] + report.stderr[0]))
 
 
 def read_report(fd: int, length: object, layout: Layout, limits: Limits) -> RunResult:
@@ -149,7 +166,7 @@ async def cut_short(fd: int, layout: Layout, limits: Limits, status: Status, why
         stdout, stderr = (read_text(fd, offset, most, None) for offset in (layout.stdout, layout.stderr))
         return RunResult(status=status, stdout=stdout, stderr=stderr, traceback=_shown(why))
 
-    return await _beside(read, fd, 2 * most)
+    return await _beside(read, fd, TEXT_COST * 2 * most)
 
 
 def read_text(fd: int, offset: int, most: int, counts: tuple[int, int] | None) -> str:
@@ -212,28 +229,24 @@ def _picture(fd: int, claimed: _Picture) -> Picture:
     data = os.pread(fd, _length(claimed), claimed.offset)
     if len(data) != _length(claimed):
         raise GuestFaultError("a picture cut short")
-    path = None if claimed.path is None else _path(claimed.path)
-    return Picture(claimed.source, claimed.mode, claimed.width, claimed.height, data, path)
-
-
-def _path(path: str) -> str:
-    """A path of the workspace in its plain form, with unprintable characters spelled out."""
-    pure = PurePosixPath(path)
-    if "\0" in path or pure.is_absolute() or ".." in pure.parts or not pure.parts:
-        raise GuestFaultError("the path of a file outside the workspace")
-    return _plain(str(pure))
+    return Picture(claimed.source, claimed.mode, claimed.width, claimed.height, data, claimed.path)
 
 
 def _plain(text: str) -> str:
     """One line that a terminal shows and does not obey."""
-    return _UNPRINTABLE.sub(_spelled, text).replace("\n", "\\n")
+    return _spelled(text).replace("\n", "\\n")
 
 
 def _shown(text: str | None) -> str | None:
-    """Lines that a terminal shows and does not obey."""
-    return None if text is None else _UNPRINTABLE.sub(_spelled, text)
+    """Lines that a terminal shows and does not obey, not longer than a report's may be."""
+    if text is None:
+        return None
+    spelled = _spelled(text)
+    if len(spelled) > MOST_TEXT:
+        return f"{spelled[:MOST_TEXT]} [cut: the first {MOST_TEXT:,} of {len(spelled):,} characters are shown]"
+    return spelled
 
 
-def _spelled(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+def _spelled(text: str) -> str:
+    # The table is slow for text that needs nothing, and a function for each match slow for text that is full of them.
+    return text.translate(_SPELLED) if _UNPRINTABLE.search(text) else text

@@ -103,6 +103,39 @@ REPORTS = (
         "report_of_empty_lists", "send a report of a million empty lists", "raw(b'{\"x\":[' + b'[],' * 80_000 + b'0]}')"
     ),
     _report(
+        "path_of_lists",
+        "send a hundred thousand lists in the place of a path",
+        "raw(b'{\"files\":[{\"size\":1,\"path\":[' + b'[],' * 80_000 + b'0]}]}')",
+    ),
+    _report(
+        "report_nested_without_end",
+        "send lists within lists, as deep as a parser goes",
+        "raw(b'{\"x\":[' + (b'[' * 900 + b']' * 900 + b',') * 140 + b'0]}')",
+    ),
+    _report(
+        "lists_in_other_letters",
+        "send many lists in UTF-16, behind a letter that looks like a quotation mark to who counts them",
+        "raw(('{\"\\u0122\":[' + '[],' * 40_000 + '0]}').encode('utf-16-le'))",
+    ),
+    _report(
+        "paths_of_many_parts",
+        "report files whose paths have thousands of parts",
+        "lie(files=[{'path': 'a/' * 1_900, 'size': 1}] * 60)",
+    ),
+    _report(
+        "texts_to_spell_out",
+        "send a report of nothing but characters that must be spelled out",
+        "honest_encode = honest\n"
+        "def honest(report):\n"
+        "    return honest_encode(report).replace(b'@', b'\\x7f')\n"
+        "lie(value='@' * 95_000, traceback='@' * 95_000, notes=['@' * 2_000] * 30)",
+    ),
+    _report(
+        "output_of_no_letters",
+        "print as many bytes as possible that are no text",
+        "for fd in (1, 2):\n    os.write(fd, b'\\xff' * (1 << 20))",
+    ),
+    _report(
         "report_of_many_files",
         "send a report of more files than a workspace holds",
         "lie(files=[{'path': 'a', 'size': 1}] * 9_000)",
@@ -128,7 +161,8 @@ REPORTS = (
     _keeper(
         "keeper_that_calls_another_machine",
         "have the kernel end the process that keeps the state, by a forbidden kind of call",
-        "after(lambda: _libc.syscall(0x40000000 | 39))",
+        # Without a filter of system calls the kernel does not end it, and it ends itself.
+        "after(lambda: (_libc.syscall(0x40000000 | 39), os._exit(3)))",
     ),
     _keeper(
         "keeper_that_uses_up_its_time",

@@ -69,6 +69,16 @@ for fd in descriptors():
         wall_seconds=2.0,
     ),
     Attack(
+        "frames_of_lists",
+        "wire",
+        "say that the call has ended in a frame of thousands of lists",
+        FRAMES
+        + """
+flood([b'{"op":"result","call":[' + b"[]," * 15_000 + b"0]}"])
+""",
+        may_lose_session=True,
+    ),
+    Attack(
         "empty_packets",
         "wire",
         "send empty packets, which look like the end of the wire, and shut the wire down",

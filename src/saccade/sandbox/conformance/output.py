@@ -60,6 +60,10 @@ async def unicode_text(sandbox: Sandbox) -> None:
         result = await run(session, r"print('a\ud800b')" + "\nimport os\nos.write(1, b'\\xff\\xfe\\x00z')\n'\\udfff'")
         expect("a" in result.stdout and "z" in result.stdout, f"odd text broke the output: {describe(result)}")
         (result.stdout + (result.value or "")).encode("utf-8")
+        result = await run(session, "class Odd:\n    def __repr__(self): return 'odd \\ud800'\nOdd()")
+        expect("odd" in (result.value or ""), f"half a letter lost a value: {describe(result)}")
+        result = await run(session, r"raise ValueError('odd \ud800')", Status.ERROR)
+        expect("odd" in (result.traceback or ""), f"half a letter lost an error: {describe(result)}")
 
 
 @GROUP.check

@@ -50,8 +50,8 @@ class ModelWorld:
     handles: dict[str, Handle | None] = field(default_factory=dict)
     """None for one that is closed."""
     maps: dict[str, Handle] = field(default_factory=dict)
-    pipe: bool | None = None
-    """Whether there is a pipe that works; None if there never was one."""
+    ends: dict[str, bool] = field(default_factory=dict)
+    """Kind of what holds bytes or a count in the kernel -> whether the session's one of it works."""
     variable: str = ""
     umask: int = 0o077
     generator: random.Random = field(default_factory=lambda: random.Random(1))
@@ -65,7 +65,7 @@ class ModelWorld:
         if any(kept.path is None for kept in self.maps.values()):
             return False
         self.handles = {name: kept if kept and kept.path else None for name, kept in self.handles.items()}
-        self.pipe = None if self.pipe is None else False
+        self.ends = dict.fromkeys(self.ends, False)
         return True
 
     def forget(self, path: str) -> None:
@@ -90,7 +90,8 @@ class ModelWorld:
             "inside": self.inside,
             "handles": handles,
             "maps": {name: kept.inode.data[:PAGE].decode("latin-1") for name, kept in self.maps.items()},
-            "pipe": self.pipe,
+            "ends": self.ends,
+            "timer": [0.0, True],
             "variable": self.variable,
             "umask": self.umask,
             "drawn": copy.deepcopy(self.generator).randrange(10**9),
@@ -98,8 +99,12 @@ class ModelWorld:
 
 
 PREPARE = """
-import fcntl, json, mmap, os, random, shutil
-numbers, handles, maps, pipe, generator = [], {}, {}, None, random.Random(1)
+import fcntl, json, mmap, os, random, shutil, signal, socket
+numbers, handles, maps, ends, generator = [], {}, {}, {}, random.Random(1)
+def hold(kind, read, write):
+    ends[kind] = read, write
+    os.write(write, b"leftover")
+    assert os.read(read, 99) == b"leftover"
 def put(path, data):
     with open(path, "r+b" if os.path.exists(path) else "wb") as file:
         file.write(data)
@@ -127,10 +132,11 @@ def observe(names=("a", "b", "d/c")):
     seen["times"] = {name: int(s.st_mtime) for name, s in stats.items() if s.st_mtime < 1e9}
     seen["folder"] = os.path.isdir(os.path.join(top, "d"))
     seen["inside"] = os.path.basename(os.getcwd()) == "d"
-    seen["pipe"] = None
-    if pipe:
-        try: os.write(pipe[1], b"x"); seen["pipe"] = len(os.read(pipe[0], 100)) == 1
-        except OSError: seen["pipe"] = False
+    seen["ends"] = {}
+    for kind, (read, write) in ends.items():
+        try: os.write(write, b"leftover"); seen["ends"][kind] = os.read(read, 99) == b"leftover"
+        except OSError: seen["ends"][kind] = False
+    seen["timer"] = [signal.getitimer(signal.ITIMER_REAL)[0], signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL]
     seen["variable"], seen["umask"] = os.environ.get("MODEL", ""), os.umask(0)
     os.umask(seen["umask"])
     twin = random.Random(); twin.setstate(generator.getstate())
@@ -300,9 +306,16 @@ def _use_map(world: ModelWorld, choice: int) -> str:
     return f"maps[{MAPS[0]!r}][{place}:{place + 4}] = {data!r}\nos.utime({_real(path)}, ({stamp}, {stamp}))"
 
 
-def _pipe(world: ModelWorld, choice: int) -> str:
-    world.pipe = True
-    return "pipe = os.pipe()\nos.write(pipe[1], b'left')\nassert os.read(pipe[0], 9) == b'left'"
+def _hold(world: ModelWorld, choice: int) -> str:
+    kind = ("pipe", "sockets", "counter")[choice % 3]
+    world.ends[kind] = True
+    made = ("*os.pipe()", "*(end.detach() for end in socket.socketpair())", "*[os.eventfd(0)] * 2")[choice % 3]
+    return f"hold({kind!r}, {made})"
+
+
+def _timer(world: ModelWorld, choice: int) -> str:
+    # No call inherits a timer or a handler, whether it was kept or not.
+    return "signal.setitimer(signal.ITIMER_REAL, 1000)\nsignal.signal(signal.SIGUSR2, signal.SIG_IGN)"
 
 
 def _surroundings(world: ModelWorld, choice: int) -> str:
@@ -330,6 +343,7 @@ OPERATIONS: dict[str, Callable[[ModelWorld, int], str]] = {
     "use_handle": _use_handle,
     "map": _map,
     "use_map": _use_map,
-    "pipe": _pipe,
+    "hold": _hold,
+    "timer": _timer,
     "surroundings": _surroundings,
 }
