@@ -1,7 +1,7 @@
 """`saccade bench scale`: the host side of many episodes at once, against an engine that answers after a drawn time.
 
 Nothing of it is made simpler: rollouts in groups as the trainer plays them, the client of a vLLM server, sandboxes here
-or behind two servers of this machine, pictures in the store and on their way to the engine, records on the disk. Only
+or behind servers on this machine, pictures in the store and on their way to the engine, records on the disk. Only
 the engine is none (`saccade.bench.timed_engine`, in a process of its own). What the engine alone allows are the very
 times that it drew, one after the other in each episode, with nothing between them. Engine, sandboxes and this process
 share the machine. Imports torch; import this module late.
@@ -33,6 +33,8 @@ class ScaleSizes:
 
     episodes: tuple[int, ...] = (64, 256, 1024)
     """Side by side."""
+    hosts: tuple[int, ...] = (0, 2)
+    """Servers of sandboxes on this machine; 0: sandboxes in this process."""
     looks: int = 5
     seconds: float = 5.0
     """Mean of a turn of the engine."""
@@ -68,9 +70,9 @@ def measure_scale(sizes: ScaleSizes, on_progress: Callable[[str], None] = lambda
             return made
 
         for episodes in sizes.episodes:
-            for remote in (False, True):
-                on_progress(f"{episodes} episodes, sandboxes {_where(remote)}")
-                size = WaveSize(episodes, sizes.looks, sizes.seconds, remote)
+            for hosts in sizes.hosts:
+                size = WaveSize(episodes, sizes.looks, sizes.seconds, hosts)
+                on_progress(_name(size))
                 figures += _figures(size, wave(size))
         on_progress("pictures in memory")
         size = WaveSize(sizes.picture_episodes, sizes.picture_looks, sizes.seconds / 5)
@@ -81,12 +83,12 @@ def measure_scale(sizes: ScaleSizes, on_progress: Callable[[str], None] = lambda
     return figures if sizes == FULL_SCALE else [replace(figure, met=None) for figure in figures]
 
 
-def _where(remote: bool) -> str:
-    return "remote" if remote else "local"
+def _name(size: WaveSize) -> str:
+    return f"{size.episodes} {'remote' if size.hosts else 'local'}"
 
 
 def _figures(size: WaveSize, wave: Wave) -> list[LoopFigure]:
-    name = f"{size.episodes} {_where(size.remote)}"
+    name = _name(size)
     rate, allowed = wave.turns / wave.wall, wave.turns / wave.alone
     judged = size.episodes == JUDGED
     engine = f"the engine alone, {size.seconds:g} s a turn"

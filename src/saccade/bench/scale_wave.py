@@ -43,8 +43,6 @@ from saccade.sandbox.base import Sandbox
 from saccade.training.weights import Trainable
 
 _CPU = torch.device("cpu")
-HOSTS = 2
-"""Servers of sandboxes, where they are not in this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,8 @@ class WaveSize:
     """Of an episode; a turn more answers."""
     seconds: float
     """Mean of a turn of the engine."""
-    remote: bool = False
-    """Whether sandboxes are behind servers of this machine."""
+    hosts: int = 0
+    """Servers of sandboxes on this machine; 0: sandboxes in this process."""
     shown: tuple[int, int] = SIZE
     """Pixels of every picture."""
     sigma: float = 0.5
@@ -186,7 +184,7 @@ def _processes(policy: Trainable, size: WaveSize) -> Iterator[tuple[str, int, st
         url, process = stack.enter_context(
             engine_process(answers_of(policy, size.looks, size.seconds, size.sigma, size.shown))
         )
-        yield url, process, stack.enter_context(sandbox_hosts(HOSTS, sessions)) if size.remote else "local"
+        yield url, process, stack.enter_context(sandbox_hosts(size.hosts, sessions)) if size.hosts else "local"
 
 
 @asynccontextmanager
