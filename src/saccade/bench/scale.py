@@ -119,7 +119,7 @@ def _figures(size: WaveSize, wave: Wave) -> list[LoopFigure]:
             wave.box_mib / size.episodes,
         ),
         LoopFigure(
-            f"{name}: sent to the engine",
+            f"{name}: sent to the engine, {size.looks + 1} turns",
             wave.sent / 1e6,
             "MB a turn",
             "pictures kept",
