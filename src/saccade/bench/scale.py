@@ -39,10 +39,11 @@ class ScaleSizes:
     seconds: float = 5.0
     """Mean of a turn of the engine."""
     picture_episodes: int = 32
+    """0: none."""
     picture_looks: int = 9
     """With the answer ten turns."""
     many: int = 10_000
-    """Short episodes over which memory is to be flat."""
+    """Short episodes over which memory is to be flat; 0: none."""
     step: int = 256
     """Of them, side by side."""
 
@@ -74,12 +75,14 @@ def measure_scale(sizes: ScaleSizes, on_progress: Callable[[str], None] = lambda
                 size = WaveSize(episodes, sizes.looks, sizes.seconds, hosts)
                 on_progress(_name(size))
                 figures += _figures(size, wave(size))
-        on_progress("pictures in memory")
-        size = WaveSize(sizes.picture_episodes, sizes.picture_looks, sizes.seconds / 5)
-        figures.append(_pictures(size, wave(size)))
-        on_progress(f"memory over {sizes.many} episodes")
-        size = WaveSize(sizes.step, looks=1, seconds=sizes.seconds / 100, shown=(256, 192))
-        figures.append(_flat(sizes, *asyncio.run(growth_over(policy, run, size, sizes.many))))
+        if sizes.picture_episodes:
+            on_progress("pictures in memory")
+            size = WaveSize(sizes.picture_episodes, sizes.picture_looks, sizes.seconds / 5)
+            figures.append(_pictures(size, wave(size)))
+        if sizes.many:
+            on_progress(f"memory over {sizes.many} episodes")
+            size = WaveSize(sizes.step, looks=1, seconds=sizes.seconds / 100, shown=(256, 192))
+            figures.append(_flat(sizes, *asyncio.run(growth_over(policy, run, size, sizes.many))))
     return figures if sizes == FULL_SCALE else [replace(figure, met=None) for figure in figures]
 
 
