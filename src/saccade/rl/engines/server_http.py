@@ -18,6 +18,8 @@ from saccade.rl.engines.picture_files import PictureFile, StreamedBody, streamed
 T = TypeVar("T")
 
 _CURABLE = frozenset({408, 425, 429})
+CONNECT_SECONDS = 60.0
+"""Hundreds of episodes connect in the same moment, and what this process itself is late for counts against each."""
 _LONGEST_DETAIL = 400
 """Characters of a server's own words in a message."""
 
@@ -52,7 +54,7 @@ class Connection:
         self._client = httpx.AsyncClient(
             base_url=self.address,
             headers={"authorization": f"Bearer {secret}"} if secret else {},
-            timeout=httpx.Timeout(None, connect=10.0),
+            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
             trust_env=False,
             transport=transport,
