@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$name; break; fi; done)
 
-.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table engines test-engines ray test-ray verl test-verl faces test-faces oracles lint docs bench attack map lock clean
+.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table engines test-engines ray test-ray verl test-verl faces test-faces oracles lint docs bench scale attack map lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ /' | awk '{n=$$1; $$1=""; printf "  make %-10s%s\n", n, $$0}'
@@ -137,6 +137,10 @@ docs: $(SITE)/.installed  ## The documentation site into site/; a warning or a d
 
 bench: setup  ## Time and memory of the sandbox beside its peers
 	$(BIN)/saccade bench sandbox
+
+scale: setup  ## Measure the host side of a thousand episodes and write docs/scale.json and docs/scale.md from it
+	$(BIN)/saccade bench scale --json docs/scale.json
+	$(BIN)/python tools/scale_page.py
 
 attack: setup  ## Run the attacks against the sandbox of this machine
 	$(BIN)/saccade doctor --attack

@@ -130,6 +130,18 @@ def serve(
 
 
 @app.command()
+def scale(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer episodes: half a minute; no target is judged.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
+) -> None:
+    """The host of 64, 256 and 1,024 episodes at once, with an engine that answers after a drawn time and no model."""
+    _check_train()
+    from saccade.bench.scale import FULL_SCALE, QUICK_SCALE, measure_scale
+
+    _measured("saccade bench scale", partial(measure_scale, QUICK_SCALE if quick else FULL_SCALE), json_file)
+
+
+@app.command()
 def rollout(
     model: Annotated[
         str, typer.Option(help="Checkpoint: a folder, or `tiny`; without, a small one with random weights.")
@@ -140,9 +152,7 @@ def rollout(
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
 ) -> None:
     """Rollouts and updates beside `generate` on the whole context and TRL: tokens per second, waiting, memory."""
-    for package in ("torch", "transformers", "accelerate"):
-        if importlib.util.find_spec(package) is None:
-            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[train]'")
+    _check_train()
     # Threads of torch that wait by spinning are many times slower when sandboxes run beside them.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     from saccade.bench.rollout import measure_rollout
@@ -217,6 +227,12 @@ def grading(
         json_file.write_text(json.dumps(as_json(rows), indent=1) + "\n", encoding="utf-8")
     if unread is not None:
         unread.write_text(unread_lines(everything), encoding="utf-8")
+
+
+def _check_train() -> None:
+    for package in ("torch", "transformers", "accelerate"):
+        if importlib.util.find_spec(package) is None:
+            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[train]'")
 
 
 def _measured(

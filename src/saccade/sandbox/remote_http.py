@@ -33,6 +33,8 @@ from saccade.sandbox import remote_wire as wire
 _log = logging.getLogger(__name__)
 
 TOKEN_VARIABLE = "SACCADE_SANDBOX_TOKEN"
+CONNECT_SECONDS = 60.0
+"""Hundreds of sessions connect in the same moment, and what this process itself is late for counts against each."""
 _RETRIED = frozenset({500, 502, 503, 504})
 _ERRORS: Mapping[str, type[Exception]] = {
     "settings": SettingsError,
@@ -97,7 +99,7 @@ class Http:
             base_url=self.url,
             headers={**_authorization(token), "x-saccade-client": secrets.token_hex(16)},
             # The whole request has a deadline in `request`; a long call is silent while it runs.
-            timeout=httpx.Timeout(None, connect=10.0),
+            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
             trust_env=False,
             transport=transport,

@@ -93,7 +93,7 @@ class SamplingServer:
         wire = (await self.checked()).wire
         self._asking += 1
         try:
-            return await self._connection.ask(wire.path, wire.body(request), wire.read)
+            return await self._connection.ask(wire.path, wire.body(request), wire.read, request.pictures)
         finally:
             self._asking -= 1
 

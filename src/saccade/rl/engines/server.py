@@ -16,7 +16,6 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -27,9 +26,10 @@ from saccade.generate.base import ContextFullError, SampledTurn, Slot, TurnReque
 from saccade.generate.turn import start_turn
 from saccade.models.base import MediaReader
 from saccade.models.families.known import FAMILIES
-from saccade.models.pictures import decoded_picture, saved_picture
+from saccade.models.pictures import EncodedPicture, decoded_picture
 from saccade.record.content import ImagePart
 from saccade.rl.engines.busy import BusyClock
+from saccade.rl.engines.picture_files import PictureFiles, quick_png
 from saccade.rl.engines.sampling_server import SamplingServer
 from saccade.rl.engines.server_check import EncodedPolicy
 from saccade.rl.engines.server_http import Connection
@@ -40,7 +40,6 @@ from saccade.tokens.segments import PromptPicture
 _log = logging.getLogger(__name__)
 
 _BANNED = -1e9
-_KEPT_PICTURES = 256
 
 
 class ServerEngine:
@@ -74,7 +73,7 @@ class ServerEngine:
         self.bias = {int(token): _BANNED for token in torch.nonzero(policy.checkpoint.forbidden)[:, 0]}
         self._media = media
         self._weights = weights
-        self._url = lru_cache(_KEPT_PICTURES)(self._encoded)
+        self._pictures = PictureFiles(self._encoded)
         self._busy = BusyClock()
 
     @property
@@ -94,13 +93,15 @@ class ServerEngine:
         """
         await self.pool.context()
         began = time.perf_counter()
+        self._pictures.clear()
         await asyncio.to_thread(save, self._weights)
         await self.pool.load(self._weights.resolve())
         _log.info("%s has read the new weights, %.1f s.", self.name, time.perf_counter() - began)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and delete what was kept to be sent."""
         await self.pool.close()
+        self._pictures.clear()
 
     async def sample(
         self, request: SampleRequest, pictures: Sequence[PromptPicture], home: SamplingServer | None
@@ -112,14 +113,14 @@ class ServerEngine:
             MediaError: a picture cannot be read.
         """
         with self._busy.running():
-            urls = await asyncio.to_thread(lambda: tuple(self._url(picture.part) for picture in pictures))
-            return await self.pool.sample(replace(request, pictures=urls), home)
+            files = await asyncio.gather(*(self._pictures.file_of(picture.part) for picture in pictures))
+            return await self.pool.sample(replace(request, pictures=tuple(files)), home)
 
-    def _encoded(self, part: ImagePart) -> str:
+    def _encoded(self, part: ImagePart) -> EncodedPicture:
         """A picture at the size that the policy sees, so that the server has nothing to resize."""
         encoder = self.policy.encoder
         image = encoder.family.prepared(decoded_picture(part, self._media), encoder.image_processor)
-        return saved_picture(image, "PNG").url
+        return quick_png(image)
 
 
 class ServerSlot:

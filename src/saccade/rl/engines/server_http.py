@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import httpx
@@ -13,10 +13,13 @@ from saccade.errors import ModelError, ModelRefusedError, SettingsError
 from saccade.models.failures import retry_after
 from saccade.models.keys import ApiKey, find_key
 from saccade.models.retry import ENGINE_RETRY, Clock, OutageError, RetryPolicy, with_retries
+from saccade.rl.engines.picture_files import PictureFile, StreamedBody, streamed_body
 
 T = TypeVar("T")
 
 _CURABLE = frozenset({408, 425, 429})
+CONNECT_SECONDS = 60.0
+"""Hundreds of episodes connect in the same moment, and what this process itself is late for counts against each."""
 _LONGEST_DETAIL = 400
 """Characters of a server's own words in a message."""
 
@@ -51,7 +54,7 @@ class Connection:
         self._client = httpx.AsyncClient(
             base_url=self.address,
             headers={"authorization": f"Bearer {secret}"} if secret else {},
-            timeout=httpx.Timeout(None, connect=10.0),
+            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
             trust_env=False,
             transport=transport,
@@ -65,36 +68,47 @@ class Connection:
         """The server's answer as JSON, None for an empty one; raises what `ask` raises."""
         return await self.ask(path, body, lambda answer: answer)
 
-    async def ask(self, path: str, body: dict[str, Any] | None, read: Callable[[Any], T]) -> T:
+    async def ask(
+        self, path: str, body: dict[str, Any] | None, read: Callable[[Any], T], pictures: Sequence[PictureFile] = ()
+    ) -> T:
         """What `read` makes of the server's answer to a POST; an `OutageError` of `read` is tried again as well.
+
+        `body` holds the marks of `pictures`, in whose place their files are sent.
 
         Raises:
             ModelLostError: it cannot be reached or kept failing, after all tries.
             ModelRefusedError: it refuses; no retry can help.
         """
-        return await self._retried("POST", path, body, lambda response: read(self._json(response, path)))
+        sent = None if body is None else streamed_body(body, pictures)
+        return await self._retried("POST", path, sent, lambda response: read(self._json(response, path)))
 
     async def close(self) -> None:
         """Close all connections; idempotent."""
         await self._client.aclose()
 
     async def _retried(
-        self, method: str, path: str, body: dict[str, Any] | None, read: Callable[[httpx.Response], T]
+        self, method: str, path: str, body: StreamedBody | None, read: Callable[[httpx.Response], T]
     ) -> T:
         async def once() -> T:
             return read(await self._try(method, path, body))
 
         return await with_retries(once, self._retry, self._clock)
 
-    async def _try(self, method: str, path: str, body: dict[str, Any] | None) -> httpx.Response:
+    async def _try(self, method: str, path: str, body: StreamedBody | None) -> httpx.Response:
+        sent: dict[str, Any] = {}
+        if body is not None:
+            headers = {"content-type": "application/json", "content-length": str(body.size)}
+            sent = {"content": body.pieces(), "headers": headers}
         try:
             async with asyncio.timeout(self._retry.seconds):
-                response = await self._client.request(method, path, json=body)
+                response = await self._client.request(method, path, **sent)
         except TimeoutError:
             seconds = f"{self._retry.seconds:g} s (retry.seconds)"
             failure: ModelError = OutageError(f"{self.address} did not answer within {seconds}.")
         except httpx.HTTPError as error:
             failure = OutageError(f"{self.address} cannot be reached: {str(error) or type(error).__name__}.")
+        except OSError as error:
+            failure = OutageError(f"a picture for {self.address} cannot be read again: {error}.")
         else:
             self._check(response, path)
             return response

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from saccade.errors import ModelRefusedError
 from saccade.models.retry import OutageError
+from saccade.rl.engines.picture_files import PictureFile
 from saccade.rl.engines.server_http import Connection
 
 
@@ -22,8 +23,8 @@ class SampleRequest:
     """Tokens."""
     bias: Mapping[int, float]
     """Added to logits before they are divided by the temperature."""
-    pictures: tuple[str, ...] = ()
-    """As `data:` URLs, in the order of their placeholders."""
+    pictures: tuple[PictureFile, ...] = ()
+    """In the order of their placeholders."""
     stop: tuple[str, ...] = ()
     ends: tuple[int, ...] = ()
     """Ids that end a turn; sampled ones are given back too."""
@@ -59,7 +60,7 @@ class Wire(Protocol):
     """Where turns are sampled."""
 
     def body(self, request: SampleRequest) -> dict[str, Any]:
-        """The request, as JSON."""
+        """The request, as JSON with a picture's mark in place of its URL."""
 
     def read(self, answer: Any) -> SampleOutput:
         """The answer.

@@ -70,7 +70,7 @@ class SglangWire:
             "stream": False,
         }
         if request.pictures:
-            body["image_data"] = list(request.pictures)
+            body["image_data"] = [picture.mark for picture in request.pictures]
         return body
 
     def read(self, answer: Any) -> SampleOutput:

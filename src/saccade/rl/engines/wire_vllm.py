@@ -98,7 +98,7 @@ class VllmWire:
             "stream": False,
         }
         if request.pictures:
-            body["content_parts"] = [{"type": "image_url", "url": url} for url in request.pictures]
+            body["content_parts"] = [{"type": "image_url", "url": picture.mark} for picture in request.pictures]
         return body
 
     def read(self, answer: Any) -> SampleOutput:

@@ -1,0 +1,135 @@
+"""Pictures on their way to servers: written once as a request holds them, read again by every turn that sends them.
+
+A turn sends all pictures before it, so with many episodes each is sent many times, and all of them together are
+gigabytes. They lie in a temporary folder (`TMPDIR`), and a request is read from there piece by piece while it is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from PIL.Image import Image
+
+from saccade.errors import ModelLostError
+from saccade.models.pictures import EncodedPicture
+from saccade.record.content import ImagePart
+from saccade.record.disk import disk_words
+
+_PIECE = 1 << 18
+"""Bytes that are held of a picture: read from memory in less time than another thread takes to be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureFile:
+    """A picture as a `data:` URL in a file."""
+
+    path: Path
+    size: int
+    """Bytes of the URL."""
+
+    @property
+    def mark(self) -> str:
+        """What stands for the URL in a request, until it is sent."""
+        return f"picture:{self.path.name}"
+
+
+class PictureFiles:
+    """The files of one engine. Made when first needed, gone with `close`."""
+
+    def __init__(self, encode: Callable[[ImagePart], EncodedPicture]) -> None:
+        """`encode` makes the picture that servers are sent; it is called in threads."""
+        self._encode = encode
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._made: dict[str, asyncio.Task[PictureFile]] = {}
+
+    async def file_of(self, part: ImagePart) -> PictureFile:
+        """The file of a picture; whoever asks for the same at the same time waits for the same.
+
+        Raises:
+            MediaError: it cannot be read.
+            ModelLostError: there is no room for it.
+        """
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="saccade-pictures-", ignore_cleanup_errors=True)
+        task = self._made.get(part.sha256)
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            path = Path(self._folder.name) / part.sha256
+            task = self._made[part.sha256] = asyncio.create_task(asyncio.to_thread(self._write, part, path))
+        return await asyncio.shield(task)
+
+    def clear(self) -> None:
+        """Delete them all. No turn may be under way."""
+        self._made.clear()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def _write(self, part: ImagePart, path: Path) -> PictureFile:
+        url = self._encode(part).url.encode()
+        try:
+            path.write_bytes(url)
+        except OSError as error:
+            raise ModelLostError(
+                f"a picture cannot be kept for the engine: {disk_words(error)}. Set TMPDIR to a folder with room."
+            ) from error
+        return PictureFile(path, len(url))
+
+
+def quick_png(image: Image) -> EncodedPicture:
+    """The pixels of an RGB picture, losslessly. Raises ValueError if OpenCV does not encode them.
+
+    By OpenCV, since Pillow tries every filter of PNG on every row, which takes longer than the compression.
+    """
+    import cv2
+    import numpy as np
+
+    made, data = cv2.imencode(
+        ".png",
+        np.asarray(image)[:, :, ::-1],
+        [cv2.IMWRITE_PNG_COMPRESSION, 1, cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE],
+    )
+    if not made:
+        raise ValueError(f"OpenCV cannot encode a picture of {image.width}x{image.height} pixels")
+    return EncodedPicture("image/png", data.tobytes())
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedBody:
+    """A request's body as JSON, in which pictures are read when they are sent."""
+
+    texts: tuple[bytes, ...]
+    """What is before, between and behind the pictures."""
+    pictures: tuple[PictureFile, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(map(len, self.texts)) + sum(picture.size for picture in self.pictures)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """All of it, in order. Raises OSError if a picture's file is gone."""
+        for number, text in enumerate(self.texts):
+            yield text
+            if number < len(self.pictures):
+                with self.pictures[number].path.open("rb") as file:
+                    while piece := file.read(_PIECE):
+                        yield piece
+
+
+def streamed_body(body: Mapping[str, Any], pictures: Sequence[PictureFile]) -> StreamedBody:
+    """`body`, which holds the marks of `pictures` as texts, in their order. Raises ValueError if one is missing."""
+    left = json.dumps(body, separators=(",", ":")).encode()
+    texts = []
+    for picture in pictures:
+        before, mark, left = left.partition(f'"{picture.mark}"'.encode())
+        if not mark:
+            raise ValueError(f"the request does not hold {picture.mark}")
+        texts.append(before + b'"')
+        left = b'"' + left
+    return StreamedBody((*texts, left), tuple(pictures))

@@ -1,0 +1,93 @@
+"""The benchmark of many episodes at once does its work and says so; no figure is judged here but what must be whole."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sandbox.providers import linux_only
+
+from saccade.bench.timed_engine import TimedAnswers
+from saccade.cli.main import main
+
+WAVE = [
+    "turns",
+    "lost or broken episodes",
+    "time waiting for sandboxes",
+    "CPU of the host",
+    "memory of the host",
+    "sent to the engine",
+]
+
+
+def check_wave(rows: list[dict[str, Any]], name: str) -> None:
+    """`rows` are those of a wave of two turns, and say that its work was done."""
+    assert [row["name"].partition(",")[0] for row in rows] == [f"{name}: {what}" for what in WAVE]
+    turns, failed, waiting, cpu, memory, sent = rows
+    assert 0 < turns["value"] < turns["other"]
+    assert failed["value"] == 0
+    assert 0 < waiting["value"] < 100
+    assert cpu["value"] > 0
+    assert cpu["other"] > 0
+    assert memory["other"] > 1
+    assert sent["value"] > sent["other"]  # a picture is sent, and in the second turn once more with another
+
+
+@linux_only
+def test_a_quick_run_plays_real_episodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("accelerate")
+    from saccade.bench import scale
+
+    small = scale.ScaleSizes((8,), (0,), looks=1, seconds=0.1, picture_episodes=0, many=0)
+    monkeypatch.setattr(scale, "QUICK_SCALE", small)
+    file = tmp_path / "scale.json"
+    assert main(["bench", "scale", "--quick", "--json", str(file)]) == 0
+    figures = json.loads(file.read_text())["figures"]
+    check_wave(figures, "8 local")
+    assert not any(figure["met"] for figure in figures)  # a small run judges nothing
+
+
+@linux_only
+@pytest.mark.slow
+def test_every_figure_is_there() -> None:
+    pytest.importorskip("accelerate")
+    from saccade.bench.scale import ScaleSizes, measure_scale
+
+    sizes = ScaleSizes((8,), (0, 2), looks=1, seconds=0.1, picture_episodes=8, picture_looks=2, many=16, step=8)
+    heard: list[str] = []
+    figures = measure_scale(sizes, heard.append)
+    assert len(heard) == 4
+    rows = [{name: getattr(figure, name) for name in ("name", "value", "other")} for figure in figures]
+    check_wave(rows[:6], "8 local")
+    check_wave(rows[6:12], "8 remote")
+    pictures, flat = figures[12:]
+    assert pictures.other is not None
+    assert pictures.other > 8  # 8 x 2 pictures and the one of their group
+    assert flat.other is not None
+    assert flat.other > 0
+
+
+@linux_only
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_no_episode_of_a_thousand_is_lost(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    from saccade.bench.scale_wave import WaveSize, measure_wave
+    from saccade.bench.scale_work import make_policy
+
+    policy = make_policy(tmp_path / "policy")
+    size = WaveSize(1024, looks=2, seconds=2.0)
+    for hosts in (0, 2):
+        wave = measure_wave(policy, tmp_path / f"run{hosts}", replace(size, hosts=hosts))
+        assert (wave.failed, wave.turns) == (0, 3 * 1024)
+
+
+def test_the_same_seed_draws_the_same_seconds_around_the_mean() -> None:
+    answers = TimedAnswers((1,), (2,), 1, 0, seconds=2.0, sigma=0.5)
+    drawn = [answers.drawn(seed) for seed in range(4000)]
+    assert drawn == [answers.drawn(seed) for seed in range(4000)]
+    assert sum(drawn) / len(drawn) == pytest.approx(2.0, rel=0.05)
+    assert max(drawn) > 4.0
