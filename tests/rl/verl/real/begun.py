@@ -38,10 +38,12 @@ def command(program: Path, recipe: Path | str, out: Path, *more: str) -> list[st
     ]
 
 
-def begun(arguments: list[str], log: Path) -> subprocess.Popen[str]:
+def begun(arguments: list[str], log: Path, folder: Path | None = None) -> subprocess.Popen[str]:
     with log.open("w") as written:
         environment = {**os.environ, **QUIET}
-        return subprocess.Popen(arguments, stdout=written, stderr=subprocess.STDOUT, text=True, env=environment)
+        return subprocess.Popen(
+            arguments, stdout=written, stderr=subprocess.STDOUT, text=True, env=environment, cwd=folder
+        )
 
 
 def until(true: Callable[[], bool], run: subprocess.Popen[str] | None, log: Path) -> None:
