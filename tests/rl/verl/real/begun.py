@@ -47,7 +47,7 @@ def begun(arguments: list[str], log: Path, folder: Path | None = None) -> subpro
 
 
 def until(true: Callable[[], bool], run: subprocess.Popen[str] | None, log: Path) -> None:
-    end = time.monotonic() + 900
+    end = time.monotonic() + 1700
     while not true():
         assert time.monotonic() < end, log.read_text()
         assert run is None or run.poll() is None, log.read_text()
