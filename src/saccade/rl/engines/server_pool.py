@@ -72,6 +72,11 @@ class ServerPool:
         """
         await self._each(SamplingServer.sleep)
 
+    def look_again(self) -> None:
+        """Somebody else has let every server load new weights: those that were lost are tried again."""
+        for server in self._servers:
+            server.lost = False
+
     async def close(self) -> None:
         """Close all connections."""
         await asyncio.gather(*(server.close() for server in self._servers))

@@ -124,6 +124,8 @@ async def sync_weights(engine: Engine, learner: Learner) -> None:
         _free_gpu(learner)
         if snapshot is not None:
             await engine.update_weights(lambda folder: export(snapshot, folder, "auto"))
+        elif isinstance(engine, ServerEngine):
+            engine.pool.look_again()
     learner.processes.barrier()
 
 
