@@ -85,9 +85,16 @@ class SamplingServer:
     """Those of them whose features a reload has dropped: asking for one ends a real vLLM."""
     version: str = "default"
     """Label of its weights."""
+    sleeps: bool = True
+    """Whether it was started with --enable-sleep-mode."""
+    away: list[str] = field(default_factory=list)
+    """Parts that have no memory while it sleeps."""
+    told: list[str] = field(default_factory=list)
+    """What it was told about sleep and weights."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     async def generate(self, request: Request) -> Response:
+        assert not self.away, "it sleeps"
         body = await request.json()
         self.bodies.append(body)
         asked = _vllm_asked(body) if self.kind == "vllm" else _sglang_asked(body)
@@ -101,7 +108,9 @@ class SamplingServer:
         return self.faults.pop(0)(answer) if self.faults else JSONResponse(answer)
 
     def load(self, folder: str) -> None:
+        assert "weights" not in self.away, "there is no memory for weights"
         with self.lock:
+            self.told.append("load")
             with _LOADING:
                 self.policy = policy(Path(folder))
             self.loaded.append(folder)
@@ -262,6 +271,22 @@ def _app(server: SamplingServer) -> FastAPI:
     @app.post("/update_weight_version")
     def update_weight_version(body: Answer) -> None:
         server.version = body["new_version"]
+
+    @app.post("/sleep")
+    def sleep(level: int) -> Response:
+        server.told.append(f"sleep {level}")
+        server.away = ["weights", "kv_cache"] if server.sleeps else []
+        return Response(status_code=200)
+
+    @app.get("/is_sleeping")
+    def is_sleeping() -> Answer:
+        return {"is_sleeping": bool(server.away)}
+
+    @app.post("/wake_up")
+    def wake_up(tags: str) -> Answer:
+        server.told.append(f"wake {tags}")
+        server.away.remove(tags)
+        return {"status": "sleeping" if server.away else "awake", "tags": [tags]}
 
     @app.post("/update_weights_from_disk")
     def update_weights_from_disk(body: Answer) -> Response:

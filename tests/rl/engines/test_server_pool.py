@@ -4,8 +4,10 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 from fastapi.responses import Response
 from tests.rl.engines.served import SamplingServer, running
 from tests.rl.engines.talking import picture
@@ -18,6 +20,7 @@ from saccade.models.retry import Clock, RetryPolicy
 from saccade.models.tiny import save_tiny
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
+from saccade.rl.train.make_engine import sync_weights
 from saccade.tokens.stream import PromptDelta, TokenStream
 
 
@@ -103,6 +106,23 @@ async def test_turns_of_a_lost_server_go_to_the_other_until_the_next_update(
     await engine.update_weights(lambda where: shutil.copytree(folder, where))
     await asyncio.gather(*(turn(slot, made) for slot in engine.slots(range(2))))
     assert asked(lost) == quiet + 1
+
+
+async def test_a_process_that_sends_no_weights_tries_a_lost_server_again_too(
+    engine: ServerEngine, servers: list[SamplingServer], made: TinyPolicy
+) -> None:
+    slots = engine.slots(range(4))
+    await asyncio.gather(*(turn(slot, made) for slot in slots))
+    servers[0].faults = [broken] * 4
+    await asyncio.gather(*(turn(slot, made, "More") for slot in slots))
+    servers[0].faults.clear()
+    quiet = asked(servers[0])
+    another = SimpleNamespace(
+        snapshot=lambda: None, processes=SimpleNamespace(barrier=lambda: None, device=torch.device("cpu"))
+    )
+    await sync_weights(engine, another)  # type: ignore[arg-type]
+    await asyncio.gather(*(turn(slot, made) for slot in engine.slots(range(2))))
+    assert asked(servers[0]) == quiet + 1
 
 
 async def test_when_all_are_lost_the_turn_is_and_the_next_one_tries_again(

@@ -162,7 +162,7 @@ async def test_servers_of_a_run_end_with_the_block_and_when_one_does_not_come_up
     [(0, 0, 1, [None]), (2, 8, 6, [6, 7]), (1, 2, 1, [1])],
 )
 def test_the_last_gpus_serve(gpus: int, there: int, training: int, devices: list[int | None]) -> None:
-    assert serving_devices(gpus, there, training) == devices
+    assert serving_devices(EngineSettings(source="vllm", gpus=gpus), there, training) == devices
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_the_last_gpus_serve(gpus: int, there: int, training: int, devices: list
 )
 def test_a_division_that_cannot_be_is_refused(gpus: int, there: int, training: int, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
-        serving_devices(gpus, there, training)
+        serving_devices(EngineSettings(source="vllm", gpus=gpus), there, training)
 
 
 @pytest.mark.parametrize(("seen", "device", "name"), [(None, 1, "1"), ("4,5", 1, "5"), ("GPU-a", 0, "GPU-a")])

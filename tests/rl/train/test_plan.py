@@ -50,6 +50,15 @@ def test_the_reference_and_servers_are_counted(tiny: Path) -> None:
     assert served.notes == local.notes == ()
     own = plan_memory(load_rl_settings("codedance", "tiny", [*given, "engine.source=vllm", "engine.gpus=2"]), 1, "cpu")
     assert own.notes == ("2 more GPUs serve; vLLM takes of them what it is told to (engine.options).",)
+    apart = [*given, "engine.source=vllm", "engine.memory=40"]
+    shared = plan_memory(load_rl_settings("codedance", "tiny", [*apart, "engine.shared=true"]), 1, "cpu")
+    assert [phase.name for phase in shared.phases] == ["update", "sampling"]
+    updating, sampling = ({item.what: item.bytes for item in phase.items} for phase in shared.phases)
+    assert sampling["server"] == 40 * GIB
+    assert sampling["weights"] == updating["weights"] == sampling["reference policy"]
+    assert updating["sleeping server"] > 0
+    with pytest.raises(SettingsError, match=r"sampling takes 40.* lower engine\.memory"):
+        shared.check(40.0)
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from uuid import uuid4
 from saccade.errors import ModelRefusedError
 from saccade.rl.engines.server_check import CheckedServer, EncodedPolicy, check_server
 from saccade.rl.engines.server_http import Connection
+from saccade.rl.engines.vllm_sleep import put_to_sleep, wake_up
 from saccade.rl.engines.wire import SampleOutput, SampleRequest
 
 _log = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class SamplingServer:
         self._asking = 0
         """Turns that it samples now, without those that wait for weights."""
         self._loading = asyncio.Lock()
+        self._asleep = False
 
     async def checked(self) -> CheckedServer:
         """What the server is, asked and checked once; all that ask at the same time share the outcome.
@@ -85,6 +87,17 @@ class SamplingServer:
             self._weights = folder
             await self._reload(folder)
 
+    async def sleep(self) -> None:
+        """Give the GPU's memory back until the next `load`.
+
+        Raises:
+            ModelError: the server cannot.
+        """
+        async with self._loading:
+            await self.checked()  # it cannot be while it sleeps
+            await put_to_sleep(self._connection)
+            self._asleep = True
+
     async def close(self) -> None:
         """Close the connection."""
         await self._connection.close()
@@ -110,5 +123,11 @@ class SamplingServer:
 
     async def _reload(self, folder: Path) -> None:
         version = uuid4().hex
-        await (await self.checked()).wire.reload(self._connection, folder, version)
+        wire = (await self.checked()).wire
+        if self._asleep:
+            await wake_up(self._connection, "weights")
+        await wire.reload(self._connection, folder, version)
+        if self._asleep:
+            await wake_up(self._connection, "kv_cache")
+            self._asleep = False
         self._version = version

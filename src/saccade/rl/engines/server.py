@@ -48,7 +48,13 @@ class ServerEngine:
     in_process = False
 
     def __init__(
-        self, connections: Sequence[Connection], policy: EncodedPolicy, media: MediaReader, weights: Path
+        self,
+        connections: Sequence[Connection],
+        policy: EncodedPolicy,
+        media: MediaReader,
+        weights: Path,
+        *,
+        shared: bool = False,
     ) -> None:
         """Reaches for nothing yet.
 
@@ -57,6 +63,7 @@ class ServerEngine:
             policy: whose tokens are sampled; its weights are not used.
             media: has the pictures.
             weights: folder for new weights, which every server must see under the same path.
+            shared: whether the servers are on GPUs that train, and are to `sleep` meanwhile.
 
         Raises:
             SettingsError: the family's pictures are written in another way by servers.
@@ -70,6 +77,7 @@ class ServerEngine:
         self.pool = ServerPool([SamplingServer(connection, policy) for connection in connections])
         self.name = f"server:{self.pool.addresses}"
         self.policy = policy
+        self.shared = shared
         self.bias = {int(token): _BANNED for token in torch.nonzero(policy.checkpoint.forbidden)[:, 0]}
         self._media = media
         self._weights = weights
@@ -84,6 +92,14 @@ class ServerEngine:
     def slots(self, seeds: Sequence[int]) -> list[Slot]:
         """Slots that know nothing of each other; the server batches their turns."""
         return [ServerSlot(self, seed) for seed in seeds]
+
+    async def sleep(self) -> None:
+        """Let every server give the memory of its GPU back until `update_weights`. No turn may be under way.
+
+        Raises:
+            ModelError: one cannot, or all are lost.
+        """
+        await self.pool.sleep()
 
     async def update_weights(self, save: Callable[[Path], object]) -> None:
         """See `base.Engine`. No turn may be under way.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from saccade.errors import ModelLostError
@@ -62,7 +62,28 @@ class ServerPool:
         Raises:
             ModelError: one refuses, or every server is lost.
         """
-        outcomes = await asyncio.gather(*(server.load(folder) for server in self._servers), return_exceptions=True)
+        await self._each(lambda server: server.load(folder))
+
+    async def sleep(self) -> None:
+        """Let every server give its GPU's memory back until the next `load`.
+
+        Raises:
+            ModelError: one cannot, or every server is lost.
+        """
+        await self._each(SamplingServer.sleep)
+
+    def look_again(self) -> None:
+        """Somebody else has let every server load new weights: those that were lost are tried again."""
+        for server in self._servers:
+            server.lost = False
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await asyncio.gather(*(server.close() for server in self._servers))
+
+    async def _each(self, change: Callable[[SamplingServer], Awaitable[None]]) -> None:
+        """Change every server; those that are lost get no turns."""
+        outcomes = await asyncio.gather(*map(change, self._servers), return_exceptions=True)
         for server, outcome in zip(self._servers, outcomes, strict=True):
             server.lost = isinstance(outcome, ModelLostError)
         failures = [outcome for outcome in outcomes if outcome is not None]
@@ -71,10 +92,6 @@ class ServerPool:
             raise (refusals or failures)[0]
         for failure in failures:
             _log.warning("%s It gets no turns until the next update.", failure)
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await asyncio.gather(*(server.close() for server in self._servers))
 
     def _choose(self, home: SamplingServer | None) -> SamplingServer:
         there = [server for server in self._servers if not server.lost] or self._servers

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import NonNegativeInt, PositiveFloat, model_validator
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
 
 from saccade.errors import SettingsError
 from saccade.record.settings import Settings
@@ -22,6 +22,13 @@ class EngineSettings(Settings):
     gpus: NonNegativeInt = 0
     """For `vllm`: GPUs that serve, each with a server of its own: the last ones of the machine, while the first ones
     train. 0 on a machine without a GPU: one server on its CPU."""
+    shared: bool = False
+    """For `vllm`: a server on each GPU that trains, in place of `gpus`; all sleep while the run updates."""
+    memory: NonNegativeFloat = 0.0
+    """For `vllm`: GiB of its GPU that a server takes; 0: as much as vLLM takes by itself, most of it."""
+    weights: Literal["disk", "memory"] = "disk"
+    """How new weights come to servers: through OUT/served, or through memory that this machine's processes share
+    (/dev/shm)."""
     program: str = "vllm"
     """For `vllm`: the program to start, found as a shell finds it."""
     options: tuple[str, ...] = ()
@@ -37,7 +44,7 @@ class EngineSettings(Settings):
     @property
     def exact(self) -> bool:
         """Whether what samples computes in float32 wherever the policy does."""
-        return self.source == LOCAL or (self.source == VLLM and not self.gpus)
+        return self.source == LOCAL or (self.source == VLLM and not self.gpus and not self.shared)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -54,8 +61,20 @@ def check_engine(settings: EngineSettings) -> None:
         raise SettingsError(f"engine.source names {twice[0]} twice; name each server once.")
     plain = EngineSettings(source=settings.source)
     idle = [name for name in EngineSettings.model_fields if getattr(settings, name) != getattr(plain, name)]
+    if addresses and "weights" in idle:
+        idle.remove("weights")
     if settings.source != VLLM and idle:
         raise SettingsError(
             f"engine.{idle[0]} is for servers that the run starts itself, and engine.source is {settings.source!r}. "
             "Leave it out, or set engine.source=vllm."
+        )
+    if settings.shared and settings.gpus:
+        raise SettingsError(
+            f"engine.shared puts a server on each GPU that trains, and engine.gpus={settings.gpus} asks for GPUs that "
+            "only serve. Leave one of them out."
+        )
+    if settings.shared and not settings.memory:
+        raise SettingsError(
+            "engine.shared needs engine.memory: how many GiB of each GPU the server takes while it samples. By itself "
+            "vLLM takes most of the GPU, which the run has to train on."
         )

@@ -19,6 +19,7 @@ from pathlib import Path
 import torch
 
 from saccade.errors import SettingsError, UnavailableError
+from saccade.models.kv_cache import GIB
 from saccade.rl.engines.server_process import ServerProcess
 from saccade.rl.engines.settings import EngineSettings
 
@@ -49,7 +50,7 @@ async def vllm_servers(
         UnavailableError: vLLM is not installed.
         ModelLostError: a server ended, or is not ready in time.
     """
-    devices = serving_devices(settings.gpus, torch.cuda.device_count(), training)
+    devices = serving_devices(settings, torch.cuda.device_count(), training)
     program = shutil.which(settings.program)
     if program is None:
         raise UnavailableError(
@@ -61,7 +62,11 @@ async def vllm_servers(
         for number, device in enumerate(devices):
             port = free_port()
             server = ServerProcess(
-                [*serve_command(program, folder, port, context_tokens, cpu=device is None), *settings.options],
+                [
+                    *serve_command(program, folder, port, context_tokens, cpu=device is None),
+                    *memory_options(settings, device),
+                    *settings.options,
+                ],
                 serve_environment(device),
                 f"http://127.0.0.1:{port}",
                 logs / f"vllm-{number}.log",
@@ -74,8 +79,16 @@ async def vllm_servers(
         yield servers
 
 
-def serving_devices(gpus: int, there: int, training: int) -> list[int | None]:
+def serving_devices(settings: EngineSettings, there: int, training: int) -> list[int | None]:
     """The GPU of each server, None for the CPU; `there` are on the machine, and the first `training` ones train."""
+    gpus = settings.gpus
+    if settings.shared:
+        return _shared_devices(there, training)
+    if settings.memory and not there:
+        raise SettingsError(
+            "engine.memory is of a GPU, and this machine has none. Leave it out; VLLM_CPU_KVCACHE_SPACE bounds a "
+            "server on a CPU."
+        )
     if not there and not gpus:
         return [None]
     if not there:
@@ -83,14 +96,40 @@ def serving_devices(gpus: int, there: int, training: int) -> list[int | None]:
     if not gpus:
         raise SettingsError(
             f"this machine has {there} GPUs, and engine.gpus says that none serves. Set engine.gpus to how many of "
-            "them serve; the others train."
+            "them serve while the others train, or engine.shared=true."
         )
     if gpus + training > there:
         raise SettingsError(
             f"engine.gpus={gpus} and {training} that train need {gpus + training} GPUs; this machine has {there}. "
-            "Lower engine.gpus or --processes: a GPU serves or trains, not both."
+            "Lower engine.gpus or --processes, or let them share: engine.shared=true."
         )
     return list(range(there - gpus, there))
+
+
+def _shared_devices(there: int, training: int) -> list[int | None]:
+    if not there:
+        raise SettingsError(
+            "engine.shared: this machine has no GPU, and vLLM gives memory back on a GPU alone. Leave it out: one "
+            "server on the CPU."
+        )
+    if training > there:
+        raise SettingsError(
+            f"engine.shared puts a server on each of {training} GPUs; this machine has {there}. Lower --processes."
+        )
+    return list(range(training))
+
+
+def memory_options(settings: EngineSettings, device: int | None) -> list[str]:
+    """Of a server on the GPU `device`: what it may take, and that it can give it back."""
+    if device is None:
+        return []
+    options = ["--enable-sleep-mode"] if settings.shared else []
+    if settings.memory:
+        total = torch.cuda.get_device_properties(device).total_memory / GIB
+        if settings.memory > total:
+            raise SettingsError(f"engine.memory is {settings.memory:g} GiB, and GPU {device} has {total:.1f}.")
+        options += ["--gpu-memory-utilization", f"{settings.memory / total:.4f}"]
+    return options
 
 
 def serve_command(program: str, folder: Path, port: int, context_tokens: int | None, *, cpu: bool) -> list[str]:

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import torch
+
 from saccade.dialects.registry import load_dialect
 from saccade.episode.plan import limits_with
 from saccade.errors import SettingsError
@@ -17,6 +19,7 @@ from saccade.generate.sequences import cache_bytes_of, cache_dtype
 from saccade.media.store import MediaStore
 from saccade.models.kv_cache import GIB, state_bytes
 from saccade.record.trajectory import EpisodeLimits
+from saccade.rl.engines.memory_folder import memory_folder
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.settings import LOCAL, VLLM
@@ -46,11 +49,11 @@ async def open_engine(settings: RlSettings, learner: Learner, media: MediaStore,
             cache = cache_of_batch(settings, context, cache_bytes_of(trained), state)
             engine = TransformersEngine(trained, media, most_tokens=settings.max_tokens_per_batch, cache_bytes=cache)
         else:
-            addresses = settings.engine.addresses
+            addresses, folder = settings.engine.addresses, _weights_folder(settings, learner, out, stack)
             if settings.engine.source == VLLM:
-                addresses = await _start(settings, learner, out, stack)
+                addresses = await _start(settings, learner, folder, out, stack)
             connections = [Connection(address, retry=settings.retry) for address in addresses]
-            engine = ServerEngine(connections, trained, media, out / "served")
+            engine = ServerEngine(connections, trained, media, folder, shared=settings.engine.shared)
         stack.push_async_callback(engine.close)
         yield engine
 
@@ -83,15 +86,28 @@ def cache_of_batch(settings: RlSettings, longest: int, bytes_per_token: int, sta
     return budget
 
 
-async def _start(settings: RlSettings, learner: Learner, out: Path, stack: AsyncExitStack) -> tuple[str, ...]:
+def _weights_folder(settings: RlSettings, learner: Learner, out: Path, stack: AsyncExitStack) -> Path:
+    """Where the first process writes new weights."""
+    if settings.engine.weights == "disk" or not learner.processes.is_main:
+        return out / "served"
+    trained = learner.trained
+    numbers = sum(weight.numel() for weight in trained.checkpoint.model.parameters())
+    twice = 2 * numbers * (2 if trained.low_precision else 4)  # those of before stay until the new ones are there
+    return stack.enter_context(memory_folder(twice)) / "served"
+
+
+async def _start(
+    settings: RlSettings, learner: Learner, folder: Path, out: Path, stack: AsyncExitStack
+) -> tuple[str, ...]:
     """The addresses of servers that were started, the same in every process."""
     started: tuple[str, ...] = ()
     processes, snapshot = learner.processes, learner.snapshot()
+    _free_gpu(learner)
     if snapshot is not None:
-        export(snapshot, out / "served", "auto")  # with the limits of pictures that the run has
+        export(snapshot, folder, "auto")  # with the limits of pictures that the run has
         most = most_context(settings, snapshot.encoder.context_tokens)
         servers = await stack.enter_async_context(
-            vllm_servers(settings.engine, out / "served", most, out / "servers", processes.count)
+            vllm_servers(settings.engine, folder, most, out / "servers", processes.count)
         )
         started = tuple(server.address for server in servers)
     return processes.all_gather(started)[0]
@@ -105,6 +121,28 @@ async def sync_weights(engine: Engine, learner: Learner) -> None:
     """
     if not engine.in_process:
         snapshot = await asyncio.to_thread(learner.snapshot)
+        _free_gpu(learner)
         if snapshot is not None:
             await engine.update_weights(lambda folder: export(snapshot, folder, "auto"))
+        elif isinstance(engine, ServerEngine):
+            engine.pool.look_again()
+    learner.processes.barrier()
+
+
+async def rest_servers(engine: Engine, learner: Learner) -> None:
+    """Before an update: servers on the GPUs that train sleep until `sync_weights`; every process calls it.
+
+    Raises:
+        ModelError: one does not sleep.
+    """
+    if isinstance(engine, ServerEngine) and engine.shared:
+        if learner.processes.is_main:
+            await engine.sleep()
+        learner.processes.barrier()
+
+
+def _free_gpu(learner: Learner) -> None:
+    """Give back what torch keeps of this process's GPU, for a server that wakes there."""
+    if learner.processes.device.type == "cuda":
+        torch.cuda.empty_cache()
     learner.processes.barrier()

@@ -18,6 +18,10 @@ from saccade.training.memory.shapes import read_config
 from saccade.training.memory.skeleton import Skeleton
 from saccade.training.weights import is_low
 
+_ASLEEP = GIB
+"""What a server that sleeps keeps of its GPU: CUDA's own. Assumed, not measured."""
+_APART = "let servers have GPUs of their own (engine.gpus)"
+
 
 def plan_memory(settings: RlSettings, processes: int, device: str) -> MemoryPlan:
     """The plan for one of `processes` on a `device` such as `cuda`.
@@ -33,15 +37,32 @@ def plan_memory(settings: RlSettings, processes: int, device: str) -> MemoryPlan
     if settings.recipe.loss.kl_weight and model.language == "full":
         reference = PlanItem(reference.what, memory.state.weights, reference.setting)
     update = memory.update(model.gradient_checkpointing, "max_tokens_per_batch and rollout.limits.context_tokens")
-    phases = [Phase(update.name, (*update.items, reference))]
+    asleep = PlanItem("sleeping server", _ASLEEP if settings.engine.shared else 0, _APART)
+    phases = [Phase(update.name, (*update.items, reference, asleep))]
     if settings.engine.source == LOCAL:
         config, number = memory.skeleton.config, 2 if low else 4
         cache_of_batch(settings, context, cache_bytes_per_token(config, number), state_bytes(config, number))
         phases.append(_sampling(settings, memory, reference, context))
+    if settings.engine.shared:
+        phases.append(_shared(settings, memory, reference))
     served = settings.engine.gpus if settings.engine.source == VLLM else 0
     notes = (f"{served} more GPUs serve; vLLM takes of them what it is told to (engine.options).",) if served else ()
     title = f"{model.source}, {processes} processes, forward passes of {tokens} tokens, episodes of up to {context}"
     return MemoryPlan(title, tuple(phases), notes)
+
+
+def _shared(settings: RlSettings, memory: TrainingMemory, reference: PlanItem) -> Phase:
+    """While a server on the same GPU samples."""
+    state = memory.state
+    return Phase(
+        "sampling",
+        (
+            PlanItem("weights", state.weights, "divide them over more GPUs (model.shard=true, --processes)"),
+            PlanItem("optimizer", state.optimizer, "divide it over more GPUs (model.shard=true, --processes)"),
+            PlanItem("server", settings.engine.memory * GIB, "lower engine.memory"),
+            reference,
+        ),
+    )
 
 
 def _sampling(settings: RlSettings, memory: TrainingMemory, reference: PlanItem, tokens: int) -> Phase:

@@ -33,7 +33,7 @@ from saccade.rl.recipe import Recipe, RlOptimizerSettings
 from saccade.rl.rollout import Rollout, RolloutGroup, group_of
 from saccade.rl.select.selection import Selection
 from saccade.rl.train.forward import reference_logprobs, sampled_logprobs
-from saccade.rl.train.make_engine import sync_weights
+from saccade.rl.train.make_engine import rest_servers, sync_weights
 from saccade.rl.train.metrics import StepTiming, UpdateMetrics, step_metrics
 from saccade.rl.train.scoring import Scorer
 from saccade.rl.train.tasks import TaskList
@@ -95,6 +95,8 @@ class Trainer:
         compared = self.recipe.advantage(selection)
 
         began = time.perf_counter()
+        if compared:
+            await rest_servers(self.resources.engine, self.updater.learner)
         sums = await asyncio.to_thread(self.updater.update, compared, number)
         if sums.updates:
             await sync_weights(self.resources.engine, self.updater.learner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 
@@ -64,6 +65,26 @@ async def test_a_picture_that_was_seen_before_an_update_comes_again(
     for weights, used in ((other_weights, other), (None, made), (other_weights, other)):
         await engine.update_weights(real.copy_weights if weights is None else copy(weights))  # type: ignore[arg-type]
         agree(await turn_of(engine, made, store), await in_process(used, store))
+
+
+async def test_it_sleeps_until_an_update_and_answers_with_the_new_weights(
+    real: RealServer, made: TinyPolicy, store: MediaStore, other_weights: Path, tmp_path: Path
+) -> None:
+    """On a CPU vLLM pauses and resumes, part by part, as on a GPU; only its memory stays where it is."""
+    shared = ServerEngine([Connection(real.url)], made, store, tmp_path / "served", shared=True)
+    await shared.update_weights(real.copy_weights)
+    agree(await turn_of(shared, made, store), await in_process(made, store))
+    await shared.sleep()
+    assert httpx.get(f"{real.url}/is_sleeping").json() == {"is_sleeping": True}
+    asleep = asyncio.create_task(turn_of(shared, made, store))
+    await asyncio.sleep(2)
+    assert not asleep.done()
+    await shared.update_weights(copy(other_weights))  # type: ignore[arg-type]
+    assert httpx.get(f"{real.url}/is_sleeping").json() == {"is_sleeping": False}
+    expected = await in_process(policy(other_weights), store)
+    agree(await turn_of(shared, made, store), expected)
+    agree(await asleep, expected)
+    await shared.close()
 
 
 async def test_a_server_that_was_killed_and_started_again_gets_the_last_weights(

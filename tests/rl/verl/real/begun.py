@@ -14,6 +14,7 @@ TINY = Path(saccade.__file__).parent / "models/weights/tiny"
 QUIET = {
     "RAY_AUTH_MODE": "disabled",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",  # Ray lets its workers wait behind everything else of the machine
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
@@ -38,14 +39,16 @@ def command(program: Path, recipe: Path | str, out: Path, *more: str) -> list[st
     ]
 
 
-def begun(arguments: list[str], log: Path) -> subprocess.Popen[str]:
+def begun(arguments: list[str], log: Path, folder: Path | None = None) -> subprocess.Popen[str]:
     with log.open("w") as written:
         environment = {**os.environ, **QUIET}
-        return subprocess.Popen(arguments, stdout=written, stderr=subprocess.STDOUT, text=True, env=environment)
+        return subprocess.Popen(
+            arguments, stdout=written, stderr=subprocess.STDOUT, text=True, env=environment, cwd=folder
+        )
 
 
 def until(true: Callable[[], bool], run: subprocess.Popen[str] | None, log: Path) -> None:
-    end = time.monotonic() + 900
+    end = time.monotonic() + 1700
     while not true():
         assert time.monotonic() < end, log.read_text()
         assert run is None or run.poll() is None, log.read_text()
