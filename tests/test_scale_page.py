@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -26,9 +25,9 @@ def tool() -> ModuleType:
 
 def test_the_page_is_that_of_the_figures(tool: ModuleType) -> None:
     text = tool.PAGE.read_text(encoding="utf-8")
-    assert tool.page(text, json.loads(tool.FIGURES.read_text(encoding="utf-8"))) == text, "run tools/scale_page.py"
-    with pytest.raises(SystemExit, match="no place for worked out"):
-        tool.page(text.replace("<!-- end of worked out -->", ""), json.loads(tool.FIGURES.read_text(encoding="utf-8")))
+    assert tool.page(text, tool.stored()) == text, "run tools/scale_page.py"
+    with pytest.raises(SystemExit, match="no place for hosts"):
+        tool.page(text.replace("<!-- end of hosts -->", ""), tool.stored())
 
 
 def test_the_rate_of_a_gpu_is_that_of_its_memory(tool: ModuleType) -> None:
@@ -43,15 +42,28 @@ def test_the_rate_of_a_gpu_is_that_of_its_memory(tool: ModuleType) -> None:
     assert two.episodes == pytest.approx((144e9 - 67e9) / (7694.5 * 262_144))
 
 
+def full(report: dict[str, list[dict[str, object]]]) -> dict[str, object]:
+    """With all that the command writes."""
+    empty = {"value": 0.0, "unit": "", "beside": "its sandboxes", "other": None, "target": "", "met": None}
+    machine = {"processor": "EPYC", "cores": 2, "memory_gib": 8.0, "python": "3.11", "load": 0.1, "busy": False}
+    return {"machine": machine, "figures": [empty | row for row in report["figures"]]}
+
+
 def test_the_largest_of_each_figure_counts(tool: ModuleType) -> None:
     def rows(name: str, host: float, sent: float) -> list[dict[str, object]]:
         return [
-            {"name": f"{name}: CPU of the host", "value": host, "other": 2 * host},
+            {"name": f"{name}: CPU of the host", "value": host, "other": 2 * host, "unit": "ms a turn"},
             {"name": f"{name}: memory of the host, peak", "value": 1.0, "other": 5.0},
             {"name": f"{name}: sent to the engine, 6 turns", "value": sent, "other": 0.5},
         ]
 
     report = {"figures": [*rows("64 local", 30.0, 7.0), *rows("64 remote", 50.0, 3.5), {"name": "peak of the host"}]}
+    made = tool.page(tool.PAGE.read_text(encoding="utf-8"), full(report))
+    assert "| 64 local: CPU of the host | 30 ms a turn | its sandboxes | 60 | 0.50 |  |  |" in made
+    assert "Printed by `saccade bench scale --quick` on EPYC, 2 cores" in made
+    assert tool.MISSING not in made
+    turns = 8 * tool.Rate(tool.POLICIES[0]).turns
+    assert f"| **node:** cores for sandboxes | turns × 100 ms ÷ 0.7 | {turns * 0.1 / 0.7:.3g} |" in made
     measured = tool.Measured.of(report)
     assert (measured.host_ms, measured.box_ms, measured.box_mib) == (50.0, 100.0, 5.0)
     assert measured.sent == 7.0 / 3.5  # six turns send one to six pictures

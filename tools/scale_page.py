@@ -1,13 +1,15 @@
 """Writes the figures of docs/scale.md, and what follows from them, from docs/scale.json: `make scale`.
 
-The JSON is what `saccade bench scale --json docs/scale.json` wrote; a test fails while the page is another than this
-makes of it. Everything that is assumed rather than measured is a constant here and a row of the page.
+The JSON is what `saccade bench scale --json docs/scale.json` wrote; while there is none, the page says so. A test fails
+while the page is another than this makes of it. All that is assumed is a constant here and a row of the page.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,7 @@ REACH = 0.5
 TURNS, TOKENS, PROMPT, PICTURE = 10, 300, 700, 999
 LOADED = 0.7
 GPUS, NODES, NODE_CORES = 8, 64, 112
-NETWORK = 50e9
-"""Bytes per second of one of a node's ports."""
+MISSING = "*Not measured yet on a machine with nothing else to do: `make scale` writes it here.*"
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,12 @@ def figures_table(report: dict[str, Any]) -> str:
     head = (
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, Python {machine['python']}, "
     )
-    lines = [f"{head}load {machine['load']:.2f}{busy}.", "", "| what | value | beside | that | ratio | target | |"]
+    quick = " --quick" if all(row["met"] is None for row in report["figures"]) else ""
+    lines = [
+        f"Printed by `saccade bench scale{quick}` on {head}load {machine['load']:.2f}{busy}.",
+        "",
+        "| what | value | beside | that | ratio | target | |",
+    ]
     lines.append("|---|---|---|---|---|---|---|")
     for row in report["figures"]:
         other, value = row["other"], row["value"]
@@ -131,87 +137,86 @@ def figures_table(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def worked_out(measured: Measured) -> str:
-    """A column for each policy, a row for each step of the arithmetic."""
+Row = tuple[str, str, list[float]]
+"""What, how it follows, and a value for each policy."""
+
+
+def of_gpus(rates: Sequence[Rate]) -> list[Row]:
+    """What GPUs allow, of which nothing is measured here."""
+    context = f"{PROMPT} + {PICTURE} + {(TURNS - 1) / 2:g} × ({TOKENS} + {PICTURE}) + {TOKENS // 2}"
+    room = f"(GPUs × 80 GB × {IN_USE:g} − weights) ÷ (context × keys and values)"
+    token = f"(weights + keys and values of all) ÷ (GPUs × 3.35 TB/s) ÷ {REACH:g}"
+    copies = [GPUS / rate.policy.gpus for rate in rates]
+    return [
+        ("GPUs of a copy", "assumed", [rate.policy.gpus for rate in rates]),
+        ("keys and values of a token, kB", "2 × layers × heads × 128 × 2 bytes", [r.policy.cache / 1e3 for r in rates]),
+        ("mean context, tokens", context, [rate.context for rate in rates]),
+        ("episodes that a copy decodes at once", room, [rate.episodes for rate in rates]),
+        ("ms of a token", token, [1000 * rate.step for rate in rates]),
+        ("seconds of a turn", f"× {TOKENS}", [TOKENS * rate.step for rate in rates]),
+        ("turns a second of a GPU", "episodes ÷ seconds of a turn ÷ GPUs", [rate.turns for rate in rates]),
+        ("**node:** turns a second", f"× {GPUS}", [GPUS * rate.turns for rate in rates]),
+        ("episodes at once", "copies × episodes", [n * r.episodes for n, r in zip(copies, rates, strict=True)]),
+        (f"**{NODES} nodes:** turns a second", f"× {NODES}", [NODES * GPUS * rate.turns for rate in rates]),
+        (
+            "weights for an update, TB",
+            f"{NODES} × weights, once a node",
+            [NODES * r.policy.weights / 1e12 for r in rates],
+        ),
+    ]
+
+
+def of_hosts(rates: Sequence[Rate], measured: Measured) -> list[Row]:
+    """What that asks of everything around the GPUs of a node, and of all nodes."""
+    turns = [GPUS * rate.turns for rate in rates]
+    episodes = [GPUS / rate.policy.gpus * rate.episodes for rate in rates]
     pictures = (TURNS + 1) / 2
-    rows: list[tuple[str, str, list[str]]] = []
-
-    def row(name: str, how: str, cells: list[str]) -> None:
-        rows.append((name, how, cells))
-
-    rates = [Rate(policy) for policy in POLICIES]
-    node = [GPUS * rate.turns for rate in rates]
-    row("GPUs of a copy", "assumed", [f"{rate.policy.gpus}" for rate in rates])
-    row(
-        "keys and values of a token, kB",
-        "2 × layers × heads × 128 × 2 bytes",
-        [_n(r.policy.cache / 1e3) for r in rates],
-    )
-    row(
-        "mean context, tokens",
-        f"{PROMPT} + {PICTURE} + {(TURNS - 1) / 2:g} × ({TOKENS} + {PICTURE}) + {TOKENS // 2}",
-        [_n(r.context) for r in rates],
-    )
-    row(
-        "episodes that a copy decodes at once",
-        "(GPUs × 80 GB × 0.9 − weights) ÷ (context × keys and values)",
-        [_n(r.episodes) for r in rates],
-    )
-    row(
-        "ms of a token",
-        f"(weights + keys and values of all) ÷ (GPUs × 3.35 TB/s) ÷ {REACH:g}",
-        [_n(1000 * r.step) for r in rates],
-    )
-    row("turns a second of a GPU", f"episodes ÷ seconds of a token ÷ {TOKENS} ÷ GPUs", [_n(r.turns) for r in rates])
-    row("**node:** turns a second", f"× {GPUS}", [_n(value) for value in node])
-    row("episodes at once", "copies × episodes", [_n(GPUS / r.policy.gpus * r.episodes) for r in rates])
-    row(
-        "cores for sandboxes",
-        f"turns × {measured.box_ms:.0f} ms ÷ {LOADED:g}",
-        [_n(v * measured.box_ms / 1000 / LOADED) for v in node],
-    )
-    row("the same for each GPU", f"÷ {GPUS}", [_n(v * measured.box_ms / 1000 / LOADED / GPUS) for v in node])
-    row(
-        "cores of the host",
-        f"turns × {measured.host_ms:.0f} ms ÷ {LOADED:g}",
-        [_n(v * measured.host_ms / 1000 / LOADED) for v in node],
-    )
-    row(
-        "memory of sandboxes, GiB",
-        f"episodes × {measured.box_mib:.1f} MiB",
-        [_n(GPUS / r.policy.gpus * r.episodes * measured.box_mib / 1024) for r in rates],
-    )
-    row(
-        "to the engines, MB/s",
-        f"turns × {pictures:g} pictures × {measured.sent:.2f} MB",
-        [_n(v * pictures * measured.sent) for v in node],
-    )
-    row("from the sandboxes, MB/s", f"turns × {measured.kept:.2f} MB", [_n(v * measured.kept) for v in node])
-    row("to the disk, TB a day", "the same × 86,400 s", [_n(v * measured.kept * 86_400 / 1e6) for v in node])
-    row(f"**{NODES} nodes:** turns a second", f"× {NODES}", [_n(v * NODES) for v in node])
-    row("episodes at once", f"× {NODES}", [_n(NODES * GPUS / r.policy.gpus * r.episodes) for r in rates])
-    cores = [v * NODES * measured.box_ms / 1000 / LOADED for v in node]
-    row("cores for sandboxes", f"× {NODES}", [_n(v) for v in cores])
-    row(
-        f"hosts of {NODE_CORES} cores for them", f"÷ {NODE_CORES}, rounded up", [_n(-(-v // NODE_CORES)) for v in cores]
-    )
-    row(
-        "cores of the hosts of episodes", f"× {NODES}", [_n(v * NODES * measured.host_ms / 1000 / LOADED) for v in node]
-    )
-    row("from the sandboxes, GB/s", f"× {NODES}", [_n(v * NODES * measured.kept / 1e3) for v in node])
-    row("to the disk, TB a day", f"× {NODES}", [_n(v * NODES * measured.kept * 86_400 / 1e6) for v in node])
-    row(
-        "weights from the shared disk for an update, TB",
-        f"{NODES} × weights, once a node",
-        [_n(NODES * r.policy.weights / 1e12) for r in rates],
-    )
-    head = ["| | how | " + " | ".join(policy.name for policy in POLICIES) + " |", "|---|---|" + "---|" * len(POLICIES)]
-    return "\n".join([*head, *(f"| {name} | {how} | {' | '.join(cells)} |" for name, how, cells in rows)])
+    node: list[Row] = [
+        ("cores for sandboxes", f"turns × {measured.box_ms:.0f} ms ÷ {LOADED:g}", [measured.box_ms / 1e3 / LOADED]),
+        ("cores of the host", f"turns × {measured.host_ms:.0f} ms ÷ {LOADED:g}", [measured.host_ms / 1e3 / LOADED]),
+        ("to the engines, MB/s", f"turns × {pictures:g} × {measured.sent:.2f} MB", [pictures * measured.sent]),
+        ("from the sandboxes, MB/s", f"turns × {measured.kept:.2f} MB", [measured.kept]),
+        ("to the disk, TB a day", "the same × 86,400 s", [measured.kept * 86_400 / 1e6]),
+    ]
+    node = [(what, how, [each * value for each in turns]) for what, how, (value,) in node]
+    cores, host = node[0][2], node[1][2]
+    node.insert(1, ("cores for sandboxes, for each GPU", f"÷ {GPUS}", [value / GPUS for value in cores]))
+    memory = [each * measured.box_mib / 1024 for each in episodes]
+    node.append(("memory of sandboxes, GiB", f"episodes × {measured.box_mib:.1f} MiB", memory))
+    memory = [each * measured.host_mib / 1024 for each in episodes]
+    node.append(("memory of the host, GiB", f"episodes × {measured.host_mib:.1f} MiB", memory))
+    processes = [math.ceil(value) for value in host]
+    node.append(("processes that play, at least", "cores of the host, rounded up", processes))
+    nodes = [(what, f"× {NODES}", [NODES * value for value in values]) for what, _, values in node if "GPU" not in what]
+    hosts = [math.ceil(NODES * value / NODE_CORES) for value in cores]
+    nodes.append((f"hosts of {NODE_CORES} cores for sandboxes", f"÷ {NODE_CORES}, rounded up", hosts))
+    return [*_named("node", node), *_named(f"{NODES} nodes", nodes)]
 
 
-def page(text: str, report: dict[str, Any]) -> str:
+def _named(whose: str, rows: Sequence[Row]) -> list[Row]:
+    return [(f"**{whose}:** {rows[0][0]}", *rows[0][1:]), *rows[1:]]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """In Markdown; three figures, thousands with commas."""
+    head = f"| | how | {' | '.join(policy.name for policy in POLICIES)} |\n|---|---|{'---|' * len(POLICIES)}"
+    shown = [(what, how, [f"{v:,.0f}" if v >= 100 else f"{v:.3g}" for v in values]) for what, how, values in rows]
+    return "\n".join([head, *(f"| {what} | {how} | {' | '.join(values)} |" for what, how, values in shown)])
+
+
+def stored() -> dict[str, Any] | None:
+    """The report of the last run, None where there is none."""
+    return json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else None
+
+
+def page(text: str, report: dict[str, Any] | None) -> str:
     """`text` with what is between its marks written anew."""
-    for mark, block in (("figures", figures_table(report)), ("worked out", worked_out(Measured.of(report)))):
+    rates = [Rate(policy) for policy in POLICIES]
+    blocks = {"figures": MISSING, "GPUs": table(of_gpus(rates)), "hosts": MISSING}
+    if report is not None:
+        blocks["figures"] = figures_table(report)
+        blocks["hosts"] = table(of_hosts(rates, Measured.of(report)))
+    for mark, block in blocks.items():
         start, end = f"<!-- {mark} -->\n", f"\n<!-- end of {mark} -->"
         before, _, rest = text.partition(start)
         _, found, after = rest.partition(end)
@@ -221,10 +226,5 @@ def page(text: str, report: dict[str, Any]) -> str:
     return text
 
 
-def _n(value: float) -> str:
-    """Three figures, thousands with commas."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), json.loads(FIGURES.read_text(encoding="utf-8"))), "utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), stored()), "utf-8")

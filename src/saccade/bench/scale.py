@@ -49,7 +49,7 @@ class ScaleSizes:
 
 
 FULL_SCALE = ScaleSizes()
-QUICK_SCALE = ScaleSizes((16, 32), looks=2, seconds=0.5, picture_episodes=8, picture_looks=3, many=256, step=64)
+QUICK_SCALE = ScaleSizes((8, 32), looks=2, seconds=0.5, picture_episodes=8, picture_looks=3, many=64, step=32)
 
 
 def measure_scale(sizes: ScaleSizes, on_progress: Callable[[str], None] = lambda what: None) -> list[LoopFigure]:

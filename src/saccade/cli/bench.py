@@ -131,7 +131,7 @@ def serve(
 
 @app.command()
 def scale(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer episodes: half a minute; no target is judged.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer episodes: a minute; no target is judged.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
 ) -> None:
     """The host of 64, 256 and 1,024 episodes at once, with an engine that answers after a drawn time and no model."""
