@@ -19,7 +19,6 @@ from PIL.Image import Image
 from saccade.errors import ModelLostError
 from saccade.models.pictures import EncodedPicture
 from saccade.record.content import ImagePart
-from saccade.record.disk import disk_words
 
 _PIECE = 1 << 18
 """Bytes that are held of a picture: read from memory in less time than another thread takes to be asked."""
@@ -76,7 +75,8 @@ class PictureFiles:
             path.write_bytes(url)
         except OSError as error:
             raise ModelLostError(
-                f"a picture cannot be kept for the engine: {disk_words(error)}. Set TMPDIR to a folder with room."
+                f"a picture for the engine cannot be written to {path.parent}: {error.strerror or error}. Set TMPDIR to "
+                "a folder with room."
             ) from error
         return PictureFile(path, len(url))
 
