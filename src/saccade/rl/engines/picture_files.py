@@ -75,8 +75,8 @@ class PictureFiles:
             path.write_bytes(url)
         except OSError as error:
             raise ModelLostError(
-                f"a picture for the engine cannot be written to {path.parent}: {error.strerror or error}. Set TMPDIR to "
-                "a folder with room."
+                f"a picture for the engine cannot be written to {path.parent}: {error.strerror or error}. Set TMPDIR "
+                "to a folder with room."
             ) from error
         return PictureFile(path, len(url))
 
