@@ -6,6 +6,8 @@ import asyncio
 import os
 import random
 import signal
+import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +29,7 @@ from saccade.record.action import Answer, ToolCall
 from saccade.record.status import Status
 from saccade.record.trajectory import StopReason
 from saccade.serve.tools.backend import PooledBackend
+from saccade.serve.tools.ray_serve import serve_on_ray
 from saccade.serve.tools.settings import ToolServeSettings
 from saccade.tools.context import Numbering, ToolContext
 from saccade.tools.problem import ProblemKind
@@ -223,3 +226,15 @@ async def test_every_call_beside_kills_and_outages_ends_typed(calls: int, kills:
     assert kinds <= {Status.OK, Status.ERROR, Status.KILLED, Status.TIMEOUT, Status.LOST}
     assert all((result.value is not None) is result.ok for result in results)
     assert SETTINGS.groups["tricky"].workers == 3
+
+
+def test_ray_that_does_not_start_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**options: object) -> None:
+        raise Exception("The current node timed out during startup.")
+
+    ray = types.ModuleType("ray")
+    monkeypatch.setattr(ray, "init", init, raising=False)
+    monkeypatch.setattr(ray, "serve", types.ModuleType("ray.serve"), raising=False)
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    with pytest.raises(UnavailableError, match=r"Ray does not start: .* during startup\. Try again"):
+        serve_on_ray(SETTINGS, None, "127.0.0.1", 0, lambda where: None)

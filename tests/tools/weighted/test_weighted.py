@@ -47,8 +47,9 @@ def value_of(tool: Tool[Any, Any], arguments: object, alias: str | None = None) 
 
 
 @pytest.mark.slow
-def test_grounding_dino(setup: Setup) -> None:
-    setup("grounding_dino", tiny.grounding_dino)
+@pytest.mark.parametrize("make", [tiny.grounding_dino, tiny.mm_grounding_dino])
+def test_grounding_dino(setup: Setup, make: Callable[[Path], Path]) -> None:
+    setup("grounding_dino", make)
     tool = GroundingDino()
     asked = {"caption": "A red cup; a dog", "box_threshold": 0.0, "text_threshold": 0.0, "nms": 1.0}
     whole = value_of(tool, asked, "groundingdino")["boxes"]

@@ -31,14 +31,20 @@ def plain_tokenizer(words: tuple[str, ...]) -> Any:
 
 
 def grounding_dino(folder: Path) -> Path:
+    from transformers import GroundingDinoConfig, GroundingDinoForObjectDetection
+
+    return _grounding(folder, GroundingDinoConfig, GroundingDinoForObjectDetection)
+
+
+def mm_grounding_dino(folder: Path) -> Path:
+    from transformers import MMGroundingDinoConfig, MMGroundingDinoForObjectDetection
+
+    return _grounding(folder, MMGroundingDinoConfig, MMGroundingDinoForObjectDetection)
+
+
+def _grounding(folder: Path, settings: Any, architecture: Any) -> Path:
     import torch
-    from transformers import (
-        BertConfig,
-        GroundingDinoConfig,
-        GroundingDinoForObjectDetection,
-        GroundingDinoProcessor,
-        SwinConfig,
-    )  # fmt: skip
+    from transformers import BertConfig, GroundingDinoProcessor, SwinConfig
     from transformers.models.grounding_dino.image_processing_pil_grounding_dino import GroundingDinoImageProcessorPil
 
     torch.manual_seed(0)
@@ -50,12 +56,12 @@ def grounding_dino(folder: Path) -> Path:
     text = BertConfig(
         vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
     )
-    config = GroundingDinoConfig(
+    config = settings(
         backbone_config=backbone, text_config=text, d_model=32, encoder_layers=1, decoder_layers=2,
         encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, num_queries=20,
         num_feature_levels=3, fusion_droppath=0.0, encoder_n_points=2, decoder_n_points=2,
     )  # fmt: skip
-    GroundingDinoForObjectDetection(config).save_pretrained(folder)
+    architecture(config).save_pretrained(folder)
     images = GroundingDinoImageProcessorPil(size={"shortest_edge": 64, "longest_edge": 128})
     GroundingDinoProcessor(images, tokenizer).save_pretrained(folder)
     return folder

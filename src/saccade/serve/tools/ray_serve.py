@@ -174,11 +174,19 @@ def deploy(settings: ToolServeSettings, token: str | None, host: str, port: int)
 def serve_on_ray(
     settings: ToolServeSettings, token: str | None, host: str, port: int, announce: Callable[[str], None]
 ) -> None:
-    """Deploy, `announce` the address, and stay until Ctrl-C or SIGTERM. Port 0 takes a free one. Raises as `deploy`."""
+    """Deploy, `announce` the address, and stay until Ctrl-C or SIGTERM. Port 0 takes a free one.
+
+    Raises:
+        UnavailableError: Ray Serve is not installed, or Ray does not start.
+        SettingsError: as `ToolServeSettings.made`.
+    """
     serve = _serve()
     import ray
 
-    ray.init(ignore_reinit_error=True, include_dashboard=False, log_to_driver=False)
+    try:
+        ray.init(ignore_reinit_error=True, include_dashboard=False, log_to_driver=False)
+    except Exception as error:  # Ray raises a plain one when its processes take too long, as on a busy machine
+        raise UnavailableError(f"Ray does not start: {error} Try again, or serve without --ray.") from error
     port = port or _free_port(host)
     stop = False
 
