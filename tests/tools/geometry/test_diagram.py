@@ -11,7 +11,7 @@ from tests.tools.chart.drawn import Board
 
 from saccade.tools.base import Tool
 from saccade.tools.context import ToolContext
-from saccade.tools.geometry.diagram import read_diagram
+from saccade.tools.geometry.diagram import _has_stroke, read_diagram
 from saccade.tools.geometry.image_cdl import ConstructionCdl, ImageCdl, _marks, _shape
 from saccade.tools.geometry.text_cdl import GoalCdl, TextCdl
 from saccade.tools.ocr import Ocr
@@ -59,6 +59,16 @@ def test_an_arc_is_no_right_angle_and_strokes_are_equal_sides() -> None:
     assert reading.right_angles == ()
     assert set(reading.equal_sides) == {("A", "B"), ("C", "A")}
     assert [(label.text, label.at[1]) for label in reading.labels] == [("63", "C")]
+
+
+@pytest.mark.parametrize(("second", "single"), [(None, True), (7, True), (8, False), (10, False), (11, True)])
+def test_a_second_stroke_beside_the_first_is_another_mark(second: int | None, single: bool) -> None:
+    for turn in (1, -1):
+        figure = np.zeros((40, 120), np.uint8)
+        figure[20, 10:111] = 1
+        for shift in (0, *(() if second is None else (second * turn,))):
+            figure[14:27, 60 + shift] = 1
+        assert _has_stroke(figure, (10, 20), (110, 20)) is single
 
 
 @pytest.mark.parametrize(("start", "forms"), [(100, 2), (0, 4)])
