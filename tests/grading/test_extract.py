@@ -79,6 +79,8 @@ def test_a_phrase_that_leads_to_a_box_is_that_box_on_any_line(lines: int) -> Non
 def test_three_of_the_other_answers_and_the_last_are_named() -> None:
     found = final_answer(" ".join(f"<answer>{number}</answer>" for number in range(1, 7)))
     assert found.problem == "different answers were given: '1', '2', '3', '6'"
+    found = final_answer("".join(f"<answer>{letter * 41}</answer>" for letter in "ab"))
+    assert found.problem == f"different answers were given: '{'a' * 40}', '{'b' * 40}'"
 
 
 def test_a_last_line_of_code_is_read_whole_or_not_at_all() -> None:

@@ -268,3 +268,7 @@ def test_the_longest_formula_and_the_deepest_brackets_are_read() -> None:
     assert read_formula("1+" * (LONGEST // 2 - 1) + "10") is not None
     assert read_formula("(1, (1, (1, (1, 2))))") is not None
     assert read_formula("(1, (1, (1, (1, (1, 2)))))") is None
+    for brackets, read in ((3, True), (4, False)):
+        cell = "(1, " * brackets + "2" + ")" * brackets
+        matrix = rf"\begin{{pmatrix}}{cell}\end{{pmatrix}}"
+        assert (read_formula(matrix) is not None) is read

@@ -171,12 +171,22 @@ def test_a_wrong_call_needs_no_worker(context: ToolContext) -> None:
     assert shared_pool(Cost.LIGHT, 7).pids() == ()
 
 
+def test_a_machine_that_does_not_tell_its_cores_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from saccade.tools.definition import Cost
+    from saccade.tools.workers.shared import close_shared_pools, shared_pool
+
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert shared_pool(Cost.LIGHT, 0) is shared_pool(Cost.LIGHT, 1)
+    close_shared_pools()
+
+
 def test_a_closed_pool_loses_what_it_had() -> None:
     pool = WorkerPool(1)
     waits = [pool.submit(TRICKY, ToolCallInput({"seconds": 30}, EMPTY)) for _ in range(3)]
     while not pool.pids():
         time.sleep(0.02)
     (pid,) = pool.pids()
+    assert len(pool._served) == 1, "as many as the pool has workers, whatever waits"
     pool.close()
     assert {future.result(30).status for future in waits} == {Status.LOST}
     assert pool.submit(TRICKY, ToolCallInput({}, EMPTY)).result(5).status is Status.LOST

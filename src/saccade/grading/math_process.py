@@ -13,7 +13,7 @@ import select
 import subprocess
 import sys
 import threading
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from saccade.errors import UnavailableError
@@ -102,7 +102,7 @@ def _line(process: subprocess.Popen[bytes], seconds: float) -> bytes:
     return process.stdout.readline() if ready else b""
 
 
-@lru_cache(maxsize=1)
+@cache
 def shared_comparer() -> FormulaComparer:
     """The comparer of this program; its process ends with it."""
     comparer = FormulaComparer(Path(__file__).with_name("math_worker.py"))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from saccade.errors import SettingsError
 from saccade.generate.sequences import cache_bytes_of
 from saccade.record.settings import load_saved, save_settings
 from saccade.rl.engines.settings import EngineSettings
-from saccade.rl.train.make_engine import cache_of_batch, most_context
+from saccade.rl.train.make_engine import cache_of_batch, most_context, sync_weights
 from saccade.rl.train.settings import RlSettings, check_settings, load_rl_settings
 from saccade.training.settings import ModelSettings
 from saccade.training.weights import load_trainable
@@ -39,6 +40,14 @@ def test_a_recipe_says_who_samples_and_the_run_keeps_it(tmp_path: Path) -> None:
     assert load_saved(RlSettings, tmp_path / "settings.toml") == settings
     with pytest.raises(SettingsError, match=r"engine\.gpus is for servers that the run starts"):
         check_settings(load_rl_settings(recipe, None, [*NAMED, "engine.source=http://a:1"]))
+
+
+async def test_every_process_waits_until_the_engine_has_the_weights() -> None:
+    waited: list[str] = []
+    learner = SimpleNamespace(processes=SimpleNamespace(barrier=lambda: waited.append("all")), snapshot=lambda: None)
+    for in_process in (True, False):
+        await sync_weights(SimpleNamespace(in_process=in_process), learner)  # type: ignore[arg-type]
+    assert waited == ["all"] * 2
 
 
 def test_several_samples_of_a_held_out_task_need_a_temperature() -> None:

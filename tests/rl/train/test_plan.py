@@ -7,6 +7,7 @@ import pytest
 from saccade.cli.main import main
 from saccade.errors import SettingsError
 from saccade.models.kv_cache import GIB
+from saccade.models.tiny import save_tiny
 from saccade.recipes.find import recipe_names
 from saccade.rl.train.plan import plan_memory
 from saccade.rl.train.settings import load_rl_settings
@@ -59,6 +60,12 @@ def test_the_reference_and_servers_are_counted(tiny: Path) -> None:
     assert updating["sleeping server"] > 0
     with pytest.raises(SettingsError, match=r"sampling takes 40.* lower engine\.memory"):
         shared.check(40.0)
+
+
+def test_a_family_whose_positions_have_one_axis_is_planned_too(tmp_path: Path) -> None:
+    save_tiny(tmp_path / "tiles", "internvl")
+    plan = plan_memory(load_rl_settings("codedance", "tiny", [f"model.source={tmp_path / 'tiles'}"]), 1, "cpu")
+    assert {item.what: item.bytes > 0 for item in plan.phases[1].items}["reading prompts"]
 
 
 @pytest.mark.slow

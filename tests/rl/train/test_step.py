@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,6 +56,14 @@ def recipe(**more: Any) -> Recipe:
 
 async def step(trainer: Trainer, cursor: int = 0) -> StepResult:
     return await trainer.step(0, TaskList(("a", "b"), lambda name, store: TASK), cursor)
+
+
+def test_updates_add_up_and_the_largest_difference_stays() -> None:
+    sums = UpdateMetrics()
+    assert set(astuple(sums)) == set(astuple(StepTiming())) == {0}
+    for largest in (0.5, 0.25):
+        sums.add(UpdateMetrics(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, largest, 1))
+    assert astuple(sums) == (2, 4, 6, 8, 10, 12, 0.5, 2)
 
 
 async def test_rounds_continue_until_there_is_enough() -> None:

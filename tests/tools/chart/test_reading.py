@@ -76,6 +76,52 @@ def test_a_grid_line_over_a_bar_and_stacked_bars() -> None:
     assert marks == {RED: 40, BLUE: 50}
 
 
+@pytest.mark.parametrize(("gap", "stacked"), [(0, True), (3, True), (4, False)])
+def test_a_bar_stands_on_another_over_a_gap_of_three_pixels(gap: int, stacked: bool) -> None:
+    board = standing({"Mon": (40,), "Tue": (70,)})
+    board.pen.rectangle((75, 80, 94, 179 - gap), fill=BLUE)
+    assert (BLUE in {mark.color for mark in read(board).marks}) is stacked
+
+
+def number(board: Board, text: str, box: tuple[int, int, int, int]) -> None:
+    board.lines.append(TextLine(text=text, confidence=1.0, box=box, corners=((0.0, 0.0),) * 4))
+
+
+@pytest.mark.parametrize(("off", "value"), [(6, 31), (7, None)])
+def test_a_printed_number_stands_at_the_end_of_its_bar(off: int, value: int | None) -> None:
+    lying = Board((420, 220))
+    for row, label in enumerate(("Oak", "Fir")):
+        lying.write(label, (55, 45 + 50 * row))
+        lying.pen.rectangle((80, 35 + 50 * row, 279, 54 + 50 * row), fill=GREEN)
+    number(lying, "31", (282, 35 + off, 300, 55 + off))
+    assert table(read(lying)) == {("Oak", ""): value, ("Fir", ""): None}
+    upright = standing({"Mon": (30,), "Tue": (60,)})
+    upright.lines = [line for line in upright.lines if not line.text.isdigit()]
+    number(upright, "31", (75 + off, 180, 95 + off, 198))
+    assert table(read(upright)) == {("Mon", ""): value, ("Tue", ""): None}
+
+
+def test_a_note_beside_the_tallest_bar_is_no_title() -> None:
+    board = standing({"Mon": (99,), "Tue": (60,)})
+    board.lines = [line for line in board.lines if line.text != "Harvest"]
+    board.write("estimated", (300, 88))
+    assert read(board).title == ""
+    board.write("Yield", (200, 20))
+    assert read(board).title == "Yield"
+
+
+def test_years_in_a_row_may_be_a_legend() -> None:
+    board = standing({"Mon": (30, 75, 50), "Tue": (8, 50, 20)}, (RED, BLUE, GREEN))
+    board.lines = [line for line in board.lines if line.text not in ("North", "South")]
+    board.pen.rectangle((360, 70, 450, 130), fill="white")
+    for order, (year, colour) in enumerate((("2019", RED), ("2020", BLUE), ("2021", GREEN))):
+        board.pen.rectangle((100 + 90 * order, 30, 112 + 90 * order, 42), fill=colour)
+        board.write(year, (140 + 90 * order, 36))
+    reading = read(board)
+    assert [entry.text.text for entry in reading.legend] == ["2019", "2020", "2021"]
+    assert table(reading)["Tue", "2020"] == 50
+
+
 def test_lines_are_read_where_their_labels_stand() -> None:
     board = standing({"Mon": (10,)})
     board.pen.rectangle((51, 30, 340, 259), fill="white")

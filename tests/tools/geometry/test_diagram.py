@@ -11,7 +11,7 @@ from tests.tools.chart.drawn import Board
 
 from saccade.tools.base import Tool
 from saccade.tools.context import ToolContext
-from saccade.tools.geometry.diagram import read_diagram
+from saccade.tools.geometry.diagram import _has_stroke, _is_square, read_diagram
 from saccade.tools.geometry.image_cdl import ConstructionCdl, ImageCdl, _marks, _shape
 from saccade.tools.geometry.text_cdl import GoalCdl, TextCdl
 from saccade.tools.ocr import Ocr
@@ -59,6 +59,30 @@ def test_an_arc_is_no_right_angle_and_strokes_are_equal_sides() -> None:
     assert reading.right_angles == ()
     assert set(reading.equal_sides) == {("A", "B"), ("C", "A")}
     assert [(label.text, label.at[1]) for label in reading.labels] == [("63", "C")]
+
+
+@pytest.mark.parametrize(("turn", "angle", "square"), [(0, 90, True), (30, 90, True), (200, 90, True), (30, 80, False)])
+def test_the_square_of_a_right_angle_may_lie_anyhow(turn: int, angle: int, square: bool) -> None:
+    def at(along: float, across: float) -> tuple[float, float]:
+        first, second = np.radians(turn), np.radians(turn + angle)
+        return (
+            100 + float(along * np.cos(first) + across * np.cos(second)),
+            100 + float(along * np.sin(first) + across * np.sin(second)),
+        )
+
+    picture = Image.new("L", (200, 200))
+    ImageDraw.Draw(picture).line([at(18, 0), at(18, 18), at(0, 18)], fill=1)
+    assert _is_square(np.asarray(picture, np.uint8), at(80, 0), (100, 100), at(0, 80)) is square
+
+
+@pytest.mark.parametrize(("second", "single"), [(None, True), (7, True), (8, False), (10, False), (11, True)])
+def test_a_second_stroke_beside_the_first_is_another_mark(second: int | None, single: bool) -> None:
+    for turn in (1, -1):
+        figure = np.zeros((40, 120), np.uint8)
+        figure[20, 10:111] = 1
+        for shift in (0, *(() if second is None else (second * turn,))):
+            figure[14:27, 60 + shift] = 1
+        assert _has_stroke(figure, (10, 20), (110, 20)) is single
 
 
 @pytest.mark.parametrize(("start", "forms"), [(100, 2), (0, 4)])

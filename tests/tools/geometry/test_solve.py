@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from saccade.tools.context import ToolContext
+from saccade.tools.geometry.figure import PlaneFigure, State
 from saccade.tools.geometry.inter_gps import InterGps
+from saccade.tools.geometry.measures import measure
 from saccade.tools.geometry.solve import solve
-from saccade.tools.geometry.terms import FormError
+from saccade.tools.geometry.statements import residuals_of
+from saccade.tools.geometry.terms import FormError, read_term
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "geometry3k"
 RIGHT = ("Perpendicular(Line(A,C),Line(B,C))", "Equals(LengthOf(Line(A,B)),10)", "Equals(MeasureOf(Angle(A,B,C)),60)")
@@ -36,6 +40,11 @@ RIGHT = ("Perpendicular(Line(A,C),Line(B,C))", "Equals(LengthOf(Line(A,B)),10)",
           "Equals(LengthOf(Line(B,C)),10)", "Find(LengthOf(Line(E,F)))"), 15),
         (("Triangle(A,B,C)", "Regular(Triangle($))", "Equals(LengthOf(Line(A,B)),4)", "Find(AreaOf(Triangle($)))"),
          4 * 3**0.5),
+        (("Triangle(A,B,C)", "Equals(LengthOf(Line(A,B)),13)", "Equals(LengthOf(Line(B,C)),14)",
+          "Equals(LengthOf(Line(C,A)),15)", "IsAltitudeOf(Line(A,D),Triangle(A,B,C))", "Find(LengthOf(Line(A,D)))"),
+         12),
+        (("Triangle(A,B,C)", "Equals(LengthOf(Line(A,B)),13)", "Equals(LengthOf(Line(B,C)),14)",
+          "Equals(LengthOf(Line(C,A)),15)", "IsAltitudeOf(Line(D,A),Triangle(A,B,C))", "Find(LengthOf(Line(B,D)))"), 5),
     ],
 )  # fmt: skip
 def test_school_book_problems(forms: tuple[str, ...], value: float) -> None:
@@ -43,6 +52,20 @@ def test_school_book_problems(forms: tuple[str, ...], value: float) -> None:
     assert found.status == "solved", found
     assert found.value == pytest.approx(value, rel=1e-4)
     assert not found.unread
+
+
+@pytest.mark.parametrize(("through", "swept"), [(40, 80), (79.9, 80), (80.1, 280), (200, 280), (-0.1, 280)])
+def test_an_arc_runs_through_its_middle_point(through: float, swept: float) -> None:
+    figure = PlaneFigure()
+    residuals_of(read_term("Circle(O)"), figure)
+    for name in "ATB":
+        residuals_of(read_term(f"PointLiesOnCircle({name},Circle(O))"), figure)
+    read = measure(read_term("MeasureOf(Arc(A,T,B))"), figure)
+    vector = np.zeros((1, len(figure.columns)))
+    for name, turn in (("A", 0.0), ("T", through), ("B", 80.0)):
+        vector[0, figure.columns[f"{name}.x"]] = 5 * np.cos(np.radians(turn))
+        vector[0, figure.columns[f"{name}.y"]] = 5 * np.sin(np.radians(turn))
+    assert read(State(figure.columns, vector)) == pytest.approx([swept])
 
 
 def test_what_is_not_said_stays_open() -> None:

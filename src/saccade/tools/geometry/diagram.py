@@ -227,4 +227,4 @@ def _opposite(a: Point, b: Point, centre: Point, radius: float) -> bool:
 
 def _beside(a: Point, b: Point, at: Point) -> float:
     """Distance of a place from the line through two points."""
-    return abs((b[0] - a[0]) * (a[1] - at[1]) - (a[0] - at[0]) * (b[1] - a[1])) / (dist(a, b) or 1.0)
+    return abs((b[0] - a[0]) * (a[1] - at[1]) - (a[0] - at[0]) * (b[1] - a[1])) / dist(a, b)
