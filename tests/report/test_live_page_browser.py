@@ -258,14 +258,26 @@ def test_the_page_of_another_site_cannot_use_it(browser: Browser) -> None:
     assert model.asked == 0
 
 
-def test_the_bundled_model_answers_an_example(browser: Browser) -> None:
+@pytest.mark.parametrize(
+    ("family", "answer"),
+    [
+        ("Visual search", "red"),
+        ("Puzzle", "3"),
+        ("Sketch", "39"),
+        ("Spot the difference", "bottom left"),
+        ("Video", "3, 2, 1"),
+    ],
+)
+def test_the_bundled_model_answers_the_examples_that_it_learned(browser: Browser, family: str, answer: str) -> None:
     pytest.importorskip("torch")
+    if family == "Video":
+        pytest.importorskip("av")
     from saccade.models.registry import load_model
 
     with live({"tiny": load_model("tiny")}, base={"dialect": ""}) as url, watched(browser, url) as page:
         assert page.locator(".tile:has-text('did not learn')").count() == 1
-        page.click(".tile:has-text('Puzzle')")
-        page.wait_for_selector("#media img")
+        page.click(f".tile:has-text('{family}')")
+        page.wait_for_selector("#media img, #media video")
         page.click("#ask")
-        page.wait_for_selector(".save:not([hidden])")
-        assert page.inner_text(".state b") == "3"
+        page.wait_for_selector(".save:not([hidden])", timeout=240_000)
+        assert page.inner_text(".state b") == answer
