@@ -41,9 +41,11 @@ def made(weights: Path) -> TinyPolicy:
 @pytest.fixture(scope="session")
 def real(vllm_program: Path, weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
     server = RealServer(vllm_program, weights, tmp_path_factory.mktemp("logs") / "vllm.log")
-    asyncio.run(server.start())
-    yield server
-    server.stop()
+    try:
+        asyncio.run(server.start())
+        yield server
+    finally:
+        server.stop()
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ class RealServer:
 
     async def start(self) -> None:
         self._process = ServerProcess(self._command, serve_environment(None) | self._environment, self.url, self._log)
-        await self._process.wait_until_ready(300)
+        await self._process.wait_until_ready(1200)
 
     def stop(self) -> None:
         assert self._process is not None
