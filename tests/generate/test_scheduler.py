@@ -185,7 +185,7 @@ def prompt_of(text: str) -> Prompt:
             ids += [7, 7, 7]
         else:
             ids.append(ord(character))
-    return Prompt(tuple(ids), tuple(pictures), tuple(places))
+    return Prompt(tuple(ids), tuple(pictures), tuple(places), tuple(place + 3 for place in places))
 
 
 @given(st.text("XYabc", max_size=8), st.text("XYabc", min_size=1, max_size=8))
