@@ -176,6 +176,14 @@ def probe(source: Source, *, limits: VideoLimits = DEFAULT_LIMITS, name: str = "
         )
 
 
+def frame_numbers(
+    source: Source, choice: Choice, *, limits: VideoLimits = DEFAULT_LIMITS, name: str = ""
+) -> tuple[int, ...]:
+    """The numbers of the frames that `choice` names, in its order. Raises as `probe` does, and as the choice."""
+    with _reading(source, limits, name) as (frames, _):
+        return tuple(choice.indices(frames.timeline))
+
+
 def sample_frames(
     source: Source,
     choice: Choice,
