@@ -1,18 +1,15 @@
-"""Videos of noise, their records, and the families' own processors where torchvision can be had."""
+"""Videos of noise, and records of videos."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import io
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from saccade.record.content import VideoPart, VideoSample
+from saccade.record.content import ImagePart, VideoPart, VideoSample
 
 FORMS = ("qwen2_5_vl", "qwen3_vl")
 """Families, one of each form."""
@@ -27,6 +24,11 @@ class Videos:
 
     def get_bytes(self, sha256: str) -> bytes:
         return self.stored[sha256]
+
+    @staticmethod
+    def picture(width: int, height: int) -> ImagePart:
+        """The record of a picture."""
+        return ImagePart(sha256="0" * 64, width=width, height=height)
 
     def put(self, frames: int, width: int, height: int, *, milliseconds: int = 100, seed: int = 0) -> VideoPart:
         """A lossless animation of noise."""
@@ -52,19 +54,3 @@ def record(
     sample = None if indices is None else VideoSample(indices=indices, pixels=768 * 28**2)
     values = {"sha256": "0" * 64, "seconds": frames / fps, "mime": "image/webp"} | fields
     return VideoPart(width=width, height=height, frames=frames, fps=fps, sample=sample, **values)
-
-
-def video_processor(folder: Path) -> Any:
-    """The own video processor of the checkpoint in `folder`; None without torchvision."""
-    if importlib.util.find_spec("torchvision") is None:
-        return None
-    import torch
-
-    try:  # a build for another torch lacks its operators, of which resizing and normalising need none
-        torch.library.Library("torchvision", "FRAGMENT").define("nms(Tensor a, Tensor b, float c) -> Tensor")
-    except RuntimeError:
-        pass
-    import transformers
-
-    made = json.loads((folder / "video_preprocessor_config.json").read_text())
-    return getattr(transformers, made.pop("video_processor_type"))(**made, cap_pixels_per_frame=False)
