@@ -179,14 +179,11 @@ def test_positions_are_those_of_the_model(checkpoint: Checkpoint, items: list[st
         ids, mm_token_type_ids=kinds, video_grid_thw=grids.get("video_grid_thw"), second_per_grid_ts=seconds
     )
     own = own[:, 0]
-    at = follows = 0
+    at = 0
     for clip in shown if checkpoint.family.model_type == "qwen2_5_vl" else ():
         # transformers goes on behind the sides, whatever the time; see `positions.py`
         at += int((ids[0, at:] == checkpoint.config.video_token_id).nonzero()[0, 0]) + clip.tokens
-        sides = int(own[1:, at - 1].max())
-        late = max(0, int(own[0, at - 1]) - sides)
-        own[:, at:] += late
-        follows += late
+        own[:, at:] += max(0, int(own[0, at - 1]) - int(own[1:, at - 1].max()))
     assert positions.tolist() == own.tolist()
 
 
