@@ -17,6 +17,7 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 from saccade.rl.verl.carry import Carried, packed
 from saccade.rl.verl.plain_text import keep_text_plain
 from saccade.rl.verl.worker import AskedRollout, EpisodeWorker, PlayedRollout, open_worker
+from saccade.tokens.segments import image_parts
 
 _workers: dict[Path, asyncio.Task[EpisodeWorker]] = {}
 
