@@ -134,8 +134,9 @@ def video_tensors(clips: Sequence[tuple[Clip, Sequence[Image.Image]]]) -> dict[s
 
 def _patches(clip: Clip, frames: Sequence[Image.Image]) -> NDArray[np.float32]:
     rules, (steps, rows, columns) = clip.rules, clip.grid
-    pixels = np.stack([np.asarray(frame) for frame in frames]).astype(np.float32) * np.float32(rules.rescale_factor)
-    pixels = (pixels - np.array(rules.image_mean, np.float32)) / np.array(rules.image_std, np.float32)
+    mean, std = (np.array(values, np.float32) for values in (rules.image_mean, rules.image_std))
+    scaled = np.stack([np.asarray(frame) for frame in frames]).astype(np.float32) * np.float32(rules.rescale_factor)
+    pixels: NDArray[np.float32] = (scaled - mean) / std
     side, merged = rules.patch_size, rules.merge_size
     cut = pixels.reshape(steps, -1, rows // merged, merged, side, columns // merged, merged, side, 3)
     # step, row and column of a feature, those of a patch in it, channel, frame, pixel
