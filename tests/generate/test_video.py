@@ -58,7 +58,7 @@ def checkpoint(folder: Path) -> Checkpoint:
 
 
 def encoder_of(one: Checkpoint) -> Encoder:
-    return Encoder("tiny", one.tokenizer, one.image_processor, one.config, one.chat_template, video=one.video)
+    return Encoder.of(one)
 
 
 def generated(one: Checkpoint, request: Request, tokens: int) -> list[int]:

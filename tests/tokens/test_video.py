@@ -53,7 +53,7 @@ def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 
 def encoder_of(one: Checkpoint) -> Encoder:
-    return Encoder("tiny", one.tokenizer, one.image_processor, one.config, one.chat_template, video=one.video)
+    return Encoder.of(one)
 
 
 def own_text(one: Checkpoint, part: VideoPart, grid: tuple[int, int, int], shown: tuple[int, ...]) -> str:

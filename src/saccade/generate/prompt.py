@@ -78,15 +78,7 @@ def frame_encoder(checkpoint: Checkpoint) -> Encoder | None:
     if not checkpoint.family.framed:
         return None
     try:
-        return Encoder(
-            checkpoint.name,
-            checkpoint.tokenizer,
-            checkpoint.image_processor,
-            checkpoint.config,
-            checkpoint.chat_template,
-            PictureRules(pixels=checkpoint.max_pixels),
-            checkpoint.video,
-        )
+        return Encoder.of(checkpoint, PictureRules(pixels=checkpoint.max_pixels))
     except TrainingError as error:
         raise ModelRefusedError(str(error)) from error
 

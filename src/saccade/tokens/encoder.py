@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol, Self
 
 from saccade.errors import TrainingError
 from saccade.models.families.base import ModelFamily
@@ -24,6 +24,34 @@ from saccade.tokens.segments import PromptPicture
 _CACHED_TEXTS = 4096
 
 
+class TokenSource(Protocol):
+    """A checkpoint, with weights or without."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+    @property
+    def tokenizer(self) -> Any:
+        """A fast one of transformers."""
+
+    @property
+    def image_processor(self) -> Any:
+        """The checkpoint's."""
+
+    @property
+    def config(self) -> Any:
+        """The checkpoint's configuration."""
+
+    @property
+    def chat_template(self) -> str:
+        """As Jinja text."""
+
+    @property
+    def video(self) -> VideoRules | None:
+        """What its video processor does."""
+
+
 class Encoder:
     """What a checkpoint's tokenizer and image processor make of pieces."""
 
@@ -35,7 +63,6 @@ class Encoder:
         config: Any,
         chat_template: str,
         rules: PictureRules = NO_RULES,
-        video: VideoRules | None = None,
     ) -> None:
         """Loads nothing.
 
@@ -46,7 +73,6 @@ class Encoder:
             config: the checkpoint's configuration; its `model_type` names the family.
             chat_template: the checkpoint's, as Jinja text.
             rules: how pictures are scaled down before the image processor sees them.
-            video: what its video processor does; None for what its family's does.
 
         Raises:
             TrainingError: the family is not supported, or the template does not write its frame.
@@ -68,7 +94,7 @@ class Encoder:
             token_id for token_id, token in tokenizer.added_tokens_decoder.items() if token.special
         }
         self._rules = rules
-        self._video = video
+        self._video: VideoRules | None = None
         self.end_id = self._id(SpecialToken(self.family.ends[0]))
         ends = {self._vocabulary[token] for token in self.family.ends if token in self._vocabulary}
         self.end_ids = frozenset(ends | {tokenizer.eos_token_id} - {None})
@@ -84,6 +110,20 @@ class Encoder:
         self._text = lru_cache(_CACHED_TEXTS)(self._encode_text)
         self._count = lru_cache(_CACHED_TEXTS)(self._visual_tokens)
         self.frame = FrameReader(name, self.family, tokenizer, chat_template).read()
+
+    @classmethod
+    def of(cls, checkpoint: TokenSource, rules: PictureRules = NO_RULES) -> Self:
+        """That of a checkpoint, with what its files say of videos. Raises as the constructor does."""
+        made = cls(
+            checkpoint.name,
+            checkpoint.tokenizer,
+            checkpoint.image_processor,
+            checkpoint.config,
+            checkpoint.chat_template,
+            rules,
+        )
+        made._video = checkpoint.video
+        return made
 
     def text(self, text: str) -> tuple[int, ...]:
         """Ids of a plain text; none of them is a special token, whatever it spells."""

@@ -20,7 +20,7 @@ from saccade.errors import TrainingError
 from saccade.media.video import AtIndices, sample_frames
 from saccade.models.base import MediaReader
 from saccade.models.families.base import ModelFamily
-from saccade.models.families.video import Clip
+from saccade.models.families.video import VideoClip
 from saccade.models.pictures import NO_RULES, PictureRules, decoded_picture
 from saccade.record.content import ImagePart, VideoPart
 from saccade.tokens.segments import PromptPicture
@@ -96,7 +96,7 @@ class PictureTensors:
             ),
         )[0]
 
-    def _frames(self, part: VideoPart, clip: Clip) -> tuple[Image.Image, ...]:
+    def _frames(self, part: VideoPart, clip: VideoClip) -> tuple[Image.Image, ...]:
         """Of each place in the clip's frames."""
 
         def read() -> tuple[Image.Image, ...]:
@@ -117,7 +117,7 @@ class PictureTensors:
         return images
 
 
-def video_tensors(clips: Sequence[tuple[Clip, Sequence[Image.Image]]]) -> dict[str, torch.Tensor]:
+def video_tensors(clips: Sequence[tuple[VideoClip, Sequence[Image.Image]]]) -> dict[str, torch.Tensor]:
     """What the forward pass takes for some clips and their frames, each of the clip's size; empty for none.
 
     `pixel_values_videos` is float32 (patches, channels · frames of a step · pixels of a patch), steps first, then
@@ -132,7 +132,7 @@ def video_tensors(clips: Sequence[tuple[Clip, Sequence[Image.Image]]]) -> dict[s
     }
 
 
-def _patches(clip: Clip, frames: Sequence[Image.Image]) -> NDArray[np.float32]:
+def _patches(clip: VideoClip, frames: Sequence[Image.Image]) -> NDArray[np.float32]:
     rules, (steps, rows, columns) = clip.rules, clip.grid
     mean, std = (np.array(values, np.float32) for values in (rules.image_mean, rules.image_std))
     scaled = np.stack([np.asarray(frame) for frame in frames]).astype(np.float32) * np.float32(rules.rescale_factor)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saccade.errors import ModelRefusedError, TrainingError
-from saccade.models.families.video import Clip
+from saccade.models.families.video import VideoClip
 from saccade.record.content import ImagePart, VideoPart
 
 
@@ -36,7 +36,7 @@ class PromptPicture:
 
     part: ImagePart | VideoPart
     tokens: int
-    clip: Clip | None = None
+    clip: VideoClip | None = None
     """Of a video: what is seen of it."""
 
 

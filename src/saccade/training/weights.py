@@ -68,14 +68,7 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
     )
     model = checkpoint.model
     _limit_pictures(checkpoint.image_processor, settings.picture_pixels)
-    encoder = Encoder(
-        checkpoint.name,
-        checkpoint.tokenizer,
-        checkpoint.image_processor,
-        model.config,
-        checkpoint.chat_template,
-        video=checkpoint.video,
-    )
+    encoder = Encoder.of(checkpoint)
     try:
         model.set_attn_implementation(settings.attention)
         if settings.vision_attention:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from PIL import Image
 
 from saccade.models.families.pieces import Piece, SpecialToken
-from saccade.models.families.video import Clip, VideoForm, VideoRules
+from saccade.models.families.video import VideoClip, VideoForm, VideoRules
 from saccade.record.content import Role, VideoPart
 
 CHATML_END: Final = "<|im_end|>"
@@ -68,7 +68,7 @@ class ModelFamily(ABC):
     no_video: str = ""
     """Why not, as a sentence."""
 
-    def clip(self, part: VideoPart, rules: VideoRules | None) -> Clip:
+    def clip(self, part: VideoPart, rules: VideoRules | None) -> VideoClip:
         """A video as the model sees it; `rules` are those of the checkpoint.
 
         Raises:

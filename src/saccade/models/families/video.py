@@ -1,7 +1,7 @@
 """How a family reads a video natively: frames merged in pairs, all of one size, in placeholders of their own.
 
 A form knows the family's convention, `VideoRules` what the files of one checkpoint say. From both and the record of a
-video follows a `Clip`: which frames, how large, when; no frame is decoded for it. No weights and no torch here.
+video follows a `VideoClip`: which frames, how large, when; no frame is decoded for it. No weights and no torch here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class VideoRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Clip:
+class VideoClip:
     """A video as a model sees it."""
 
     frames: tuple[int, ...]
@@ -91,7 +91,7 @@ class VideoForm(ABC):
     rules: VideoRules
     """What holds where the files of a checkpoint say nothing."""
 
-    def clip(self, part: VideoPart, rules: VideoRules) -> Clip:
+    def clip(self, part: VideoPart, rules: VideoRules) -> VideoClip:
         """What the model sees of `part`. Raises ValueError for a video that the processor refuses."""
         sample = part.sample
         frames = self.chosen(part, rules) if sample is None else sample.indices
@@ -100,7 +100,7 @@ class VideoForm(ABC):
         filled = (*frames, *frames[-1:] * (-len(frames) % span))
         rows, columns = height // rules.patch_size, width // rules.patch_size
         steps = [filled[at : at + span] for at in range(0, len(filled), span)]
-        return Clip(
+        return VideoClip(
             frames=filled,
             grid=(len(steps), rows, columns),
             step_tokens=rows * columns // rules.merge_size**2,
@@ -119,7 +119,7 @@ class VideoForm(ABC):
         """The size (width, height) of each of `count` frames, of at most `pixels` each. Raises ValueError."""
 
     @abstractmethod
-    def pieces(self, clip: Clip) -> tuple[Piece, ...]:
+    def pieces(self, clip: VideoClip) -> tuple[Piece, ...]:
         """The placeholders of a clip with the marks and texts around them."""
 
     def _step(self, tokens: int) -> tuple[Piece, ...]:
@@ -152,7 +152,7 @@ class OneBlock(VideoForm):
         height, width = smart_resize(part.height, part.width, rules.factor, rules.shortest_edge, most)
         return width, height
 
-    def pieces(self, clip: Clip) -> tuple[Piece, ...]:
+    def pieces(self, clip: VideoClip) -> tuple[Piece, ...]:
         return self._step(clip.tokens)
 
 
@@ -185,7 +185,7 @@ class StampedSteps(VideoForm):
         )
         return width, height
 
-    def pieces(self, clip: Clip) -> tuple[Piece, ...]:
+    def pieces(self, clip: VideoClip) -> tuple[Piece, ...]:
         step = self._step(clip.step_tokens)
         return tuple(piece for second in clip.seconds for piece in (f"<{second:.1f} seconds>", *step))
 
