@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from rich.console import Console
+from tests.tasks.sources.files import video
 
 from saccade.cli.ask_screen import AskScreen
 from saccade.cli.main import main
@@ -176,6 +177,40 @@ def test_a_prompt_file_of_ones_own(photo: Path, tmp_path: Path) -> None:
     assert ask(photo, "--model", model, "--prompt-file", str(prompt), "--out", str(out)) == 0
     (stored,) = read_lines(out / "trajectories.jsonl", Trajectory)
     assert "Mine: Which colour?" in stored.prompt[0].text
+
+
+@pytest.mark.parametrize("name", ["no_tool", "no_tool_no_cot", "vistool", "vistool_with_img_info_v2", "retool"])
+def test_a_template_of_the_published_file_by_its_name(name: str, photo: Path, tmp_path: Path) -> None:
+    """PyVision's JSON holds a text for each kind of run; one of them, `retool`, is for questions without a picture."""
+    prompts = tmp_path / "prompts.json"
+    names = ("retool", "vistool", "vistool_with_img_info_v2", "no_tool", "no_tool_no_cot")
+    prompts.write_text(json.dumps({known: f"{known}: {{query}}" for known in names}))
+    dialect = "direct" if name.startswith("no_tool") else "pyvision"
+    media = [] if name == "retool" else [str(photo)]
+    options = ["--model", scripted(tmp_path, ANSWER), "--dialect", dialect, "--prompt-file", str(prompts)]
+    out = tmp_path / "run"
+    command = ["ask", *media, "Which colour?", *options, "--set", f"prompt_names.user={name}", "--out", str(out)]
+    assert main(command) == 0
+    (stored,) = read_lines(out / "trajectories.jsonl", Trajectory)
+    assert f"{name}: Which colour?" in stored.prompt[-1].text
+    assert len(stored.prompt[-1].media) == len(media)
+
+
+def test_a_video_and_a_picture_in_one_question(photo: Path, tmp_path: Path) -> None:
+    """The scaffold for models behind an API takes both: frames of the video, and the picture."""
+    clip = video(tmp_path / "clip.mp4")
+    out = tmp_path / "run"
+    model = scripted(tmp_path, "<code>\n```python\nprint(image_clue_2.size)\n```\n</code>", ANSWER)
+    options = ["--model", model, "--dialect", "pyvision", "--out", str(out)]
+    assert main(["ask", str(clip), str(photo), "Is it in the clip?", *options]) == 0
+    (stored,) = read_lines(out / "trajectories.jsonl", Trajectory)
+    frames = [item.frame.second for item in stored.task.media if item.frame is not None]
+    assert frames == [0.0, 1.0]
+    assert len(stored.prompt[-1].media) == 3
+    execution = stored.turns[0].execution
+    assert execution is not None
+    assert execution.stdout is not None
+    assert "(" in execution.stdout
 
 
 def test_ctrl_c_keeps_what_there_is(photo: Path, tmp_path: Path) -> None:

@@ -77,17 +77,17 @@ def same(one: object, other: object) -> None:
     assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("most", [1, 2, 8])
-def test_turns_and_company_change_no_token(checkpoint: Checkpoint, most: int) -> None:
+def test_turns_and_company_change_no_token(checkpoint: Checkpoint) -> None:
     episodes = [turns(number) for number in range(4)]
     alone = [[answered(fresh(checkpoint), MEDIA, greedy(m))[0] for m in one] for one in episodes]
-    scheduler = Scheduler(PlainPolicy(checkpoint), most_sequences=most)
-    for turn in range(3):
-        for first in range(0, 4, most):
-            part = range(first, min(4, first + most))
-            made = answered(scheduler, MEDIA, *(greedy(episodes[number][turn]) for number in part))
-            for number, one in zip(part, made, strict=True):
-                same(one, alone[number][turn])
+    for most in (1, 2, 8):
+        scheduler = Scheduler(PlainPolicy(checkpoint), most_sequences=most)
+        for turn in range(3):
+            for first in range(0, 4, most):
+                part = range(first, min(4, first + most))
+                made = answered(scheduler, MEDIA, *(greedy(episodes[number][turn]) for number in part))
+                for number, one in zip(part, made, strict=True):
+                    same(one, alone[number][turn])
 
 
 def test_a_turn_reads_only_what_is_new(qwen: Checkpoint) -> None:
@@ -185,7 +185,7 @@ def prompt_of(text: str) -> Prompt:
             ids += [7, 7, 7]
         else:
             ids.append(ord(character))
-    return Prompt(tuple(ids), tuple(pictures), tuple(places))
+    return Prompt(tuple(ids), tuple(pictures), tuple(places), tuple(place + 3 for place in places))
 
 
 @given(st.text("XYabc", max_size=8), st.text("XYabc", min_size=1, max_size=8))

@@ -159,8 +159,8 @@ def test_what_has_no_token_form_is_refused_by_name() -> None:
     called = turn("", ToolCall(name="crop", arguments={}), said("tool", "1")).model_copy(
         update={"calls": (ToolCall(name="crop", arguments={}),)}
     )
-    with pytest.raises(TrainingError, match="t7 shows a video"):
-        token_trajectory(trajectory_of(answer, prompt=(Message(role="user", parts=(clip,)),)), one)
+    with pytest.raises(TrainingError, match=r"internvl cannot be shown a video.*internvl reads no videos"):
+        token_trajectory(trajectory_of(answer, prompt=(Message(role="user", parts=(clip,)),)), encoder("internvl"))
     with pytest.raises(TrainingError, match="no turn"):
         token_trajectory(trajectory_of(), one)
     called_prompt = (said("user", "?"), called.message)

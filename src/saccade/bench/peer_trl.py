@@ -28,7 +28,7 @@ from saccade.models.pictures import decoded_picture
 from saccade.rl.rollout import Rollout
 from saccade.tokens.batch import token_row
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import TokenTrajectory
+from saccade.tokens.segments import TokenTrajectory, image_parts
 from saccade.training.weights import Trainable
 
 T = TypeVar("T")
@@ -95,9 +95,8 @@ class TrlPeer:
     def turns(self, tokens: Sequence[TokenTrajectory], store: MediaStore) -> tuple[int, float]:
         """Tokens that it samples in all turns, and seconds; pictures are decoded before."""
         trainer, encoder = self._trainer, self._trained.encoder
-        decoded = {
-            picture.part.sha256: decoded_picture(picture.part, store) for item in tokens for picture in item.pictures
-        }
+        shown = [part for item in tokens for part in image_parts(item.pictures, "TRL's trainer")]
+        decoded = {part.sha256: decoded_picture(part, store) for part in shown}
         began, count = time.perf_counter(), 0
         for turn in range(self._scale.turns):
             rows = [before(item, turn) for item in tokens]

@@ -2,10 +2,10 @@
 
 Presets: `reason` (the model thinks in words and then answers in `<answer>`, the default), `short` (it answers at
 once), `think` (it thinks inside `<think>`, as VISTA's reward asks: the arm "w/o tools" of its ablation) and `video` (as
-`reason`, each video as one item, of which the server's processor chooses the frames). A text without the tag is an
-answer as a whole, unless it was cut off or withheld: what a grader makes of it is its own. There is one turn, and no
-second try. But for `video`, videos are refused: a baseline must say which frames it saw, so give frames as pictures.
-This is no published prompt; a file of your own replaces it (`--prompt-file`).
+`reason`, each video as one item; which frames of it are seen, the settings say or the model's own processor). A text
+without the tag is an answer as a whole, unless it was cut off or withheld: what a grader makes of it is its own. There
+is one turn, and no second try. But for `video`, videos are refused: a baseline must say which frames it saw, so give
+frames as pictures. This is no published prompt; a file of your own replaces it (`--prompt-file`).
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ async def answered(
         check_sampling(settings.model, settings.sampling)
     dialect, tools = settings.spoken(target.dialect)
     if target.model is None:
-        check_speaks(settings.model, dialect)
+        check_speaks(settings.model, dialect, settings.frames)
     with ExitStack() as stack:
         folder = None if out is None else mended(out)
         root = stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-"))

@@ -133,7 +133,10 @@ class _Talk:
                 action=action,
                 call_shape=_shape(dialect, action, text),
                 tokens=TokenCounts(
-                    context=usage.prompt_tokens, context_cached=usage.cached_tokens, sampled=usage.sampled_tokens
+                    context=usage.prompt_tokens,
+                    context_visual=usage.visual_tokens,
+                    context_cached=usage.cached_tokens,
+                    sampled=usage.sampled_tokens,
                 ),
                 dollars=usage.dollars,
                 finish_reason=completion.finish,

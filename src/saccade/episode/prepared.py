@@ -16,9 +16,9 @@ from saccade.episode.settings import EpisodeSettings
 from saccade.episode.shown import ShownAs, of_videos, scaled_down
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
-from saccade.record.content import ImagePart
+from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import Task
-from saccade.tasks.frames import FrameSettings, framed
+from saccade.tasks.frames import FrameSettings, framed, sampled
 from saccade.tasks.from_files import own_name
 
 FRAMES_OF_ASK = FrameSettings(fps=1.0, most=16)
@@ -48,7 +48,7 @@ def prepared(task: Task, dialect: Dialect, settings: EpisodeSettings, store: Med
         SettingsError: the dialect cannot show the task, or a session has no room for its files.
         MediaError: a video or a picture cannot be read.
     """
-    task = framed(task, settings.frames, store)
+    task = _with_frames(task, dialect, settings, store)
     shown = scaled_down(task, settings.media.shown_pixels, store)
     opening = dialect.open(task)
     check_room(task, dialect, opening, store, local=settings.sandbox == "local")
@@ -61,7 +61,7 @@ def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, sto
     Raises as `prepared` does.
     """
     notes = []
-    with_frames = framed(task, settings.frames, store)
+    with_frames = _with_frames(task, dialect, settings, store)
     try:
         opening = dialect.open(with_frames)
     except VideoNotShownError:
@@ -88,6 +88,16 @@ def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, sto
             notes.append(f"a call may use {memory:.1f} GB of memory, for the large picture (session.memory_bytes)")
     check_room(with_frames, roomy, opening, store, local=settings.sandbox == "local")
     return Prepared(with_frames, roomy, {**of_videos(with_frames), **shown}, opening, tuple(notes))
+
+
+def _with_frames(task: Task, dialect: Dialect, settings: EpisodeSettings, store: MediaStore) -> Task:
+    """Frames as pictures; where the dialect shows videos as such, videos of these frames."""
+    try:
+        parts = [part for message in dialect.open(task).messages for part in message.media]
+    except VideoNotShownError:
+        parts = []
+    shows = any(isinstance(part, VideoPart) for part in parts)
+    return (sampled if shows else framed)(task, settings.frames, store)
 
 
 def check_room(task: Task, dialect: Dialect, opening: Opening, store: MediaStore, *, local: bool) -> None:
@@ -121,7 +131,14 @@ def _of_frames(task: Task, settings: FrameSettings, why: str) -> list[str]:
         if item.frame is not None:
             seconds.setdefault(item.frame.video, []).append(item.frame.second)
     rate = f"{settings.rate}, at most {settings.most}" if settings.count is None else "evenly"
-    return [
+    samples = {item.name: item.part.sample for item in task.media if isinstance(item.part, VideoPart)}
+    native = [
+        f"{own_name(name)} is shown as one video of {len(sample.indices)} frames ({rate}){why}; frames.fps and "
+        "frames.most choose others"
+        for name, sample in samples.items()
+        if sample is not None
+    ]
+    return native + [
         f"{own_name(video)} is shown as {len(times)} frame{'s' * (len(times) > 1)} ({rate}; {times[0]:.2f} s to "
         f"{times[-1]:.2f} s){why}; frames.fps and frames.most choose others"
         for video, times in seconds.items()

@@ -13,15 +13,19 @@ from saccade.dialects.base import Dialect, FunctionDialect, HostedCodeDialect
 from saccade.dialects.registry import DIALECTS
 from saccade.episode.settings import EpisodeSettings
 from saccade.errors import SettingsError
+from saccade.models.pictures import frames_not_chosen
 from saccade.models.provider import Provider
 from saccade.models.registry import PROVIDERS, provider_of
 from saccade.models.sampling import unheard_sampling
 from saccade.record.execution import Execution
 from saccade.record.status import Status
+from saccade.tasks.frames import FrameSettings
 
 DEFAULT: Final = "pyvision"
 
 PRICED: Final = "Dollars are those of tokens alone; what the provider takes for its sandbox is not among them."
+
+_NO_FRAMES: Final = FrameSettings()
 
 S = TypeVar("S", bound=EpisodeSettings)
 
@@ -62,13 +66,15 @@ def own_dialect(model: str) -> str:
     return provider_of(model).own_dialect(PROVIDERS.split(model)[1] or "")
 
 
-def check_speaks(model: str, dialect: Dialect) -> None:
-    """Refuse what cannot work, whatever the model says.
+def check_speaks(model: str, dialect: Dialect, frames: FrameSettings = _NO_FRAMES) -> None:
+    """Refuse what cannot work, whatever the model says; `frames` are those of videos.
 
     Raises:
         SettingsError: the dialect needs something that the model's backend does not have.
     """
     provider = provider_of(model)
+    if frames.rate and provider.videos and not provider.video_frames and getattr(dialect, "shows_videos", False):
+        raise SettingsError(f"{dialect.id} sends videos as such, and {frames_not_chosen(provider.name)}")
     if isinstance(dialect, FunctionDialect) and not provider.function_calls:
         raise SettingsError(
             f"{dialect.id} speaks through an API's function calls, and {provider.name} has none. Leave "

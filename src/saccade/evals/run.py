@@ -89,7 +89,7 @@ async def evaluate(
     settings, _ = continuing(settings, out)
     dialect, _ = settings.spoken()
     if player is None:
-        check_speaks(settings.model, dialect)
+        check_speaks(settings.model, dialect, settings.frames)
     check_sampling(settings.model, settings.sampling)
     if settings.grader:
         load_grader(settings.grader)

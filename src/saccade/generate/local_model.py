@@ -86,7 +86,7 @@ class LocalModel:
 
         Raises:
             ModelRefusedError: the checkpoint cannot be loaded, or cannot take what is asked for.
-            MediaError: a picture of the messages cannot be read.
+            MediaError: a picture or a video of the messages cannot be read.
         """
         check_stops(request.stop)
         refuse_hosted(request, self.name)
@@ -182,7 +182,7 @@ class LocalModel:
             elif isinstance(outcome, BaseException):
                 question.end(outcome)
             else:
-                question.end(completion_of(outcome, scheduler.checkpoint.name))
+                question.end(completion_of(outcome, scheduler.checkpoint.name, prompt.visual))
 
         cancelled = question.cancelled.is_set
         scheduler.admit(PendingAnswer(question.request, prompt, question.media, question.tell, cancelled, end))
@@ -200,13 +200,13 @@ class LocalModel:
         return self._scheduler
 
 
-def completion_of(turn: SampledTurn, name: str) -> Completion:
-    """What a turn is to those who asked for it."""
+def completion_of(turn: SampledTurn, name: str, visual: int) -> Completion:
+    """What a turn is to those who asked for it; `visual` tokens were read."""
     return Completion(
         text=turn.text,
         finish=turn.finish,
         token_ids=turn.ids,
         logprobs=turn.logprobs,
-        usage=Usage(prompt_tokens=turn.context, sampled_tokens=len(turn.ids)),
+        usage=Usage(prompt_tokens=turn.context, sampled_tokens=len(turn.ids), visual_tokens=visual),
         model=name,
     )

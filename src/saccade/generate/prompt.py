@@ -5,7 +5,8 @@ has instead, so an episode's tokens only grow.
 
 A text cannot forge a turn or a picture: where it spells a reserved or a turn's last token (`<|im_end|>`, say), that
 stretch is tokenised as the plain characters it is. Each picture's place is found by its placeholder in the rendered
-prompt, and expanded to as many visual tokens as the picture has features, counted from its size.
+prompt, and expanded to as many visual tokens as the picture has features, counted from its size. A video's mark is
+replaced by all that its family writes for it.
 
 When the last message is the assistant's, the prompt ends inside it, and the model continues it.
 """
@@ -13,8 +14,9 @@ When the last message is the assistant's, the prompt ends inside it, and the mod
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 import jinja2
@@ -22,10 +24,10 @@ import jinja2
 from saccade.errors import ModelRefusedError, TrainingError
 from saccade.models.base import Request
 from saccade.models.families.base import ModelFamily
-from saccade.models.families.pieces import SpecialToken
+from saccade.models.families.pieces import SpecialToken, written
 from saccade.models.local_weights import Checkpoint
 from saccade.models.pictures import PictureRules, fitting_size
-from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.content import ImagePart, Message, TextPart, VideoPart
 from saccade.tokens.build import ChatFormatter
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import PromptPicture
@@ -42,14 +44,29 @@ class Prompt:
 
     ids: tuple[int, ...]
     pictures: tuple[PromptPicture, ...] = ()
-    """In the order of their placeholders in `ids`."""
+    """In the order of their placeholders in `ids`; videos are among them."""
     places: tuple[int, ...] = ()
     """Index of the first placeholder of each."""
+    ends: tuple[int, ...] = ()
+    """Index behind the last placeholder of each; between those of a video there may be text."""
 
     @property
     def visual(self) -> int:
         """Visual tokens among `ids`."""
         return sum(picture.tokens for picture in self.pictures)
+
+
+def placed(ids: Sequence[int], pictures: Sequence[PromptPicture], placeholders: Set[int]) -> Prompt:
+    """`ids` as a prompt, with those of `pictures` whose first placeholder is among them."""
+    at = [place for place, token in enumerate(ids) if token in placeholders]
+    firsts = [0, *accumulate(picture.tokens for picture in pictures)]
+    spans = [(first, end - 1) for first, end in pairwise(firsts) if first < len(at)]
+    return Prompt(
+        tuple(ids),
+        tuple(pictures[: len(spans)]),
+        tuple(at[first] for first, _ in spans),
+        tuple(at[last] + 1 for _, last in spans),
+    )
 
 
 def frame_encoder(checkpoint: Checkpoint) -> Encoder | None:
@@ -61,14 +78,7 @@ def frame_encoder(checkpoint: Checkpoint) -> Encoder | None:
     if not checkpoint.family.framed:
         return None
     try:
-        return Encoder(
-            checkpoint.name,
-            checkpoint.tokenizer,
-            checkpoint.image_processor,
-            checkpoint.config,
-            checkpoint.chat_template,
-            PictureRules(pixels=checkpoint.max_pixels),
-        )
+        return Encoder.of(checkpoint, PictureRules(pixels=checkpoint.max_pixels))
     except TrainingError as error:
         raise ModelRefusedError(str(error)) from error
 
@@ -83,9 +93,9 @@ def build_prompt(request: Request, checkpoint: Checkpoint, encoder: Encoder | No
     if checkpoint.family.framed:
         return _framed(request.messages, checkpoint, encoder or frame_encoder(checkpoint))
     rendered, plain = _rendered(request.messages, checkpoint)
-    ids = _tokens(rendered, plain, checkpoint.tokenizer)
-    parts = [part for message in request.messages for part in message.parts if isinstance(part, ImagePart)]
-    return _expanded(ids, [PromptPicture(part, _count(part, checkpoint)) for part in parts], checkpoint)
+    pictures = [_shown(part, checkpoint) for message in request.messages for part in message.media]
+    ids = _tokens(_with_videos(rendered, pictures, checkpoint), plain, checkpoint.tokenizer)
+    return _expanded(ids, pictures, checkpoint)
 
 
 def _check(request: Request) -> None:
@@ -93,8 +103,6 @@ def _check(request: Request) -> None:
         raise ModelRefusedError(
             "a model in process has no function calling of its own; use a dialect that writes its calls as text"
         )
-    if any(part.kind == "video" for message in request.messages for part in message.parts):
-        raise ModelRefusedError("a model in process takes no videos yet; use a dialect that shows frames")
 
 
 def _framed(messages: Sequence[Message], checkpoint: Checkpoint, encoder: Encoder | None) -> Prompt:
@@ -104,12 +112,7 @@ def _framed(messages: Sequence[Message], checkpoint: Checkpoint, encoder: Encode
         ids, pictures = encoder.encode(ChatFormatter(encoder, "this prompt").prompt_pieces(messages, first=True))
     except TrainingError as error:
         raise ModelRefusedError(str(error)) from error
-    places: list[int] = []
-    at = 0
-    for picture in pictures:
-        places.append(ids.index(encoder.placeholder_id, at))
-        at = places[-1] + picture.tokens
-    return Prompt(ids, pictures, tuple(places))
+    return placed(ids, pictures, checkpoint.placeholders)
 
 
 def _rendered(messages: Sequence[Message], checkpoint: Checkpoint) -> tuple[str, list[str]]:
@@ -143,7 +146,7 @@ def _templated(message: Message, safe: Callable[[str], str]) -> dict[str, Any]:
     if not message.media:
         return {"role": message.role, "content": safe(message.text)}
     content = [
-        {"type": "text", "text": safe(part.text)} if isinstance(part, TextPart) else {"type": "image"}
+        {"type": "text", "text": safe(part.text)} if isinstance(part, TextPart) else {"type": part.kind}
         for part in message.parts
     ]
     return {"role": message.role, "content": content}
@@ -168,37 +171,56 @@ def _pieces(rendered: str, plain: Sequence[str], tokenizer: Any) -> Iterator[lis
     yield tokenizer.encode(rendered[at:], add_special_tokens=False)
 
 
-def _count(part: ImagePart, checkpoint: Checkpoint) -> int:
-    """Features of a picture, from its size alone."""
-    width, height = fitting_size((part.width, part.height), PictureRules(pixels=checkpoint.max_pixels))
+def _shown(part: ImagePart | VideoPart, checkpoint: Checkpoint) -> PromptPicture:
+    """With its features, from its record alone."""
+    family = checkpoint.family
     try:
-        return checkpoint.family.visual_tokens(width, height, checkpoint.image_processor, checkpoint.config)
+        if isinstance(part, VideoPart):
+            clip = family.clip(part, checkpoint.video)
+            return PromptPicture(part, clip.tokens, clip)
+        width, height = fitting_size((part.width, part.height), PictureRules(pixels=checkpoint.max_pixels))
+        count = family.visual_tokens(width, height, checkpoint.image_processor, checkpoint.config)
+        return PromptPicture(part, count)
     except ValueError as error:
+        what = "a picture" if isinstance(part, ImagePart) else "a video"
+        other = "another crop of it" if isinstance(part, ImagePart) else "frames as pictures (frames.fps=1)"
+        raise ModelRefusedError(f"{checkpoint.name} cannot be shown {what}: {error} Show {other}.") from error
+
+
+def _with_videos(rendered: str, pictures: Sequence[PromptPicture], checkpoint: Checkpoint) -> str:
+    """The prompt with all that stands for each video in place of what the chat template writes for one."""
+    form = checkpoint.family.video
+    clips = [picture.clip for picture in pictures if picture.clip is not None]
+    if form is None or not clips:
+        return rendered
+    texts = rendered.split(form.written)
+    if len(texts) != len(clips) + 1:
         raise ModelRefusedError(
-            f"the image processor of {checkpoint.name} refuses a picture: {error}. Show another crop of it."
-        ) from error
+            f"the chat template of {checkpoint.name} wrote {len(texts) - 1} of {len(clips)} videos as the family does. "
+            "Show frames as pictures (frames.fps=1)."
+        )
+    shown = [written(form.pieces(clip)) for clip in clips]
+    return texts[0] + "".join(one + text for one, text in zip(shown, texts[1:], strict=True))
 
 
 def _expanded(ids: Sequence[int], pictures: Sequence[PromptPicture], checkpoint: Checkpoint) -> Prompt:
     """With as many placeholders for each picture as it has features."""
     placeholder = checkpoint.placeholder_id
+    images = [picture for picture in pictures if picture.clip is None]
     found = ids.count(placeholder)
-    if found != len(pictures):
+    if found != len(images):
         raise ModelRefusedError(
-            f"the chat template of {checkpoint.name} wrote {found} of {len(pictures)} pictures. "
+            f"the chat template of {checkpoint.name} wrote {found} of {len(images)} pictures. "
             "It does not take pictures in every role; use a dialect that shows them as the user's."
         )
-    left = iter(pictures)
+    left = iter(images)
     expanded: list[int] = []
-    places: list[int] = []
     for token in ids:
-        if token != placeholder:
+        if token == placeholder:
+            expanded += checkpoint.tokenizer.convert_tokens_to_ids(_around(checkpoint.family, next(left).tokens))
+        else:
             expanded.append(token)
-            continue
-        written = checkpoint.tokenizer.convert_tokens_to_ids(_around(checkpoint.family, next(left).tokens))
-        places.append(len(expanded) + written.index(placeholder))
-        expanded += written
-    return Prompt(tuple(expanded), tuple(pictures), tuple(places))
+    return placed(expanded, pictures, checkpoint.placeholders)
 
 
 def _around(family: ModelFamily, visual: int) -> list[str]:

@@ -33,6 +33,8 @@ LOCAL = Provider(
     stop_strings="the generator",
     token_ids=True,
     function_calls=False,
+    videos=True,
+    video_frames=True,
     continues=True,
     learned_dialect=learned_dialect,
 )

@@ -281,11 +281,11 @@ def shared_length(before: Prompt, ids: list[int], prompt: Prompt) -> int:
     most = min(len(ids), len(prompt.ids) - 1)
     length = next((at for at in range(most) if ids[at] != prompt.ids[at]), most)
     known = {at: picture for at, picture in zip(before.places, before.pictures, strict=True) if at < len(ids)}
-    for at, picture in zip(prompt.places, prompt.pictures, strict=True):
+    for at, end, picture in zip(prompt.places, prompt.ends, prompt.pictures, strict=True):
         if at > length:
             break
         same = at in known and known[at] == picture
-        if not same or at + picture.tokens > length:
+        if not same or end > length:
             return max(0, at - 1)  # with the mark in front of it
     return length
 

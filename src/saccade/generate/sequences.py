@@ -22,6 +22,7 @@ from saccade.models.kv_cache import cache_bytes_per_token, state_bytes
 from saccade.models.local_weights import Checkpoint
 from saccade.models.logit_cap import capped, logit_cap
 from saccade.tokens.pictures import PictureTensors
+from saccade.tokens.positions import GridReader, rope_positions
 from saccade.tokens.segments import PromptPicture
 from saccade.tokens.stream import PromptDelta
 
@@ -177,7 +178,7 @@ class SequenceBatch:
         for place in places:
             sequence = self.sequences[place]
             if sequence.unread == len(sequence.ids):
-                key = (sequence.unread_ids, tuple(picture.part.sha256 for picture in sequence.pictures))
+                key = (sequence.unread_ids, tuple((one.part.sha256, one.clip) for one in sequence.pictures))
                 if leaders.setdefault(key, place) != place:
                     twins[place] = leaders[key]
         return twins
@@ -203,7 +204,7 @@ class SequenceBatch:
         counts = [sequence.unread for sequence in sequences]
         pictures = self._pictures([picture for sequence in sequences for picture in sequence.pictures])
         ids, positions = (
-            self._last_tokens(sequences) if max(counts) == 1 else self._pad(sequences, pictures.get("image_grid_thw"))
+            self._last_tokens(sequences) if max(counts) == 1 else self._pad(sequences, GridReader(pictures))
         )
         axes = checkpoint.family.rope_axes
         device, dtype = checkpoint.device, next(checkpoint.model.parameters()).dtype
@@ -237,34 +238,28 @@ class SequenceBatch:
             sequence.unread = 0
         return ids, at.expand(self._policy.checkpoint.family.rope_axes, *at.shape)
 
-    def _pad(self, sequences: Sequence[TokenSequence], grids: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    def _pad(self, sequences: Sequence[TokenSequence], grids: GridReader) -> tuple[torch.Tensor, torch.Tensor]:
         """Unread ids (sequences, tokens) and positions (axes, sequences, tokens), padded on the right; now read."""
         longest = max(sequence.unread for sequence in sequences)
         ids = torch.full((len(sequences), longest), min(self._policy.checkpoint.end_ids))
         positions = torch.zeros((self._policy.checkpoint.family.rope_axes, len(sequences), longest), dtype=torch.int64)
-        seen = 0
         for number, sequence in enumerate(sequences):
             unread_ids = torch.tensor(sequence.unread_ids)
             ids[number, : len(unread_ids)] = unread_ids
-            own = None if grids is None or not sequence.pictures else grids[seen : seen + len(sequence.pictures)]
-            seen += len(sequence.pictures)
-            rope = sequence.position + self._rope(unread_ids, own)
+            rope = sequence.position + self._rope(unread_ids, sequence.pictures, grids)
             positions[:, number, : len(unread_ids)] = rope
             sequence.positions += rope[0].tolist()
             sequence.position = int(rope.max()) + 1
             sequence.unread, sequence.pictures = 0, ()
         return ids, positions
 
-    def _rope(self, unread_ids: torch.Tensor, grids: torch.Tensor | None) -> torch.Tensor:
+    def _rope(self, unread_ids: torch.Tensor, pictures: Sequence[PromptPicture], grids: GridReader) -> torch.Tensor:
         """Positions (axes, tokens) of unread tokens, from 0."""
-        axes = self._policy.checkpoint.family.rope_axes
-        if axes == 1 or grids is None:
+        checkpoint = self._policy.checkpoint
+        axes = checkpoint.family.rope_axes
+        if axes == 1 or not pictures:
             return torch.arange(len(unread_ids)).repeat(axes, 1)
-        visual = (unread_ids == self._policy.checkpoint.placeholder_id).int()[None]
-        model = self._policy.checkpoint.model.model
-        rope: torch.Tensor
-        rope, _ = model.get_rope_index(unread_ids[None], mm_token_type_ids=visual, image_grid_thw=grids)
-        return rope[:, 0]
+        return rope_positions(checkpoint.model.model, unread_ids, checkpoint.placeholders, pictures, grids)
 
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
         with self._policy.autocast():

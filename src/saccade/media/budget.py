@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import ceil, floor, sqrt
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 from PIL import Image
 
@@ -24,6 +24,13 @@ MAX_ASPECT_RATIO: Final = 200
 
 
 Rounding = Callable[[float], int]
+
+
+class SizeRule(Protocol):
+    """Says to which size a picture is brought; a `PixelBudget` is one."""
+
+    def size(self, width: int, height: int) -> tuple[int, int]:
+        """The size (width, height) in pixels. Raises `MediaError` for a shape that it refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,7 @@ def policy(name: str) -> PixelBudget | None:
     return POLICIES[name]
 
 
-def fit(image: Image.Image, budget: PixelBudget | None) -> Image.Image:
+def fit(image: Image.Image, budget: SizeRule | None) -> Image.Image:
     """The picture scaled to the budget (bicubic), in mode L, RGB or RGBA; itself if it fits already.
 
     Raises:

@@ -26,7 +26,7 @@ from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableEr
 from saccade.guest.video_frames import read_frames
 from saccade.guest.video_source import ReopenedFile
 from saccade.guest.video_timeline import FrameLimits, Frames, Timeline, VideoError, VideoTooLargeError
-from saccade.media.budget import PixelBudget, fit
+from saccade.media.budget import SizeRule, fit
 
 Source = bytes | str | os.PathLike[str]
 """The encoded video, or the path of its file, which is not read as a whole."""
@@ -114,6 +114,19 @@ class Uniform:
 
 
 @dataclass(frozen=True, slots=True)
+class AtIndices:
+    """The frames of these numbers, in their order."""
+
+    numbers: tuple[int, ...]
+
+    def indices(self, timeline: Timeline) -> Sequence[int]:
+        most = len(timeline.starts)
+        for number in self.numbers:
+            _require(0 <= number < most, f"the video has no frame {number}: there are {most}, from 0 on")
+        return self.numbers
+
+
+@dataclass(frozen=True, slots=True)
 class AtRate:
     """The frame on the screen at every 1/`fps` second from 0 on, each once; evenly `most` ones if these are more."""
 
@@ -163,11 +176,19 @@ def probe(source: Source, *, limits: VideoLimits = DEFAULT_LIMITS, name: str = "
         )
 
 
+def frame_numbers(
+    source: Source, choice: Choice, *, limits: VideoLimits = DEFAULT_LIMITS, name: str = ""
+) -> tuple[int, ...]:
+    """The numbers of the frames that `choice` names, in its order. Raises as `probe` does, and as the choice."""
+    with _reading(source, limits, name) as (frames, _):
+        return tuple(choice.indices(frames.timeline))
+
+
 def sample_frames(
     source: Source,
     choice: Choice,
     *,
-    budget: PixelBudget | None = None,
+    budget: SizeRule | None = None,
     limits: VideoLimits = DEFAULT_LIMITS,
     name: str = "",
 ) -> tuple[SampledFrame, ...]:

@@ -76,6 +76,8 @@ class Usage:
     """Part of `prompt_tokens` that was read from the provider's cache."""
     sampled_tokens: int | None = None
     dollars: float | None = None
+    visual_tokens: int | None = None
+    """Part of `prompt_tokens` that stands for pictures and videos."""
 
 
 def added(one: Usage, other: Usage) -> Usage:

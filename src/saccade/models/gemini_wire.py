@@ -22,7 +22,7 @@ from saccade.models.base import MediaReader, Request, Usage
 from saccade.models.gemini_sandbox import read_part
 from saccade.models.hosted_calls import OpenCall
 from saccade.models.native_calls import paired
-from saccade.models.pictures import decoded_picture, encoded_picture, saved_picture
+from saccade.models.pictures import decoded_picture, encoded_picture, frames_not_chosen, saved_picture
 from saccade.models.retry import OutageError
 from saccade.models.stops import can_be_inferred
 from saccade.record.action import ToolCall
@@ -200,6 +200,8 @@ def _part(part: Part, media: MediaReader) -> dict[str, Any]:
         if picture.mime == "image/gif":
             picture = saved_picture(decoded_picture(part, media), "PNG")
         return {"inline_data": {"mime_type": picture.mime, "data": picture.data}}
+    if part.sample is not None:
+        raise ModelRefusedError(frames_not_chosen("gemini"))
     if not part.mime.startswith("video/"):
         raise ModelRefusedError(f"gemini takes no {part.mime} as a video; make it an MP4, or show frames")
     return {"inline_data": {"mime_type": part.mime, "data": media.get_bytes(part.sha256)}}

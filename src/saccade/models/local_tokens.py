@@ -17,8 +17,10 @@ from transformers.utils import cached_file
 from saccade.errors import ModelError, ModelRefusedError
 from saccade.models.families.base import ModelFamily
 from saccade.models.families.known import family_of
+from saccade.models.families.video import VideoRules
 from saccade.models.local_settings import check_folder
 from saccade.models.local_text import require_exact_text
+from saccade.models.local_video import load_video_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class CheckpointTokens:
     """bool (vocabulary,): never sampled."""
     context_tokens: int
     """Most tokens of prompt and answer together."""
+    video: VideoRules | None = None
+    """What its video processor does; None for a family without."""
 
 
 def load_tokens(source: str) -> CheckpointTokens:
@@ -69,6 +73,7 @@ def load_tokens(source: str) -> CheckpointTokens:
         turn_ends(configured, tokenizer, family),
         forbidden_tokens(tokenizer, family, int(text.vocab_size)),
         int(text.max_position_embeddings),
+        load_video_rules(source, {}, family),
     )
 
 

@@ -19,10 +19,12 @@ from transformers.utils import logging
 from saccade.errors import ModelError, ModelRefusedError, SettingsError
 from saccade.models.families.base import ModelFamily
 from saccade.models.families.known import family_of
+from saccade.models.families.video import VideoRules
 from saccade.models.local_patches import multiply_patches
 from saccade.models.local_settings import LocalSettings, check_folder
 from saccade.models.local_text import require_exact_text
 from saccade.models.local_tokens import chat_template, forbidden_tokens, loading_advice, turn_ends
+from saccade.models.local_video import load_video_rules
 from saccade.models.local_windows import attend_together
 
 _LOADING = threading.Lock()
@@ -48,6 +50,8 @@ class Checkpoint:
     context_tokens: int
     """Most tokens of prompt and answer together."""
     max_pixels: int | None
+    video: VideoRules | None = None
+    """What its video processor does; None for a family without."""
 
     @property
     def config(self) -> Any:
@@ -58,6 +62,13 @@ class Checkpoint:
     def placeholder_id(self) -> int:
         """The id of which a prompt has one for each feature of a picture."""
         return int(self.tokenizer.convert_tokens_to_ids(self.family.placeholder))
+
+    @property
+    def placeholders(self) -> frozenset[int]:
+        """Ids of which a prompt has one for each feature of a picture or a video."""
+        form = self.family.video
+        names = [self.family.placeholder, *([] if form is None else [form.placeholder])]
+        return frozenset(self.tokenizer.convert_tokens_to_ids(names))
 
     @property
     def device(self) -> torch.device:
@@ -116,6 +127,7 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
         forbidden=forbidden_tokens(tokenizer, family, _vocabulary(model)).to(device),
         context_tokens=model.config.get_text_config().max_position_embeddings,
         max_pixels=settings.max_pixels,
+        video=load_video_rules(source, where, family),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from saccade.errors import ModelRefusedError
 from saccade.models.base import MediaReader
-from saccade.models.pictures import encoded_picture
+from saccade.models.pictures import encoded_picture, frames_not_chosen
 from saccade.record.content import ImagePart, Message, Part, TextPart
 
 _SEE_BELOW = "The pictures follow."
@@ -87,6 +87,8 @@ def _content(parts: Iterable[Part], media: MediaReader, provider: str, videos: b
             content.append({"type": "text", "text": part.text})
         elif isinstance(part, ImagePart):
             content.append({"type": "image_url", "image_url": {"url": encoded_picture(part, media).url}})
+        elif videos and part.sample is not None:
+            raise ModelRefusedError(frames_not_chosen(provider))
         elif videos:
             data = base64.b64encode(media.get_bytes(part.sha256)).decode("ascii")
             content.append({"type": "video_url", "video_url": {"url": f"data:{part.mime};base64,{data}"}})

@@ -38,6 +38,14 @@ class PictureRules:
 NO_RULES = PictureRules()
 
 
+def frames_not_chosen(provider: str) -> str:
+    """Why a video of which the frames were chosen cannot be sent, and what to do."""
+    return (
+        f"{provider} chooses the frames of a video itself. Leave frames.fps and frames.count out, or take a dialect "
+        "that shows frames as pictures."
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedPicture:
     """Bytes to send, and what they are."""

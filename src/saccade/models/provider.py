@@ -58,6 +58,8 @@ class Provider:
     """Regular expression for names of its models that cannot have code run there; empty if none is known."""
     videos: bool = False
     """It takes videos."""
+    video_frames: bool = False
+    """It can be told which frames of a video are shown."""
     continues: bool | None = None
     """It continues an assistant's message; None: that depends on the model, and shows when it is asked."""
 

@@ -85,6 +85,7 @@ def completion_of(turn: Turn, model: str = "") -> Completion:
         usage=Usage(
             prompt_tokens=turn.tokens.context,
             cached_tokens=turn.tokens.context_cached,
+            visual_tokens=turn.tokens.context_visual,
             sampled_tokens=turn.tokens.sampled,
             dollars=turn.dollars,
         ),

@@ -9,6 +9,7 @@ noise: nothing was learned. Imports torch and transformers; import this module l
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +41,18 @@ _TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n"
     "{% if message.content is string %}{{ message.content }}"
     "{% else %}{% for part in message.content %}"
-    "{% if part.type == 'text' %}{{ part.text }}{% else %}PICTURE{% endif %}"
+    "{% if part.type == 'text' %}{{ part.text }}{% elif part.type == 'video' %}VIDEO{% else %}PICTURE{% endif %}"
     "{% endfor %}{% endif %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-_QWEN = _TEMPLATE.replace("PICTURE", "<|vision_start|><|image_pad|><|vision_end|>")
+_QWEN = _TEMPLATE.replace("PICTURE", "<|vision_start|><|image_pad|><|vision_end|>").replace(
+    "VIDEO", "<|vision_start|><|video_pad|><|vision_end|>"
+)
 _TEMPLATES = {
     "qwen2_5_vl": _QWEN,
     "qwen3_vl": _QWEN,
     "qwen3_vl_moe": _QWEN,
-    "internvl": _TEMPLATE.replace("PICTURE", "<IMG_CONTEXT>\n"),
+    "internvl": _TEMPLATE.replace("PICTURE", "<IMG_CONTEXT>\n").replace("VIDEO", "<video>\n"),
     "qwen3_5": tiny_families.QWEN3_5_TEMPLATE,
     "qwen3_5_moe": tiny_families.QWEN3_5_TEMPLATE,
     **dict.fromkeys(tiny_families.GLM_FAMILIES, tiny_families.GLM_TEMPLATE),
@@ -86,6 +89,8 @@ def save_tiny(folder: Path, family: str = "qwen2_5_vl", *, seed: int = 0) -> Non
     model.generation_config.pad_token_id = 0
     for part in (model, tokenizer, _image_processor(family)):
         part.save_pretrained(folder)
+    if FAMILIES[family].video is not None:
+        (folder / "video_preprocessor_config.json").write_text(json.dumps(_video_processor(family), indent=2))
 
 
 def tiny_tokenizer(family: str = "qwen2_5_vl") -> Any:
@@ -115,6 +120,19 @@ def tiny_tokenizer(family: str = "qwen2_5_vl") -> Any:
         tokenizer.add_tokens(tiny_families.thinking_tokens())
     tokenizer.chat_template = _TEMPLATES[family]
     return tokenizer
+
+
+def _video_processor(family: str) -> dict[str, Any]:
+    """Its file: frames of at most 8 by 8 features, those of Qwen3-VL and Qwen3.5 of that many pixels in all."""
+    patch = 14 if family == "qwen2_5_vl" else 16
+    most = (16 * patch) ** 2 if family == "qwen2_5_vl" else 8 * (16 * patch) ** 2
+    return {
+        "video_processor_type": "Qwen2VLVideoProcessor" if family == "qwen2_5_vl" else "Qwen3VLVideoProcessor",
+        "patch_size": patch,
+        "merge_size": 2,
+        "temporal_patch_size": 2,
+        "size": {"shortest_edge": (2 * patch) ** 2, "longest_edge": most},
+    }
 
 
 def _image_processor(family: str) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, StringConstraints
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, StringConstraints, model_validator
 
 from saccade.record.action import ToolCall
 from saccade.record.base import Record, Sha256, Text
@@ -34,6 +34,15 @@ class ImagePart(Record):
     """Type of the stored bytes."""
 
 
+class VideoSample(Record):
+    """Which frames of a video a model is shown, as one video."""
+
+    indices: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
+    """Numbers of the frames, from 0, in the order in which they are shown."""
+    pixels: PositiveInt
+    """Of one frame, at most."""
+
+
 class VideoPart(Record):
     """A video. `frames`, `fps` and `seconds` are those of the stored stream, not of a sample of it."""
 
@@ -49,6 +58,14 @@ class VideoPart(Record):
     seconds: PositiveFloat
     mime: Annotated[str, StringConstraints(pattern=r"^(video|image)/[a-z0-9.+-]+$")] = "video/mp4"
     """Type of the stored bytes; an animated GIF or WebP is an `image/` type."""
+    sample: VideoSample | None = None
+    """What of it is shown where it is shown as a video; None: what the model's own processor takes."""
+
+    @model_validator(mode="after")
+    def _sampled(self) -> Self:
+        if self.sample is not None and max(self.sample.indices) >= self.frames:
+            raise ValueError(f"a video of {self.frames} frames has no frame {max(self.sample.indices)}")
+        return self
 
 
 MediaPart = Annotated[ImagePart | VideoPart, Field(discriminator="kind")]

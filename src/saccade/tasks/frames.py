@@ -1,4 +1,4 @@
-"""Frames of a task's videos as pictures, sampled before the episode: for dialects and baselines that show no video.
+"""Frames of a task's videos, sampled before the episode: as pictures, or as videos of these where a dialect shows such.
 
     saccade ask clip.mp4 "What falls over?" --set frames.fps=1 ...
     saccade eval vsi-bench --dialect direct --set frames.fps=1 ...
@@ -15,8 +15,8 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from saccade.media.budget import PixelBudget
 from saccade.media.store import MediaStore
-from saccade.media.video import AtRate, Uniform, sample_frames
-from saccade.record.content import VideoPart
+from saccade.media.video import AtRate, Uniform, frame_numbers, sample_frames
+from saccade.record.content import VideoPart, VideoSample
 from saccade.record.settings import Settings
 from saccade.record.task import FrameOf, NamedMedia, Task
 
@@ -69,12 +69,36 @@ def framed(task: Task, settings: FrameSettings, store: MediaStore) -> Task:
     return task.model_copy(update={"media": tuple(media)})
 
 
+def sampled(task: Task, settings: FrameSettings, store: MediaStore) -> Task:
+    """The task whose videos say which of their frames are shown; itself if no frames are asked for.
+
+    Raises as `framed` does.
+    """
+    if not settings.rate or not any(isinstance(item.part, VideoPart) for item in task.media):
+        return task
+    media = [
+        item.model_copy(update={"part": _sample(item.part, item.name, settings, store)})
+        if isinstance(item.part, VideoPart)
+        else item
+        for item in task.media
+    ]
+    return task.model_copy(update={"media": tuple(media)})
+
+
+def _sample(part: VideoPart, name: str, settings: FrameSettings, store: MediaStore) -> VideoPart:
+    numbers = frame_numbers(store.path(part.sha256), _choice(settings), name=name)
+    return part.model_copy(update={"sample": VideoSample(indices=numbers, pixels=settings.pixels)})
+
+
+def _choice(settings: FrameSettings) -> Uniform | AtRate:
+    return Uniform(settings.count) if settings.count is not None else AtRate(settings.fps or 1.0, settings.most)
+
+
 def _shown(item: NamedMedia, settings: FrameSettings, store: MediaStore) -> list[NamedMedia]:
     if not isinstance(item.part, VideoPart):
         return [item]
-    choice = Uniform(settings.count) if settings.count is not None else AtRate(settings.fps or 1.0, settings.most)
     budget = PixelBudget(_FACTOR, _FACTOR**2, settings.pixels)
-    frames = sample_frames(store.path(item.part.sha256), choice, budget=budget, name=item.name)
+    frames = sample_frames(store.path(item.part.sha256), _choice(settings), budget=budget, name=item.name)
     return [
         NamedMedia(
             name=f"{item.name}@{frame.second:.2f}s#{frame.index}",

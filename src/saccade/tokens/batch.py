@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from saccade.errors import SettingsError
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
+from saccade.tokens.positions import GridReader, rope_positions
 from saccade.tokens.segments import PromptPicture, TokenTrajectory
 
 _LENGTH = 3000
@@ -115,22 +116,13 @@ class Collator:
         if self._encoder.family.rope_axes == 1:
             return text
         positions = text.repeat(3, 1, 1)
-        grids = pictures.get("image_grid_thw")
-        seen = 0
+        grids = GridReader(pictures)
         for row, (line, start, length) in zip(rows, spans, strict=True):
             if row.pictures:
-                own = None if grids is None else grids[seen : seen + len(row.pictures)]
-                positions[:, line, start : start + length] = self._rope(row, own)
-                seen += len(row.pictures)
+                positions[:, line, start : start + length] = rope_positions(
+                    self._model.model, torch.from_numpy(row.ids), self._encoder.placeholders, row.pictures, grids
+                )
         return torch.cat([text[None], positions]) if self._packed else positions
-
-    def _rope(self, row: BatchRow, grids: torch.Tensor | None) -> torch.Tensor:
-        """(3, tokens)."""
-        ids = torch.from_numpy(row.ids)[None]
-        visual = (ids == self._encoder.placeholder_id).int()
-        positions: torch.Tensor
-        positions, _ = self._model.model.get_rope_index(ids, mm_token_type_ids=visual, image_grid_thw=grids)
-        return positions[:, 0]
 
 
 def token_row(trajectory: TokenTrajectory, trained_turns: Sequence[int] | None = None) -> BatchRow:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from saccade.errors import TrainingError
 from saccade.models.families.pieces import PicturePlaceholder, Piece
-from saccade.record.content import ImagePart, Message, Role, TextPart
+from saccade.record.content import Message, Role, TextPart
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
 from saccade.tokens.encoder import Encoder
@@ -27,8 +27,8 @@ def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds =
     """The tokens of `trajectory`.
 
     Raises:
-        TrainingError: it has no turn, shows a video, holds calls of an API's own function calling or of a provider's
-            sandbox, or its recorded ids are not of this tokenizer.
+        TrainingError: it has no turn, shows a video that the model does not read, holds calls of an API's own function
+            calling or of a provider's sandbox, or its recorded ids are not of this tokenizer.
     """
     if not trajectory.turns:
         raise TrainingError(f"{trajectory.id} has no turn, so there is nothing to learn from it; leave it out")
@@ -135,13 +135,8 @@ class ChatFormatter:
         for part in message.parts:
             if isinstance(part, TextPart):
                 pieces.append(part.text)
-            elif isinstance(part, ImagePart):
-                pieces.append(PicturePlaceholder(part))
             else:
-                raise TrainingError(
-                    f"{self._name} shows a video, and a video as such has no token form here. "
-                    "Take a dialect that shows frames."
-                )
+                pieces.append(PicturePlaceholder(part))
         return pieces
 
     def _check(self, number: int, turn: Turn, ids: tuple[int, ...]) -> None:

@@ -9,18 +9,47 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol, Self
 
 from saccade.errors import TrainingError
 from saccade.models.families.base import ModelFamily
 from saccade.models.families.known import FAMILIES
 from saccade.models.families.pieces import PicturePlaceholder, Piece, SpecialToken, joined
+from saccade.models.families.video import VideoRules
 from saccade.models.pictures import NO_RULES, PictureRules, fitting_size
-from saccade.record.content import ImagePart, Role
+from saccade.record.content import ImagePart, Role, VideoPart
 from saccade.tokens.frame import FrameReader
 from saccade.tokens.segments import PromptPicture
 
 _CACHED_TEXTS = 4096
+
+
+class TokenSource(Protocol):
+    """A checkpoint, with weights or without."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+    @property
+    def tokenizer(self) -> Any:
+        """A fast one of transformers."""
+
+    @property
+    def image_processor(self) -> Any:
+        """The checkpoint's."""
+
+    @property
+    def config(self) -> Any:
+        """The checkpoint's configuration."""
+
+    @property
+    def chat_template(self) -> str:
+        """As Jinja text."""
+
+    @property
+    def video(self) -> VideoRules | None:
+        """What its video processor does."""
 
 
 class Encoder:
@@ -65,11 +94,15 @@ class Encoder:
             token_id for token_id, token in tokenizer.added_tokens_decoder.items() if token.special
         }
         self._rules = rules
+        self._video: VideoRules | None = None
         self.end_id = self._id(SpecialToken(self.family.ends[0]))
         ends = {self._vocabulary[token] for token in self.family.ends if token in self._vocabulary}
         self.end_ids = frozenset(ends | {tokenizer.eos_token_id} - {None})
         self.pad_id: int = self.end_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         self.placeholder_id = self._id(SpecialToken(self.family.placeholder))
+        video_token = None if self.family.video is None else self.family.video.placeholder
+        self.placeholders = frozenset({self.placeholder_id, self._vocabulary.get(video_token or "")} - {None})
+        """Ids that stand for features of pictures and videos."""
         self.reserved_ids = frozenset(self._vocabulary[t] for t in self.family.reserved if t in self._vocabulary)
         self._never = self._special | self.reserved_ids | ends
         names = [tokenizer.convert_ids_to_tokens(token_id) for token_id in self._never]
@@ -77,6 +110,20 @@ class Encoder:
         self._text = lru_cache(_CACHED_TEXTS)(self._encode_text)
         self._count = lru_cache(_CACHED_TEXTS)(self._visual_tokens)
         self.frame = FrameReader(name, self.family, tokenizer, chat_template).read()
+
+    @classmethod
+    def of(cls, checkpoint: TokenSource, rules: PictureRules = NO_RULES) -> Self:
+        """That of a checkpoint, with what its files say of videos. Raises as the constructor does."""
+        made = cls(
+            checkpoint.name,
+            checkpoint.tokenizer,
+            checkpoint.image_processor,
+            checkpoint.config,
+            checkpoint.chat_template,
+            rules,
+        )
+        made._video = checkpoint.video
+        return made
 
     def text(self, text: str) -> tuple[int, ...]:
         """Ids of a plain text; none of them is a special token, whatever it spells."""
@@ -92,9 +139,8 @@ class Encoder:
         framed: list[Piece] = []
         for piece in pieces:
             if isinstance(piece, PicturePlaceholder):
-                pictures.append(PromptPicture(piece.part, self.count(piece.part)))
-                edge = self.frame.picture_edge
-                framed += (edge, *self.family.picture(pictures[-1].tokens), edge)
+                pictures.append(self.shown(piece.part))
+                framed += self._media_pieces(pictures[-1])
             else:
                 framed.append(piece)
         ids: list[int] = []
@@ -105,6 +151,23 @@ class Encoder:
                 ids += self._text(piece)
         return tuple(ids), tuple(pictures)
 
+    def shown(self, part: ImagePart | VideoPart) -> PromptPicture:
+        """A picture or a video with its features, from its record alone.
+
+        Raises:
+            TrainingError: the processor refuses it, or the family reads no videos.
+        """
+        if isinstance(part, ImagePart):
+            return PromptPicture(part, self.count(part))
+        try:
+            clip = self.family.clip(part, self._video)
+        except ValueError as error:
+            raise TrainingError(
+                f"{self.name} cannot be shown a video of {part.width}x{part.height} pixels and {part.frames} frames: "
+                f"{error} Take a dialect that shows frames as pictures (frames.fps=1), or leave it out."
+            ) from error
+        return PromptPicture(part, clip.tokens, clip)
+
     def count(self, part: ImagePart) -> int:
         """Features of a picture, from its size alone.
 
@@ -112,6 +175,12 @@ class Encoder:
             TrainingError: the image processor refuses its shape.
         """
         return self._count(part.width, part.height)
+
+    def _media_pieces(self, picture: PromptPicture) -> tuple[Piece, ...]:
+        if picture.clip is not None and self.family.video is not None:
+            return self.family.video.pieces(picture.clip)
+        edge = self.frame.picture_edge
+        return (edge, *self.family.picture(picture.tokens), edge)
 
     def end_after(self, follows: Role | None) -> int:
         """The token that ends a turn which a message of that role follows; None: nothing does."""

@@ -14,7 +14,7 @@ import jinja2
 
 from saccade.errors import TrainingError
 from saccade.models.families.base import ModelFamily
-from saccade.models.families.pieces import Piece, SpecialToken
+from saccade.models.families.pieces import Piece, SpecialToken, written
 
 _RULE, _QUESTION, _REPLY = "Be brief.", "How many?", "Two."
 
@@ -132,8 +132,3 @@ class FrameReader:
                 "Take a checkpoint with the family's template."
             ) from error
         return text
-
-
-def written(pieces: Iterable[Piece]) -> str:
-    """The text of `pieces` without pictures, special tokens by their names."""
-    return "".join(piece.token if isinstance(piece, SpecialToken) else str(piece) for piece in pieces)

@@ -6,6 +6,7 @@ dropped as a whole, so placeholders and pictures cannot disagree. Plain data: no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
@@ -13,8 +14,9 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from saccade.errors import TrainingError
-from saccade.record.content import ImagePart
+from saccade.errors import ModelRefusedError, TrainingError
+from saccade.models.families.video import VideoClip
+from saccade.record.content import ImagePart, VideoPart
 
 
 class SegmentKind(StrEnum):
@@ -30,10 +32,27 @@ class SegmentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PromptPicture:
-    """A picture and the number of its placeholders, which is that of its features."""
+    """A picture or a video, and the number of its placeholders, which is that of its features."""
 
-    part: ImagePart
+    part: ImagePart | VideoPart
     tokens: int
+    clip: VideoClip | None = None
+    """Of a video: what is seen of it."""
+
+
+def image_parts(pictures: Sequence[PromptPicture], reader: str) -> list[ImagePart]:
+    """The pictures, for a `reader` that cannot be given the frames of a video.
+
+    Raises:
+        ModelRefusedError: one of `pictures` is a video.
+    """
+    parts = [picture.part for picture in pictures if isinstance(picture.part, ImagePart)]
+    if len(parts) < len(pictures):
+        raise ModelRefusedError(
+            f"{reader} cannot be given the frames of a video, and would choose others than training sees. Sample in "
+            "this process (leave out --engine), or take a dialect that shows frames as pictures."
+        )
+    return parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,8 @@ class TokenStream:
         """What of the whole conversation `messages` is new.
 
         Raises:
-            TrainingError: a message has no token form (a video, calls of an API's own function calling).
+            TrainingError: a message has no token form (calls of an API's own function calling, or a video that the
+                family does not read).
         """
         first = not self._messages
         new = list(messages) if first else _new_messages(self._messages, bool(clean_text(self._text)), messages)

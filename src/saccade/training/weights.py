@@ -14,6 +14,7 @@ from saccade.errors import SettingsError, UnavailableError
 from saccade.models.families.base import ModelFamily
 from saccade.models.learned_dialect import write_learned
 from saccade.models.local_settings import LocalSettings
+from saccade.models.local_video import write_video_rules
 from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.record.disk import begin_folder, finish_folder
 from saccade.tokens.encoder import Encoder
@@ -67,9 +68,7 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
     )
     model = checkpoint.model
     _limit_pictures(checkpoint.image_processor, settings.picture_pixels)
-    encoder = Encoder(
-        checkpoint.name, checkpoint.tokenizer, checkpoint.image_processor, model.config, checkpoint.chat_template
-    )
+    encoder = Encoder.of(checkpoint)
     try:
         model.set_attn_implementation(settings.attention)
         if settings.vision_attention:
@@ -126,6 +125,8 @@ def export(trained: Trainable, folder: Path, dtype: str, dialects: Mapping[str, 
     model = model.to(torch.bfloat16 if low else torch.float32)
     for part in (model, checkpoint.tokenizer, checkpoint.image_processor):
         part.save_pretrained(partial)
+    if checkpoint.video is not None:
+        write_video_rules(partial, checkpoint.video)
     (partial / "chat_template.jinja").write_text(checkpoint.chat_template, encoding="utf-8")
     write_learned(partial, dialects or {})
     finish_folder(folder)

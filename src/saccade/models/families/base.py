@@ -13,7 +13,8 @@ from typing import Any, Final, Literal
 from PIL import Image
 
 from saccade.models.families.pieces import Piece, SpecialToken
-from saccade.record.content import Role
+from saccade.models.families.video import VideoClip, VideoForm, VideoRules
+from saccade.record.content import Role, VideoPart
 
 CHATML_END: Final = "<|im_end|>"
 CHATML_START: Final = "<|im_start|>"
@@ -61,6 +62,21 @@ class ModelFamily(ABC):
     attention: AttentionKind = "full"
     type_ids: bool = False
     """The forward pass is told which tokens are pictures, since those of one picture see each other."""
+
+    video: VideoForm | None = None
+    """How it reads a video natively; None where it does not here."""
+    no_video: str = ""
+    """Why not, as a sentence."""
+
+    def clip(self, part: VideoPart, rules: VideoRules | None) -> VideoClip:
+        """A video as the model sees it; `rules` are those of the checkpoint.
+
+        Raises:
+            ValueError: the family reads no video here, or its processor refuses this one.
+        """
+        if self.video is None:
+            raise ValueError(f"{self.model_type} reads no videos in this process: {self.no_video}")
+        return self.video.clip(part, rules or self.video.rules)
 
     def head(self, role: Role) -> tuple[Piece, ...]:
         """What stands before the content of a message: every role by its own name."""

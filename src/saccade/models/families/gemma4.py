@@ -41,6 +41,7 @@ class Gemma(ModelFamily):
     framed: bool = True
     attention: AttentionKind = "sliding"
     type_ids: bool = True
+    no_video: str = "It reads a video as small pictures with their times, and merges none of them."
 
     def head(self, role: Role) -> tuple[Piece, ...]:
         return (SpecialToken(_START), f"{_ROLES.get(role, role)}\n")

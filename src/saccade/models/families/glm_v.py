@@ -32,6 +32,7 @@ class GlmV(QwenVl):
     openings: tuple[str, ...] = ("\n", "", "\n<think>", f"\n{_NO_THOUGHT}", "\n<think></think>")
     marks: tuple[str, ...] = ("<think>", "</think>")
     framed: bool = True
+    no_video: str = "It has no tokens for them but those of pictures, between which its times stand; that is not built."
 
     def head(self, role: Role) -> tuple[Piece, ...]:
         """The assistant's line break belongs to the opening: not every template writes it."""

@@ -44,4 +44,5 @@ INTERNVL = InternVl(
     tensor_names=("pixel_values",),
     picture_options={"crop_to_patches": True},
     own_marks=True,
+    no_video="It reads a video as pictures in a row and merges none of them, so frames as pictures cost the same.",
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from saccade.record.content import ImagePart
+from saccade.record.content import ImagePart, VideoPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class SpecialToken:
 
 @dataclass(frozen=True, slots=True)
 class PicturePlaceholder:
-    """The place of a picture."""
+    """The place of a picture, or of a video."""
 
-    part: ImagePart
+    part: ImagePart | VideoPart
 
 
 Piece = str | SpecialToken | PicturePlaceholder
@@ -41,3 +41,8 @@ def joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
         yield piece
     if text:
         yield text
+
+
+def written(pieces: Iterable[Piece]) -> str:
+    """The text of `pieces` without pictures, special tokens by their names."""
+    return "".join(piece.token if isinstance(piece, SpecialToken) else str(piece) for piece in pieces)

@@ -15,6 +15,7 @@ from PIL import Image
 
 from saccade.models.families.base import AttentionKind, ModelFamily
 from saccade.models.families.pieces import Piece, SpecialToken
+from saccade.models.families.video import ONE_BLOCK, STAMPED_STEPS
 from saccade.record.content import Role
 
 RESERVED: Final = (
@@ -106,10 +107,13 @@ class Qwen35(QwenVl):
         return thought.removeprefix("<think>").strip() + _END_OF_THOUGHT + rest.lstrip("\n")
 
 
-QWEN2_5_VL = QwenVl(model_type="qwen2_5_vl")
+QWEN2_5_VL = QwenVl(model_type="qwen2_5_vl", video=ONE_BLOCK)
 QWEN3_VL = QwenVl(
-    model_type="qwen3_vl", projector_parts=("visual.merger", "visual.deepstack_merger_list"), tool_response=True
+    model_type="qwen3_vl",
+    projector_parts=("visual.merger", "visual.deepstack_merger_list"),
+    tool_response=True,
+    video=STAMPED_STEPS,
 )
 QWEN3_VL_MOE = replace(QWEN3_VL, model_type="qwen3_vl_moe")
-QWEN3_5 = Qwen35(model_type="qwen3_5")
+QWEN3_5 = Qwen35(model_type="qwen3_5", video=STAMPED_STEPS)
 QWEN3_5_MOE = replace(QWEN3_5, model_type="qwen3_5_moe")

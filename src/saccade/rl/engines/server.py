@@ -35,7 +35,7 @@ from saccade.rl.engines.server_check import EncodedPolicy
 from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.server_pool import ServerPool
 from saccade.rl.engines.wire import SampleOutput, SampleRequest
-from saccade.tokens.segments import PromptPicture
+from saccade.tokens.segments import PromptPicture, image_parts
 
 _log = logging.getLogger(__name__)
 
@@ -125,11 +125,12 @@ class ServerEngine:
         """`request` with `pictures`, sampled by `home` or a server that has less to do, and which one that was.
 
         Raises:
-            ModelError: it failed.
+            ModelError: it failed, or there is a video.
             MediaError: a picture cannot be read.
         """
         with self._busy.running():
-            files = await asyncio.gather(*(self._pictures.file_of(picture.part) for picture in pictures))
+            parts = image_parts(pictures, self.name)
+            files = await asyncio.gather(*map(self._pictures.file_of, parts))
             return await self.pool.sample(replace(request, pictures=tuple(files)), home)
 
     def _encoded(self, part: ImagePart) -> EncodedPicture:

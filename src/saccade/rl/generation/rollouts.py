@@ -171,7 +171,8 @@ def checked_tokens(trajectory: Trajectory, encoder: Encoder, played: tuple[int, 
     ids, turns, logprobs, mask = tokens.ids(), tokens.turns(), tokens.logprobs(), tokens.loss_mask()
     if not np.array_equal(ids, played):
         raise _fault(trajectory, f"its {len(ids)} tokens are not the {len(played)} that were played")
-    placeholders = int((ids == encoder.placeholder_id).sum())
+    shown = np.isin(ids, list(encoder.placeholders))
+    placeholders = int(shown.sum())
     features = sum(picture.tokens for picture in tokens.pictures)
     if placeholders != features:
         raise _fault(trajectory, f"{placeholders} placeholders stand for {features} features")
@@ -179,7 +180,7 @@ def checked_tokens(trajectory: Trajectory, encoder: Encoder, played: tuple[int, 
         raise _fault(trajectory, "its arrays differ in length")
     if np.isnan(logprobs[mask]).any():
         raise _fault(trajectory, "a sampled token has no log-probability")
-    if mask[ids == encoder.placeholder_id].any():
+    if mask[shown].any():
         raise _fault(trajectory, "a placeholder would be trained on")
     return tokens
 

@@ -19,6 +19,8 @@ class SlotModel:
         self.name = name
         self._slot = slot
         self._stream = stream
+        self._visual = 0
+        """Tokens of pictures and videos that were read."""
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -31,8 +33,10 @@ class SlotModel:
             TrainingError: a message has no token form.
         """
         check_sampling(request.sampling)
+        delta = self._stream.prompt_delta(request.messages)
+        self._visual += sum(picture.tokens for picture in delta.pictures)
         turn_request = TurnRequest(
-            self._stream.prompt_delta(request.messages),
+            delta,
             request.stop,
             1.0 if request.sampling.temperature is None else request.sampling.temperature,
             request.max_tokens,
@@ -50,7 +54,7 @@ class SlotModel:
             finish=turn.finish,
             token_ids=turn.ids,
             logprobs=turn.logprobs,
-            usage=Usage(prompt_tokens=turn.context, sampled_tokens=len(turn.ids)),
+            usage=Usage(prompt_tokens=turn.context, sampled_tokens=len(turn.ids), visual_tokens=self._visual),
             model=self.name,
         )
 

@@ -17,6 +17,7 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 from saccade.rl.verl.carry import Carried, packed
 from saccade.rl.verl.plain_text import keep_text_plain
 from saccade.rl.verl.worker import AskedRollout, EpisodeWorker, PlayedRollout, open_worker
+from saccade.tokens.segments import image_parts
 
 _workers: dict[Path, asyncio.Task[EpisodeWorker]] = {}
 
@@ -60,7 +61,7 @@ def _output(played: PlayedRollout, end_id: int) -> AgentLoopOutput:
         ids, prompt = tokens.ids().tolist(), len(tokens.segments[0].ids)
         mask = tokens.loss_mask()[prompt:].tolist()
         logprobs = np.nan_to_num(tokens.logprobs()[prompt:], nan=0.0).tolist()
-        images = [engine.image(picture.part) for picture in tokens.pictures]
+        images = [engine.image(part) for part in image_parts(tokens.pictures, engine.name)]
     return AgentLoopOutput(
         prompt_ids=ids[:prompt],
         response_ids=ids[prompt:],

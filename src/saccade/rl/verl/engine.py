@@ -26,7 +26,7 @@ from saccade.models.pictures import decoded_picture
 from saccade.record.content import ImagePart
 from saccade.rl.engines.busy import BusyClock
 from saccade.rl.verl.policy import TokenPolicy
-from saccade.tokens.segments import PromptPicture
+from saccade.tokens.segments import PromptPicture, image_parts
 
 _BANNED = -1e9
 _KEPT_PICTURES = 64
@@ -106,7 +106,8 @@ class VerlSlot:
         read = (*self.ids[: len(self.ids) - delta.dropped], *delta.ids)
         pictures = (*self._pictures, *delta.pictures)
         turn = start_turn(engine.policy, request, len(read), engine.most)
-        images = await asyncio.to_thread(lambda: [engine.image(picture.part) for picture in pictures])
+        parts = image_parts(pictures, engine.name)
+        images = await asyncio.to_thread(lambda: [engine.image(part) for part in parts])
         output = await self._asked(read, images, self._sampling(request, turn))
         self._check(output)
         for token, logprob in zip(output.token_ids, output.log_probs, strict=True):

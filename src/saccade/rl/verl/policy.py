@@ -31,5 +31,5 @@ def load_policy(source: str) -> TokenPolicy:
         TrainingError: its chat template does not write its family's frame.
     """
     tokens = load_tokens(source)
-    encoder = Encoder(tokens.name, tokens.tokenizer, tokens.image_processor, tokens.config, tokens.chat_template)
+    encoder = Encoder.of(tokens)
     return TokenPolicy(tokens, encoder)

@@ -48,7 +48,8 @@ class CheckpointModel:
     ) -> Completion:
         """The next message; nothing else of this process runs meanwhile."""
         prompt = build_prompt(request, self._checkpoint, self._scheduler.encoder)
-        return completion_of(write_alone(self._scheduler, request, prompt, media), self.name)
+        turn = write_alone(self._scheduler, request, prompt, media)
+        return completion_of(turn, self.name, prompt.visual)
 
     async def close(self) -> None:
         """The weights stay."""

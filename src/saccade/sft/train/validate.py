@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from saccade.generate.prompt import Prompt
+from saccade.generate.prompt import placed
 from saccade.generate.scheduler import Scheduler, write_alone
 from saccade.models.base import MediaReader, Request
 from saccade.record.trajectory import Sampling
@@ -46,17 +46,10 @@ def greedy_samples(
         for row in rows:
             start = int(row.trained.argmax())
             stop = start + int(np.argmin(np.append(row.trained[start:], False)))
-            made = write_alone(scheduler, request, _prompt(row, start, trained), media)
+            # What is learned begins outside every picture.
+            prompt = placed(row.ids[:start].tolist(), row.pictures, trained.encoder.placeholders)
+            made = write_alone(scheduler, request, prompt, media)
             yield {"id": row.id, "wrote": decode(made.ids), "expected": decode(row.ids[start:stop].tolist())}
-
-
-def _prompt(row: BatchRow, end: int, trained: Trainable) -> Prompt:
-    """The first `end` tokens of `row`; what is learned begins outside every picture."""
-    visual = np.flatnonzero(row.ids[:end] == trained.encoder.placeholder_id)
-    firsts = np.cumsum([0, *(picture.tokens for picture in row.pictures)])
-    shown = int((firsts[:-1] < len(visual)).sum())
-    places = tuple(int(visual[first]) for first in firsts[:shown])
-    return Prompt(tuple(row.ids[:end].tolist()), row.pictures[:shown], places)
 
 
 @contextmanager
