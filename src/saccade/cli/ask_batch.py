@@ -66,6 +66,7 @@ def ask_batch(
 
 def _print(folder: Path, *, as_json: bool) -> int:
     """Print what is stored; how many tasks have no answer."""
+    from saccade.cli.json_output import print_json
     from saccade.episode.run_folder import TRAJECTORIES
     from saccade.record.codec import read_lines
     from saccade.record.trajectory import Trajectory
@@ -76,7 +77,7 @@ def _print(folder: Path, *, as_json: bool) -> int:
         unanswered += item.answer is None
         if as_json:
             told = {"id": item.task.id, "question": item.task.question, "answer": item.answer, "stop": item.stop}
-            print(json.dumps(told, ensure_ascii=False))
+            print_json(told)
         else:
             print(f"{item.task.id}: {'(no answer)' if item.answer is None else item.answer}")
     return unanswered

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
@@ -15,10 +17,9 @@ def runs(
     folder: Annotated[Path, typer.Argument(help="Folder with runs of `saccade eval` in it or below it.")] = Path(
         "runs"
     ),
-    as_json: Annotated[bool, typer.Option("--json", help="The runs as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the evaluations in a folder: model, sources, percent right, samples, cost, date, state."""
-    import json
     from dataclasses import asdict
 
     from saccade.errors import SettingsError
@@ -28,7 +29,7 @@ def runs(
         raise SettingsError(f"{folder} is no folder. Name the one in which runs lie.")
     listed = list_runs(folder)
     if as_json:
-        print(json.dumps([{**asdict(run), "state": run.state} for run in listed], ensure_ascii=False, default=str))
+        print_json([{**asdict(run), "state": run.state} for run in listed])
     elif listed:
         print(runs_text(listed))
     else:
