@@ -49,7 +49,7 @@ def data(made: Environment) -> None:
     for suffix in ("parquet", "xlsx"):
         made.run("saccade", "export", "r", "--out", f"table.{suffix}")
         assert (made.folder / f"table.{suffix}").stat().st_size > 500
-    made.run("saccade", "convert", "r", "documents", "--from", "saccade", "--to", "atif")
+    made.run("saccade", "convert", "r", "--out", "documents", "--from", "saccade", "--to", "atif")
     assert len(list((made.folder / "documents").glob("*.json"))) == 2
     code = "import pyarrow.parquet as p; print(p.read_table('table.parquet').num_rows)"
     assert made.run("python", "-c", code).strip() == "2"

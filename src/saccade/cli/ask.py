@@ -39,6 +39,7 @@ SETTINGS_HELP = (
 BatchSources: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
+        "--tasks",
         metavar="SOURCE",
         help="Every question of a source (docs/your-data.md); may be repeated. --set is as for `saccade eval`.",
     ),

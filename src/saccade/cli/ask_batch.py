@@ -1,4 +1,4 @@
-"""`saccade ask --batch`: every question of some sources, answered side by side and kept as an evaluation is."""
+"""`saccade ask --tasks`: every question of some sources, answered side by side and kept as an evaluation is."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ask_batch(
     from saccade.record.settings import load_settings
 
     if strange := [name for name, value in beside.items() if value]:
-        raise SettingsError(f"--batch asks the questions of its sources: leave out {', '.join(strange)}.")
+        raise SettingsError(f"--tasks asks the questions of its sources: leave out {', '.join(strange)}.")
     if file is None and not any(item.startswith("model=") for item in options):
         raise SettingsError(no_model())
     with ExitStack() as stack:

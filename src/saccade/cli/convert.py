@@ -26,7 +26,7 @@ def convert(
     source: Annotated[
         Path, typer.Argument(help="Folder of a run or of documents, a file of rows, or a folder with one.")
     ],
-    target: Annotated[Path, typer.Argument(help="Folder to write; must not exist yet.")],
+    out: Annotated[Path, typer.Option(help="Folder to write; must not exist yet.")],
     from_: Annotated[
         str, typer.Option("--from", help="saccade, atif, sharegpt, swift, thyme, thyme-base64, verl or pyvision-rl.")
     ],
@@ -46,12 +46,12 @@ def convert(
         load_dialect(dialect)
     formats = (load_format(from_), load_format(to))
     with count_bar("Converting") as bar:
-        done = work.convert(source, target, formats, ConversionOptions(dialect, images, root), bar.advance)
+        done = work.convert(source, out, formats, ConversionOptions(dialect, images, root), bar.advance)
     if as_json:
         print_json(done)
     else:
-        print(f"{done.written} of {done.read} rows: {target}")
-    _tell(done.refused, target / work.REFUSED)
+        print(f"{done.written} of {done.read} rows: {out}")
+    _tell(done.refused, out / work.REFUSED)
     if done.read and not done.written:
         raise typer.Exit(1)
 

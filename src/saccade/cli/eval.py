@@ -33,8 +33,8 @@ EPILOG = (
     "the same command resumes the run and refuses other settings (--n and --k may grow). Outages are not wrong "
     "answers and are tried again. --dialect direct asks without tools. --model solver is a baseline without a model. "
     "With --shard 1/4 to 4/4 on four hosts, `saccade merge` puts the run together. Exit codes: 0 done; 1 done, but "
-    "some samples failed; 2 a name or a setting is wrong, or a backend failed; 3 the disk cannot be read or written; "
-    "130 interrupted (Ctrl-C, SIGTERM)."
+    "some samples failed; 2 a name or a setting is wrong; 3 the model, the sandbox or the disk failed; 130 interrupted "
+    "(Ctrl-C, SIGTERM)."
 )
 
 

@@ -28,8 +28,8 @@ EPILOG = (
     "`codify` turns such reasoning into code that is run; `densify` lets a second model (teacher.writer) rewrite the "
     "thoughts of what was played; `rewrite` does this for the trajectories of a stored run; `question` makes questions "
     "about the pictures of a folder, and writes tasks. Trajectories have the score `correct`; wrong ones are kept "
-    "unless --set keep=right. Exit codes: 0 done; 1 done, but some jobs failed; 2 a name or a setting is wrong, or a "
-    "backend failed; 130 interrupted."
+    "unless --set keep=right. Exit codes: 0 done; 1 done, but some jobs failed; 2 a name or a setting is wrong; "
+    "3 the model, the sandbox or the disk failed; 130 interrupted."
 )
 
 
