@@ -31,6 +31,13 @@ OTHERWISE = {
 """Where an option takes another form than elsewhere, and what it is there."""
 WRONG = {"ask": ["no-such-file.png"], "completion": ["no-such-shell"], "list": ["no-such-kind"]}
 """Arguments that are wrong where `no-such-thing` is not."""
+BESIDE = {
+    "eval": ["--model", "solver"],
+    "reproduce": ["--model", "tiny"],
+    "synth": ["--dialect", "codev"],
+    "tasks sample": ["--out", "sheet.png"],
+}
+"""What is said beside them, so that nothing else is wrong."""
 
 
 def form(item: object) -> tuple[bool, bool]:
@@ -83,8 +90,15 @@ def test_the_page_has_the_names_that_are_shared() -> None:
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(ModelLostError, 3), (SandboxLostError, 3), (SandboxFullError, 3), (ToolLostError, 3)]
-    + [(SettingsError, 2), (ModelRefusedError, 2), (SaccadeError, 2)],
+    [
+        (ModelLostError, 3),
+        (SandboxLostError, 3),
+        (SandboxFullError, 3),
+        (ToolLostError, 3),
+        (SettingsError, 2),
+        (ModelRefusedError, 2),
+        (SaccadeError, 2),
+    ],
 )
 def test_an_outage_is_told_from_a_mistake(
     error: type[SaccadeError], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -120,7 +134,8 @@ def test_a_mistake_is_said_in_three_lines(
     if not required:
         return
     given = WRONG.get(name, ["no-such-thing"] * len(required))
-    more = [word for option, item in options(commands()[name]).items() if item.required for word in (option, "saccade")]
+    needed = [option for option, item in options(commands()[name]).items() if item.required]
+    more = [*(word for option in needed for word in (option, "saccade")), *BESIDE.get(name, [])]
     assert cli.main([*name.split(), *given, *more]) == 2
     few(capsys, given[0])
     assert list(tmp_path.iterdir()) == []

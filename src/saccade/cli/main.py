@@ -3,7 +3,8 @@
 Verbs are one file each and are imported only when they are called, so `saccade --help` is quick and a verb whose
 module is missing or broken does not take the others along. Exit codes: what the verb says (0 means success),
 2 for a `SaccadeError`, a wrong command line or an exception of a user's own code, 3 for an outage (a model, a sandbox
-or a tool that is gone) and a disk that cannot be read or written, 130 after Ctrl-C or SIGTERM. Any other exception is a fault of Saccade and keeps its traceback.
+or a tool that is gone) and a disk that cannot be read or written, 130 after Ctrl-C or SIGTERM. Any other exception is a
+fault of Saccade and keeps its traceback.
 """
 
 from __future__ import annotations
