@@ -74,7 +74,7 @@ BARS = {
     "export": "Writing samples",
     "merge": "Copying samples and media",
     "protocols": "run",
-    "regrade": "0:00",
+    "regrade": "0/?",
     "report": "Episodes",
     "show": "Episodes",
     "synth": "right",

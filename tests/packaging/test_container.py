@@ -1,4 +1,4 @@
-"""The Containerfile agrees with pyproject.toml and with its page: what it names is there, and what it copies is enough."""
+"""The Containerfile agrees with pyproject.toml and its page; what it names is there, what it copies is enough."""
 
 from __future__ import annotations
 
