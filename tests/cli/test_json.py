@@ -68,6 +68,7 @@ class Case:
 
 BARS = {
     "cards check": "Reading vista-ai2d",
+    "compare": "Reading runs",
     "convert": "Converting",
     "curate": "Curating",
     "eval": "right",
@@ -76,10 +77,12 @@ BARS = {
     "protocols": "run",
     "regrade": "0/?",
     "report": "Episodes",
+    "runs": "Reading runs",
     "show": "Episodes",
     "synth": "right",
     "tasks check": "Opening media",
     "tasks harbor": "Writing tasks",
+    "tasks show": "Opening sources",
     "tasks write": "Writing tasks",
     "worlds sample": "Drawing nested-squares",
 }

@@ -33,7 +33,8 @@ def compare(
     from saccade.evals.rows import read_rows
     from saccade.evals.tables import comparison_text
 
-    comparison = compared(read_rows(first), read_rows(second))
+    with waiting("Reading runs"):
+        comparison = compared(read_rows(first), read_rows(second))
     if as_json:
         data = {**asdict(comparison), "differing": [asdict(pair) for pair in comparison.differing]}
         del data["pairs"]

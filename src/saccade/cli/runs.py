@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from saccade.cli.json_output import AsJson, print_json
+from saccade.cli.progress import waiting
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -27,7 +28,8 @@ def runs(
 
     if not folder.is_dir():
         raise SettingsError(f"{folder} is no folder. Name the one in which runs lie.")
-    listed = list_runs(folder)
+    with waiting("Reading runs"):
+        listed = list_runs(folder)
     if as_json:
         print_json([{**asdict(run), "state": run.state} for run in listed])
     elif listed:

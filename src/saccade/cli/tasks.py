@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saccade.cli.json_output import AsJson, print_json, teller
-from saccade.cli.progress import count_bar, counted
+from saccade.cli.progress import count_bar, counted, waiting
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -208,7 +208,8 @@ def _opened(
         world_tasks=n if weighted and n else _WORLD_TASKS,
         world_tags=True,
     )
-    return open_tasks([source.model_copy(update=changes) for source in listed], wanted)
+    with waiting("Opening sources"):
+        return open_tasks([source.model_copy(update=changes) for source in listed], wanted)
 
 
 def _drawn(opened: TaskPool, n: int, store: MediaStore) -> Iterator[Task]:
