@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -96,14 +96,14 @@ def evaluate(
     overrides = [f"sources={json.dumps(sources)}"]
     overrides += [f"{name}={json.dumps(str(value))}" for name, value in named.items() if value is not None]
     overrides += [f"{name}={value}" for name, value in {"n": n, "k": k, "seed": seed}.items() if value is not None]
-    resolved = resolve(settings, [*with_tools(option, tools), *overrides], out)
-    evaluated = _evaluated(resolved, out, workers)
-    if as_json:
-        progress = evaluated.progress
-        counts = {"played": progress.played, "there_before": progress.skipped, "failed": progress.kinds}
-        print_json({"summary": evaluated.summary, **counts, "out": out})
-    _tell(evaluated, out, resolved, teller(as_json))
-    raise typer.Exit(1 if evaluated.progress.failed else 0)
+    raise typer.Exit(_played(resolve(settings, [*with_tools(option, tools), *overrides], out), out, workers, as_json))
+
+
+def _played(settings: EvalSettings, out: Path, workers: int, as_json: bool) -> int:
+    """Play, tell of it, and give the exit status."""
+    evaluated = _evaluated(settings, out, workers)
+    _tell(evaluated, out, settings, as_json=as_json)
+    return int(evaluated.progress.failed > 0)
 
 
 def resolve(file: Path | None, overrides: Sequence[str], out: Path) -> EvalSettings:
@@ -146,13 +146,22 @@ def _player(settings: EvalSettings) -> ModelForPlan | None:
     return SolverModel
 
 
-def _tell(evaluated: Evaluated, out: Path, settings: EvalSettings, say: Callable[[str], None]) -> None:
+def _values(evaluated: Evaluated, out: Path) -> dict[str, object]:
+    progress = evaluated.progress
+    counts = {"played": progress.played, "there_before": progress.skipped, "failed": progress.kinds}
+    return {"summary": evaluated.summary, **counts, "out": out}
+
+
+def _tell(evaluated: Evaluated, out: Path, settings: EvalSettings, *, as_json: bool) -> None:
     from saccade.evals.benchmarks import cards_of, judged_cards
     from saccade.evals.beside import compared, published_beside
     from saccade.evals.paper_settings import beside_published
     from saccade.evals.rows import read_rows
     from saccade.evals.tables import beside_text, summary_text
 
+    say = teller(as_json)
+    if as_json:
+        print_json(_values(evaluated, out))
     progress = evaluated.progress
     say(summary_text(evaluated.summary))
     for source, answers in published_beside(settings).items():

@@ -83,27 +83,13 @@ def synth(
     options = {"model": teacher, "recipe": recipe, "dollars": dollars}
     named = [f"teacher.{name}={value}" for name, value in options.items() if value is not None]
     settings = load_settings(SynthSettings, overrides=[*data, *named, *(option or [])])
-    if not settings.teacher.model:
-        for name, sampling in (("", settings.teacher.sampling), ("writer_", settings.teacher.writer_sampling)):
-            for setting in (setting for setting, value in sampling.model_dump().items() if value is not None):
-                said = f"no teacher is named, so teacher.{name}sampling.{setting} changes nothing."
-                print(f"saccade: {said}", file=sys.stderr)
+    _say_unused(settings)
     at_once = workers or (8 if teacher else 2 * (os.cpu_count() or 1))
     if settings.teacher.recipe == "question":
         raise typer.Exit(_questions(settings, out, at_once, as_json=as_json))
     progress = _made(settings, out, at_once)
     if as_json:
-        print_json(
-            {
-                "trajectories": progress.kept,
-                "right": progress.right,
-                "there_before": progress.skipped,
-                "makers": progress.makers,
-                "rejected": progress.rejected,
-                "failed": progress.discarded,
-                "out": out,
-            }
-        )
+        print_json(_values(progress, out))
     _tell(progress, out, teller(as_json))
     raise typer.Exit(1 if progress.discarded else 0)
 
@@ -137,6 +123,28 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> SynthProgress:
         except KeyboardInterrupt:
             print(f"Interrupted; {out} holds what was made. The same command continues from there.", file=sys.stderr)
             raise
+
+
+def _say_unused(settings: SynthSettings) -> None:
+    """Say which settings of a teacher change nothing, since there is none."""
+    if settings.teacher.model:
+        return
+    for name, sampling in (("", settings.teacher.sampling), ("writer_", settings.teacher.writer_sampling)):
+        for setting in (setting for setting, value in sampling.model_dump().items() if value is not None):
+            said = f"no teacher is named, so teacher.{name}sampling.{setting} changes nothing."
+            print(f"saccade: {said}", file=sys.stderr)
+
+
+def _values(progress: SynthProgress, out: Path) -> dict[str, object]:
+    return {
+        "trajectories": progress.kept,
+        "right": progress.right,
+        "there_before": progress.skipped,
+        "makers": progress.makers,
+        "rejected": progress.rejected,
+        "failed": progress.discarded,
+        "out": out,
+    }
 
 
 def _tell(progress: SynthProgress, out: Path, say: Callable[[str], None]) -> None:
