@@ -13,7 +13,7 @@ folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 "$python" -m venv "$folder/venv"
 "$folder/venv/bin/python" -m pip install --quiet "torch==$torch"
-"$folder/venv/bin/python" -m pip install --quiet --editable '.[dev]' 'hatchling>=1.26' 'editables>=0.5'
+"$folder/venv/bin/python" -m pip install --quiet --editable '.[dev]' 'hatchling>=1.26,<2' 'editables>=0.5,<1'
 {
     echo "# Pinned versions of what \`.[dev]\` and its build need, for Python 3.11 and 3.12."
     echo "# Written by \`make lock\`; do not edit by hand."

@@ -20,7 +20,7 @@ from saccade.record.action import Answer
 def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "QUICK_EVAL", EvalScale(at_once=4, samples=4, rounds=2, bare_samples=16, stored=50))
     file = tmp_path / "eval.json"
-    assert main(["bench", "eval", "--quick", "--json", str(file)]) == 0
+    assert main(["bench", "eval", "--quick", "--out", str(file)]) == 0
     code, straight, served, bare, growth, again = json.loads(file.read_text())["figures"]
     assert code["value"] > 0
     assert code["other"] == straight["value"]

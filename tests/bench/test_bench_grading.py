@@ -66,7 +66,7 @@ def test_counts_by_who_accepts(folder: Path) -> None:
 
 def test_command_prints_figures_and_examples_and_writes_both_files(folder: Path, tmp_path: Path) -> None:
     numbers, unread = tmp_path / "figures.txt", tmp_path / "unread.txt"
-    done = CliRunner().invoke(app, ["grading", str(folder), "--json", str(numbers), "--unread", str(unread)])
+    done = CliRunner().invoke(app, ["grading", str(folder), "--out", str(numbers), "--unread", str(unread)])
     assert done.exit_code == 0, done.output
     for words in (
         "accepted by us alone: 1",

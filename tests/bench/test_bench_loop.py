@@ -39,7 +39,7 @@ def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert help_.value > 0
     monkeypatch.setattr(loop, "QUICK_LOOP", SMALL)
     file = tmp_path / "loop.json"
-    assert main(["bench", "loop", "--quick", "--json", str(file)]) == 0
+    assert main(["bench", "loop", "--quick", "--out", str(file)]) == 0
     assert len(json.loads(file.read_text())["figures"]) == 5
 
 

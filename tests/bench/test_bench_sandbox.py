@@ -201,7 +201,7 @@ def test_the_command_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(measure, "QUICK", TINY)
     monkeypatch.setattr(sandbox.measure, "__kwdefaults__", {**sandbox.measure.__kwdefaults__, "peers": (Exec,)})
     file = tmp_path / "bench.json"
-    ran = CliRunner().invoke(cli.app, ["sandbox", "--quick", "--only", "call", "--json", str(file)])
+    ran = CliRunner().invoke(cli.app, ["sandbox", "--quick", "--only", "call", "--out", str(file)])
     assert ran.exit_code == 0, ran.output
     assert "trivial call" in ran.output
     assert json.loads(file.read_text())["rows"][0]["results"]["saccade"]["median"] > 0
@@ -211,5 +211,5 @@ def test_the_command_refuses_what_it_cannot_do(tmp_path: Path) -> None:
     runner = CliRunner()
     wrong = runner.invoke(cli.app, ["sandbox", "--only", "nothing"])
     assert isinstance(wrong.exception, RegistryError)
-    nowhere = runner.invoke(cli.app, ["sandbox", "--json", str(tmp_path / "no" / "file.json")])
+    nowhere = runner.invoke(cli.app, ["sandbox", "--out", str(tmp_path / "no" / "file.json")])
     assert isinstance(nowhere.exception, SettingsError)

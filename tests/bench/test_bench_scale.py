@@ -44,7 +44,7 @@ def test_a_quick_run_plays_real_episodes(tmp_path: Path, monkeypatch: pytest.Mon
     small = scale.ScaleSizes((8,), (0,), looks=1, seconds=0.1, picture_episodes=0, many=0)
     monkeypatch.setattr(scale, "QUICK_SCALE", small)
     file = tmp_path / "scale.json"
-    assert main(["bench", "scale", "--quick", "--json", str(file)]) == 0
+    assert main(["bench", "scale", "--quick", "--out", str(file)]) == 0
     figures = json.loads(file.read_text())["figures"]
     check_wave(figures, "8 local")
     assert not any(figure["met"] for figure in figures)  # a small run judges nothing

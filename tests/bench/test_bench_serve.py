@@ -21,7 +21,7 @@ from saccade.sandbox.scripted import ScriptedSandbox
 def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "QUICK_SERVE", ServeScale(at_once=4, requests=8, code_requests=8, memory_requests=16))
     file = tmp_path / "serve.json"
-    assert main(["bench", "serve", "--quick", "--json", str(file)]) == 0
+    assert main(["bench", "serve", "--quick", "--out", str(file)]) == 0
     bare, waiting, busy, memory, code = json.loads(file.read_text())["figures"]
     assert 0 < bare["value"] <= bare["other"] == 80
     assert 0 < waiting["value"] <= waiting["other"] == 80

@@ -16,7 +16,7 @@ from saccade.errors import DataError
 def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "QUICK_TASKS", TasksScale(tasks=40, pictures=4))
     file = tmp_path / "tasks.json"
-    assert main(["bench", "tasks", "--quick", "--json", str(file)]) == 0
+    assert main(["bench", "tasks", "--quick", "--out", str(file)]) == 0
     figures = json.loads(file.read_text())["figures"]
     assert [figure["unit"] for figure in figures] == ["s", "MiB"] * 3
     assert all(figure["value"] > 0 and figure["met"] is None for figure in figures)

@@ -42,7 +42,7 @@ def test_figures(tmp_path: Path) -> None:
     (problem / "data.json").write_text(json.dumps(data))
     out = tmp_path / "figures.json"
     run = CliRunner().invoke(
-        app, ["tool-accuracy", "--quick", "--problems", str(tmp_path / "problems"), "--json", str(out)]
+        app, ["tool-accuracy", "--quick", "--problems", str(tmp_path / "problems"), "--out", str(out)]
     )
     assert run.exit_code == 0, run.output
     figures = {figure["name"].partition(",")[0]: figure["value"] for figure in json.loads(out.read_text())["figures"]}

@@ -13,17 +13,17 @@ def test_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     scene = Scene(tmp_path)
     run = scene.write(scene.two_looks("thyme@1:eval"), scene.two_looks("codev@1", id="other"))
     target = tmp_path / "thyme"
-    assert main(["convert", str(run), str(target), "--from", "saccade", "--to", "thyme"]) == 0
+    assert main(["convert", str(run), "--out", str(target), "--from", "saccade", "--to", "thyme"]) == 0
     printed = capsys.readouterr()
     assert "1 of 2 rows" in printed.out
     assert "row 2 other#0" in printed.err
-    assert main(["convert", str(target), str(tmp_path / "back"), "--from", "thyme", "--to", "saccade"]) == 0
+    assert main(["convert", str(target), "--out", str(tmp_path / "back"), "--from", "thyme", "--to", "saccade"]) == 0
 
 
 def test_nothing_converted_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "data.jsonl"
     file.write_text(json.dumps({"messages": []}) + "\n")
-    arguments = ["convert", str(file), str(tmp_path / "out"), "--from", "swift", "--to", "saccade"]
+    arguments = ["convert", str(file), "--out", str(tmp_path / "out"), "--from", "swift", "--to", "saccade"]
     assert main(arguments) == 1
     assert "no list of messages" in capsys.readouterr().err
 
@@ -33,5 +33,5 @@ def test_mistakes_are_named(tmp_path: Path, option: str, words: str, capsys: pyt
     known = {"--from": "saccade", "--to": "swift", "--dialect": "codev"}
     known[option] = words[:-1]
     arguments = [text for pair in known.items() for text in pair]
-    assert main(["convert", str(tmp_path), str(tmp_path / "out"), *arguments]) == 2
+    assert main(["convert", str(tmp_path), "--out", str(tmp_path / "out"), *arguments]) == 2
     assert words in capsys.readouterr().err

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PIL import Image
 from tests.models.wire_server import chat, messages, running
-from tests.packaging.environments import ROOT, Built, Environment, install
+from tests.packaging.environments import PYTHONS, ROOT, Built, Environment, install, pythons
 
 from saccade.dialects.registry import load_dialect
 from saccade.record.action import Answer, Code
@@ -49,7 +52,7 @@ def data(made: Environment) -> None:
     for suffix in ("parquet", "xlsx"):
         made.run("saccade", "export", "r", "--out", f"table.{suffix}")
         assert (made.folder / f"table.{suffix}").stat().st_size > 500
-    made.run("saccade", "convert", "r", "documents", "--from", "saccade", "--to", "atif")
+    made.run("saccade", "convert", "r", "--out", "documents", "--from", "saccade", "--to", "atif")
     assert len(list((made.folder / "documents").glob("*.json"))) == 2
     code = "import pyarrow.parquet as p; print(p.read_table('table.parquet').num_rows)"
     assert made.run("python", "-c", code).strip() == "2"
@@ -146,7 +149,89 @@ def train(made: Environment) -> None:
     assert (made.folder / "sft" / "model" / "config.json").is_file()
 
 
-LIGHT: tuple[Callable[[Environment], None], ...] = (models, env, data, video, ocr, math, serve, otel)
+def mcp(made: Environment) -> None:
+    code = """
+import asyncio
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+async def main():
+    async with stdio_client(StdioServerParameters(command="saccade", args=["mcp"])) as (read, write):
+        async with ClientSession(read, write) as session:
+            await session.initialize()
+            print(*sorted(tool.name for tool in (await session.list_tools()).tools))
+asyncio.run(main())
+"""
+    assert "crop" in made.run("python", "-c", code, PATH=f"{made.bin}:/usr/bin:/bin").split()
+
+
+def sandbox(made: Environment) -> None:
+    code = """
+from saccade import LocalSandbox, SyncSandbox
+program = "import scipy, skimage, sklearn, pandas, shapely; (scipy.__name__, shapely.Point(1, 2).x)"
+with SyncSandbox(LocalSandbox()) as box, box.open({}) as session:
+    print(session.run(program).value)
+"""
+    assert made.run("python", "-c", code).strip() == "('scipy', 1.0)"
+
+
+LIGHT: tuple[Callable[[Environment], None], ...] = (models, env, data, video, ocr, math, serve, otel, mcp, sandbox)
+ENTRIES = {
+    "serve": ("saccade.serve.agent_app", "saccade.serve.sandbox_app", "saccade.serve.tools.app"),
+    "mcp": ("saccade.serve.mcp_server",),
+    "models": ("saccade.models.providers.anthropic", "saccade.models.providers.gemini"),
+    "env": ("saccade.env",),
+    "math": ("saccade.grading.registry",),
+    "ocr": ("saccade.tools.ocr",),
+    "video": ("saccade.media.video", "av"),
+    "sandbox": ("scipy", "skimage", "sklearn", "pandas", "shapely", "pytesseract"),
+    "data": ("saccade.sft.formats.registry", "openpyxl", "pyarrow", "atif"),
+    "otel": ("saccade.exchange.otel",),
+    "bench": ("saccade.bench.peer_jupyter", "saccade.bench.peer_smolagents"),
+}
+"""Extra without torch -> what needs it, and is imported where it is installed."""
+APART = {
+    "local": "test_a_heavy_extra",
+    "train": "test_a_heavy_extra",
+    "openenv": "make test-faces",
+    "verifiers": "make test-faces",
+    "inspect": "make test-faces",
+    "tools-serve": "make test-ray",
+    "verl": "make test-verl",
+    "parity": "make parity",
+    "dev": "make setup",
+}
+"""Extras that bring torch, or want an environment of their own -> what tries them."""
+
+
+def test_every_extra_is_tried_somewhere() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert ENTRIES.keys() | APART.keys() == extras.keys()
+    assert {check.__name__ for check in LIGHT} <= ENTRIES.keys()
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for where in APART.values():
+        assert where in globals() or re.search(rf"^{where.removeprefix('make ')}:", makefile, re.MULTILINE), where
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("version", PYTHONS)
+def test_the_extras_without_torch_on_each_python(version: str, built: Built, tmp_path: Path) -> None:
+    if version not in pythons():
+        pytest.skip(f"no Python {version} was found")
+    made = install(built, pythons()[version], tmp_path, sorted(ENTRIES))
+    assert "All required layers are on" in made.run("saccade", "doctor")
+    assert "reading is known: False" in made.run("saccade", "demo", COLUMNS="200")
+    made.run(
+        "python",
+        "-W",
+        "error::SyntaxWarning",
+        "-c",
+        "; ".join(f"import {name}" for part in ENTRIES.values() for name in part),
+    )
+    for check in LIGHT:
+        own = replace(made, folder=tmp_path / check.__name__)  # two of them call their run the same
+        own.folder.mkdir()
+        check(own)
 
 
 @pytest.mark.slow

@@ -194,7 +194,9 @@ async def test_http_needs_the_token_and_the_right_host() -> None:
             assert (await connection.post(url, json={})).status_code == 421
 
 
-@pytest.mark.parametrize("options", [["--token-file", "t"], ["--no-token"], ["--folder", "/nowhere"], ["--tool", "no"]])
+@pytest.mark.parametrize(
+    "options", [["--token-file", "t"], ["--no-token"], ["--folder", "/nowhere"], ["--tools", "no"]]
+)
 def test_options_that_cannot_work_are_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     from saccade.cli.main import main
 

@@ -177,7 +177,7 @@ def test_codev_makes_its_two_sets(server: WireServer, tmp_path: Path) -> None:
     row = {"image": [base64.b64encode(png()).decode()], "question": "<image>\nWhich colour?", "response": response}
     jsonl(tmp_path / "Thyme-SFT.jsonl", [row, {**row, "question": "<image>\nWhich one?"}])
     convert = ["--from", "thyme-base64", "--to", "saccade", "--dialect", "codev"]
-    call("convert", "Thyme-SFT.jsonl", "sft", *convert)
+    call("convert", "Thyme-SFT.jsonl", "--out", "sft", *convert)
     assert {item.provenance.dialect.partition(":")[0] for item in trajectories("sft")} == {"codev@1"}
 
     extra = {"reward_model": {"style": "rule", "ground_truth": "red"}}

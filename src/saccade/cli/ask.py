@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json
 from saccade.cli.tool_option import ToolNames, with_tools
 from saccade.errors import SettingsError
 
@@ -38,6 +39,7 @@ SETTINGS_HELP = (
 BatchSources: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
+        "--tasks",
         metavar="SOURCE",
         help="Every question of a source (docs/your-data.md); may be repeated. --set is as for `saccade eval`.",
     ),
@@ -91,9 +93,7 @@ def ask(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help=SETTINGS_HELP),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print nothing but the answer, the stop reason and the costs, as JSON.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Ask a model about a picture; it writes Python, looks at what comes back, and answers."""
     option = with_tools(option, tools)
@@ -111,7 +111,7 @@ def ask(
     resolved = resolve(settings, options, model=model, dialect=dialect, prompt_file=prompt_file)
     trajectory = asyncio.run(_ask(query, resolved, out, quiet=as_json))
     if as_json:
-        print(summary(trajectory))
+        print_json(summary(trajectory))
     raise typer.Exit(exit_code(trajectory))
 
 
@@ -160,7 +160,7 @@ async def _ask(question: Question, settings: AskSettings, out: Path | None, *, q
         trajectory = await answered(question, AskTarget(settings), out=out, watch=watch, cancel=_cancel_on_interrupt())
     except NotKeptError as refused:
         if quiet:
-            print(summary(refused.trajectory))
+            print_json(summary(refused.trajectory))
         else:
             screen.ended(refused.trajectory)
         print(f"saccade: {refused}", file=sys.stderr)
@@ -172,27 +172,22 @@ async def _ask(question: Question, settings: AskSettings, out: Path | None, *, q
     return trajectory
 
 
-def summary(trajectory: Trajectory) -> str:
-    """The end of an episode as one line of JSON."""
-    import json
-
+def summary(trajectory: Trajectory) -> dict[str, object]:
+    """The end of an episode: the answer, why it ended, and what it cost."""
     turns = trajectory.turns
-    return json.dumps(
-        {
-            "id": trajectory.id,
-            "answer": trajectory.answer,
-            "stop": trajectory.stop,
-            "stop_detail": trajectory.stop_detail,
-            "notes": trajectory.provenance.notes,
-            "turns": len(turns),
-            "calls": sum(turn.execution is not None for turn in turns),
-            "context_tokens": sum(turn.tokens.context or 0 for turn in turns),
-            "sampled_tokens": sum(turn.tokens.sampled or 0 for turn in turns),
-            "dollars": sum(turn.dollars or 0.0 for turn in turns) if any(turn.dollars for turn in turns) else None,
-            "seconds": round(trajectory.seconds, 3),
-        },
-        ensure_ascii=False,
-    )
+    return {
+        "id": trajectory.id,
+        "answer": trajectory.answer,
+        "stop": trajectory.stop,
+        "stop_detail": trajectory.stop_detail,
+        "notes": trajectory.provenance.notes,
+        "turns": len(turns),
+        "calls": sum(turn.execution is not None for turn in turns),
+        "context_tokens": sum(turn.tokens.context or 0 for turn in turns),
+        "sampled_tokens": sum(turn.tokens.sampled or 0 for turn in turns),
+        "dollars": sum(turn.dollars or 0.0 for turn in turns) if any(turn.dollars for turn in turns) else None,
+        "seconds": round(trajectory.seconds, 3),
+    }
 
 
 def exit_code(trajectory: Trajectory) -> int:

@@ -1,4 +1,4 @@
-"""`saccade ask --batch`: every question of some sources, answered side by side and kept as an evaluation is."""
+"""`saccade ask --tasks`: every question of some sources, answered side by side and kept as an evaluation is."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ask_batch(
     from saccade.record.settings import load_settings
 
     if strange := [name for name, value in beside.items() if value]:
-        raise SettingsError(f"--batch asks the questions of its sources: leave out {', '.join(strange)}.")
+        raise SettingsError(f"--tasks asks the questions of its sources: leave out {', '.join(strange)}.")
     if file is None and not any(item.startswith("model=") for item in options):
         raise SettingsError(no_model())
     with ExitStack() as stack:
@@ -66,6 +66,7 @@ def ask_batch(
 
 def _print(folder: Path, *, as_json: bool) -> int:
     """Print what is stored; how many tasks have no answer."""
+    from saccade.cli.json_output import print_json
     from saccade.episode.run_folder import TRAJECTORIES
     from saccade.record.codec import read_lines
     from saccade.record.trajectory import Trajectory
@@ -76,7 +77,7 @@ def _print(folder: Path, *, as_json: bool) -> int:
         unanswered += item.answer is None
         if as_json:
             told = {"id": item.task.id, "question": item.task.question, "answer": item.answer, "stop": item.stop}
-            print(json.dumps(told, ensure_ascii=False))
+            print_json(told)
         else:
             print(f"{item.task.id}: {'(no answer)' if item.answer is None else item.answer}")
     return unanswered

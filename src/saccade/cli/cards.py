@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json, teller
+from saccade.cli.progress import counted
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -29,21 +32,24 @@ def cards() -> None:
 
 
 @app.command("list")
-def list_cards() -> None:
+def list_cards(as_json: AsJson = False) -> None:
     """Name every card, its size (`show` says why some have no single one), and its metric."""
-    from saccade.cli.list import lines, parts_of
+    from saccade.cli.list import print_parts
 
-    for line in lines(list(parts_of("cards"))):
-        print(line)
+    print_parts("cards", as_json=as_json)
 
 
 @app.command()
-def show(wanted: Wanted) -> None:
+def show(wanted: Wanted, as_json: AsJson = False) -> None:
     """Print a card with all its settings."""
     from saccade.record.settings import settings_toml
     from saccade.tasks.benchmarks.registry import load_card
 
-    print(settings_toml(load_card(wanted)), end="")
+    card = load_card(wanted)
+    if as_json:
+        print_json(card)
+    else:
+        print(settings_toml(card), end="")
 
 
 @app.command()
@@ -56,21 +62,29 @@ def check(
     store: Annotated[
         Path | None, typer.Option(help="Keep the media in this store; by default they are not kept.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Say what a data set is, read all its rows, and say what is there and what is missing; 1 if rows are broken."""
     from saccade.evals.benchmarks import check_graders
     from saccade.tasks.benchmarks.registry import load_card
 
-    chosen = load_card(card or _recognised(data))
+    say = teller(as_json)
+    chosen = load_card(card or _recognised(data, say))
     check_graders(chosen)
     if store is not None:
         findings = _read(chosen, data, store)
     else:
         with tempfile.TemporaryDirectory(prefix="saccade-check-") as folder:
             findings = _read(chosen, data, Path(folder))
-    for line in findings.lines():
-        print(line)
-    _tell_splits(chosen, data)
+    splits = _splits(chosen, data)
+    if as_json:
+        print_json(_findings(findings, splits))
+    else:
+        for line in (
+            *findings.lines(),
+            *(f"split         {split}: {'also' if there else 'not'} here ({name})" for split, name, there in splits),
+        ):
+            print(line)
     for problem in findings.problems[:_BROKEN_SHOWN]:
         print(f"  {problem}", file=sys.stderr)
     if len(findings.problems) > _BROKEN_SHOWN:
@@ -79,7 +93,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _recognised(data: Path) -> str:
+def _recognised(data: Path, say: Callable[[str], None]) -> str:
     """The card of a folder: the one of its name, else the one that reads it; what else could read it is said."""
     from saccade.tasks.benchmarks.recognise import card_matches
     from saccade.tasks.benchmarks.registry import cards
@@ -97,39 +111,48 @@ def _recognised(data: Path) -> str:
         )
     matches.sort(key=lambda item: item.card.name == own, reverse=True)
     best, others = matches[0], list(dict.fromkeys(item.name for item in matches[1:] if item.likely))
-    print(f"{data} is {best.name}: {', '.join(sorted({file.name for file in best.files})[:_FILES_SHOWN])}")
+    say(f"{data} is {best.name}: {', '.join(sorted({file.name for file in best.files})[:_FILES_SHOWN])}")
     if names := [name for name in others if name.partition(":")[0] != best.card.id][:_FILES_SHOWN]:
-        print(f"read also by  {', '.join(names)} (name one with --card)")
+        say(f"read also by  {', '.join(names)} (name one with --card)")
     return best.name
 
 
-def _tell_splits(card: Card, data: Path) -> None:
-    """Which further splits of the card lie there, and which do not."""
+def _splits(card: Card, data: Path) -> list[tuple[str, str, bool]]:
+    """The further splits of the card: how each is called, what names it, and whether it lies there."""
     from saccade.tasks.benchmarks.recognise import other_splits
     from saccade.tasks.benchmarks.registry import card_ids, load_card
 
     if card.id not in card_ids():
-        return
+        return []
     whole = load_card(card.id)
     folder = data / card.name if (data / card.name).is_dir() else data
-    for split, there in other_splits(whole, folder):
-        if split != card.split:
-            name = whole.id if split == whole.split else f"{whole.id}:{split}"
-            print(f"split         {split}: {'also here' if there else 'not here'} ({name})")
+    return [
+        (split, whole.id if split == whole.split else f"{whole.id}:{split}", there)
+        for split, there in other_splits(whole, folder)
+        if split != card.split
+    ]
+
+
+def _findings(findings: DataSetCheck, splits: list[tuple[str, str, bool]]) -> dict[str, object]:
+    return {
+        "card": findings.card.name,
+        "tasks": findings.tasks,
+        "expected": findings.card.size.tasks,
+        "whole": findings.whole,
+        "broken": [str(problem) for problem in findings.problems],
+        "answer_types": findings.answer_types,
+        "choice_counts": findings.choice_counts,
+        "gold_positions": findings.gold_positions,
+        "tags": findings.tags,
+        "other_splits": [{"split": split, "name": name, "here": there} for split, name, there in splits],
+    }
 
 
 def _read(card: Card, data: Path, store: Path) -> DataSetCheck:
-    from rich.markup import escape
-    from rich.progress import track
-
-    from saccade.cli.plain import plain_console
     from saccade.media.store import MediaStore
     from saccade.tasks.benchmarks.benchmark import open_benchmark
     from saccade.tasks.benchmarks.check import survey
 
     benchmark = open_benchmark(card, data)
-    screen = plain_console(stderr=True)
-    items = benchmark.tasks(MediaStore(store))
-    if screen.is_terminal:
-        items = track(items, escape(f"Reading {card.id}"), total=benchmark.count(), console=screen, transient=True)  # type: ignore[assignment]
+    items = counted(benchmark.tasks(MediaStore(store)), f"Reading {card.id}", benchmark.count())
     return survey(benchmark.card, items)

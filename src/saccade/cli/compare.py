@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from saccade.cli.json_output import AsJson, print_json, teller
+from saccade.cli.progress import waiting
 
 if TYPE_CHECKING:
     from saccade.evals.compare import Comparison
@@ -21,35 +24,36 @@ def compare(
     gallery: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page with every episode of the tasks that differ.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON, every differing task included.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say which of two runs is better, by how much, with what certainty, and in which tasks they differ."""
-    import json
     from dataclasses import asdict
 
     from saccade.evals.compare import compare as compared
     from saccade.evals.rows import read_rows
     from saccade.evals.tables import comparison_text
 
-    comparison = compared(read_rows(first), read_rows(second))
+    with waiting("Reading runs"):
+        comparison = compared(read_rows(first), read_rows(second))
     if as_json:
         data = {**asdict(comparison), "differing": [asdict(pair) for pair in comparison.differing]}
         del data["pairs"]
-        print(json.dumps(data, ensure_ascii=False))
+        print_json(data)
     else:
         print(comparison_text(comparison, str(first), str(second)))
     if gallery is not None:
-        _write(comparison, (first, second), gallery, sys.stderr if as_json else sys.stdout)
+        _write(comparison, (first, second), gallery, teller(as_json))
 
 
-def _write(comparison: Comparison, runs: tuple[Path, Path], target: Path, screen: TextIO) -> None:
+def _write(comparison: Comparison, runs: tuple[Path, Path], target: Path, say: Callable[[str], None]) -> None:
     from saccade.report.differences import RunSide, write_differences
     from saccade.report.stored_run import open_run
 
     first, second = (RunSide(name, open_run(run)) for name, run in zip(_names(runs), runs, strict=True))
-    written = write_differences(comparison, (first, second), target)
+    with waiting("Drawing episodes"):
+        written = write_differences(comparison, (first, second), target)
     beside = f" and {written.folder}" if written.folder is not None else ""
-    print(f"\n{written.episodes} episodes: {written.page}{beside}", file=screen)
+    say(f"\n{written.episodes} episodes: {written.page}{beside}")
 
 
 def _names(runs: tuple[Path, Path]) -> tuple[str, str]:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json
+from saccade.cli.progress import count_bar
+
 if TYPE_CHECKING:
     from saccade.sft.formats.base import Refused
 
@@ -23,7 +26,7 @@ def convert(
     source: Annotated[
         Path, typer.Argument(help="Folder of a run or of documents, a file of rows, or a folder with one.")
     ],
-    target: Annotated[Path, typer.Argument(help="Folder to write; must not exist yet.")],
+    out: Annotated[Path, typer.Option(help="Folder to write; must not exist yet.")],
     from_: Annotated[
         str, typer.Option("--from", help="saccade, atif, sharegpt, swift, thyme, thyme-base64, verl or pyvision-rl.")
     ],
@@ -31,11 +34,9 @@ def convert(
     dialect: Annotated[str | None, typer.Option(help="Dialect of rows; by default the one that they name.")] = None,
     images: Annotated[Path | None, typer.Option(help="Folder of the pictures. [default: that of the rows]")] = None,
     root: Annotated[str, typer.Option(help="Written before the paths of pictures. [default: nothing]")] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Convert training data. Rows that cannot be converted are listed with the reason; exits with 1 if all are."""
-    from rich.progress import Progress
-
-    from saccade.cli.plain import plain_console
     from saccade.dialects.registry import load_dialect
     from saccade.sft.formats import convert as work
     from saccade.sft.formats.base import ConversionOptions
@@ -44,13 +45,13 @@ def convert(
     if dialect is not None:
         load_dialect(dialect)
     formats = (load_format(from_), load_format(to))
-    with Progress(console=plain_console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        bar = progress.add_task("Converting", total=None)
-        done = work.convert(
-            source, target, formats, ConversionOptions(dialect, images, root), lambda: progress.advance(bar)
-        )
-    print(f"{done.written} of {done.read} rows: {target}")
-    _tell(done.refused, target / work.REFUSED)
+    with count_bar("Converting") as bar:
+        done = work.convert(source, out, formats, ConversionOptions(dialect, images, root), bar.advance)
+    if as_json:
+        print_json(done)
+    else:
+        print(f"{done.written} of {done.read} rows: {out}")
+    _tell(done.refused, out / work.REFUSED)
     if done.read and not done.written:
         raise typer.Exit(1)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json, teller
+from saccade.cli.list import print_recipes
+from saccade.cli.progress import count_bar
 from saccade.errors import SettingsError
-from saccade.recipes.find import recipe_list
 
 if TYPE_CHECKING:
     from saccade.sft.curate.report import CurateReport, FilterReport
@@ -21,7 +21,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A filter's parameter, as in --set score.at_least=0.5; may be repeated."),
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="A filter's parameter, as in score.at_least=0.5; may be repeated."
+    ),
 ]
 
 
@@ -38,13 +40,14 @@ def curate(
     change: SetOption = None,
     cache: Annotated[Path, typer.Option(help="Folder in which judges keep their replies.")] = Path("runs/judge-cache"),
     list_filters: Annotated[bool, typer.Option("--list", help="Name the filters and their parameters.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Filter the trajectories of runs, or tasks, into a new folder, and report what each filter left out."""
     if list_filters:
-        _list()
+        _list(as_json)
         return
     if pipeline == "list":
-        print(recipe_list("curate"))
+        print_recipes("curate", as_json=as_json)
         return
     if not sources or pipeline is None or out is None:
         raise SettingsError("curate needs a run or more, --pipeline NAME and --out FOLDER (or --list for the filters)")
@@ -54,42 +57,42 @@ def curate(
 
     chosen = load_pipeline(pipeline, change or ())
     opened = SourceRuns(sources)
+    say = teller(as_json)
     for line in opened.lines():
-        print(f"from {line}")
-    with _bar(opened.count()) as advance:
-        report = run.curate(sources, chosen, out, cache=cache, on_read=advance)
-    _table(report)
+        say(f"from {line}")
+    with count_bar("Curating", opened.count()) as bar:
+        report = run.curate(sources, chosen, out, cache=cache, on_read=bar.advance)
+    if as_json:
+        print_json({**report.model_dump(mode="json"), "out": out})
+    else:
+        _table(report)
     for item in report.filters:
         if item.seen and item.beside == item.seen:
-            print(f"{item.label} saw none of them: all are of other sources and tags than it is for.")
-    print(f"{report.kept} of {report.read} {'tasks' if opened.of_tasks else 'trajectories'}: {out}")
+            say(f"{item.label} saw none of them: all are of other sources and tags than it is for.")
+    say(f"{report.kept} of {report.read} {'tasks' if opened.of_tasks else 'trajectories'}: {out}")
     if report.broken:
         print(f"{len(report.broken)} rows gave no task, the first: {report.broken[0]}", file=sys.stderr)
-    print(f"What was left out, and why: {out / 'dropped.jsonl'}, {out / 'report.json'}")
+    say(f"What was left out, and why: {out / 'dropped.jsonl'}, {out / 'report.json'}")
 
 
-def _list() -> None:
+def _list(as_json: bool) -> None:
     from saccade.sft.curate.registry import FILTERS, load_filter
 
+    listed = []
     for entry in FILTERS.ids():
         kind = load_filter(entry)
         first = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
-        print(f"{entry}\n    {first}")
-        for name, field in kind.model_fields.items():
-            value = "needed" if field.is_required() else repr(field.get_default(call_default_factory=True))
-            print(f"        {name} = {value}")
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar on the terminal's error stream; nothing where there is no terminal."""
-    from rich.progress import Progress
-
-    from saccade.cli.plain import plain_console
-
-    with Progress(console=plain_console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        work = progress.add_task("Curating", total=total)
-        yield lambda: progress.advance(work)
+        parameters = {
+            name: "needed" if field.is_required() else repr(field.get_default(call_default_factory=True))
+            for name, field in kind.model_fields.items()
+        }
+        listed.append({"filter": entry, "what": first, "parameters": parameters})
+        if not as_json:
+            print(
+                f"{entry}\n    {first}", *(f"{name} = {value}" for name, value in parameters.items()), sep="\n        "
+            )
+    if as_json:
+        print_json(listed)
 
 
 def _table(report: CurateReport) -> None:

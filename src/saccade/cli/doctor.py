@@ -7,7 +7,6 @@ required layer is missing, if the sandbox cannot start, or if an attack got thro
 from __future__ import annotations
 
 import asyncio
-import json
 import platform
 import sys
 from collections.abc import Collection
@@ -19,7 +18,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from saccade.cli.json_output import AsJson, print_json
 from saccade.cli.plain import plain_console, visible
+from saccade.cli.progress import waiting
 from saccade.errors import IsolationError, SandboxError, SettingsError
 from saccade.sandbox.isolation import MINIMUM, Isolation, Layer
 from saccade.sandbox.promises import weakened
@@ -74,7 +75,7 @@ NOT_LINUX = (
 
 @app.command()
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    as_json: AsJson = False,
     attack: Annotated[bool, typer.Option("--attack", help="Also run the hostile programs (about a minute).")] = False,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="With --attack: run only this one; repeatable.")
@@ -83,14 +84,15 @@ def doctor(
 ) -> None:
     """Show which isolation layers this machine has, and attack them if asked to."""
     required = _layers(require)
-    report = asyncio.run(examine(required))
+    with waiting("Starting a sandbox"):
+        report = asyncio.run(examine(required))
     outcomes: list[AttackOutcome] = []
     if attack and not report["error"]:
         outcomes = asyncio.run(_attacked(only, quiet=as_json))
         report["attacks"] = [_as_dict(outcome) for outcome in outcomes]
         report["ok"] = report["ok"] and all(outcome.passed for outcome in outcomes)
     if as_json:
-        typer.echo(json.dumps(report, indent=2))
+        print_json(report)
     else:
         _print_report(report, plain_console())
         if outcomes:

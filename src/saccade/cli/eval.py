@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json, teller
 from saccade.cli.tool_option import ToolNames, with_tools
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ EPILOG = (
     "the same command resumes the run and refuses other settings (--n and --k may grow). Outages are not wrong "
     "answers and are tried again. --dialect direct asks without tools. --model solver is a baseline without a model. "
     "With --shard 1/4 to 4/4 on four hosts, `saccade merge` puts the run together. Exit codes: 0 done; 1 done, but "
-    "some samples failed; 2 a name or a setting is wrong, or a backend failed; 3 the disk cannot be read or written; "
-    "130 interrupted (Ctrl-C, SIGTERM)."
+    "some samples failed; 2 a name or a setting is wrong; 3 the model, the sandbox or the disk failed; 130 interrupted "
+    "(Ctrl-C, SIGTERM)."
 )
 
 
@@ -77,6 +78,7 @@ def evaluate(
             help="sampling.temperature, limits.turns, tools, retry.seconds, ... A wrong name lists similar ones.",
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Play tasks with a model, grade the answers, and report how many are right."""
     named = {
@@ -94,10 +96,14 @@ def evaluate(
     overrides = [f"sources={json.dumps(sources)}"]
     overrides += [f"{name}={json.dumps(str(value))}" for name, value in named.items() if value is not None]
     overrides += [f"{name}={value}" for name, value in {"n": n, "k": k, "seed": seed}.items() if value is not None]
-    resolved = resolve(settings, [*with_tools(option, tools), *overrides], out)
-    evaluated = _evaluated(resolved, out, workers)
-    _tell(evaluated, out, resolved)
-    raise typer.Exit(1 if evaluated.progress.failed else 0)
+    raise typer.Exit(_played(resolve(settings, [*with_tools(option, tools), *overrides], out), out, workers, as_json))
+
+
+def _played(settings: EvalSettings, out: Path, workers: int, as_json: bool) -> int:
+    """Play, tell of it, and give the exit status."""
+    evaluated = _evaluated(settings, out, workers)
+    _tell(evaluated, out, settings, as_json=as_json)
+    return int(evaluated.progress.failed > 0)
 
 
 def resolve(file: Path | None, overrides: Sequence[str], out: Path) -> EvalSettings:
@@ -140,34 +146,43 @@ def _player(settings: EvalSettings) -> ModelForPlan | None:
     return SolverModel
 
 
-def _tell(evaluated: Evaluated, out: Path, settings: EvalSettings) -> None:
+def _values(evaluated: Evaluated, out: Path) -> dict[str, object]:
+    progress = evaluated.progress
+    counts = {"played": progress.played, "there_before": progress.skipped, "failed": progress.kinds}
+    return {"summary": evaluated.summary, **counts, "out": out}
+
+
+def _tell(evaluated: Evaluated, out: Path, settings: EvalSettings, *, as_json: bool) -> None:
     from saccade.evals.benchmarks import cards_of, judged_cards
     from saccade.evals.beside import compared, published_beside
     from saccade.evals.paper_settings import beside_published
     from saccade.evals.rows import read_rows
     from saccade.evals.tables import beside_text, summary_text
 
+    say = teller(as_json)
+    if as_json:
+        print_json(_values(evaluated, out))
     progress = evaluated.progress
-    print(summary_text(evaluated.summary))
+    say(summary_text(evaluated.summary))
     for source, answers in published_beside(settings).items():
         if lines := compared(source, read_rows(out), answers):
-            print(f"\n{beside_text(lines)}")
+            say(f"\n{beside_text(lines)}")
     for card in cards_of(settings):
         for line in beside_published(settings, card):
-            print(f"{card.title}, published by {line}.")
+            say(f"{card.title}, published by {line}.")
     for card in () if settings.judge else judged_cards(settings):
-        print(f"{card.title}: its authors let a model grade, here a rule did; --judge MODEL asks one.")
+        say(f"{card.title}: its authors let a model grade, here a rule did; --judge MODEL asks one.")
     if progress.kinds:
         kinds = ", ".join(f"{kind} {count}" for kind, count in progress.kinds.most_common())
-        print(f"\n{progress.failed} samples failed ({kinds}); {out / 'failures.jsonl'} says why.")
+        say(f"\n{progress.failed} samples failed ({kinds}); {out / 'failures.jsonl'} says why.")
     if settings.model == SOLVER and progress.played and not evaluated.summary.calls:
-        print(
+        say(
             f"\nThe solver wrote no program and answered `unknown`: the dialect {settings.dialect} writes no code, or "
             "it knows no question of this kind."
         )
     if not progress.total:
-        print(f"\nNo task is in this run: there are fewer tasks than the parts of --shard {settings.shard}.")
+        say(f"\nNo task is in this run: there are fewer tasks than the parts of --shard {settings.shard}.")
     if progress.idle:
-        print(f"\n{progress.idle} samples ended with turns without an action: see the first one above.")
+        say(f"\n{progress.idle} samples ended with turns without an action: see the first one above.")
     before = f", {progress.skipped} were there before" if progress.skipped else ""
-    print(f"\n{progress.played} samples played{before}: {out}; see them with: saccade show {out}")
+    say(f"\n{progress.played} samples played{before}: {out}; see them with: saccade show {out}")

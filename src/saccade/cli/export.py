@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json
+from saccade.cli.progress import counted, waiting
 from saccade.errors import SettingsError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -34,6 +36,7 @@ def export(
     dtype: Annotated[
         str | None, typer.Option(help="Of a model's weights: float32 or bfloat16.  [default: keep.dtype of the run]")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write one line per sample, with VLMEvalKit's columns; of a checkpoint, a model that can be asked and measured."""
     if to not in ("", "table", "otel"):
@@ -41,14 +44,14 @@ def export(
     if to == "otel":
         if form or dtype is not None:
             raise SettingsError("--format and --dtype are not for --to otel. Leave them out.")
-        _spans(run, out, endpoint, content=content)
+        _told(as_json, "spans", *_spans(run, out, endpoint, content=content))
         return
     if endpoint or content:
         raise SettingsError("--endpoint and --content are for --to otel. Add it, or leave them out.")
     if (run / "state.json").is_file():
         if form:
             raise SettingsError(f"{run} is a checkpoint and becomes a model, which has no --format. Leave it out.")
-        _model(run, out, dtype)
+        _model(run, out, dtype, as_json=as_json)
         return
     if (run / "checkpoints").is_dir():
         names = ", ".join(sorted(path.name for path in (run / "checkpoints").glob("step-*"))) or "none"
@@ -62,12 +65,20 @@ def export(
     from saccade.evals.rows import read_rows
 
     target = out or run / f"samples.{form or 'jsonl'}"
-    rows = read_rows(run)
-    exported(rows, target, form)
-    print(f"{len(rows)} samples: {target}")
+    with waiting("Writing samples"):
+        rows = read_rows(run)
+        exported(rows, target, form)
+    _told(as_json, "samples", len(rows), target)
 
 
-def _spans(run: Path, out: Path | None, endpoint: str, *, content: bool) -> None:
+def _told(as_json: bool, what: str, count: int, target: Path | str) -> None:
+    if as_json:
+        print_json({what: count, "out": target})
+    else:
+        print(f"{count} {what}: {target}")
+
+
+def _spans(run: Path, out: Path | None, endpoint: str, *, content: bool) -> tuple[int, Path | str]:
     from saccade.episode.run_folder import TRAJECTORIES
     from saccade.exchange.otel import endpoint_exporter, export_spans, file_exporter
     from saccade.record.codec import read_ids, read_lines
@@ -82,11 +93,10 @@ def _spans(run: Path, out: Path | None, endpoint: str, *, content: bool) -> None
     last = {name: number for number, name in enumerate(read_ids(file, Trajectory))}
     episodes = (item for number, item in enumerate(read_lines(file, Trajectory)) if last[item.id] == number)
     with endpoint_exporter(endpoint) if endpoint else file_exporter(target) as exporter:
-        count = export_spans(episodes, exporter, content=content)
-    print(f"{count} spans: {endpoint or target}")
+        return export_spans(counted(episodes, "Episodes", len(last)), exporter, content=content), endpoint or target
 
 
-def _model(checkpoint: Path, out: Path | None, dtype: str | None) -> None:
+def _model(checkpoint: Path, out: Path | None, dtype: str | None, *, as_json: bool) -> None:
     from saccade.cli.train_options import need_training
     from saccade.dialects.registry import load_dialect
     from saccade.record.settings import load_saved
@@ -111,6 +121,10 @@ def _model(checkpoint: Path, out: Path | None, dtype: str | None) -> None:
         raise SettingsError(f"--dtype {dtype}: write float32 or bfloat16")
     kind = dtype or settings.keep.dtype
     target = out or root / "models" / checkpoint.resolve().name
-    step = export_checkpoint(checkpoint, target, settings.model, kind, dialects)
+    with waiting("Writing the model"):
+        step = export_checkpoint(checkpoint, target, settings.model, kind, dialects)
+    if as_json:
+        print_json({"step": step, "dtype": kind, "out": target})
+        return
     print(f"Step {step}: {target}, in {'the precision of a CPU, float32' if kind == 'auto' else kind}")
     print(f"Ask it with --model local:{target}")

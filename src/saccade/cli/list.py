@@ -6,20 +6,20 @@ own is not listed: it is named by its file or module.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json
 from saccade.errors import SaccadeError, SettingsError
 from saccade.recipes.find import Kind as RecipeKind
-from saccade.recipes.find import about_recipe, recipe_names
+from saccade.recipes.find import about_recipe, recipe_list, recipe_names
 
 if TYPE_CHECKING:
     from saccade.record.registry import Registry
@@ -96,15 +96,20 @@ class ListedPart:
 @app.command("list")
 def list_kind(
     kind: Annotated[str | None, typer.Argument(help="tools, dialects, ...; without it, the kinds are listed.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List everything that has a name: id, where it is from, what it is."""
     if kind is None:
         _kinds(as_json)
-        return
+    else:
+        print_parts(kind, as_json=as_json)
+
+
+def print_parts(kind: str, *, as_json: bool) -> None:
+    """Print the parts of a kind; raises as `parts_of`."""
     parts = list(parts_of(kind))
     if as_json:
-        print(json.dumps([asdict(part) for part in parts], ensure_ascii=False, indent=2))
+        print_json(parts)
         return
     for line in lines(parts):
         print(line)
@@ -221,13 +226,21 @@ def _version(package: str) -> str:
         return ""
 
 
+def print_recipes(kind: RecipeKind, *, as_json: bool) -> None:
+    """Print the bundled recipes of a command, a line for each: its name, and what it says of itself."""
+    if as_json:
+        print_json([{"recipe": name, "about": about_recipe(kind, name)} for name in recipe_names(kind)])
+    else:
+        print(recipe_list(kind))
+
+
 def _kinds(as_json: bool) -> None:
     kinds = {
         **KINDS,
         RECIPES: ListedKind("", "settings of trainings, pipelines", "saccade NAME: rl codedance, sft plain, ..."),
     }
     if as_json:
-        print(json.dumps([{"kind": name, "what": kind.what, "named": kind.named} for name, kind in kinds.items()]))
+        print_json([{"kind": name, "what": kind.what, "named": kind.named} for name, kind in kinds.items()])
         return
     for name, kind in kinds.items():
         print(f"{name:<12}{kind.what:<35}{kind.named}")

@@ -2,8 +2,9 @@
 
 Verbs are one file each and are imported only when they are called, so `saccade --help` is quick and a verb whose
 module is missing or broken does not take the others along. Exit codes: what the verb says (0 means success),
-2 for a `SaccadeError`, a wrong command line or an exception of a user's own code, 3 for a disk that cannot be read or
-written, 130 after Ctrl-C or SIGTERM. Any other exception is a fault of Saccade and keeps its traceback.
+2 for a `SaccadeError`, a wrong command line or an exception of a user's own code, 3 for an outage (a model, a sandbox
+or a tool that is gone) and a disk that cannot be read or written, 130 after Ctrl-C or SIGTERM. Any other exception is a
+fault of Saccade and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ import typer.core
 
 from saccade.cli.logs import Logs, add_log_options
 from saccade.cli.plain import error_text
-from saccade.errors import SaccadeError, SettingsError, UnavailableError
+from saccade.errors import (
+    ModelLostError,
+    SaccadeError,
+    SandboxFullError,
+    SandboxLostError,
+    SettingsError,
+    ToolLostError,
+    UnavailableError,
+)
 from saccade.record.disk import disk_words
 from saccade.record.own_code import blame
 
@@ -86,9 +95,10 @@ MOVED = {
 
 FIRST_STEPS = (
     "First time here? `saccade doctor` shows what this machine isolates, `saccade demo` plays an episode, and `saccade "
-    "serve` has a page on which to ask. Exit codes: 0 done, 1 done in part, 2 wrong command or setting, 3 a disk "
-    "that cannot be used, 130 stopped."
+    "serve` has a page on which to ask. Exit codes: 0 done, 1 done in part, 2 wrong command or setting, 3 a "
+    "model, a sandbox or a disk that cannot be used, 130 stopped."
 )
+_OUTAGES = (ModelLostError, SandboxFullError, SandboxLostError, ToolLostError)
 _HELP = ["-h", "--help"]
 # The verb's own parser sees everything after its name, `--help` included.
 _PASS_THROUGH = {
@@ -113,7 +123,7 @@ def run(app: typer.Typer, arguments: list[str], name: str) -> int:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except SaccadeError as error:
         print(f"saccade: {error_text(str(error))}", file=sys.stderr)
-        return 2
+        return 3 if isinstance(error, _OUTAGES) else 2
     except OSError as error:
         if error.errno is None or isinstance(error, ConnectionError):
             raise

@@ -35,7 +35,10 @@ def mcp(
         typer.Option(help="Folder from which pictures may be uploaded by path. May be repeated.  [default: none]"),
     ] = None,
     tool: Annotated[
-        list[str] | None, typer.Option(help="Typed tool to offer. May be repeated.  [default: all that are installed]")
+        list[str] | None,
+        typer.Option(
+            "--tools", metavar="NAME", help="Typed tool to offer. May be repeated.  [default: all that are installed]"
+        ),
     ] = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over streamable HTTP and not over stdio.")] = False,
     host: Annotated[str, typer.Option(help="With --http: address to listen on.")] = "127.0.0.1",

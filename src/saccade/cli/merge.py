@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json
+from saccade.cli.progress import waiting
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
@@ -17,13 +20,19 @@ def merge(
     incomplete: Annotated[
         bool, typer.Option("--incomplete", help="Merge although some shards are missing; their tasks are in no figure.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Put the shards of an evaluation together and summarise them."""
     from saccade.evals.merge import merge as merged
     from saccade.evals.merge import missing_shards, run_settings
     from saccade.evals.tables import summary_text
 
-    print(summary_text(merged(shards, out, incomplete=incomplete)))
+    with waiting("Copying samples and media"):
+        summary = merged(shards, out, incomplete=incomplete)
     missing = missing_shards([run_settings(shard) for shard in shards])
+    if as_json:
+        print_json({"summary": summary, "shards": len(shards), "missing": missing, "out": out})
+        return
+    print(summary_text(summary))
     without = f", without {', '.join(missing)}" if missing else ""
     print(f"\n{len(shards)} shards{without}: {out}")

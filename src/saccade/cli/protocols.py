@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json
+from saccade.cli.progress import count_bar
+
 if TYPE_CHECKING:
     from saccade.evals.protocols.findings import Findings
     from saccade.evals.protocols.study import Study
@@ -47,6 +50,7 @@ def protocols(
             help="Of the judge: seconds, attempts, concurrent, outages, max_tokens, dollars, retry.tries, ...",
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Apply evaluation protocols to stored runs; the findings are kept as JSON beside each run."""
     from saccade.dialects.registry import load_dialect
@@ -75,7 +79,11 @@ def protocols(
         for protocol in chosen:
             file = findings_file(run, protocol.name, out)
             write_findings(file, findings[protocol.name])
-            print(f"## {run.resolve().name}: {protocol.title}\n\n{findings_text(findings[protocol.name])}\n\n{file}\n")
+            found = findings[protocol.name]
+            if as_json:
+                print_json({"run": run, "protocol": protocol.name, "file": file, "findings": found})
+            else:
+                print(f"## {run.resolve().name}: {protocol.title}\n\n{findings_text(found)}\n\n{file}\n")
 
 
 def _say_unknown(run: Path, findings: dict[str, Findings]) -> None:
@@ -99,9 +107,6 @@ def _say_unknown(run: Path, findings: dict[str, Findings]) -> None:
 async def _studied(
     run: Path, asked: Study, judge: str | None, rules: PatientRules, replies: Path
 ) -> dict[str, Findings]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    from saccade.cli.plain import plain_console
     from saccade.episode.run_folder import MEDIA
     from saccade.evals.protocols.faithfulness.judges import PictureJudge
     from saccade.evals.protocols.study import study
@@ -113,11 +118,9 @@ async def _studied(
     model = None if judge is None else JudgeClient(patient(load_model(judge), rules.retry), rules, replies)
     if model is not None:
         asked = replace(asked, judge=PictureJudge(model, MediaStore(run / MEDIA), rules))
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     try:
-        with Progress(*columns, console=plain_console(stderr=True), transient=True) as bar:
-            row = bar.add_task("", total=None)
-            return await study(run, asked, lambda done, of: bar.update(row, completed=done, total=of))
+        with count_bar(run.resolve().name) as bar:
+            return await study(run, asked, bar.reach)
     finally:
         if model is not None:
             await model.close()

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 _SHOWN = 20
@@ -35,6 +37,7 @@ def regrade(
             "retry.seconds, ...  [default: as before]",
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Grade a stored run again, without the model, and list the samples that changed; the earlier verdicts are kept."""
     from saccade.cli.eval_screen import screen
@@ -52,6 +55,9 @@ def regrade(
         except KeyboardInterrupt:
             print(f"Interrupted; {run} holds what was judged. The same command continues from there.", file=sys.stderr)
             raise
+    if as_json:
+        print_json(outcome)
+        return
     print(summary_text(outcome.summary))
     print(f"\ngraded by {outcome.grader or 'the own grader of each source'}")
     if outcome.kept is not None:

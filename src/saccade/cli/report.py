@@ -9,6 +9,9 @@ from typing import Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json
+from saccade.cli.progress import count_bar
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
@@ -29,16 +32,14 @@ def report(
     open_it: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in the browser. [default: do not]")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make a page of evaluations and training runs: tables, figures, and every episode."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress
-
-    from saccade.cli.plain import plain_column, plain_console
     from saccade.report.runs.open import open_runs
     from saccade.report.write import write_report
 
     if len(runs) == 1 and _holds_runs(runs[0]):
-        _list(runs[0], out, open_it)
+        _list(runs[0], out, open_it, as_json=as_json)
         return
     opened = open_runs(runs)
     for run in opened.evals:
@@ -47,18 +48,16 @@ def report(
     target = out if out is not None else first / "report.html"
     if target.is_dir():
         target = target / "report.html"
-    columns = (plain_column("Episodes"), BarColumn(), MofNCompleteColumn())
-    console = plain_console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        row = bar.add_task("", total=None)
-        written = write_report(
-            opened, target, title=title, watch=lambda done, total: bar.update(row, completed=done, total=total)
-        )
+    with count_bar("Episodes") as bar:
+        written = write_report(opened, target, title=title, watch=bar.reach)
     for run in opened.episodes:
         for problem in run.stored.problems:
             print(f"saccade: {problem}", file=sys.stderr)
     beside = f" and {written.folder}" if written.folder is not None else ""
-    print(f"{written.episodes} episode{'' if written.episodes == 1 else 's'}: {written.page}{beside}")
+    if as_json:
+        print_json(written)
+    else:
+        print(f"{written.episodes} episode{'' if written.episodes == 1 else 's'}: {written.page}{beside}")
     if open_it:
         webbrowser.open(written.page.resolve().as_uri())
 
@@ -71,7 +70,7 @@ def _holds_runs(folder: Path) -> bool:
     return folder.is_dir() and not is_run(folder) and not (folder / METRICS).is_file() and bool(list_runs(folder))
 
 
-def _list(folder: Path, out: Path | None, open_it: bool) -> None:
+def _list(folder: Path, out: Path | None, open_it: bool, *, as_json: bool) -> None:
     from saccade.evals.listing import list_runs
     from saccade.report.episodes import write_page
     from saccade.report.runs_page import report_beside, runs_page
@@ -80,6 +79,9 @@ def _list(folder: Path, out: Path | None, open_it: bool) -> None:
     listed = list_runs(folder)
     href = report_beside(folder) if target.parent.resolve() == folder.resolve() else lambda run: ""
     write_page(target, runs_page(listed, href))
-    print(f"{len(listed)} runs: {target}; runs with a report.html are links (saccade report RUN makes it)")
+    if as_json:
+        print_json({"runs": len(listed), "page": target})
+    else:
+        print(f"{len(listed)} runs: {target}; runs with a report.html are links (saccade report RUN makes it)")
     if open_it:
         webbrowser.open(target.resolve().as_uri())

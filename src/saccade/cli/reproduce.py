@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json, teller
 from saccade.cli.train_options import need_training
 from saccade.recipes.find import find_recipe
 
@@ -45,13 +47,16 @@ def reproduce(
     option: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="steps=60, exam.temperature=0, ...")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Test a claim of a paper: train its arms, compare them, draw a figure, say whether it holds."""
     from saccade.reproduce.claims.registry import CLAIMS, load_claim
 
     if claim == "list":
-        for name in CLAIMS:
-            shown = load_claim(name)
+        claims = {name: load_claim(name) for name in CLAIMS}
+        if as_json:
+            print_json([{"claim": name, "says": it.says, "source": it.source} for name, it in claims.items()])
+        for name, shown in {} if as_json else claims.items():
             print(f"{name}: {shown.says} ({shown.source})")
         return
     chosen = load_claim(claim)
@@ -72,10 +77,13 @@ def reproduce(
 
     logging.disable_progress_bar()  # ours is there
     try:
-        outcome = attempt(chosen, resolved, out / claim, _Screen())
+        outcome = attempt(chosen, resolved, out / claim, _Screen(teller(as_json)))
     except KeyboardInterrupt:
-        print(f"saccade: stopped. The same command continues with what is in {out / claim}.")
+        teller(as_json)(f"saccade: stopped. The same command continues with what is in {out / claim}.")
         raise
+    if as_json:
+        print_json(outcome)
+        return
     print(report(outcome))
     print(f"\nfigure: {out / claim / 'figure.png'}")
 
@@ -83,8 +91,11 @@ def reproduce(
 class _Screen:
     """Plain lines, and the bars of the trainers."""
 
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+
     def says(self, text: str) -> None:
-        print(text, flush=True)
+        self._say(text)
 
     def sft(self) -> AbstractContextManager[SftCallback]:
         """As `saccade sft` shows it."""

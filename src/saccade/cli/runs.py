@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json
+from saccade.cli.progress import waiting
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
@@ -15,10 +18,9 @@ def runs(
     folder: Annotated[Path, typer.Argument(help="Folder with runs of `saccade eval` in it or below it.")] = Path(
         "runs"
     ),
-    as_json: Annotated[bool, typer.Option("--json", help="The runs as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the evaluations in a folder: model, sources, percent right, samples, cost, date, state."""
-    import json
     from dataclasses import asdict
 
     from saccade.errors import SettingsError
@@ -26,9 +28,10 @@ def runs(
 
     if not folder.is_dir():
         raise SettingsError(f"{folder} is no folder. Name the one in which runs lie.")
-    listed = list_runs(folder)
+    with waiting("Reading runs"):
+        listed = list_runs(folder)
     if as_json:
-        print(json.dumps([{**asdict(run), "state": run.state} for run in listed], ensure_ascii=False, default=str))
+        print_json([{**asdict(run), "state": run.state} for run in listed])
     elif listed:
         print(runs_text(listed))
     else:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json
+from saccade.cli.progress import counted
 from saccade.errors import RecordError, SettingsError
 from saccade.record.suggest import did_you_mean
 
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
     from saccade.record.trajectory import Trajectory
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-_MANY = 20
-"""Episodes from which a bar shows how far it is."""
 
 
 @app.command()
@@ -35,6 +34,7 @@ def show(
         typer.Option("--open/--no-open", help="Open the page in the browser. [default: where there is a screen]"),
     ] = None,
     task: Annotated[str | None, typer.Option(help="Show only the episodes of the task of this id.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make a page of a run's episodes, and open it."""
     from saccade.report.site import Site
@@ -47,7 +47,7 @@ def show(
         target = target / "index.html"
     site = Site(target, run.store)
     shown = 0
-    for trajectory in _of_task(_with_bar(run.trajectories(), run.count()), task):
+    for trajectory in _of_task(counted(run.trajectories(), "Episodes", run.count()), task):
         site.add(trajectory, wires_of(run.file.parent, trajectory.id, run.problems))
         shown += 1
     for problem in run.problems:
@@ -56,7 +56,10 @@ def show(
         raise RecordError(f"{run.file} holds no episode that can be shown; see above.")
     written = site.finish(tuple(run.problems))
     beside = f" and {written.folder}" if written.folder is not None else ""
-    print(f"{written.episodes} episode{'' if written.episodes == 1 else 's'}: {written.page}{beside}")
+    if as_json:
+        print_json(written)
+    else:
+        print(f"{written.episodes} episode{'' if written.episodes == 1 else 's'}: {written.page}{beside}")
     if _wants_browser() if open_it is None else open_it:
         webbrowser.open(written.page.resolve().as_uri())
 
@@ -73,17 +76,6 @@ def _of_task(trajectories: Iterable[Trajectory], task: str | None) -> Iterator[T
             others.add(trajectory.task.id)
     if task is not None and not is_there:
         raise SettingsError(f"no episode is of the task {task!r}. {did_you_mean(task, others)}".rstrip())
-
-
-def _with_bar(trajectories: Iterable[Trajectory], count: int) -> Iterator[Trajectory]:
-    if count < _MANY or not sys.stderr.isatty():
-        yield from trajectories
-        return
-    from rich.progress import track
-
-    from saccade.cli.plain import plain_console
-
-    yield from track(trajectories, "Episodes", total=count, console=plain_console(stderr=True), transient=True)
 
 
 def _wants_browser() -> bool:

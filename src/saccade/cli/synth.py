@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json, teller
+from saccade.cli.progress import count_bar
 from saccade.cli.tool_option import ToolNames, with_tools
 
 if TYPE_CHECKING:
@@ -25,8 +28,8 @@ EPILOG = (
     "`codify` turns such reasoning into code that is run; `densify` lets a second model (teacher.writer) rewrite the "
     "thoughts of what was played; `rewrite` does this for the trajectories of a stored run; `question` makes questions "
     "about the pictures of a folder, and writes tasks. Trajectories have the score `correct`; wrong ones are kept "
-    "unless --set keep=right. Exit codes: 0 done; 1 done, but some jobs failed; 2 a name or a setting is wrong, or a "
-    "backend failed; 130 interrupted."
+    "unless --set keep=right. Exit codes: 0 done; 1 done, but some jobs failed; 2 a name or a setting is wrong; "
+    "3 the model, the sandbox or the disk failed; 130 interrupted."
 )
 
 
@@ -69,6 +72,7 @@ def synth(
             "A wrong name lists similar ones.",
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make trajectories for fine-tuning: N tasks of each source, solved turn by turn."""
     option = with_tools(option, tools)
@@ -79,16 +83,14 @@ def synth(
     options = {"model": teacher, "recipe": recipe, "dollars": dollars}
     named = [f"teacher.{name}={value}" for name, value in options.items() if value is not None]
     settings = load_settings(SynthSettings, overrides=[*data, *named, *(option or [])])
-    if not settings.teacher.model:
-        for name, sampling in (("", settings.teacher.sampling), ("writer_", settings.teacher.writer_sampling)):
-            for setting in (setting for setting, value in sampling.model_dump().items() if value is not None):
-                said = f"no teacher is named, so teacher.{name}sampling.{setting} changes nothing."
-                print(f"saccade: {said}", file=sys.stderr)
+    _say_unused(settings)
     at_once = workers or (8 if teacher else 2 * (os.cpu_count() or 1))
     if settings.teacher.recipe == "question":
-        raise typer.Exit(_questions(settings, out, at_once))
+        raise typer.Exit(_questions(settings, out, at_once, as_json=as_json))
     progress = _made(settings, out, at_once)
-    _tell(progress, out)
+    if as_json:
+        print_json(_values(progress, out))
+    _tell(progress, out, teller(as_json))
     raise typer.Exit(1 if progress.discarded else 0)
 
 
@@ -123,32 +125,61 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> SynthProgress:
             raise
 
 
-def _tell(progress: SynthProgress, out: Path) -> None:
+def _say_unused(settings: SynthSettings) -> None:
+    """Say which settings of a teacher change nothing, since there is none."""
+    if settings.teacher.model:
+        return
+    for name, sampling in (("", settings.teacher.sampling), ("writer_", settings.teacher.writer_sampling)):
+        for setting in (setting for setting, value in sampling.model_dump().items() if value is not None):
+            said = f"no teacher is named, so teacher.{name}sampling.{setting} changes nothing."
+            print(f"saccade: {said}", file=sys.stderr)
+
+
+def _values(progress: SynthProgress, out: Path) -> dict[str, object]:
+    return {
+        "trajectories": progress.kept,
+        "right": progress.right,
+        "there_before": progress.skipped,
+        "makers": progress.makers,
+        "rejected": progress.rejected,
+        "failed": progress.discarded,
+        "out": out,
+    }
+
+
+def _tell(progress: SynthProgress, out: Path, say: Callable[[str], None]) -> None:
     share = f", {progress.right} of them right" if progress.kept else ""
     before = f" ({progress.skipped} were there before)" if progress.skipped else ""
-    print(f"{progress.kept} trajectories made{share}{before}: {out}")
+    say(f"{progress.kept} trajectories made{share}{before}: {out}")
     for maker, count in sorted(progress.makers.items()):
-        print(f"  {maker:<32}{count}")
+        say(f"  {maker:<32}{count}")
     if progress.rejected or progress.rejected_before:
         before = f" ({progress.rejected_before} before)" if progress.rejected_before else ""
-        print(f"  left out for a wrong answer: {progress.rejected}{before}, listed in {out / 'rejected.jsonl'}")
+        say(f"  left out for a wrong answer: {progress.rejected}{before}, listed in {out / 'rejected.jsonl'}")
     for kind, count in sorted(progress.discarded.items()):
-        print(f"  failed, {kind}: {count}; the first: {progress.example[kind]}")
+        say(f"  failed, {kind}: {count}; the first: {progress.example[kind]}")
 
 
-def _questions(settings: SynthSettings, out: Path, workers: int) -> int:
+def _questions(settings: SynthSettings, out: Path, workers: int, *, as_json: bool) -> int:
     from saccade.sft.synth.questions import QuestionProgress, make_questions
 
-    def show(progress: QuestionProgress) -> None:
-        if not progress.done:
-            for line in (*progress.sources, f"estimate: {progress.estimate}"):
-                print(line, file=sys.stderr)
+    with count_bar("Pictures") as bar:
 
-    progress = asyncio.run(make_questions(settings, out, workers=workers, watch=show))
+        def show(progress: QuestionProgress) -> None:
+            if not progress.done:
+                for line in (*progress.sources, f"estimate: {progress.estimate}"):
+                    print(line, file=sys.stderr)
+            bar.reach(progress.done, progress.total)
+
+        progress = asyncio.run(make_questions(settings, out, workers=workers, watch=show))
+    if as_json:
+        counts = {"questions": progress.questions, "pictures": progress.asked, "there_before": progress.skipped}
+        print_json({**counts, "failed": progress.discarded, "out": out})
+    say = teller(as_json)
     before = f" ({progress.skipped} pictures were asked about before)" if progress.skipped else ""
-    print(f"{progress.questions} questions about {progress.asked} pictures{before}: {out}")
+    say(f"{progress.questions} questions about {progress.asked} pictures{before}: {out}")
     for kind, count in sorted(progress.discarded.items()):
-        print(f"  failed, {kind}: {count}; the first: {progress.example[kind]}")
+        say(f"  failed, {kind}: {count}; the first: {progress.example[kind]}")
     return 1 if progress.discarded else 0
 
 

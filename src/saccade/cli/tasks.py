@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.json_output import AsJson, print_json, teller
+from saccade.cli.progress import count_bar, counted, waiting
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
     from saccade.media.store import MediaStore
     from saccade.record.task import Task
     from saccade.tasks.sources.task_set import TaskPool
-
-T = TypeVar("T")
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -53,18 +52,21 @@ def check(
     split: SplitName = "train",
     tag: Tags = None,
     quick: Annotated[bool, typer.Option("--quick", help="Look for pictures and videos, and open none.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Count tasks by source and tag, and say which rows give none; 1 if there are such rows."""
-    from saccade.tasks.sources.survey import lines, media_problems
+    from saccade.tasks.sources.survey import counts, lines, media_problems
 
     opened = _opened(sources, n, data, split, tag)
-    for line in lines(opened):
+    for line in () if as_json else lines(opened):
         print(line)
     wrong = [str(problem) for problem in opened.problems]
     if not quick:
         with tempfile.TemporaryDirectory(prefix="saccade-check-") as folder:
-            problems = _bar(media_problems(opened, opened.ids, Path(folder)), "Opening media", len(opened))
+            problems = counted(media_problems(opened, opened.ids, Path(folder)), "Opening media", len(opened))
             wrong += [problem for problem in problems if problem is not None]
+    if as_json:
+        print_json({"sources": counts(opened), "broken": wrong})
     for problem in wrong[:_BROKEN_SHOWN]:
         print(f"  {problem}", file=sys.stderr)
     if len(wrong) > _BROKEN_SHOWN:
@@ -82,7 +84,7 @@ def show(
     split: SplitName = "train",
     tag: Tags = None,
     seed: Seed = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="The tasks as records, one on a line.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print some tasks with everything that their source says of them, the gold answer included."""
     from saccade.record.codec import dumps
@@ -111,7 +113,7 @@ def sample(
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="saccade-sample-") as folder:
         store = _store(folder)
-        chosen = list(_drawn(opened, n, store))
+        chosen = list(counted(_drawn(opened, n, store), "Drawing tasks"))
         if out.suffix == ".png":
             sheet_picture(chosen, store).save(out)
         else:
@@ -128,17 +130,22 @@ def write(
     split: SplitName = "train",
     tag: Tags = None,
     seed: Seed = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Write tasks with their media as one folder that every command takes."""
     from saccade.tasks.sources.write import LEFT_OUT, write_tasks
 
     opened = _opened(sources, n, data, split, tag, seed)
     names = opened.ordered(n)
-    with _progress("Writing tasks", len(names)) as advance:
-        written = write_tasks(opened, names, out, advance)
+    with count_bar("Writing tasks", len(names)) as bar:
+        written = write_tasks(opened, names, out, bar.advance)
+    say = teller(as_json)
     for line in opened.lines():
-        print(f"from {line}")
-    print(f"{written.tasks} tasks: {out}")
+        say(f"from {line}")
+    if as_json:
+        print_json({"tasks": written.tasks, "left_out": written.left_out, "out": out})
+    else:
+        print(f"{written.tasks} tasks: {out}")
     if written.left_out:
         print(f"left out, rows that give no task: {len(written.left_out)}; {out / LEFT_OUT} says why", file=sys.stderr)
 
@@ -155,23 +162,29 @@ def harbor(
     requirement: Annotated[
         str, typer.Option(help="What pip installs in the container that grades: a name, a version, an address.")
     ] = "saccade",
+    as_json: AsJson = False,
 ) -> None:
     """Write a folder in Harbor's format for each task, for the agents that it runs."""
     from saccade.errors import DataError
     from saccade.exchange.harbor import write_harbor_task
 
     opened = _opened(sources, n, data, split, tag, seed)
-    written = 0
+    written, left_out = 0, []
     with tempfile.TemporaryDirectory(prefix="saccade-harbor-") as folder:
         store = _store(folder)
-        for name in _bar(opened.ordered(n), "Writing tasks", len(opened.ordered(n))):
+        names = opened.ordered(n)
+        for name in counted(names, "Writing tasks", len(names)):
             try:
                 write_harbor_task(opened.make(name, store), store, out, requirement)
             except DataError as error:
+                left_out.append(str(error))
                 print(f"left out: {error}", file=sys.stderr)
             else:
                 written += 1
-    print(f"{written} tasks: {out}")
+    if as_json:
+        print_json({"tasks": written, "left_out": left_out, "out": out})
+    else:
+        print(f"{written} tasks: {out}")
     if not written:
         raise typer.Exit(1)
 
@@ -195,7 +208,8 @@ def _opened(
         world_tasks=n if weighted and n else _WORLD_TASKS,
         world_tags=True,
     )
-    return open_tasks([source.model_copy(update=changes) for source in listed], wanted)
+    with waiting("Opening sources"):
+        return open_tasks([source.model_copy(update=changes) for source in listed], wanted)
 
 
 def _drawn(opened: TaskPool, n: int, store: MediaStore) -> Iterator[Task]:
@@ -220,22 +234,3 @@ def _text(task: Task) -> str:
     lines += [f"  tags        {', '.join(task.tags)}"] if task.tags else []
     lines += [f"  reward      {', '.join(f'{own.name} = {own.value}' for own in task.reward)}"] if task.reward else []
     return "\n".join(lines)
-
-
-def _bar(items: Iterable[T], title: str, total: int) -> Iterator[T]:
-    with _progress(title, total) as advance:
-        for item in items:
-            yield item
-            advance()
-
-
-@contextmanager
-def _progress(title: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar on the terminal's error stream; nothing where there is no terminal."""
-    from rich.progress import Progress
-
-    from saccade.cli.plain import plain_console
-
-    with Progress(console=plain_console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        work = progress.add_task(title, total=total)
-        yield lambda: progress.advance(work)

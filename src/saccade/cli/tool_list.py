@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Annotated
+from dataclasses import dataclass
 
-import typer
 from rich.table import Table
 
+from saccade.cli.json_output import AsJson, print_json
 from saccade.cli.plain import plain_console
 
 
@@ -33,11 +31,11 @@ class ListedTool:
     aliases: tuple[str, ...]
 
 
-def list_tools(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+def list_tools(as_json: AsJson = False) -> None:
     """List the 26 tools of VISTA-Gym and all others: state, cost, needs, and how to have what is missing."""
     listed = list(listed_tools())
     if as_json:
-        print(json.dumps([asdict(item) for item in listed], ensure_ascii=False, indent=2))
+        print_json(listed)
         return
     table = Table(box=None, pad_edge=False)
     for title in ("VISTA", "tool", "state", "cost", "needs"):

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
-from rich.markup import escape
-from rich.progress import track
 
-from saccade.cli.plain import plain_console
+from saccade.cli.json_output import AsJson, print_json
+from saccade.cli.progress import counted
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ WorldArgument = Annotated[str, typer.Argument(help="A world, as `saccade worlds 
 CountOption = Annotated[int, typer.Option("--n", min=1, help="How many samples.")]
 Start = Annotated[int, typer.Option(min=0, help="Index of the first sample.")]
 SplitName = Annotated[str, typer.Option("--split", help="train, validation or test.")]
-KnobOption = Annotated[list[str] | None, typer.Option("--set", help="A knob, as in --set signs=12; may be repeated.")]
+KnobOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A knob, as in signs=12; may be repeated.")
+]
 
 
 @app.callback()
@@ -41,12 +43,17 @@ def worlds() -> None:
 @app.command("list")
 def list_worlds(
     knobs: Annotated[bool, typer.Option("--knobs", help="Also the knobs of every world and their defaults.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Name every world and what it asks."""
     from saccade.cli.list import lines, parts_of
     from saccade.tasks.worlds.registry import load_world
 
     parts = list(parts_of("worlds"))
+    if as_json:
+        own = {part.id: dict(load_world(part.id).knobs()) for part in parts if not part.problem}
+        print_json([{**asdict(part), "knobs": own.get(part.id)} for part in parts])
+        return
     for part, line in zip(parts, lines(parts), strict=True):
         print(line)
         if knobs and not part.problem:
@@ -62,6 +69,7 @@ def sample(
     split: SplitName = "train",
     start: Start = 0,
     turn: KnobOption = None,
+    as_json: AsJson = False,
 ) -> None:
     """Draw samples into a folder: records, media, and files to look at."""
     from saccade.media.store import MediaStore
@@ -71,11 +79,11 @@ def sample(
     pictures = out / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
     store = MediaStore(out / "media")
-    tasks = _tasks(world, part, range(start, start + n), store, knobs)
-    bar = track(
-        tasks, description=escape(f"Drawing {world.id}"), total=n, console=plain_console(stderr=True), transient=True
-    )
-    write_lines(out / "tasks.jsonl", (_named(task, store, pictures) for task in bar))
+    tasks = counted(_tasks(world, part, range(start, start + n), store, knobs), f"Drawing {world.id}", n)
+    write_lines(out / "tasks.jsonl", (_named(task, store, pictures) for task in tasks))
+    if as_json:
+        print_json({"world": world.id, "split": part, "tasks": n, "file": out / "tasks.jsonl", "pictures": pictures})
+        return
     print(f"{n} tasks of {world.id}, split {part}: {out / 'tasks.jsonl'}, files to look at in {pictures}")
 
 
@@ -95,7 +103,8 @@ def sheet(
     world, knobs, part = _chosen(name, split, turn)
     target = out or Path("runs/sheets") / f"{world.id.partition('@')[0]}.png"
     target.parent.mkdir(parents=True, exist_ok=True)
-    contact_sheet([draw_sample(world, part, index, knobs) for index in range(start, start + n)]).save(target)
+    indices = counted(range(start, start + n), f"Drawing {world.id}", n)
+    contact_sheet([draw_sample(world, part, index, knobs) for index in indices]).save(target)
     print(target)
 
 

@@ -126,9 +126,13 @@ def _zygote(control: int, memfd: int) -> NextStep:
         file.seek(0)
         orders = json.loads(file.read())
     order = orders["standing"]
-    standing = Standing(tuple(order["namespaces"]), order["first_uid"], order["uids"], order["reasons"])
+    reasons = {name: why for name, why in order["reasons"].items() if name not in order["namespaces"]}
+    standing = Standing(tuple(order["namespaces"]), order["first_uid"], order["uids"], reasons)
     if "ipc_namespace" in standing.namespaces:
-        socket.sethostname(HOST_NAME)
+        try:
+            socket.sethostname(HOST_NAME)
+        except OSError as error:  # seccomp profiles of container engines leave it to the administrator
+            reasons["ipc_namespace"] = f"programs can read the name of this machine: sethostname: {error.strerror}"
     if group := orders["settings"]["zygote_cgroup"]:
         with contextlib.suppress(OSError), open(f"{group}/cgroup.procs", "wb", 0) as procs:
             procs.write(b"0")

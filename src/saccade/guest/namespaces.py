@@ -34,7 +34,7 @@ class Standing:
     uids: int
     """How many ids from there on."""
     reasons: dict[str, str]
-    """Namespace that could not be had -> why."""
+    """Namespace that could not be had, or not as a whole -> why."""
 
 
 def ladder(root: bool) -> list[tuple[str, ...]]:

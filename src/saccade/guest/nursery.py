@@ -258,7 +258,7 @@ def _layers(
     layers: dict[str, tuple[bool, str]] = {}
     for name in NAMESPACES:
         on = name in standing.namespaces
-        layers[name] = (on, "" if on else standing.reasons.get(name, left_out.get(name, "")))
+        layers[name] = (on, standing.reasons.get(name, "" if on else left_out.get(name, "")))
     layers["workspace"] = (private, "" if private else "a folder without a size cap: a private root cannot be had")
     for layer, why in outcomes.items():
         layers[layer] = (not why, why)

@@ -25,6 +25,30 @@ def lines(tasks: TaskPool) -> Iterator[str]:
             yield from _of(part)
 
 
+def counts(tasks: TaskPool) -> list[dict[str, object]]:
+    """The same as values: of each source its tasks by type of answer, by grader, by reward and by tag."""
+    return [
+        {
+            "source": str(part.settings),
+            "endless": part.endless,
+            "tasks": len(part.lights),
+            "answers": Counter(light.answer_type.value for light in part.lights),
+            "graders": Counter(light.grader or "" for light in part.lights),
+            "without_answer": sum(not light.answered for light in part.lights),
+            "without_media": sum(not light.media for light in part.lights),
+            "left_out_by_tags": part.other_tags,
+            "beyond_n": part.undrawn,
+            "rewards": _rewards(part),
+            "tags": dict(part.tags),
+        }
+        for part in tasks.parts
+    ]
+
+
+def _rewards(part: OpenSource) -> Counter[str]:
+    return Counter(", ".join(f"{name}={value}" for name, value in light.reward) for light in part.lights)
+
+
 def _of(part: OpenSource) -> Iterator[str]:
     lights = part.lights
     yield f"{part.settings}"
@@ -36,7 +60,7 @@ def _of(part: OpenSource) -> Iterator[str]:
     unseen = sum(not light.media for light in lights)
     if unseen:
         yield f"  no media    {unseen}"
-    rewards = Counter(", ".join(f"{name}={value}" for name, value in light.reward) for light in lights)
+    rewards = _rewards(part)
     if set(rewards) != {""}:
         yield f"  reward      {_counts({name or 'as the run': count for name, count in rewards.items()})}"
     for name, values in sorted(_by_name(part.tags).items()):
