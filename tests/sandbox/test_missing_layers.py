@@ -54,6 +54,15 @@ async def test_calls_rollbacks_and_branches(name: str) -> None:
         assert (await twin.run(LOOK)).stdout == "3 ['f'] twin\n"
 
 
+async def test_filters_are_not_had_without_no_new_privs_and_it_is_said() -> None:
+    async with sandbox("no_new_privs", Limits()) as box:
+        isolation = await box.isolation()
+        off = {state.layer: state.detail for state in isolation.layers if not state.on}
+        assert {Layer.NO_NEW_PRIVS, Layer.SECCOMP, Layer.LANDLOCK} <= set(off)
+        assert "seccomp" in off[Layer.SECCOMP]
+        assert (await (await box.open()).run("1")).layers == isolation.names
+
+
 async def test_processes_are_not_renumbered_where_the_zygote_could_not_look_at_them() -> None:
     async with sandbox("mount_namespace", Limits()) as box:
         states = {state.layer: state for state in (await box.isolation()).layers}
@@ -86,7 +95,11 @@ async def test_conformance(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GROUPS)
 async def test_only_what_is_said_to_be_weaker_gets_through(name: str) -> None:
-    weaker = {promise for layer in GROUPS[name] for promise in WEAKENED[layer]}
+    async with sandbox(name, ATTACK_LIMITS) as box:
+        # Not only of that name: without some layers the kernel grants others no more.
+        off = [state.layer for state in (await box.isolation()).layers if not state.on]
+    assert set(GROUPS[name]) <= set(off)
+    weaker = {promise for layer in off for promise in WEAKENED[layer]}
     outcomes = await run_attacks(lambda: sandbox(name, ATTACK_LIMITS))
     through = [f"{each.attack.promise}: {each.attack.name}: {each.evidence}" for each in outcomes if not each.passed]
     print(*through, sep="\n")
