@@ -16,6 +16,8 @@ from saccade.sandbox.conformance.world import OPERATIONS, ModelOperation, ModelW
 
 pytestmark = [linux_only, pytest.mark.timeout(3600)]
 
+PATIENT = LIMITS.model_copy(update={"wall_seconds": 120.0})
+"""On a machine under load a call that crashes may take long; one that hangs has a limit of its own."""
 OPERATION = st.builds(ModelOperation, st.sampled_from(sorted(OPERATIONS)), st.integers(0, 999))
 STEP = st.builds(
     ModelStep,
@@ -35,7 +37,7 @@ def many(provider: str, examples: int, steps: int) -> None:
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    sandbox = PROVIDERS[provider](LIMITS)
+    sandbox = PROVIDERS[provider](PATIENT)
     with asyncio.Runner() as runner:
 
         def holds(drawn: list[ModelStep]) -> None:
@@ -59,7 +61,7 @@ def test_ten_thousand_steps(provider: str) -> None:
 
 @pytest.mark.slow
 async def test_thousands_of_steps_with_calls_that_hang() -> None:
-    async with PROVIDERS["local"](LIMITS) as sandbox:
+    async with PROVIDERS["local"](PATIENT) as sandbox:
         for seed in range(10):
             await play(sandbox, draw(random.Random(seed), 100))
 
@@ -68,6 +70,6 @@ async def test_a_difference_is_found_and_told(monkeypatch: pytest.MonkeyPatch) -
     """The model can fail: one that forgets to roll back disagrees with a sandbox that does not."""
     monkeypatch.setattr(ModelWorld, "copied", lambda self: self)
     steps = [ModelStep(0, (ModelOperation("number", 5),), "raise")]
-    async with PROVIDERS["local"](LIMITS) as sandbox:
+    async with PROVIDERS["local"](PATIENT) as sandbox:
         with pytest.raises(ConformanceError, match=r"numbers: expected \[5\], got \[\]"):
             await play(sandbox, steps)

@@ -34,7 +34,9 @@ _ONE_LESS = "what stops a program is one layer less"
 WEAKENED: Mapping[Layer, Mapping[Promise, str]] = {
     Layer.ENVIRONMENT: {Promise.SILENT: "keys in environment variables can be read"},
     Layer.RLIMITS: {Promise.BOUNDED: "one process may use memory, processor and files without end"},
-    Layer.NO_NEW_PRIVS: {Promise.CONFINED: "a set-uid program could give rights back"},
+    Layer.NO_NEW_PRIVS: {
+        Promise.CONFINED: "a set-uid program could give rights back, and neither seccomp nor Landlock can be had",
+    },
     Layer.USER_NAMESPACE: {Promise.CONFINED: "a program that takes over the zygote has the rights of its user"},
     Layer.MOUNT_NAMESPACE: {
         Promise.CONFINED: "only Landlock keeps files of this machine from being opened, and nothing hides their names",
