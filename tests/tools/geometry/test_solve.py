@@ -87,6 +87,15 @@ def test_an_arc_runs_through_its_middle_point(through: float, swept: float) -> N
     assert read(State(figure.columns, vector)) == pytest.approx([swept])
 
 
+def test_an_arc_needs_one_circle_that_it_lies_on() -> None:
+    figure = PlaneFigure()
+    with pytest.raises(FormError, match="not one circle through A, B"):
+        measure(read_term("MeasureOf(Arc(A,B))"), figure)
+    residuals_of(read_term("Circle(O)"), figure)
+    measure(read_term("MeasureOf(Arc(A,B))"), figure)
+    assert figure.arc_ends == [("A", "O"), ("B", "O")]
+
+
 def test_what_is_not_said_stays_open() -> None:
     found = solve(("Triangle(A,B,C)", "Equals(LengthOf(Line(A,B)),5)", "Find(LengthOf(Line(B,C)))"))
     assert (found.status, found.value) == ("open", None)
