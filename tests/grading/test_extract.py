@@ -208,6 +208,7 @@ PROSE = [
     ("It equals 4 and 5, or rather no number that is 7 of 9.", None),
     ("6 dots.\nBeside 3 tables are no 2 lamps or 9 chairs.", 6),
     (" ".join(["word"] * 300) + " It is 3 of 4, so 7 is it.", None),
+    ("There are some dogs here.\nI count **5** of them now.\nThey play with 3 cats and 2 birds.", 5),
 ]
 
 

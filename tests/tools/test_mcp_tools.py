@@ -16,13 +16,13 @@ from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
-from saccade.errors import RegistryError, UnavailableError
+from saccade.errors import RegistryError, ToolLostError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.action import Answer, ToolCall
 from saccade.record.status import Status
 from saccade.tools.context import Numbering, ToolContext
-from saccade.tools.mcp.connection import close_connections
+from saccade.tools.mcp.connection import McpConnection, close_connections
 from saccade.tools.named import check_recorded_tools
 from saccade.tools.problem import ProblemKind
 from saccade.tools.settings import ToolCallSettings
@@ -123,3 +123,12 @@ def test_records_and_clients_name_no_program_and_no_server(name: str) -> None:
     check_recorded_tools(["crop"])
     with pytest.raises(RegistryError):
         check_recorded_tools([name])
+
+
+async def test_a_server_that_never_answers_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saccade.tools.mcp.connection._OPEN_SECONDS", 0.2)
+    program = tmp_path / "silent.py"
+    program.write_text("import sys; sys.stdin.read()")
+    connection = McpConnection(f"{sys.executable} {program}")
+    with pytest.raises(ToolLostError, match=r"silent\.py did not answer in 0\.2 s"):
+        await connection.client()

@@ -18,7 +18,7 @@ from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import RewardGroup
 from saccade.rl.recipe import Recipe
 from saccade.rl.rollout import Rollout, RolloutGroup
-from saccade.rl.train.metrics import StepTiming, UpdateMetrics
+from saccade.rl.train.metrics import StepTiming, UpdateMetrics, rollout_metrics
 from saccade.rl.train.step import StepResult, Trainer, check_judged, check_lost
 from saccade.rl.train.tasks import TaskList
 
@@ -64,6 +64,12 @@ def test_updates_add_up_and_the_largest_difference_stays() -> None:
     for largest in (0.5, 0.25):
         sums.add(UpdateMetrics(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, largest, 1))
     assert astuple(sums) == (2, 4, 6, 8, 10, 12, 0.5, 2)
+
+
+def test_lost_rollouts_count_in_no_mean() -> None:
+    found = rollout_metrics(group("a", [1.0, 0.5, 0.25, None], lost=[2]).rollouts)
+    assert (found["lost"], found["reward"]) == (1, 0.75)
+    assert rollout_metrics(group("a", [1.0], lost=[0]).rollouts).get("reward") is None
 
 
 async def test_rounds_continue_until_there_is_enough() -> None:

@@ -36,6 +36,7 @@ def test_standing_bars_of_two_series() -> None:
         ("Mon", "North"): 30, ("Mon", "South"): 75, ("Tue", "North"): 8, ("Tue", "South"): 50,
         ("Wed", "North"): 99, ("Wed", "South"): 12,
     }  # fmt: skip
+    assert [label for label, _ in table(reading)] == ["Mon", "Mon", "Tue", "Tue", "Wed", "Wed"]
     roles = {line.text: role for line, role in reading.texts}
     assert (roles["Mon"], roles["North"], roles["60"], roles["Harvest"]) == ("category", "legend", "axis_tick", "title")
 
@@ -62,7 +63,9 @@ def test_lying_bars() -> None:
     for row, (label, value) in enumerate({"Oak": 25, "Fir": 4, "Elm": 18}.items()):
         board.write(label, (55, 45 + 50 * row))
         board.pen.rectangle((80, 35 + 50 * row, 79 + 10 * value, 55 + 50 * row), fill=GREEN)
-    assert table(read(board)) == {("Oak", ""): 25, ("Fir", ""): 4, ("Elm", ""): 18}
+    found = table(read(board))
+    assert found == {("Oak", ""): 25, ("Fir", ""): 4, ("Elm", ""): 18}
+    assert [label for label, _ in found] == ["Oak", "Fir", "Elm"], "from top to bottom"
 
 
 def test_a_grid_line_over_a_bar_and_stacked_bars() -> None:
@@ -74,6 +77,7 @@ def test_a_grid_line_over_a_bar_and_stacked_bars() -> None:
         mark.color: round(mark.value or 0) for mark in read(board).marks if mark.label and mark.label.text == "Mon"
     }
     assert marks == {RED: 40, BLUE: 50}
+    assert [mark.color for mark in read(board).marks] == [RED, BLUE, RED], "from left to right, upwards"
 
 
 @pytest.mark.parametrize(("gap", "stacked"), [(0, True), (3, True), (4, False)])
@@ -163,10 +167,12 @@ def test_kinds_of_shapes() -> None:
     board.pen.ellipse((120, 20, 160, 60), fill=BLUE)
     corners = [(200 + 40 * cos(radians(turn)), 120 + 40 * sin(radians(turn))) for turn in (0, 120, 240)]
     board.pen.polygon(corners, fill=GREEN)
+    board.pen.ellipse((20, 100, 79, 139), fill=(90, 40, 120))
     found = {shape.color: (shape.kind, shape.box) for shape in find_shapes(np.asarray(board.picture))}
     assert found[RED] == ("rectangle", (20, 20, 80, 60))
     assert found[BLUE][0] == "circle"
     assert found[GREEN][0] == "region"
+    assert found[90, 40, 120] == ("region", (20, 100, 80, 140)), "half as wide again as it is high"
 
 
 @pytest.mark.parametrize(

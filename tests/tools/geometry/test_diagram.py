@@ -100,6 +100,18 @@ def test_a_circle_with_a_radius_or_a_diameter(start: int, forms: int) -> None:
     assert mark == ("Equals(LengthOf(Line(O,A)),7)" if start else "Equals(LengthOf(Line(A,B)),7)")
 
 
+def test_each_label_in_a_circle_is_that_of_the_nearest_radius() -> None:
+    board = Board((240, 240))
+    board.pen.ellipse((20, 20, 220, 220), outline="black", width=2)
+    board.pen.line((120, 120, 219, 120), fill="black", width=2)
+    board.pen.line((120, 120, 120, 219), fill="black", width=2)
+    board.write("7", (170, 108))
+    board.write("5", (108, 170))
+    reading = read_diagram(np.asarray(board.picture), board.lines)
+    assert reading.chords == (("O", "A"), ("O", "B"))
+    assert [(label.text, label.at) for label in reading.labels] == [("7", ("O", "A")), ("5", ("O", "B"))]
+
+
 def test_a_blank_picture_is_unknown() -> None:
     assert read_diagram(np.full((60, 60, 3), 255, np.uint8), ()).kind == "unknown"
 

@@ -54,6 +54,25 @@ def test_school_book_problems(forms: tuple[str, ...], value: float) -> None:
     assert not found.unread
 
 
+def test_a_circle_in_a_triangle_touches_its_sides() -> None:
+    forms = ("Perpendicular(Line(A,C),Line(B,C))", "Equals(LengthOf(Line(A,C)),3)", "Equals(LengthOf(Line(B,C)),4)",
+             "CircumscribedTo(Triangle(A,B,C),Circle(O))", "Find(RadiusOf(Circle(O)))")  # fmt: skip
+    found = solve(forms, {"A": (0, 3), "B": (4, 0), "C": (0, 0), "O": (1.1, 0.9)})
+    assert found.value == pytest.approx(1, rel=1e-4)
+    assert not found.unread
+
+
+@pytest.mark.parametrize(("name", "known"), [("A", True), ("AB1", True), ("a", False), ("ABCD", False), ("A_", False)])
+def test_names_of_points(name: str, known: bool) -> None:
+    figure = PlaneFigure()
+    if known:
+        assert figure.point(name) == name
+    else:
+        with pytest.raises(FormError, match="names no point"):
+            figure.point(name)
+    assert len(figure.columns) == 2 * known
+
+
 @pytest.mark.parametrize(("through", "swept"), [(40, 80), (79.9, 80), (80.1, 280), (200, 280), (-0.1, 280)])
 def test_an_arc_runs_through_its_middle_point(through: float, swept: float) -> None:
     figure = PlaneFigure()
@@ -66,6 +85,15 @@ def test_an_arc_runs_through_its_middle_point(through: float, swept: float) -> N
         vector[0, figure.columns[f"{name}.x"]] = 5 * np.cos(np.radians(turn))
         vector[0, figure.columns[f"{name}.y"]] = 5 * np.sin(np.radians(turn))
     assert read(State(figure.columns, vector)) == pytest.approx([swept])
+
+
+def test_an_arc_needs_one_circle_that_it_lies_on() -> None:
+    figure = PlaneFigure()
+    with pytest.raises(FormError, match="not one circle through A, B"):
+        measure(read_term("MeasureOf(Arc(A,B))"), figure)
+    residuals_of(read_term("Circle(O)"), figure)
+    measure(read_term("MeasureOf(Arc(A,B))"), figure)
+    assert figure.arc_ends == [("A", "O"), ("B", "O")]
 
 
 def test_what_is_not_said_stays_open() -> None:
