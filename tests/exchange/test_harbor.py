@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from tests.sft.formats.cases import ALL, Scene
 from typer.testing import CliRunner
 
 from saccade.cli.tasks import app
@@ -138,3 +140,18 @@ def test_harbors_own_models_read_it(store: MediaStore, tmp_path: Path) -> None:
     folder = write_harbor_task(task(store), store, tmp_path)
     assert models.Task.is_valid_dir(folder)
     assert models.Task(folder).config.task.short_name == folder.name
+
+
+def test_harbors_validator_passes_our_trajectories_and_finds_their_pictures(tmp_path: Path) -> None:
+    checking = pytest.importorskip("harbor.utils.trajectory_validator", reason="harbor is not installed")
+    scene = Scene(tmp_path)
+    episodes = [scene.two_looks(dialect, id=f"t/{number}") for number, dialect in enumerate(ALL)]
+    folder, out = scene.convert(scene.write(*episodes), "saccade", "atif")
+    assert out.refused == ()
+    documents = sorted(folder.glob("*.json"))
+    assert len(documents) == len(ALL)
+    validator = checking.TrajectoryValidator()
+    for document in documents:
+        assert validator.validate(document), validator.errors
+    shutil.rmtree(folder / "media")
+    assert not validator.validate(documents[0]), "it looks for the pictures"
