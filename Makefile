@@ -139,7 +139,7 @@ bench: setup  ## Time and memory of the sandbox beside its peers
 	$(BIN)/saccade bench sandbox
 
 scale: setup  ## Measure the host side of a thousand episodes and write docs/scale.json and docs/scale.md from it
-	$(BIN)/saccade bench scale --json docs/scale.json
+	$(BIN)/saccade bench scale --out docs/scale.json
 	$(BIN)/python tools/scale_page.py
 
 attack: setup  ## Run the attacks against the sandbox of this machine

@@ -1,6 +1,6 @@
 """Writes the figures of docs/scale.md, and what follows from them, from docs/scale.json: `make scale`.
 
-The JSON is what `saccade bench scale --json docs/scale.json` wrote; while there is none, the page says so. A test fails
+The JSON is what `saccade bench scale --out docs/scale.json` wrote; while there is none, the page says so. A test fails
 while the page is another than this makes of it. All that is assumed is a constant here and a row of the page.
 """
 

@@ -67,7 +67,7 @@ def test_cpu_time_ends_the_process() -> None:
 
 def test_files_and_descriptors_are_limited(tmp_path: object) -> None:
     def run() -> list[str]:
-        privileges.set_limits({"file_bytes": 1000, "open_files": 20})
+        privileges.set_limits({"file_bytes": 1000, "open_files": 200})
         with open(f"{tmp_path}/file", "wb", buffering=0) as file:
             written = file.write(bytes(2000))
             more = outcome(lambda: file.write(b"more"))

@@ -90,7 +90,7 @@ def save_tiny(folder: Path, family: str = "qwen2_5_vl", *, seed: int = 0) -> Non
     for part in (model, tokenizer, _image_processor(family)):
         part.save_pretrained(folder)
     if FAMILIES[family].video is not None:
-        (folder / "video_preprocessor_config.json").write_text(json.dumps(_video_processor(family), indent=2))
+        Path(folder, "video_preprocessor_config.json").write_text(json.dumps(_video_processor(family), indent=2))
 
 
 def tiny_tokenizer(family: str = "qwen2_5_vl") -> Any:

@@ -12,7 +12,7 @@ from saccade.errors import MissingMediaError, TrainingError
 from saccade.models.local_settings import LocalSettings
 from saccade.models.local_weights import load_checkpoint
 from saccade.record.codec import read_lines
-from saccade.record.content import ImagePart, VideoPart
+from saccade.record.content import ImagePart
 from saccade.record.content import Message as Said
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sft.train import examples
@@ -51,12 +51,12 @@ def test_only_the_learned_turns_are_in_the_mask(tmp_path: Path, tiny: Path, enco
 def test_what_is_left_out_is_counted(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:
     run = RunFolder(tmp_path / "r")
     whole = trajectory(run, 0, looks=1)
-    clip = VideoPart(sha256="c" * 64, width=64, height=64, frames=30, fps=10.0, seconds=3.0)
+    flat = ImagePart(sha256="c" * 64, width=2100, height=10)
     for number, change in enumerate(
         [
             {},
             {"stop": StopReason.SANDBOX_LOST},
-            {"prompt": (Said(role="user", parts=(clip,)),)},
+            {"prompt": (Said(role="user", parts=(flat,)),)},
             {"prompt": (said("user", "long " * 900),)},
             {"turns": ()},
         ]
