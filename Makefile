@@ -138,8 +138,8 @@ docs: $(SITE)/.installed  ## The documentation site into site/; a warning or a d
 bench: setup  ## Time and memory of the sandbox beside its peers
 	$(BIN)/saccade bench sandbox
 
-scale: setup  ## Measure the host side of a thousand episodes and write docs/scale.json and docs/scale.md from it
-	$(BIN)/saccade bench scale --out docs/scale.json
+scale: setup  ## Measure the host side of a thousand episodes (an hour; ARGS="--episodes 64 --many 0": minutes) and write docs/scale.json and docs/scale.md from it
+	$(BIN)/saccade bench scale $(ARGS) --out docs/scale.json
 	$(BIN)/python tools/scale_page.py
 
 attack: setup  ## Run the attacks against the sandbox of this machine

@@ -41,10 +41,11 @@ def test_a_quick_run_plays_real_episodes(tmp_path: Path, monkeypatch: pytest.Mon
     pytest.importorskip("accelerate")
     from saccade.bench import scale
 
-    small = scale.ScaleSizes((8,), (0,), looks=1, seconds=0.1, picture_episodes=0, many=0)
+    small = scale.ScaleSizes((16,), (0,), looks=1, seconds=0.1, picture_episodes=0, many=8, judged=False)
     monkeypatch.setattr(scale, "QUICK_SCALE", small)
     file = tmp_path / "scale.json"
-    assert main(["bench", "scale", "--quick", "--out", str(file)]) == 0
+    options = ["--episodes", "8", "--many", "0"]  # in place of those sizes
+    assert main(["bench", "scale", "--quick", *options, "--out", str(file)]) == 0
     figures = json.loads(file.read_text())["figures"]
     check_wave(figures, "8 local")
     assert not any(figure["met"] for figure in figures)  # a small run judges nothing
@@ -91,3 +92,9 @@ def test_the_same_seed_draws_the_same_seconds_around_the_mean() -> None:
     assert drawn == [answers.drawn(seed) for seed in range(4000)]
     assert sum(drawn) / len(drawn) == pytest.approx(2.0, rel=0.05)
     assert max(drawn) > 4.0
+
+
+def test_groups_must_be_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("accelerate")
+    assert main(["bench", "scale", "--episodes", "8", "--episodes", "12"]) == 2
+    assert "so 12 cannot be" in capsys.readouterr().err

@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from saccade.bench.loop import LoopFigure
 from saccade.bench.scale_wave import Wave, WaveSize, growth_over, measure_wave
-from saccade.bench.scale_work import make_policy
+from saccade.bench.scale_work import GROUP, make_policy
+from saccade.errors import SettingsError
 
 SHARE = 0.9
 """Of what the engine alone allows, with as many episodes as are judged."""
@@ -46,10 +47,26 @@ class ScaleSizes:
     """Short episodes over which memory is to be flat; 0: none."""
     step: int = 256
     """Of them, side by side."""
+    judged: bool = True
+    """Whether targets are; a small run says nothing about them."""
+
+    def with_episodes(self, episodes: Sequence[int]) -> ScaleSizes:
+        """The same with so many side by side in each wave.
+
+        Raises:
+            SettingsError: groups cannot be whole.
+        """
+        if odd := [number for number in episodes if number < GROUP or number % GROUP]:
+            raise SettingsError(
+                f"episodes are played in groups of {GROUP}, so {odd[0]} cannot be. Give a multiple of {GROUP}."
+            )
+        return replace(self, episodes=tuple(episodes))
 
 
 FULL_SCALE = ScaleSizes()
-QUICK_SCALE = ScaleSizes((8, 32), looks=2, seconds=0.5, picture_episodes=8, picture_looks=3, many=64, step=32)
+QUICK_SCALE = ScaleSizes(
+    (8, 32), looks=2, seconds=0.5, picture_episodes=8, picture_looks=3, many=64, step=32, judged=False
+)
 
 
 def measure_scale(sizes: ScaleSizes, on_progress: Callable[[str], None] = lambda what: None) -> list[LoopFigure]:
@@ -83,7 +100,7 @@ def measure_scale(sizes: ScaleSizes, on_progress: Callable[[str], None] = lambda
             on_progress(f"memory over {sizes.many} episodes")
             size = WaveSize(sizes.step, looks=1, seconds=sizes.seconds / 100, shown=(256, 192))
             figures.append(_flat(sizes, *asyncio.run(growth_over(policy, run, size, sizes.many))))
-    return figures if sizes == FULL_SCALE else [replace(figure, met=None) for figure in figures]
+    return figures if sizes.judged else [replace(figure, met=None) for figure in figures]
 
 
 def _name(size: WaveSize) -> str:

@@ -142,6 +142,13 @@ def serve(
 @app.command()
 def scale(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer episodes: a minute; no target is judged.")] = False,
+    episodes: Annotated[
+        list[int] | None, typer.Option(min=1, help="So many at once in place of 64, 256 and 1,024. May be repeated.")
+    ] = None,
+    many: Annotated[
+        int | None,
+        typer.Option(min=0, help="Short episodes over which memory is watched, in place of 10,000; 0: none."),
+    ] = None,
     out: OutFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -149,7 +156,10 @@ def scale(
     _check_train()
     from saccade.bench.scale import FULL_SCALE, QUICK_SCALE, measure_scale
 
-    _measured("saccade bench scale", partial(measure_scale, QUICK_SCALE if quick else FULL_SCALE), out, as_json=as_json)
+    sizes = QUICK_SCALE if quick else FULL_SCALE
+    sizes = sizes if episodes is None else sizes.with_episodes(episodes)
+    sizes = sizes if many is None else replace(sizes, many=many)
+    _measured("saccade bench scale", partial(measure_scale, sizes), out, as_json=as_json)
 
 
 @app.command()
