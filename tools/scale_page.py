@@ -23,6 +23,8 @@ REACH = 0.5
 TURNS, TOKENS, PROMPT, PICTURE = 10, 300, 700, 999
 LOADED = 0.7
 GPUS, NODES, NODE_CORES = 8, 64, 112
+WAVES = ["64", "256", "1024"]
+"""Of a whole run."""
 MISSING = "*Not measured yet on a machine with nothing else to do: `make scale` writes it here.*"
 
 
@@ -111,6 +113,17 @@ class Rate:
         return self.episodes / self.step / TOKENS / self.policy.gpus
 
 
+def _command(report: dict[str, Any]) -> str:
+    """What printed the report, by what is in it."""
+    command, names = "saccade bench scale", [row["name"] for row in report["figures"]]
+    if all(row["met"] is None for row in report["figures"]):
+        return f"{command} --quick"
+    waves = list(dict.fromkeys(found[1] for name in names if (found := re.match(r"(\d+) (?:local|remote):", name))))
+    if waves != WAVES:
+        command += "".join(f" --episodes {number}" for number in waves)
+    return command if any(name.startswith("growth ") for name in names) else f"{command} --many 0"
+
+
 def figures_table(report: dict[str, Any]) -> str:
     """The figures as the command prints them."""
     machine = report["machine"]
@@ -118,9 +131,8 @@ def figures_table(report: dict[str, Any]) -> str:
     head = (
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, Python {machine['python']}, "
     )
-    quick = " --quick" if all(row["met"] is None for row in report["figures"]) else ""
     lines = [
-        f"Printed by `saccade bench scale{quick}` on {head}load {machine['load']:.2f}{busy}.",
+        f"Printed by `{_command(report)}` on {head}load {machine['load']:.2f}{busy}.",
         "",
         "| what | value | beside | that | ratio | target | |",
     ]

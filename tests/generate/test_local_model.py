@@ -193,11 +193,11 @@ async def test_a_listeners_fault_is_its_own(model: LocalModel) -> None:
 
 async def test_what_it_cannot_take_is_refused(model: LocalModel) -> None:
     flat = VideoPart(sha256="0" * 64, width=2100, height=10, frames=2, fps=1, seconds=2)
-    with pytest.raises(ModelRefusedError, match="cannot be shown a video of 2100x10"):
+    with pytest.raises(ModelRefusedError, match=r"cannot be shown a video: .* 210\.0\. Show frames"):
         await model.complete(ask(flat), MEDIA)
     with pytest.raises(ModelRefusedError, match="function calling"):
         await model.complete(ask("x", tools=(ToolSpec("f", "", {}),)), MEDIA)
-    with pytest.raises(ModelRefusedError, match="refuses a picture"):
+    with pytest.raises(ModelRefusedError, match="cannot be shown a picture"):
         await model.complete(ask(MEDIA.put(Image.new("RGB", (2100, 10)))), MEDIA)
     with pytest.raises(SettingsError):
         await model.complete(ask("x", stop=("",)), MEDIA)

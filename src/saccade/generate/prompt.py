@@ -182,9 +182,9 @@ def _shown(part: ImagePart | VideoPart, checkpoint: Checkpoint) -> PromptPicture
         count = family.visual_tokens(width, height, checkpoint.image_processor, checkpoint.config)
         return PromptPicture(part, count)
     except ValueError as error:
-        what = "a picture" if isinstance(part, ImagePart) else "a video"
+        what, reason = "a picture" if isinstance(part, ImagePart) else "a video", str(error).rstrip(".")
         other = "another crop of it" if isinstance(part, ImagePart) else "frames as pictures (frames.fps=1)"
-        raise ModelRefusedError(f"{checkpoint.name} cannot be shown {what}: {error} Show {other}.") from error
+        raise ModelRefusedError(f"{checkpoint.name} cannot be shown {what}: {reason}. Show {other}.") from error
 
 
 def _with_videos(rendered: str, pictures: Sequence[PromptPicture], checkpoint: Checkpoint) -> str:

@@ -164,7 +164,7 @@ class Encoder:
         except ValueError as error:
             raise TrainingError(
                 f"{self.name} cannot be shown a video of {part.width}x{part.height} pixels and {part.frames} frames: "
-                f"{error} Take a dialect that shows frames as pictures (frames.fps=1), or leave it out."
+                f"{str(error).rstrip('.')}. Take a dialect that shows frames as pictures (frames.fps=1), or drop it."
             ) from error
         return PromptPicture(part, clip.tokens, clip)
 

@@ -70,7 +70,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path, tiny: Path, encoder: Encode
         "whose first turn does not fit 400 tokens": 1,
         "with no turn that is learned": 1,
     }
-    assert "t2 shows a video" in found.refusal
+    assert "refuses a picture of 2100x10 pixels" in found.refusal
 
 
 def test_a_folder_that_is_named_twice_counts_twice_and_is_read_once(
