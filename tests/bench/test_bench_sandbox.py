@@ -175,7 +175,10 @@ def test_memory_and_family_of_this_process() -> None:
     import os
     import subprocess
 
-    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as child:
+    program = "import sys; print(flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()  # it has started, with memory of its own
         assert child.pid in machine.descendants(os.getpid())
         assert machine.pss_bytes({child.pid}) > 1 << 20
         assert machine.pss_bytes({child.pid, 1 << 30}) < 1 << 30
