@@ -85,15 +85,15 @@ class TimedEngine:
         head = await reader.readuntil(_END_OF_HEAD)
         await _thrown_away(reader, size - len(head))
         asked = json.loads(head.removesuffix(_END_OF_HEAD).rstrip(b", \n") + b"}")
-        told = asked["sampling_params"]
-        if told["logprobs"]:  # the client asks whether bias and temperature count
-            first, second = sorted(told["logit_bias"].items(), key=lambda item: item[1], reverse=True)
-            behind = (second[1] - first[1]) / told["temperature"]
+        sampling = asked["sampling_params"]
+        if sampling["logprobs"]:  # the client asks whether bias and temperature count
+            first, second = sorted(sampling["logit_bias"].items(), key=lambda item: item[1], reverse=True)
+            behind = (second[1] - first[1]) / sampling["temperature"]
             return _answer([int(first[0])], 0.0, [(int(first[0]), 0.0), (int(second[0]), behind)])
         self._turns += 1
         self._bytes += size
         looked = asked["token_ids"].count(self._answers.placeholder) - 1
-        seconds = self._answers.drawn(told["seed"])
+        seconds = self._answers.drawn(sampling["seed"])
         await asyncio.sleep(seconds)
         ids = self._answers.look if looked < self._answers.looks else self._answers.answer
         return _answer(list(ids), -seconds, [])

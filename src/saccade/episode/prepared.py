@@ -91,7 +91,9 @@ def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, sto
 
 
 def _with_frames(task: Task, dialect: Dialect, settings: EpisodeSettings, store: MediaStore) -> Task:
-    """Frames as pictures; where the dialect shows videos as such, videos of these frames."""
+    """Frames as pictures, or videos of these frames where the dialect shows those. Itself if none are asked for."""
+    if not settings.frames.rate:
+        return task
     try:
         parts = [part for message in dialect.open(task).messages for part in message.media]
     except VideoNotShownError:

@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoImageProcessor, AutoTokenizer, GenerationConfig
-from transformers.utils import cached_file
 
 from saccade.errors import ModelError, ModelRefusedError
 from saccade.models.families.base import ModelFamily
 from saccade.models.families.known import family_of
 from saccade.models.families.video import VideoRules
+from saccade.models.local_files import text_of
 from saccade.models.local_settings import check_folder
 from saccade.models.local_text import require_exact_text
 from saccade.models.local_video import load_video_rules
@@ -124,16 +124,8 @@ def chat_template(source: str, where: dict[str, str], tokenizer: Any) -> str:
         ModelRefusedError: there is neither.
     """
     for name in ("chat_template.jinja", "chat_template.json"):
-        path = cached_file(
-            source,
-            name,
-            _raise_exceptions_for_missing_entries=False,
-            _raise_exceptions_for_connection_errors=False,
-            _raise_exceptions_for_gated_repo=False,
-            **where,
-        )
-        if path is not None:
-            text = Path(path).read_text(encoding="utf-8")
+        text = text_of(source, name, where)
+        if text is not None:
             return str(json.loads(text)["chat_template"]) if name.endswith(".json") else text
     if isinstance(tokenizer.chat_template, str):
         return tokenizer.chat_template

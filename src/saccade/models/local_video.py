@@ -11,11 +11,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from transformers.utils import cached_file
-
 from saccade.errors import ModelRefusedError
 from saccade.models.families.base import ModelFamily
 from saccade.models.families.video import VideoRules
+from saccade.models.local_files import text_of
 
 FILE: Final = "video_preprocessor_config.json"
 _BICUBIC = 3
@@ -66,12 +65,5 @@ def write_video_rules(folder: Path, rules: VideoRules) -> None:
 
 
 def _read(source: str, name: str, where: Mapping[str, str]) -> dict[str, Any] | None:
-    path = cached_file(
-        source,
-        name,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
-        _raise_exceptions_for_gated_repo=False,
-        **where,
-    )
-    return None if path is None else dict(json.loads(Path(path).read_text(encoding="utf-8")))
+    text = text_of(source, name, where)
+    return None if text is None else dict(json.loads(text))

@@ -17,19 +17,19 @@ async def put_to_sleep(connection: Connection) -> None:
     """Raises `ModelRefusedError` if the server cannot sleep or did not; `ModelLostError` if it is not there."""
     try:
         await connection.post("/sleep?level=2")
-        told = await connection.get("/is_sleeping")
+        answer = await connection.get("/is_sleeping")
     except ModelRefusedError as error:
         raise ModelRefusedError(f"{error} {_NEEDS}") from error
-    if not isinstance(told, dict) or told.get("is_sleeping") is not True:
+    if not isinstance(answer, dict) or answer.get("is_sleeping") is not True:
         raise ModelRefusedError(f"{connection.address} was told to sleep and did not. {_NEEDS}")
 
 
 async def wake_up(connection: Connection, part: Literal["weights", "kv_cache"]) -> None:
     """Let a part have memory again, weights first; raises what `put_to_sleep` raises."""
-    told = await connection.post(f"/wake_up?tags={part}")
+    answer = await connection.post(f"/wake_up?tags={part}")
     expected = "sleeping" if part == "weights" else "awake"
-    if not isinstance(told, dict) or told.get("status") != expected:
-        raise ModelRefusedError(f"{connection.address} did not wake: {told!r}. {_NEEDS}")
+    if not isinstance(answer, dict) or answer.get("status") != expected:
+        raise ModelRefusedError(f"{connection.address} did not wake: {answer!r}. {_NEEDS}")
 
 
 _NEEDS = (
