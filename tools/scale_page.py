@@ -23,7 +23,7 @@ REACH = 0.5
 TURNS, TOKENS, PROMPT, PICTURE = 10, 300, 700, 999
 LOADED = 0.7
 GPUS, NODES, NODE_CORES = 8, 64, 112
-WAVES = ["64", "256", "1024"]
+SIZES = ["64", "256", "1024"]
 """Of a whole run."""
 MISSING = "*Not measured yet on a machine with nothing else to do: `make scale` writes it here.*"
 
@@ -118,9 +118,9 @@ def _command(report: dict[str, Any]) -> str:
     command, names = "saccade bench scale", [row["name"] for row in report["figures"]]
     if all(row["met"] is None for row in report["figures"]):
         return f"{command} --quick"
-    waves = list(dict.fromkeys(found[1] for name in names if (found := re.match(r"(\d+) (?:local|remote):", name))))
-    if waves != WAVES:
-        command += "".join(f" --episodes {number}" for number in waves)
+    sizes = list(dict.fromkeys(found[1] for name in names if (found := re.match(r"(\d+) (?:local|remote):", name))))
+    if sizes != SIZES:
+        command += "".join(f" --episodes {number}" for number in sizes)
     return command if any(name.startswith("growth ") for name in names) else f"{command} --many 0"
 
 

@@ -8,7 +8,7 @@ from saccade.bench.local import LocalScale, measure_local
 
 def test_a_small_measurement() -> None:
     told: list[str] = []
-    figures = measure_local(LocalScale(turns=2, tokens=3, episodes=2), told=told.append)
+    figures = measure_local(LocalScale(turns=2, tokens=3, episodes=2), on_progress=told.append)
     values = {figure.name: figure.value for figure in figures}
     assert told == ["one episode", "2 episodes side by side"]
     assert 0 < values["one episode, tokens"] <= 2 * 3

@@ -13,7 +13,7 @@ from tests.sandbox.providers import linux_only
 from saccade.bench.timed_engine import TimedAnswers
 from saccade.cli.main import main
 
-WAVE = [
+RUN = [
     "turns",
     "lost or broken episodes",
     "time waiting for sandboxes",
@@ -23,9 +23,9 @@ WAVE = [
 ]
 
 
-def check_wave(rows: list[dict[str, Any]], name: str) -> None:
-    """`rows` are those of a wave of two turns, and say that its work was done."""
-    assert [row["name"].partition(",")[0] for row in rows] == [f"{name}: {what}" for what in WAVE]
+def check_run(rows: list[dict[str, Any]], name: str) -> None:
+    """`rows` are those of a run of two turns, and say that its work was done."""
+    assert [row["name"].partition(",")[0] for row in rows] == [f"{name}: {what}" for what in RUN]
     turns, failed, waiting, cpu, memory, sent = rows
     assert 0 < turns["value"] < turns["other"]
     assert failed["value"] == 0
@@ -47,7 +47,7 @@ def test_a_quick_run_plays_real_episodes(tmp_path: Path, monkeypatch: pytest.Mon
     options = ["--episodes", "8", "--many", "0"]  # in place of those sizes
     assert main(["bench", "scale", "--quick", *options, "--out", str(file)]) == 0
     figures = json.loads(file.read_text())["figures"]
-    check_wave(figures, "8 local")
+    check_run(figures, "8 local")
     assert not any(figure["met"] for figure in figures)  # a small run judges nothing
 
 
@@ -62,8 +62,8 @@ def test_every_figure_is_there() -> None:
     figures = measure_scale(sizes, heard.append)
     assert len(heard) == 4
     rows = [{name: getattr(figure, name) for name in ("name", "value", "other")} for figure in figures]
-    check_wave(rows[:6], "8 local")
-    check_wave(rows[6:12], "8 remote")
+    check_run(rows[:6], "8 local")
+    check_run(rows[6:12], "8 remote")
     pictures, flat = figures[12:]
     assert pictures.other is not None
     assert pictures.other > 8  # 8 x 2 pictures and the one of their group
@@ -76,14 +76,14 @@ def test_every_figure_is_there() -> None:
 @pytest.mark.timeout(1800)
 def test_no_episode_of_a_thousand_is_lost(tmp_path: Path) -> None:
     pytest.importorskip("accelerate")
-    from saccade.bench.scale_wave import WaveSize, measure_wave
+    from saccade.bench.scale_run import ScaleRunSize, measure_run
     from saccade.bench.scale_work import make_policy
 
     policy = make_policy(tmp_path / "policy")
-    size = WaveSize(1024, looks=2, seconds=2.0)
+    size = ScaleRunSize(1024, looks=2, seconds=2.0)
     for hosts in (0, 2):
-        wave = measure_wave(policy, tmp_path / f"run{hosts}", replace(size, hosts=hosts))
-        assert (wave.failed, wave.turns) == (0, 3 * 1024)
+        run = measure_run(policy, tmp_path / f"run{hosts}", replace(size, hosts=hosts))
+        assert (run.failed, run.turns) == (0, 3 * 1024)
 
 
 def test_the_same_seed_draws_the_same_seconds_around_the_mean() -> None:

@@ -15,7 +15,7 @@ from saccade.looks.reader import LONGEST, Reader
 from saccade.looks.views import UNKNOWN, ImageFile, Value, View
 
 PICTURE = Image.new("RGB", (400, 300))
-WHOLE = View.whole("photo", 400, 300)
+WHOLE = View.full("photo", 400, 300)
 ARRAY = View("photo", (0, 0, 400, 300), 400, 300, array=True)
 KNOWN: dict[str, Value] = {"n": 7, "x": 2.5, "t": (1, 2, 3), "d": {"a": 1, "b": (2, 3)}, "s": "text"}
 REAL: dict[str, Any] = {**KNOWN, "image": PICTURE, "a": np.zeros((300, 400, 3), np.uint8), "math": math, "Image": Image}

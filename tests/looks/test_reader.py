@@ -11,7 +11,7 @@ from PIL import Image
 from saccade.looks.reader import Reader
 from saccade.looks.views import ImageFile, Value, View
 
-WHOLE = View.whole("photo", 400, 300)
+WHOLE = View.full("photo", 400, 300)
 
 
 def reader() -> Reader:

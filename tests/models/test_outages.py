@@ -273,7 +273,7 @@ async def test_every_wait_is_said_when_it_begins(
 
 
 async def test_the_advice_names_settings_and_the_address(kind: str, waits: Waits) -> None:
-    assert {"tries", "seconds", "total_seconds", "most_seconds_told"} <= RetryPolicy.model_fields.keys()
+    assert {"tries", "seconds", "total_seconds", "max_retry_after"} <= RetryPolicy.model_fields.keys()
     model = make(kind, "http://someone:secret@127.0.0.1:9", waits)
     with pytest.raises(ModelLostError, match=r"at http://127\.0\.0\.1:9.* Tried 3 times.*retry\.tries") as caught:
         await model.complete(ask(), Media())

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.errors import SettingsError
-from saccade.models.stops import StopWatch, can_be_inferred, check_stops, first_stop, settle, unclosed
+from saccade.models.stops import StopWatch, apply_stops, can_be_inferred, check_stops, first_stop, unclosed
 from saccade.record.turn import FinishReason
 
 # Few letters, so that stop strings occur, overlap and repeat often.
@@ -42,25 +42,25 @@ def test_swallowed_included_and_beyond_are_the_same(text: str, stops: tuple[str,
         return
     end, stop = hit
     expected = (text[:end], FinishReason.STOP_STRING)
-    assert settle(text, stops, FinishReason.STOP) == expected
-    assert settle(text[:end], stops, FinishReason.STOP) == expected
-    assert settle(text[: end - len(stop)], stops, FinishReason.STOP, swallowed=stop) == expected
+    assert apply_stops(text, stops, FinishReason.STOP) == expected
+    assert apply_stops(text[:end], stops, FinishReason.STOP) == expected
+    assert apply_stops(text[: end - len(stop)], stops, FinishReason.STOP, swallowed=stop) == expected
 
 
 @given(TEXT, STOPS, st.sampled_from(list(FinishReason)))
 def test_settling_twice_changes_nothing(text: str, stops: tuple[str, ...], finish: FinishReason) -> None:
-    once = settle(text, stops, finish)
-    assert settle(once[0], stops, once[1]) == once
+    once = apply_stops(text, stops, finish)
+    assert apply_stops(once[0], stops, once[1]) == once
     assert text.startswith(once[0])
 
 
 def test_a_stop_that_was_cut_mid_way_is_no_stop() -> None:
-    assert settle("x</co", ("</code>",), FinishReason.LENGTH) == ("x</co", FinishReason.LENGTH)
-    assert settle("x</co", ("</code>",), FinishReason.LENGTH, swallowed="</code>")[1] is FinishReason.LENGTH
+    assert apply_stops("x</co", ("</code>",), FinishReason.LENGTH) == ("x</co", FinishReason.LENGTH)
+    assert apply_stops("x</co", ("</code>",), FinishReason.LENGTH, swallowed="</code>")[1] is FinishReason.LENGTH
 
 
 def test_a_stop_that_was_not_asked_for_is_not_put_back() -> None:
-    assert settle("x", ("</code>",), FinishReason.STOP, swallowed="###") == ("x", FinishReason.STOP)
+    assert apply_stops("x", ("</code>",), FinishReason.STOP, swallowed="###") == ("x", FinishReason.STOP)
 
 
 @pytest.mark.parametrize(

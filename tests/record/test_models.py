@@ -12,7 +12,7 @@ from saccade.record.action import Answer, Code, ParseError, ToolCall
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.conversation import conversation
-from saccade.record.disk import disk_words, write_whole, writing
+from saccade.record.disk import disk_words, write_atomic, writing
 from saccade.record.execution import Execution, ExecutionPicture, ExecutionTimings
 from saccade.record.score import Score, total
 from saccade.record.status import Status
@@ -279,11 +279,11 @@ def test_what_a_disk_refuses_in_words(code: int, said: str) -> None:
 
 def test_a_file_written_whole_leaves_no_litter(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "down" / "a.txt"
-    write_whole(file, "one")
-    write_whole(file, "two")
+    write_atomic(file, "one")
+    write_atomic(file, "two")
     assert file.read_text() == "two"
     with pytest.raises(UnicodeEncodeError):
-        write_whole(file, "\ud800")
+        write_atomic(file, "\ud800")
     assert file.read_text() == "two"
     assert list(file.parent.iterdir()) == [file]
 

@@ -25,7 +25,7 @@ spin()
 """
 """Computes in as many threads as it is allowed, until its time is over."""
 _NEIGHBOUR = "print(sum(i * i for i in range(200_000)) % 7)"
-_SETTLE_SECONDS = 0.3
+_START_SECONDS = 0.3
 
 
 def few_forks(ours: Saccade, setup: Setup) -> Result:
@@ -102,7 +102,7 @@ def _beside(ours: Saccade, setup: Setup, hostile: int) -> Result:
         threads = [threading.Thread(target=enemy.run, args=(HOSTILE,)) for enemy in enemies]
         for thread in threads:
             thread.start()
-        time.sleep(_SETTLE_SECONDS)
+        time.sleep(_START_SECONDS)
         beside = _median(session, setup)
     finally:
         for each in (*enemies, session):

@@ -56,7 +56,7 @@ class _Played:
 
 
 def measure_local(
-    scale: LocalScale, source: str = "", threads: int = 1, told: Callable[[str], None] = lambda what: None
+    scale: LocalScale, source: str = "", threads: int = 1, on_progress: Callable[[str], None] = lambda what: None
 ) -> list[LoopFigure]:
     """Every figure; `source` is a checkpoint's folder, empty for a small one with random weights."""
     torch.set_num_threads(threads)
@@ -64,16 +64,18 @@ def measure_local(
         if not source:
             source = str(Path(root) / "tiny")
             save_tiny(Path(source))
-        return asyncio.run(_measured(scale, source, MediaStore(Path(root) / "media"), told))
+        return asyncio.run(_measured(scale, source, MediaStore(Path(root) / "media"), on_progress))
 
 
-async def _measured(scale: LocalScale, source: str, store: MediaStore, told: Callable[[str], None]) -> list[LoopFigure]:
+async def _measured(
+    scale: LocalScale, source: str, store: MediaStore, on_progress: Callable[[str], None]
+) -> list[LoopFigure]:
     model = load_model(f"local:{source}")
     try:
         await _episode(model, LocalScale(turns=1, tokens=2), store, 99)  # loads the checkpoint
-        told("one episode")
+        on_progress("one episode")
         one = await _timed(model, scale, store, [0])
-        told(f"{scale.episodes} episodes side by side")
+        on_progress(f"{scale.episodes} episodes side by side")
         many = await _timed(model, scale, store, range(1, scale.episodes + 1))
     finally:
         await model.close()

@@ -115,15 +115,15 @@ def _sampling(ours: _Peer, generate: _Peer, trl: _Peer) -> list[LoopFigure]:
     """Rates and memory of the engine and its peers."""
     assert ours.rate is not None
     assert generate.rate is not None
-    whole, theirs = "generate, whole context", trl.missing or "TRL, its turns"
+    full_context, theirs = "generate, whole context", trl.missing or "TRL, its turns"
     met = ours.rate >= 3 * generate.rate
     figures = [
-        LoopFigure("sampling", ours.rate, "tokens/s", whole, generate.rate, "≥ 3 times", met),
+        LoopFigure("sampling", ours.rate, "tokens/s", full_context, generate.rate, "≥ 3 times", met),
         LoopFigure("sampling", ours.rate, "tokens/s", theirs, trl.rate),
     ]
     if ours.mib is not None:
         figures += [
-            LoopFigure("peak memory", ours.mib, "MiB", whole, generate.mib),
+            LoopFigure("peak memory", ours.mib, "MiB", full_context, generate.mib),
             LoopFigure("peak memory", ours.mib, "MiB", theirs, trl.mib),
         ]
     return figures

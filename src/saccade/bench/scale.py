@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from saccade.bench.loop import LoopFigure
-from saccade.bench.scale_wave import Wave, WaveSize, growth_over, measure_wave
+from saccade.bench.scale_run import ScaleRun, ScaleRunSize, growth_over, measure_run
 from saccade.bench.scale_work import GROUP, make_policy
 from saccade.errors import SettingsError
 
@@ -51,7 +51,7 @@ class ScaleSizes:
     """Whether targets are; a small run says nothing about them."""
 
     def with_episodes(self, episodes: Sequence[int]) -> ScaleSizes:
-        """The same with so many side by side in each wave.
+        """The same with so many side by side at a time.
 
         Raises:
             SettingsError: groups cannot be whole.
@@ -80,36 +80,36 @@ def measure_scale(sizes: ScaleSizes, on_progress: Callable[[str], None] = lambda
     with tempfile.TemporaryDirectory(prefix="saccade-bench-") as folder:
         root = Path(folder)
         policy = make_policy(root / "policy")
-        run = root / "run"
+        folder_of_run = root / "run"
 
-        def wave(size: WaveSize) -> Wave:
-            made = measure_wave(policy, run, size)
-            shutil.rmtree(run)  # gigabytes of pictures
+        def run(size: ScaleRunSize) -> ScaleRun:
+            made = measure_run(policy, folder_of_run, size)
+            shutil.rmtree(folder_of_run)  # gigabytes of pictures
             return made
 
         for episodes in sizes.episodes:
             for hosts in sizes.hosts:
-                size = WaveSize(episodes, sizes.looks, sizes.seconds, hosts)
+                size = ScaleRunSize(episodes, sizes.looks, sizes.seconds, hosts)
                 on_progress(_name(size))
-                figures += _figures(size, wave(size))
+                figures += _figures(size, run(size))
         if sizes.picture_episodes:
             on_progress("pictures in memory")
-            size = WaveSize(sizes.picture_episodes, sizes.picture_looks, sizes.seconds / 5)
-            figures.append(_pictures(size, wave(size)))
+            size = ScaleRunSize(sizes.picture_episodes, sizes.picture_looks, sizes.seconds / 5)
+            figures.append(_pictures(size, run(size)))
         if sizes.many:
             on_progress(f"memory over {sizes.many} episodes")
-            size = WaveSize(sizes.step, looks=1, seconds=sizes.seconds / 100, shown=(256, 192))
-            figures.append(_flat(sizes, *asyncio.run(growth_over(policy, run, size, sizes.many))))
+            size = ScaleRunSize(sizes.step, looks=1, seconds=sizes.seconds / 100, shown=(256, 192))
+            figures.append(_flat(sizes, *asyncio.run(growth_over(policy, folder_of_run, size, sizes.many))))
     return figures if sizes.judged else [replace(figure, met=None) for figure in figures]
 
 
-def _name(size: WaveSize) -> str:
+def _name(size: ScaleRunSize) -> str:
     return f"{size.episodes} {'remote' if size.hosts else 'local'}"
 
 
-def _figures(size: WaveSize, wave: Wave) -> list[LoopFigure]:
+def _figures(size: ScaleRunSize, run: ScaleRun) -> list[LoopFigure]:
     name = _name(size)
-    rate, allowed = wave.turns / wave.wall, wave.turns / wave.alone
+    rate, allowed = run.turns / run.wall, run.turns / run.alone
     judged = size.episodes == JUDGED
     engine = f"the engine alone, {size.seconds:g} s a turn"
     return [
@@ -122,34 +122,34 @@ def _figures(size: WaveSize, wave: Wave) -> list[LoopFigure]:
             f"≥ {SHARE:.0%} of it" if judged else "",
             rate >= SHARE * allowed if judged else None,
         ),
-        LoopFigure(f"{name}: lost or broken episodes", wave.failed, "", target="0", met=not wave.failed),
-        LoopFigure(f"{name}: time waiting for sandboxes", 100 * wave.waiting, "%"),
+        LoopFigure(f"{name}: lost or broken episodes", run.failed, "", target="0", met=not run.failed),
+        LoopFigure(f"{name}: time waiting for sandboxes", 100 * run.waiting, "%"),
         LoopFigure(
             f"{name}: CPU of the host",
-            1000 * wave.host_cpu / wave.turns,
+            1000 * run.host_cpu / run.turns,
             "ms a turn",
             "its sandboxes",
-            1000 * wave.box_cpu / wave.turns,
+            1000 * run.box_cpu / run.turns,
         ),
         LoopFigure(
             f"{name}: memory of the host, peak",
-            wave.host_mib / size.episodes,
+            run.host_mib / size.episodes,
             "MiB an episode",
             "its sandboxes",
-            wave.box_mib / size.episodes,
+            run.box_mib / size.episodes,
         ),
         LoopFigure(
             f"{name}: sent to the engine, {size.looks + 1} turns",
-            wave.sent / 1e6,
+            run.sent / 1e6,
             "MB a turn",
             "pictures kept",
-            wave.encoded / wave.turns / 1e6,
+            run.encoded / run.turns / 1e6,
         ),
     ]
 
 
-def _pictures(size: WaveSize, wave: Wave) -> LoopFigure:
-    encoded, held = wave.encoded / 1e6, wave.host_mib * 2**20 / 1e6
+def _pictures(size: ScaleRunSize, run: ScaleRun) -> LoopFigure:
+    encoded, held = run.encoded / 1e6, run.host_mib * 2**20 / 1e6
     name = f"peak of the host, {size.episodes} episodes of {size.looks + 1} turns, 1024x768"
     return LoopFigure(
         name, held, "MB", "the pictures' files", encoded, f"≤ {ROOM:g} above them", held <= encoded + ROOM
@@ -159,5 +159,5 @@ def _pictures(size: WaveSize, wave: Wave) -> LoopFigure:
 def _flat(sizes: ScaleSizes, before: float, after: float) -> LoopFigure:
     growth = (after - before) / 2**20
     name = f"growth from episode {sizes.many // 4} to {sizes.many}"
-    whole = after / 2**20
-    return LoopFigure(name, growth, "MiB", "all memory of the host", whole, "flat: ≤ 2 % of it", growth <= 0.02 * whole)
+    total = after / 2**20
+    return LoopFigure(name, growth, "MiB", "all memory of the host", total, "flat: ≤ 2 % of it", growth <= 0.02 * total)

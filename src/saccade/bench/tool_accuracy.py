@@ -81,17 +81,17 @@ def measure_accuracy(scale: AccuracyScale, problems: Path | None, on_progress: P
 def _charts(
     name: str, charts: Iterator[tuple[Image.Image, Values]], tool: ChartOcr, on_progress: Progress, *, target: bool
 ) -> list[LoopFigure]:
-    right = asked = whole = count = 0
+    right = asked = complete = count = 0
     for picture, gold in charts:
         count += 1
         on_progress(f"{name} {count}")
         read = _read(tool, picture)
         hits = sum(_is_near(read, key, value) for key, value in gold.items())
-        right, asked, whole = right + hits, asked + len(gold), whole + (hits == len(gold))
+        right, asked, complete = right + hits, asked + len(gold), complete + (hits == len(gold))
     met = 100 * right >= 80 * asked if target else None
     return [
         LoopFigure(f"{name}: values within 5 %, of {asked}", percent(right, asked), "%", target="80 %", met=met),
-        LoopFigure(f"{name}: charts with all values, of {count}", percent(whole, count), "%"),
+        LoopFigure(f"{name}: charts with all values, of {count}", percent(complete, count), "%"),
     ]
 
 
@@ -111,9 +111,9 @@ def _is_near(read: Values, key: tuple[str, str], gold: float) -> bool:
     return value is not None and abs(value - gold) <= _NEAR * abs(gold)
 
 
-def percent(part: int, whole: int) -> float:
+def percent(part: int, total: int) -> float:
     """To a tenth; 0 of nothing."""
-    return round(100 * part / whole, 1) if whole else 0.0
+    return round(100 * part / total, 1) if total else 0.0
 
 
 def _world_charts(count: int) -> Iterator[tuple[Image.Image, Values]]:

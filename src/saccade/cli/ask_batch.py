@@ -76,8 +76,8 @@ def _print(folder: Path, *, as_json: bool) -> int:
     for item in read_lines(path, Trajectory) if path.exists() else ():
         unanswered += item.answer is None
         if as_json:
-            told = {"id": item.task.id, "question": item.task.question, "answer": item.answer, "stop": item.stop}
-            print_json(told)
+            line = {"id": item.task.id, "question": item.task.question, "answer": item.answer, "stop": item.stop}
+            print_json(line)
         else:
             print(f"{item.task.id}: {'(no answer)' if item.answer is None else item.answer}")
     return unanswered

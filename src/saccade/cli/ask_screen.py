@@ -11,7 +11,7 @@ from rich.text import Text
 
 from saccade.cli.plain import visible
 from saccade.episode.effects import Ask, Call, Event, Notice, Ran, Run, Said, Wrote
-from saccade.episode.idle import TELLING, idle_detail
+from saccade.episode.idle import IDLE_NOTICE, idle_detail
 from saccade.record.execution import Execution
 from saccade.record.status import Status
 from saccade.record.stop_facts import STOPS
@@ -36,7 +36,7 @@ class AskScreen:
     def __call__(self, event: Event) -> None:
         """Show one event."""
         if isinstance(event, Ask):
-            if self._idle == TELLING and self._dialect:
+            if self._idle == IDLE_NOTICE and self._dialect:
                 self._note(idle_detail(self._dialect, self._idle), style="yellow")
             self._idle += 1
             self._turn += 1

@@ -56,7 +56,7 @@ def show(wanted: Wanted, as_json: AsJson = False) -> None:
 def check(
     data: Annotated[Path, typer.Argument(help="The data set's folder, or the one above it.")],
     card: Annotated[str | None, typer.Option(help="The card; by default the one that reads the folder.")] = None,
-    whole: Annotated[
+    complete: Annotated[
         bool, typer.Option("--whole", help="Fail also if there are not as many tasks as the card expects.")
     ] = False,
     store: Annotated[
@@ -89,7 +89,7 @@ def check(
         print(f"  {problem}", file=sys.stderr)
     if len(findings.problems) > _BROKEN_SHOWN:
         print(f"  and {len(findings.problems) - _BROKEN_SHOWN} more", file=sys.stderr)
-    if findings.problems or (whole and not findings.whole):
+    if findings.problems or (complete and not findings.complete):
         raise typer.Exit(1)
 
 
@@ -124,11 +124,11 @@ def _splits(card: Card, data: Path) -> list[tuple[str, str, bool]]:
 
     if card.id not in card_ids():
         return []
-    whole = load_card(card.id)
+    complete = load_card(card.id)
     folder = data / card.name if (data / card.name).is_dir() else data
     return [
-        (split, whole.id if split == whole.split else f"{whole.id}:{split}", there)
-        for split, there in other_splits(whole, folder)
+        (split, complete.id if split == complete.split else f"{complete.id}:{split}", there)
+        for split, there in other_splits(complete, folder)
         if split != card.split
     ]
 
@@ -138,7 +138,7 @@ def _findings(findings: DataSetCheck, splits: list[tuple[str, str, bool]]) -> di
         "card": findings.card.name,
         "tasks": findings.tasks,
         "expected": findings.card.size.tasks,
-        "whole": findings.whole,
+        "whole": findings.complete,
         "broken": [str(problem) for problem in findings.problems],
         "answer_types": findings.answer_types,
         "choice_counts": findings.choice_counts,

@@ -38,11 +38,11 @@ def screen() -> Iterator[ProgressCallback]:
             if what not in began:  # so that what was there before does not make the rest look quick
                 bars.reset(row, total=total, completed=start)
                 began.add(what)
-            bars.update(row, completed=now, description="judged" if counts.to_judge else _told(counts))
+            bars.update(row, completed=now, description="judged" if counts.to_judge else _description(counts))
 
         yield show
 
 
-def _told(counts: EvalProgress) -> str:
+def _description(counts: EvalProgress) -> str:
     share = "" if counts.accuracy is None else f"{100 * counts.accuracy:.1f}% right"
     return share + (f", {counts.failed} failed" if counts.failed else "")

@@ -44,7 +44,7 @@ def export(
     if to == "otel":
         if form or dtype is not None:
             raise SettingsError("--format and --dtype are not for --to otel. Leave them out.")
-        _told(as_json, "spans", *_spans(run, out, endpoint, content=content))
+        _report(as_json, "spans", *_spans(run, out, endpoint, content=content))
         return
     if endpoint or content:
         raise SettingsError("--endpoint and --content are for --to otel. Add it, or leave them out.")
@@ -68,10 +68,10 @@ def export(
     with waiting("Writing samples"):
         rows = read_rows(run)
         exported(rows, target, form)
-    _told(as_json, "samples", len(rows), target)
+    _report(as_json, "samples", len(rows), target)
 
 
-def _told(as_json: bool, what: str, count: int, target: Path | str) -> None:
+def _report(as_json: bool, what: str, count: int, target: Path | str) -> None:
     if as_json:
         print_json({what: count, "out": target})
     else:

@@ -35,8 +35,8 @@ def tagged_code(text: str, finish: FinishReason, *, last: bool = True) -> Code |
     if not fences(block.body) and block.closed:
         # Without a fence, words before a second opening tag would be taken for code.
         block = Block(innermost(f"<code>{block.body}</code>", "code")[0].body, closed=True)
-    code, whole = code_in_block(block.body, last=last)
-    return _action(code, whole, finish)
+    code, closed = code_in_block(block.body, last=last)
+    return _action(code, closed, finish)
 
 
 def fenced_code(text: str, finish: FinishReason, *, last: bool = True) -> Code | ParseError | None:
@@ -62,7 +62,7 @@ def checked(dialect: Dialect, text: str, action: Action) -> str:
     return text
 
 
-def _action(code: str, whole: bool, finish: FinishReason) -> Code | ParseError:
-    if was_cut(finish) and not whole:
+def _action(code: str, closed: bool, finish: FinishReason) -> Code | ParseError:
+    if was_cut(finish) and not closed:
         return ParseError(reason=CUT)
     return Code(code=code) if code.strip() else ParseError(reason=EMPTY)

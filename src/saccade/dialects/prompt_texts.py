@@ -141,11 +141,11 @@ class Prompts:
                 raise PromptFileError(
                     f"{given.source} has a text {name!r}, and this dialect has no place for it: it has {here}."
                 )
-        whole = given.templates.get(ANY)
-        if whole is not None and "{query" not in whole and self.templates.get(SYSTEM):
-            found[SYSTEM] = as_written(whole, SECTIONS[SYSTEM])
-        elif whole is not None or USER in given.templates:
-            asked = given.templates[USER] if whole is None else whole
+        template = given.templates.get(ANY)
+        if template is not None and "{query" not in template and self.templates.get(SYSTEM):
+            found[SYSTEM] = as_written(template, SECTIONS[SYSTEM])
+        elif template is not None or USER in given.templates:
+            asked = given.templates[USER] if template is None else template
             found |= dict.fromkeys([*questions, *filter(is_question, self.templates)], asked)
         elif not found or given.templates.keys() & {*questions}:
             found |= {name: text for name, text in given.templates.items() if is_question(name)}

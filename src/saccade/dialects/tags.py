@@ -22,7 +22,7 @@ class TagGuard:
         tag = rf"(?:\s*(?:/\s*)?(?:{any_name})\s*(?:/\s*)?>|\|\w+\|>)" if self.names else r"\|\w+\|>"
         self._any = re.compile(rf"<(?=\\*{tag})", re.IGNORECASE)
         self._escaped = re.compile(rf"<\\(?=\\*{tag})", re.IGNORECASE)
-        self._whole = re.compile(f"<{tag}", re.IGNORECASE)
+        self._tag = re.compile(f"<{tag}", re.IGNORECASE)
 
     def escape(self, text: str) -> str:
         """`text` with no protocol tag in it."""
@@ -34,4 +34,4 @@ class TagGuard:
 
     def tags(self, text: str) -> tuple[str, ...]:
         """Every protocol tag in `text`, in order, as it stands there."""
-        return tuple(match.group() for match in self._whole.finditer(text))
+        return tuple(match.group() for match in self._tag.finditer(text))

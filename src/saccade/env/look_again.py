@@ -155,8 +155,8 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         self._leave()
         plan = Plan(self._choose(options or {}), self.dialect, given_limits=self._limits)
         self._playing = Playing(plan, self._stage, self._tools)
-        news = self._playing.news()
-        return observation(news, self._stage.store), self._info(self._playing, news)
+        new_parts = self._playing.new_parts()
+        return observation(new_parts, self._stage.store), self._info(self._playing, new_parts)
 
     def step(self, action: str) -> tuple[EnvObservation, float, bool, bool, dict[str, Any]]:
         """Play one turn with the text that the agent wrote.
@@ -177,9 +177,9 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         self._playing = None  # stays so if this raises: an episode that was interrupted cannot continue
         outcome = playing.say(action)
         self._playing = playing
-        news = playing.news()
-        seen = observation(news, self._stage.store)
-        info = self._info(playing, news)
+        new_parts = playing.new_parts()
+        seen = observation(new_parts, self._stage.store)
+        info = self._info(playing, new_parts)
         if outcome is None:
             return seen, 0.0, False, False, info
         reward = self._end(playing, info)
@@ -206,12 +206,12 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         wanted = options.get("task")
         return self._tasks.draw(self.np_random) if wanted is None else self._tasks.find(wanted)
 
-    def _info(self, playing: Playing, news: tuple[RolePart, ...]) -> dict[str, Any]:
+    def _info(self, playing: Playing, new_parts: tuple[RolePart, ...]) -> dict[str, Any]:
         info: dict[str, Any] = {
             "task": playing.plan.task.id,
             "turns": playing.turns,
             "messages": playing.messages,
-            "news": news,
+            "news": new_parts,
         }
         return info | ({"action": playing.action, "status": playing.status} if playing.turns else {})
 

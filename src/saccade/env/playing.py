@@ -58,7 +58,7 @@ class Playing:
             return self._request.messages
         return conversation(self.outcome.prompt, self.outcome.turns)
 
-    def news(self) -> tuple[RolePart, ...]:
+    def new_parts(self) -> tuple[RolePart, ...]:
         """What was said since the last call of this, the agent's own text left out."""
         parts = flat(self.messages)
         fresh, self._seen = parts[self._seen :], len(parts)

@@ -28,7 +28,7 @@ _PIECES = (
     *("```python\n", "\n```", "<code>", "</code>", "<answer>", "</answer>", "<think>", "</think>"),
     *("<tool_call>", "</tool_call>", "\\boxed{", "<|im_end|>", "é", "中文", "🙂", "\u202e", "\x00", "\t"),
 )
-_WHOLE = 0.75
+_PHRASE_SHARE = 0.75
 """Part of the samples that are one of the `phrases`, if there are any."""
 _MOST_PIECES = 24
 _SAMPLE_SIDE = 32
@@ -55,7 +55,7 @@ class TextSpace(spaces.Space[str]):
         """One of the phrases, or words, code and tags in a random order; masks have no meaning here."""
         _refuse_masks(mask, probability)
         rng = self.np_random
-        if self.phrases and rng.random() < _WHOLE:
+        if self.phrases and rng.random() < _PHRASE_SHARE:
             return self.phrases[int(rng.integers(len(self.phrases)))]
         count = int(rng.integers(_MOST_PIECES + 1))
         return "".join(_PIECES[index] for index in rng.integers(len(_PIECES), size=count))

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from saccade.dialects.base import Dialect, Observation, ShapedDialect, calls_functions
 from saccade.episode.effects import Ask, Call, Effect, Ran, Reply, Run, Said, Stopped
-from saccade.episode.idle import CUT, TELLING, idle_detail, idle_turns
+from saccade.episode.idle import CUT, IDLE_NOTICE, idle_detail, idle_turns
 from saccade.episode.plan import Plan
 from saccade.models.base import Request
 from saccade.record.action import Action, Answer, Code, ParseError, ToolCall
@@ -200,7 +200,7 @@ class _Talk:
     def idleness(self, reason: StopReason) -> str:
         """What a person should know of a model that ended without an action; empty where there is nothing to say."""
         idle, limit = idle_turns(self.turns), self.plan.limits.idle_turns
-        if reason not in (StopReason.NO_ACTION, StopReason.TURN_LIMIT) or idle < min(limit or TELLING, TELLING):
+        if reason not in (StopReason.NO_ACTION, StopReason.TURN_LIMIT) or idle < min(limit or IDLE_NOTICE, IDLE_NOTICE):
             return ""
         reached = limit if reason is StopReason.NO_ACTION and limit is not None and idle >= limit else None
         detail = idle_detail(self.plan.dialect.id, idle, reached)

@@ -12,7 +12,7 @@ from typing import Final
 from saccade.record.action import ParseError
 from saccade.record.turn import Turn
 
-TELLING: Final = 3
+IDLE_NOTICE: Final = 3
 """So many in a row say that the model does not follow its dialect."""
 CUT: Final = "Each of these was cut off at its limit of tokens: allow more with sampling.max_tokens."
 _OTHERS: Final = {"native": "native (for an API with function calls)", "direct": "direct"}

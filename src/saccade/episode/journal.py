@@ -29,7 +29,7 @@ from saccade.record.execution import Execution
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 
-_TOLD = ("model", "dialect", "sampling", "limits", "saccade")
+_COMPARED = ("model", "dialect", "sampling", "limits", "saccade")
 """Parts of the provenance by which a person knows an episode."""
 
 
@@ -81,7 +81,7 @@ class EpisodeJournal:
         if _outcome(before) != _outcome(now):
             self._differing.append(number + 1)
 
-    def whole(self, trajectory: Trajectory) -> Trajectory:
+    def with_earlier(self, trajectory: Trajectory) -> Trajectory:
         """The trajectory with the seconds of what was before it was continued, and a word about it."""
         if not self.earlier:
             return trajectory
@@ -172,7 +172,7 @@ def _same(stored: Trajectory, head: Trajectory) -> bool:
 
 def _what_differs(stored: Trajectory, head: Trajectory) -> str:
     before, now = stored.provenance, head.provenance
-    names = [name for name in _TOLD if getattr(before, name) != getattr(now, name)]
+    names = [name for name in _COMPARED if getattr(before, name) != getattr(now, name)]
     return " and ".join(names) or ("setting" if before != now else "prompt")
 
 

@@ -54,7 +54,7 @@ async def run_kept(
         watch(Notice(again_text(len(journal.earlier))))
     workbench = Workbench(plan, sandbox, folder.store, tools)
     performer = Performer(model, workbench, folder.store, watch=watch, journal=journal)
-    trajectory = journal.whole(await played(plan, performer, model.name, cancel=cancel))
+    trajectory = journal.with_earlier(await played(plan, performer, model.name, cancel=cancel))
     try:
         folder.append(trajectory)
     except OSError as error:

@@ -23,7 +23,7 @@ from saccade.tasks.from_files import own_name
 
 FRAMES_OF_ASK = FrameSettings(fps=1.0, most=16)
 """What `saccade ask` shows of a video whose dialect shows pictures only."""
-_WHOLE_ARRAY = 100_000_000
+_ARRAY_PIXELS = 100_000_000
 """Pixels of which a session with the usual memory can make an array as a whole."""
 _BYTES_OF_ARRAY = 8
 """Per pixel: numpy reads an RGB picture into 3 bytes, twice at its worst moment."""
@@ -151,6 +151,6 @@ def _with_memory(dialect: Dialect, task: Task) -> Dialect:
     pixels = max(
         (item.part.width * item.part.height for item in task.media if isinstance(item.part, ImagePart)), default=0
     )
-    if pixels <= _WHOLE_ARRAY:
+    if pixels <= _ARRAY_PIXELS:
         return dialect
     return SessionLimits(memory_bytes=dialect.sandbox.memory_bytes + _BYTES_OF_ARRAY * pixels).applied(dialect)

@@ -58,11 +58,9 @@ def of_videos(task: Task) -> dict[str, ShownAs]:
 
 
 def _scaled(part: ImagePart, small: ImagePart) -> ShownAs:
-    whole, seen = f"{part.width}x{part.height}", f"{small.width}x{small.height}"
+    full, seen = f"{part.width}x{part.height}", f"{small.width}x{small.height}"
     scale = part.width / small.width
-    return ShownAs(
-        small, f"this picture has {whole} pixels and is shown scaled down to {seen}, 1 pixel for {scale:.2f}"
-    )
+    return ShownAs(small, f"this picture has {full} pixels and is shown scaled down to {seen}, 1 pixel for {scale:.2f}")
 
 
 def _message(message: Message, shown: Mapping[str, ShownAs]) -> Message:

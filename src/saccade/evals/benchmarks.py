@@ -25,7 +25,7 @@ from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
 from saccade.record.base import clean_text
 from saccade.record.codec import dumps, read_lines
-from saccade.record.disk import whole_file
+from saccade.record.disk import atomic_file
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.benchmark import Benchmark, open_benchmark, tasks_of_rows
 from saccade.tasks.benchmarks.card import Card
@@ -70,7 +70,7 @@ class CardSource:
     async def _make(self, settings: EvalSettings, path: Path, store: MediaStore) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         card = self.benchmark.card
-        with whole_file(path) as partial, partial.open("wb") as file:
+        with atomic_file(path) as partial, partial.open("wb") as file:
             for item in tasks_of_rows(self._rows(settings), card, self.benchmark.folder, store):
                 if isinstance(item, RowProblem):
                     add_failure(path.parent.parent, _failure(card, item))

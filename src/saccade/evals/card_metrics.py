@@ -71,14 +71,14 @@ def we_math(results: Sequence[Tagged], metric: Metric) -> Numbers:
     strict = loose = 0.0
     composite = 0
     for variants in groups.values():
-        whole = [right for variant, right in variants.items() if variant.endswith("multi")]
+        final = [right for variant, right in variants.items() if variant.endswith("multi")]
         steps = [right for variant, right in variants.items() if not variant.endswith("multi")]
-        if len(whole) != 1 or not steps:
+        if len(final) != 1 or not steps:
             continue
         composite += 1
         generalises = 0.5 * all(steps)
-        strict += float(all(steps)) if whole[0] else generalises
-        loose += float(any(steps)) if whole[0] else generalises
+        strict += float(all(steps)) if final[0] else generalises
+        loose += float(any(steps)) if final[0] else generalises
     return {"We-Math strict": strict / composite, "We-Math loose": loose / composite} if composite else {}
 
 

@@ -20,7 +20,7 @@ from typing import Final
 
 from saccade.errors import SettingsError, UnavailableError
 from saccade.evals.rows import EvalRow
-from saccade.record.disk import whole_file
+from saccade.record.disk import atomic_file
 
 Cell = str | int | float | None
 Table = Sequence[Mapping[str, Cell]]
@@ -47,7 +47,7 @@ def export(rows: Sequence[EvalRow], path: Path, form: str = "") -> None:
     if suffix not in WRITERS:
         raise SettingsError(f"{suffix or path} is no form of a table: name one of {', '.join(WRITERS)} with --format.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as partial:
+    with atomic_file(path) as partial:
         WRITERS[suffix](table(rows), partial)
 
 

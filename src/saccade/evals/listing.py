@@ -128,7 +128,7 @@ def _listed(path: Path, folder: Path) -> Listed | None:
     except SaccadeError:
         return None  # the run of another command
     try:
-        return _told(path, folder, settings)
+        return _read_run(path, folder, settings)
     except (SaccadeError, OSError, ValueError) as error:
         return Listed(
             path,
@@ -145,7 +145,7 @@ def _listed(path: Path, folder: Path) -> Listed | None:
         )
 
 
-def _told(path: Path, folder: Path, settings: EvalSettings) -> Listed:
+def _read_run(path: Path, folder: Path, settings: EvalSettings) -> Listed:
     lines = _lines(path / TRAJECTORIES)
     summary = _stored(path, lines)
     if summary is None:

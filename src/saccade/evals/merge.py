@@ -41,13 +41,13 @@ def merge(shards: Sequence[Path], out: Path, *, incomplete: bool = False) -> Sum
             f"{', '.join(missing)} of this run {'is' if len(missing) == 1 else 'are'} not named: the figures would be "
             "those of a part of the tasks. Name all shards, or say --incomplete."
         )
-    whole = settings[0].model_copy(update={"shard": "1/1"})
+    merged = settings[0].model_copy(update={"shard": "1/1"})
     store = MediaStore(out / MEDIA)
     out.mkdir(parents=True, exist_ok=True)
     write_lines(out / FAILURES, (item for shard in shards for item in _failures(shard)))
     write_lines(out / TRAJECTORIES, (item for shard in shards for item in _copied(shard, store)))
-    save_settings(whole, out / SETTINGS, shards[0] / SETTINGS)
-    return sum_up(out, whole)
+    save_settings(merged, out / SETTINGS, shards[0] / SETTINGS)
+    return sum_up(out, merged)
 
 
 def missing_shards(settings: Sequence[EvalSettings]) -> list[str]:

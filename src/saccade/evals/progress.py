@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from saccade.episode.idle import TELLING, idle_turns
+from saccade.episode.idle import IDLE_NOTICE, idle_turns
 from saccade.errors import (
     ModelLostError,
     ModelRefusedError,
@@ -81,7 +81,7 @@ class EvalProgress:
             return
         self._outages = 0
         self.played += 1
-        if idle_turns(outcome.turns) >= TELLING:
+        if idle_turns(outcome.turns) >= IDLE_NOTICE:
             self.idle += 1
             if self.idle == 1:
                 self.notices.append(f"{outcome.id}: {outcome.stop_detail or outcome.stop}")

@@ -106,10 +106,10 @@ def read_requests(run: Path, sample: str) -> list[RequestTry]:
         messages += line.messages
         request = line.request
         if isinstance(request, dict) and isinstance(numbers := request.get("messages"), list):
-            whole = [messages[one] for one in numbers if isinstance(one, int) and 0 <= one < len(messages)]
-            if len(whole) < len(numbers):
+            named = [messages[one] for one in numbers if isinstance(one, int) and 0 <= one < len(messages)]
+            if len(named) < len(numbers):
                 raise RecordError(f"{file} names messages that it does not hold; delete the file.")
-            request = {**request, "messages": whole}
+            request = {**request, "messages": named}
         requests.append(
             RequestTry(line.number, line.path, line.status, line.seconds, line.error, request, line.response)
         )

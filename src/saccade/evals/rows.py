@@ -188,14 +188,14 @@ def _row(line: _Line) -> EvalRow:
         sampled_tokens=sum(sampled) if sampled else None,
         context_tokens=max(contexts) if contexts else None,
         read_tokens=sum(contexts) if contexts and len(contexts) == len(line.turns) else None,
-        dollars=_whole([turn.dollars for turn in line.turns]),
+        dollars=_total([turn.dollars for turn in line.turns]),
         by_rule=None if rule is None else rule.value,
         by_judge=None if judge is None else judge.value,
         no_verdict="" if judge is None else grade_of(judge.detail).invalid,
     )
 
 
-def _whole(values: Sequence[float | None]) -> float | None:
+def _total(values: Sequence[float | None]) -> float | None:
     """The sum; None of nothing, or if one is not known."""
     known = [value for value in values if value is not None]
     return fsum(known) if known and len(known) == len(values) else None

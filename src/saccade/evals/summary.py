@@ -20,7 +20,7 @@ from saccade.evals.macro import Macro, macro_average
 from saccade.evals.metrics import by_task, mean_pass
 from saccade.evals.rows import EvalRow, natural
 from saccade.evals.spent import Spent, spent
-from saccade.record.disk import write_whole
+from saccade.record.disk import write_atomic
 
 RESULTS = "results.jsonl"
 SUMMARY = "summary.json"
@@ -177,8 +177,8 @@ def _right(credit: float | None) -> bool | None:
 
 def write_summary(root: Path, rows: Iterable[EvalRow], summary: Summary) -> None:
     """Write both files into a run folder; each appears complete or not at all."""
-    write_whole(root / RESULTS, "".join(json.dumps(_cells(row), ensure_ascii=False) + "\n" for row in rows))
-    write_whole(root / SUMMARY, json.dumps(_plain(summary), ensure_ascii=False, indent=2) + "\n")
+    write_atomic(root / RESULTS, "".join(json.dumps(_cells(row), ensure_ascii=False) + "\n" for row in rows))
+    write_atomic(root / SUMMARY, json.dumps(_plain(summary), ensure_ascii=False, indent=2) + "\n")
 
 
 def _cells(row: EvalRow) -> Mapping[str, object]:

@@ -19,8 +19,8 @@ def summary_text(summary: Summary) -> str:
     """The figures of a run."""
     parts: list[tuple[str, Figures]] = list(summary.sources.items()) if len(summary.sources) > 1 else []
     parts += list(summary.tags.items())
-    whole = next(iter(summary.sources), "all") if len(summary.sources) == 1 else "all"
-    shown = [(whole or "all", summary.total), *parts]
+    label = next(iter(summary.sources), "all") if len(summary.sources) == 1 else "all"
+    shown = [(label or "all", summary.total), *parts]
     lines = [*_figures(shown, summary.k), "", *_methods(shown)]
     for source, numbers in summary.card_numbers.items():
         lines += [f"{source}, {name}: {_percent(value)}" for name, value in numbers.items()]

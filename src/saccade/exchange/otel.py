@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from saccade.errors import SettingsError, UnavailableError
 from saccade.exchange.spans import SpanFacts, agent_span
-from saccade.record.disk import whole_file
+from saccade.record.disk import atomic_file
 from saccade.record.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def file_exporter(path: Path) -> Iterator[SpanExporter]:
     from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as partial, partial.open("w", encoding="utf-8") as file:
+    with atomic_file(path) as partial, partial.open("w", encoding="utf-8") as file:
 
         class OtlpJson(SpanExporter):
             def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:

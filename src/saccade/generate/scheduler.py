@@ -192,8 +192,8 @@ class Scheduler:
     def _shared(self, row: _Row, prompt: Prompt) -> int:
         """How much of what is cached of `row` begins `prompt`; a state is all that was read, or nothing."""
         length = shared_length(row.prompt, row.ids[: len(row.positions)], prompt)
-        whole = self.checkpoint.family.attention != "recurrent" or length == len(row.positions)
-        return length if whole else 0
+        usable = self.checkpoint.family.attention != "recurrent" or length == len(row.positions)
+        return length if usable else 0
 
     def _read(self, row: _Row, answer: PendingAnswer) -> torch.Tensor:
         """Logits (1, vocabulary) of what follows the prompt."""

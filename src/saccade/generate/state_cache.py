@@ -83,12 +83,12 @@ class StateCache(RaggedCache):
     ) -> torch.Tensor:
         """(rows, channels, tokens) behind what was there; both together, and at least the kernel's size of them."""
         if self._continues:
-            whole = torch.cat([self._windows[layer_idx][self._read].to(conv_states.dtype), conv_states], dim=-1)
+            states = torch.cat([self._windows[layer_idx][self._read].to(conv_states.dtype), conv_states], dim=-1)
         else:
             missing = max(0, conv_kernel_size - conv_states.shape[-1])
-            whole = torch.nn.functional.pad(conv_states, (missing, 0))
-        self._keep(self._windows, layer_idx, whole[..., -conv_kernel_size:])
-        return whole
+            states = torch.nn.functional.pad(conv_states, (missing, 0))
+        self._keep(self._windows, layer_idx, states[..., -conv_kernel_size:])
+        return states
 
     def update_recurrent_state(self, recurrent_states: torch.Tensor, layer_idx: int, **kwargs: Any) -> torch.Tensor:
         """(rows, heads, keys, values) in the place of what was there."""

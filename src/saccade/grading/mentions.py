@@ -21,7 +21,7 @@ _FIRST_NOT = re.compile(
     r"(?=(?:but|it\sis|it's|so|rather|instead)\b)",
     re.IGNORECASE,
 )
-_SETTLES = re.compile(
+_CHOSEN_LETTER = re.compile(
     r"(?:^|'s\b|\b(?:is|be|so|thus|hence|therefore|choose|chose|pick|select|say|with|for|option|choice|answer|letter|but|to|case)\b)"
     r"[,:\s]*(?:option\s|choice\s|letter\s|answer\s)?[(\[\"']?(?-i:(?P<label>[A-Z]))[)\]\"']?(?=\s*(?:[.,;:!]|$|\s(?:because|since|as|which)\b))",
     re.IGNORECASE,
@@ -54,7 +54,7 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     denied = _FIRST_NOT.match(prediction)
     if denied is not None:
         prediction = prediction[denied.end() :]
-    lettered = _settled(prediction, options)
+    lettered = _chosen_letters(prediction, options)
     if lettered and len(lettered) == 1 and (reason := _BECAUSE.search(prediction)):
         prediction = prediction[: reason.start()]  # a reason may deny the others
     found = options.mentioned(prediction) | (lettered or set())
@@ -69,16 +69,16 @@ def _yes_or_no(prediction: str, options: AnswerOptions) -> int | None:
     """What a sentence asserts, unless it settles on the letter of the other option."""
     meant = asserts(prediction)
     spoken = None if meant is None else options.words.index("yes" if meant else "no")
-    lettered = _settled(prediction, options) or options.mentioned(prediction)
+    lettered = _chosen_letters(prediction, options) or options.mentioned(prediction)
     if spoken is None:
         return min(lettered) if len(lettered) == 1 and DOUBT.search(options.without_texts(prediction)) is None else None
-    settled = _settled(prediction, options)
-    return spoken if settled is None or settled == {spoken} else None
+    chosen = _chosen_letters(prediction, options)
+    return spoken if chosen is None or chosen == {spoken} else None
 
 
-def _settled(prediction: str, options: AnswerOptions) -> set[int] | None:
+def _chosen_letters(prediction: str, options: AnswerOptions) -> set[int] | None:
     """The options whose letters stand where a sentence settles on one."""
-    found = {options.index(spot["label"]) for spot in _SETTLES.finditer(prediction)}
+    found = {options.index(spot["label"]) for spot in _CHOSEN_LETTER.finditer(prediction)}
     is_it = _IS_IT.match(prediction.strip())
     found |= {options.index(is_it["label"])} if is_it else set()
     known = {index for index in found if index is not None}

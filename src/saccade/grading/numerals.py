@@ -92,9 +92,9 @@ def _decimal(match: re.Match[str]) -> Fraction | None:
 
 
 def _fraction(match: re.Match[str]) -> Fraction | None:
-    whole = int(match["whole"] or match["mixed"] or 0)
+    integer = int(match["whole"] or match["mixed"] or 0)
     above = match["over"] or match["over1"] or match["above"] or match["top"]
     below = int(match["under"] or match["under1"] or match["below"] or match["bottom"])
-    if below == 0 or (whole and above.startswith("-")):
+    if below == 0 or (integer and above.startswith("-")):
         return None
-    return whole + Fraction(int(above), below)
+    return integer + Fraction(int(above), below)

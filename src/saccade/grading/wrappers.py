@@ -86,7 +86,7 @@ def _without_stop(text: str) -> str:
 def _without_pair(text: str) -> str:
     for opening, closing in _PAIRS:
         inner = text[len(opening) : len(text) - len(closing)]
-        whole = len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing)
-        if whole and opening not in inner and closing not in inner:
+        wrapped = len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing)
+        if wrapped and opening not in inner and closing not in inner:
             return inner
     return text.removeprefix("**").removesuffix("**") if text.count("**") == 1 else text

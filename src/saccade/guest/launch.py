@@ -41,41 +41,41 @@ def try_namespaces(
         flags |= NAMESPACES[name]
     first, count = id_range()
     go_read, go_write = os.pipe()
-    told_read, told_write = os.pipe()
+    reply_read, reply_write = os.pipe()
     try:
         pid = Forker().fork(flags)
     except OSError as error:
-        for fd in (go_read, go_write, told_read, told_write):
+        for fd in (go_read, go_write, reply_read, reply_write):
             os.close(fd)
         return 0, os.strerror(error.errno or 0)
     if pid == 0:
         os.close(go_write)
-        os.close(told_read)
+        os.close(reply_read)
         if os.read(go_read, 1) != b"g":
             os._exit(REFUSED)
         try:
             usable(names)
         except OSError as error:
-            os.write(told_write, str(error).encode())
+            os.write(reply_write, str(error).encode())
             os._exit(REFUSED)
-        os.write(told_write, b"ok")
-        os.close(told_write)
+        os.write(reply_write, b"ok")
+        os.close(reply_write)
         os.close(go_read)
         ids = (1, count) if "user_namespace" in names else (first, count)
         standing = {"namespaces": names, "first_uid": ids[0] if count else 0, "uids": count, "reasons": reasons}
         _become_zygote(control, {"settings": settings, "standing": standing})
     os.close(go_read)
-    os.close(told_write)
+    os.close(reply_write)
     try:
         if "user_namespace" in names:
             write_maps(pid, first, count)
         os.write(go_write, b"g")
-        answer = os.read(told_read, 4096).decode(errors="replace")
+        answer = os.read(reply_read, 4096).decode(errors="replace")
     except OSError as error:
         answer = str(error)
     finally:
         os.close(go_write)
-        os.close(told_read)
+        os.close(reply_read)
     if answer == "ok":
         return pid, ""
     os.kill(pid, signal.SIGKILL)

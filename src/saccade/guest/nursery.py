@@ -26,7 +26,7 @@ from .jail import JailPlan, enter, rehearse
 from .namespaces import NAMESPACES, Standing
 from .preload import warm_up
 from .root import WORKSPACE, build_private_root, plan_root
-from .seat import FAMILY_SESSIONS, Seat
+from .session_entry import FAMILY_SESSIONS, SessionEntry
 from .template import NextStep
 from .workspaces import Keeper, PlainWorkspaces, WorkspaceFamily
 
@@ -58,8 +58,8 @@ class Nursery:
         self._uids = itertools.cycle(range(standing.first_uid, standing.first_uid + max(standing.uids, 1)))
         self._uids_in_use: Counter[int] = Counter()
 
-    def new_seat(self, session_id: int, fds: list[int]) -> tuple[Seat, int]:
-        """A seat of a new family, and the descriptor of its workspace. `fds`: socket, outbox, stdout, stderr, ..."""
+    def new_entry(self, session_id: int, fds: list[int]) -> tuple[SessionEntry, int]:
+        """The entry of a session of a new family, and the descriptor of its workspace. `fds`: socket, outbox, stdout, stderr, ..."""
         uid = next(self._uids)
         while self._uids_in_use[uid] and self.plan.users == "range":
             uid = next(self._uids)
@@ -67,32 +67,32 @@ class Nursery:
         fd, path = self._make(family, uid)
         self._uids_in_use[uid] += 1
         sock, *memory = (os.fstat(given).st_ino for given in fds[:4])
-        return Seat(session_id, uid, family, path, self.places.base, sock, frozenset(memory)), fd
+        return SessionEntry(session_id, uid, family, path, self.places.base, sock, frozenset(memory)), fd
 
-    def new_workspace(self, seat: Seat) -> tuple[int, str]:
-        """Descriptor and path of one more workspace in the family of `seat`."""
-        return self._make(seat.family, seat.uid)
+    def new_workspace(self, entry: SessionEntry) -> tuple[int, str]:
+        """Descriptor and path of one more workspace in the family of `entry`."""
+        return self._make(entry.family, entry.uid)
 
-    def branch_seat(self, message: dict[str, Any], parent: Seat) -> Seat:
-        """The seat of a branch of `parent`, as the order to adopt it says."""
+    def branch_entry(self, message: dict[str, Any], parent: SessionEntry) -> SessionEntry:
+        """The entry of a branch of `parent`, as the order to adopt it says."""
         self._uids_in_use[parent.uid] += 1
         own = (message["socket"], frozenset(message["memory"]))
-        return Seat(message["branch"], parent.uid, parent.family, message["path"], parent.base, *own)
+        return SessionEntry(message["branch"], parent.uid, parent.family, message["path"], parent.base, *own)
 
-    def move_workspace(self, seat: Seat) -> None:
-        """Give the workspace of `seat` another path, which nobody has seen."""
-        seat.workspace = self.places.move(seat.workspace)
+    def move_workspace(self, entry: SessionEntry) -> None:
+        """Give the workspace of `entry` another path, which nobody has seen."""
+        entry.workspace = self.places.move(entry.workspace)
 
-    def release(self, seat: Seat) -> None:
-        """Give back what a seat had."""
-        self.places.release(seat.workspace)
-        self._uids_in_use[seat.uid] -= 1
+    def release(self, entry: SessionEntry) -> None:
+        """Give back what a session had."""
+        self.places.release(entry.workspace)
+        self._uids_in_use[entry.uid] -= 1
 
-    def setup(self, seat: Seat, options: dict[str, Any]) -> bytes:
-        """What a fresh process must know to become the keeper of `seat`, for `become_session`."""
+    def setup(self, entry: SessionEntry, options: dict[str, Any]) -> bytes:
+        """What a fresh process must know to become the keeper of `entry`, for `become_session`."""
         values = {name: self.limits[name] for name in LIMITS_OF_CONFIG}
         values |= {name: options[name] for name in ("repairs", "path_aliases", "preload", "last_expression")}
-        return json.dumps({"uid": seat.uid, "family": seat.family.path, "config": values}).encode()
+        return json.dumps({"uid": entry.uid, "family": entry.family.path, "config": values}).encode()
 
     def _make(self, family: WorkspaceFamily, uid: int) -> tuple[int, str]:
         owner = uid if self.plan.users == "range" and "session_user" not in self.plan.left_out else os.geteuid()

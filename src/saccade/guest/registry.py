@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import groups, wire
-from .seat import Seat
+from .session_entry import SessionEntry
 from .template import Template
 
 if TYPE_CHECKING:
@@ -26,24 +26,24 @@ class SessionBooks:
         self.control = control
         self.nursery = nursery
         self.template = template
-        self.seats: dict[int, Seat] = {}
-        self.by_pid: dict[int, Seat] = {}
+        self.sessions: dict[int, SessionEntry] = {}
+        self.by_pid: dict[int, SessionEntry] = {}
         self.waiting: list[Callable[[], bool]] = []
         """What waits for processes to stop or end: each is tried until it returns True."""
-        self.working: dict[int, tuple[Seat, float]] = {}
+        self.working: dict[int, tuple[SessionEntry, float]] = {}
         """Keeper of a session that gets ready for a call -> the session, and the keeper's CPU seconds at the start."""
 
-    def begin_work(self, seat: Seat) -> None:
-        """The keeper of `seat` may run until it has forked a leaf."""
-        groups.resume(seat.keeper)
-        os.kill(seat.keeper, signal.SIGUSR1)
-        self.working[seat.keeper] = (seat, groups.cpu_seconds(seat.keeper))
+    def begin_work(self, entry: SessionEntry) -> None:
+        """The keeper of `entry` may run until it has forked a leaf."""
+        groups.resume(entry.keeper)
+        os.kill(entry.keeper, signal.SIGUSR1)
+        self.working[entry.keeper] = (entry, groups.cpu_seconds(entry.keeper))
 
     def do_asleep(self, message: dict[str, Any], fds: list[int]) -> None:
         """Whether the processes of session `id` that should get ready for a call all sleep instead."""
-        seat = self.seats[message["id"]]
-        busy = [pid for pid in (seat.keeper, *self._unnamed(seat.keeper)) if not groups.asleep(pid)]
-        self.tell({"op": "asleep", "id": seat.id, "asleep": seat.leaf is None and not busy})
+        entry = self.sessions[message["id"]]
+        busy = [pid for pid in (entry.keeper, *self._unnamed(entry.keeper)) if not groups.asleep(pid)]
+        self.tell({"op": "asleep", "id": entry.id, "asleep": entry.leaf is None and not busy})
 
     def _unnamed(self, keeper: int) -> list[int]:
         """What a keeper has forked and the host has not named as its leaf yet."""
@@ -51,11 +51,11 @@ class SessionBooks:
 
     def watch(self) -> None:
         """End sessions that use more time to get ready than their own runtime can need."""
-        for keeper, (seat, used) in list(self.working.items()):
+        for keeper, (entry, used) in list(self.working.items()):
             forked = sum(map(groups.cpu_seconds, self._unnamed(keeper)))
             if groups.cpu_seconds(keeper) - used + forked > WORK_SECONDS:
                 del self.working[keeper]
-                self.fault(seat, f"it worked for more than {WORK_SECONDS:g} s after its call had ended")
+                self.fault(entry, f"it worked for more than {WORK_SECONDS:g} s after its call had ended")
 
     def try_again(self) -> None:
         """Go through what waits."""
@@ -70,41 +70,41 @@ class SessionBooks:
         """Answer an order that cannot be carried out."""
         self.tell({"op": "failed", "id": session, "of": order, "error": why})
 
-    def wait(self, seat: Seat, order: str, step: Callable[[], bool]) -> None:
+    def wait(self, entry: SessionEntry, order: str, step: Callable[[], bool]) -> None:
         """Try `step` until it returns True; `order` fails if the session or the process of its call ends before."""
-        leaf = seat.leaf
+        leaf = entry.leaf
 
         def again() -> bool:
-            if self.seats.get(seat.id) is not seat:
+            if self.sessions.get(entry.id) is not entry:
                 return True
             try:
-                if seat.leaf is None or seat.leaf != leaf:
+                if entry.leaf is None or entry.leaf != leaf:
                     raise ValueError("the process of the call has ended")
                 return step()
             except Exception as error:
-                self.refuse(seat.id, order, f"{error}")
+                self.refuse(entry.id, order, f"{error}")
                 return True
 
         if not again():
             self.waiting.append(again)
 
-    def fault(self, seat: Seat, why: str) -> None:
+    def fault(self, entry: SessionEntry, why: str) -> None:
         """End a session whose own runtime misbehaves."""
-        seat.fault = why
-        self.end(seat)
+        entry.fault = why
+        self.end(entry)
 
-    def end_former(self, seat: Seat) -> None:
+    def end_former(self, entry: SessionEntry) -> None:
         """Kill what was the keeper before the last commit."""
-        former, seat.former = seat.former, 0
+        former, entry.former = entry.former, 0
         if former:
             groups.kill_group(former)
 
-    def end(self, seat: Seat) -> None:
+    def end(self, entry: SessionEntry) -> None:
         """Kill every process of a session."""
-        self.end_former(seat)
-        if seat.leaf is not None:
-            groups.kill_group(seat.leaf)
-        groups.kill_group(seat.keeper)
+        self.end_former(entry)
+        if entry.leaf is not None:
+            groups.kill_group(entry.leaf)
+        groups.kill_group(entry.keeper)
 
     def reap(self) -> bool:
         """Collect ended children and say what it means for their sessions; False once the template has ended."""
@@ -117,45 +117,45 @@ class SessionBooks:
                 return True
             if pid == self.template.pid:
                 return False
-            seat = self.by_pid.pop(pid, None)
-            if seat is None:
+            entry = self.by_pid.pop(pid, None)
+            if entry is None:
                 continue
             seconds = used.ru_utime + used.ru_stime
-            if pid == seat.leaf:
-                self.leaf_ended(seat, status, seconds)
+            if pid == entry.leaf:
+                self.leaf_ended(entry, status, seconds)
             else:
-                self.keeper_ended(seat, status, seconds)
+                self.keeper_ended(entry, status, seconds)
 
-    def leaf_ended(self, seat: Seat, status: int, cpu_seconds: float) -> None:
+    def leaf_ended(self, entry: SessionEntry, status: int, cpu_seconds: float) -> None:
         """The process of a call ended, having used `cpu_seconds`: on our order, or by itself."""
-        leaf, seat.leaf = seat.leaf, None
+        leaf, entry.leaf = entry.leaf, None
         assert leaf is not None
         groups.kill_group(leaf)
-        if seat.closing:
+        if entry.closing:
             return
-        news = {"op": "died", "id": seat.id, "code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds}
-        if seat.rolling:
-            seat.rolling = False
-            news = {"op": "rollback", "id": seat.id}
+        report = {"op": "died", "id": entry.id, "code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds}
+        if entry.rolling:
+            entry.rolling = False
+            report = {"op": "rollback", "id": entry.id}
 
         def buried() -> bool:
             # What it had started must be dead, too, before anything is put back.
             if not groups.empty(leaf):
                 return False
-            if self.seats.get(seat.id) is seat:
-                self.tell(news)
+            if self.sessions.get(entry.id) is entry:
+                self.tell(report)
             return True
 
         if not buried():
             self.waiting.append(buried)
 
-    def keeper_ended(self, seat: Seat, status: int, cpu_seconds: float) -> None:
+    def keeper_ended(self, entry: SessionEntry, status: int, cpu_seconds: float) -> None:
         """A keeper ended: the session is over, whether we wanted it or not."""
-        self.end(seat)
-        self.working.pop(seat.keeper, None)
-        self.by_pid.pop(seat.leaf or -1, None)
-        seat.leaf = None
-        del self.seats[seat.id]
-        self.nursery.release(seat)
-        news = {"code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds, "fault": seat.fault}
-        self.tell({"op": "close" if seat.closing else "ended", "id": seat.id, **news})
+        self.end(entry)
+        self.working.pop(entry.keeper, None)
+        self.by_pid.pop(entry.leaf or -1, None)
+        entry.leaf = None
+        del self.sessions[entry.id]
+        self.nursery.release(entry)
+        report = {"code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds, "fault": entry.fault}
+        self.tell({"op": "close" if entry.closing else "ended", "id": entry.id, **report})

@@ -76,8 +76,8 @@ class PictureFrames:
 def _opened(file: io.RawIOBase | io.BytesIO) -> Image.Image:
     """The file with its header read. Not by `Image.open`, which warns of sizes that have limits here."""
     # Pillow expects a buffer's `read`, which gives all that is asked for.
-    whole = io.BufferedReader(file) if isinstance(file, io.RawIOBase) else file
-    beginning = whole.read(4)
-    whole.seek(0)
+    buffered = io.BufferedReader(file) if isinstance(file, io.RawIOBase) else file
+    beginning = buffered.read(4)
+    buffered.seek(0)
     reader = GifImageFile if beginning == b"GIF8" else WebPImageFile
-    return reader(whole)
+    return reader(buffered)

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 from . import groups, inspection, wire
 from .fork import Forker
 from .registry import SessionBooks
-from .seat import Inspected, Seat
+from .session_entry import Inspected, SessionEntry
 from .template import NextStep, Template, serve
 
 if TYPE_CHECKING:
     from .namespaces import Standing
 
 
-SETTLE_SECONDS = 0.1
+THREAD_END_SECONDS = 0.1
 """How long a thread may take to end after its program has joined it."""
 RECHECK_SECONDS = 0.002
 WATCH_SECONDS = 0.1
@@ -77,30 +77,30 @@ class Zygote(SessionBooks):
 
     def do_open(self, message: dict[str, Any], fds: list[int]) -> None:
         """A new session; it reports on its own socket. `fds`: socket, outbox, stdout, stderr, cgroup files."""
-        seat, workspace = self.nursery.new_seat(message["id"], fds)
-        setup = wire.sealed_memfd("saccade-setup", self.nursery.setup(seat, message["config"]))
+        entry, workspace = self.nursery.new_entry(message["id"], fds)
+        setup = wire.sealed_memfd("saccade-setup", self.nursery.setup(entry, message["config"]))
         try:
             pid = self.template.fork([*fds[:4], workspace, setup])
         except OSError:
-            self.nursery.release(seat)
+            self.nursery.release(entry)
             raise
         finally:
             os.close(workspace)
             os.close(setup)
-        self.take_in(seat, pid, fds[4:])
+        self.take_in(entry, pid, fds[4:])
 
-    def take_in(self, seat: Seat, pid: int, cgroups: list[int]) -> None:
+    def take_in(self, entry: SessionEntry, pid: int, cgroups: list[int]) -> None:
         """Make `pid` the keeper of a new session, in a process group and control groups of its own, and let it fork."""
         os.setpgid(pid, pid)
-        seat.keeper = pid
-        self.seats[seat.id] = seat
-        self.by_pid[pid] = seat
+        entry.keeper = pid
+        self.sessions[entry.id] = entry
+        self.by_pid[pid] = entry
         try:
             groups.join(pid, cgroups)
         except OSError:
-            self.end(seat)
+            self.end(entry)
             raise
-        self.begin_work(seat)
+        self.begin_work(entry)
 
     def do_leaf(self, message: dict[str, Any], fds: list[int]) -> None:
         """The host says which process is the leaf now: it must be our child and of the keeper's group.
@@ -108,45 +108,45 @@ class Zygote(SessionBooks):
         Answered when keeper and leaf have stopped and nobody else is in the keeper's group; a pidfd of the leaf comes
         with the answer.
         """
-        seat, pid = self.seats[message["id"]], message["pid"]
-        if pid == seat.keeper or os.getpgid(pid) != seat.keeper or not groups.is_child(pid):
+        entry, pid = self.sessions[message["id"]], message["pid"]
+        if pid == entry.keeper or os.getpgid(pid) != entry.keeper or not groups.is_child(pid):
             raise ValueError("no such leaf")
         os.setpgid(pid, pid)
-        seat.leaf, seat.inspected = pid, None
-        self.by_pid[pid] = seat
-        self.working.pop(seat.keeper, None)
-        groups.stop(seat.keeper)
+        entry.leaf, entry.inspected = pid, None
+        self.by_pid[pid] = entry
+        self.working.pop(entry.keeper, None)
+        groups.stop(entry.keeper)
         groups.stop(pid)
-        self.wait(seat, "leaf", lambda: self.at_rest(seat, pid))
+        self.wait(entry, "leaf", lambda: self.at_rest(entry, pid))
 
-    def at_rest(self, seat: Seat, leaf: int) -> bool:
+    def at_rest(self, entry: SessionEntry, leaf: int) -> bool:
         """Whether the session stands still; then the host hears of its leaf."""
-        if not (groups.stopped(seat.keeper) and groups.stopped(leaf)):
+        if not (groups.stopped(entry.keeper) and groups.stopped(leaf)):
             return False
-        if groups.purge(seat.keeper):
-            self.fault(seat, f"{inspection.STRAY} beside the one that keeps the state")
+        if groups.purge(entry.keeper):
+            self.fault(entry, f"{inspection.STRAY} beside the one that keeps the state")
             return True
         # The files behind its mappings may have been removed by the call before, and be others now.
-        maps = inspection.moved_maps(leaf, seat.own, seat.maps)
+        maps = inspection.moved_maps(leaf, entry.own, entry.maps)
         pidfd = os.pidfd_open(leaf)
         try:
-            self.tell({"op": "leaf", "id": seat.id, "maps": maps}, (pidfd,))
+            self.tell({"op": "leaf", "id": entry.id, "maps": maps}, (pidfd,))
         finally:
             os.close(pidfd)
         return True
 
     def do_inspect(self, message: dict[str, Any], fds: list[int]) -> None:
         """Look at the leaf, which has reported, while the host reads its report: a `commit` may follow. No answer."""
-        seat = self.seats.get(message["id"])
-        if seat is not None and seat.leaf is not None:
-            self.look(seat, seat.leaf)
+        entry = self.sessions.get(message["id"])
+        if entry is not None and entry.leaf is not None:
+            self.look(entry, entry.leaf)
 
-    def look(self, seat: Seat, leaf: int) -> None:
-        """Stop the leaf and take down whether it can be kept, in `seat.inspected`."""
-        deadline = time.monotonic() + SETTLE_SECONDS
+    def look(self, entry: SessionEntry, leaf: int) -> None:
+        """Stop the leaf and take down whether it can be kept, in `entry.inspected`."""
+        deadline = time.monotonic() + THREAD_END_SECONDS
 
         def step() -> bool:
-            if seat.leaf != leaf:
+            if entry.leaf != leaf:
                 return True
             if not groups.stopped(leaf):
                 groups.stop(leaf)
@@ -156,58 +156,58 @@ class Zygote(SessionBooks):
                 groups.resume(leaf)
                 return False
             try:
-                seat.inspected = self.judge(seat, leaf)
+                entry.inspected = self.judge(entry, leaf)
             except OSError as error:
-                seat.inspected = Inspected(leaf, f"it ended while it was looked at: {error}", [])
+                entry.inspected = Inspected(leaf, f"it ended while it was looked at: {error}", [])
             return True
 
         if not step():
             self.waiting.append(step)
 
-    def judge(self, seat: Seat, leaf: int) -> Inspected:
+    def judge(self, entry: SessionEntry, leaf: int) -> Inspected:
         """What is to be said of the stopped process `leaf` of a session."""
         why, shared = inspection.left_running(leaf), list[inspection.Map]()
         if why is None and self.nursery.sees:
             shared = inspection.shared_maps(leaf)
-            why = inspection.improper(leaf, seat.own, shared)
+            why = inspection.improper(leaf, entry.own, shared)
         return Inspected(leaf, why, shared)
 
     def do_commit(self, message: dict[str, Any], fds: list[int]) -> None:
         """The leaf, which is looked at, becomes the keeper; refused if it has a thread or holds what cannot be kept."""
-        seat = self.seats[message["id"]]
-        leaf = seat.leaf
+        entry = self.sessions[message["id"]]
+        leaf = entry.leaf
         if leaf is None:
             raise ValueError("the process of the call has ended")
-        self.wait(seat, "commit", lambda: self.commit(seat, leaf))
+        self.wait(entry, "commit", lambda: self.commit(entry, leaf))
 
-    def commit(self, seat: Seat, leaf: int) -> bool:
+    def commit(self, entry: SessionEntry, leaf: int) -> bool:
         """Make the stopped `leaf` the keeper of its session, or refuse it; False before it was looked at."""
-        seen = seat.inspected
+        seen = entry.inspected
         if seen is None or seen.pid != leaf:
             return False
         if seen.why_not is not None:
-            self.refuse(seat.id, "commit", seen.why_not)
+            self.refuse(entry.id, "commit", seen.why_not)
             return True
-        seat.maps = inspection.kept_maps(seen.shared, seat.own)
-        seat.former, seat.keeper, seat.leaf = seat.keeper, leaf, None
-        self.by_pid.pop(seat.former, None)
-        self.tell({"op": "commit", "id": seat.id})
+        entry.maps = inspection.kept_maps(seen.shared, entry.own)
+        entry.former, entry.keeper, entry.leaf = entry.keeper, leaf, None
+        self.by_pid.pop(entry.former, None)
+        self.tell({"op": "commit", "id": entry.id})
         return True
 
     def do_rollback(self, message: dict[str, Any], fds: list[int]) -> None:
         """Kill the leaf with all it started; answered when all of it is dead."""
-        seat = self.seats[message["id"]]
-        if seat.leaf is None:
-            self.tell({"op": "rollback", "id": seat.id})
+        entry = self.sessions[message["id"]]
+        if entry.leaf is None:
+            self.tell({"op": "rollback", "id": entry.id})
             return
-        seat.rolling = True
-        groups.kill_group(seat.leaf)
+        entry.rolling = True
+        groups.kill_group(entry.leaf)
 
     def do_respawn(self, message: dict[str, Any], fds: list[int]) -> None:
         """Tell the keeper to fork a leaf, and end the keeper before it."""
-        seat = self.seats[message["id"]]
-        self.begin_work(seat)
-        self.end_former(seat)
+        entry = self.sessions[message["id"]]
+        self.begin_work(entry)
+        self.end_former(entry)
 
     def do_workspace(self, message: dict[str, Any], fds: list[int]) -> None:
         """A workspace for a branch, in the family of session `id`; its descriptor goes with the answer.
@@ -215,16 +215,16 @@ class Zygote(SessionBooks):
         So do the leaf's mappings of files of its workspace, which the branch must map again in its own. `fds` are the
         branch's cgroup files: what the leaf writes to from now on is to be counted there.
         """
-        seat = self.seats[message["id"]]
-        if seat.leaf is None:
+        entry = self.sessions[message["id"]]
+        if entry.leaf is None:
             raise ValueError("the process of the branch has ended")
-        groups.join(seat.leaf, fds)
-        maps = inspection.workspace_maps(seat.leaf, seat.workspace) if self.nursery.sees else []
-        named = {kept.start: kept.path for kept in seat.maps}
+        groups.join(entry.leaf, fds)
+        maps = inspection.workspace_maps(entry.leaf, entry.workspace) if self.nursery.sees else []
+        named = {kept.start: kept.path for kept in entry.maps}
         maps = [found._replace(path=named.get(found.start, found.path)) for found in maps]
-        fd, path = self.nursery.new_workspace(seat)
+        fd, path = self.nursery.new_workspace(entry)
         try:
-            self.tell({"op": "workspace", "id": seat.id, "path": path, "maps": maps}, (fd,))
+            self.tell({"op": "workspace", "id": entry.id, "path": path, "maps": maps}, (fd,))
         finally:
             os.close(fd)
 
@@ -233,45 +233,45 @@ class Zygote(SessionBooks):
 
         `path` is its workspace, `socket` and `memory` are inode numbers of what the host has given it.
         """
-        parent = self.seats[message["id"]]
+        parent = self.sessions[message["id"]]
         leaf = parent.leaf
         if leaf is None:
             raise ValueError("the process of the branch has ended")
-        seat = self.nursery.branch_seat(message, parent)
+        entry = self.nursery.branch_entry(message, parent)
         groups.stop(leaf)
 
         def step() -> bool:
             if not groups.stopped(leaf):
                 return False
-            self.adopt(seat, parent, leaf)
+            self.adopt(entry, parent, leaf)
             return True
 
         self.wait(parent, "adopt", step)
 
-    def adopt(self, seat: Seat, parent: Seat, leaf: int) -> None:
+    def adopt(self, entry: SessionEntry, parent: SessionEntry, leaf: int) -> None:
         """Take the stopped process of a branch in, or refuse it."""
         why = inspection.left_running(leaf)
         if why is None and self.nursery.sees:
-            why = inspection.improper_branch(leaf, seat.own, parent.keeper)
+            why = inspection.improper_branch(leaf, entry.own, parent.keeper)
         if why is not None:
             groups.kill_group(leaf)
-            self.nursery.release(seat)
+            self.nursery.release(entry)
             self.refuse(parent.id, "adopt", why)
             return
-        parent.leaf, seat.maps = None, parent.maps
+        parent.leaf, entry.maps = None, parent.maps
         # The branch has seen where its origin's files lie.
         self.nursery.move_workspace(parent)
-        self.take_in(seat, leaf, [])
+        self.take_in(entry, leaf, [])
         self.tell({"op": "adopt", "id": parent.id})
 
     def do_close(self, message: dict[str, Any], fds: list[int]) -> None:
         """End session `id`; answered when its keeper is dead."""
-        seat = self.seats.get(message["id"])
-        if seat is None:
+        entry = self.sessions.get(message["id"])
+        if entry is None:
             self.tell({"op": "close", "id": message["id"]})
             return
-        seat.closing = True
-        self.end(seat)
+        entry.closing = True
+        self.end(entry)
 
 
 def _drain(sock: socket.socket) -> None:

@@ -139,8 +139,8 @@ class Evaluator:
                 return UNKNOWN
             spans[number] = slice(*edges).indices(spans[number][1])[:2]
         (top, bottom), (left, right) = spans
-        whole = (left, top, right, bottom) == (0, 0, view.width, view.height)
-        return view if whole else self._cut(view, (left, top, right, bottom))
+        full = (left, top, right, bottom) == (0, 0, view.width, view.height)
+        return view if full else self._cut(view, (left, top, right, bottom))
 
     def _cut(self, view: View, box: Xyxy) -> Value:
         part = view.crop(box)

@@ -38,7 +38,7 @@ def only_place(large: Packed, small: Packed) -> Box | None:
     rows, columns = large.shape[0] - height + 1, large.shape[1] - width + 1
     if rows < 1 or columns < 1 or small.size < SMALLEST or (rows, columns) == (1, 1):
         return None
-    probes = _telling(small)
+    probes = _distinctive(small)
     if probes is None:
         return None
     (y, x), *others = probes
@@ -53,7 +53,7 @@ def only_place(large: Packed, small: Packed) -> Box | None:
     return (*places[0], places[0][0] + width, places[0][1] + height) if len(places) == 1 else None
 
 
-def _telling(small: Packed) -> list[tuple[int, int]] | None:
+def _distinctive(small: Packed) -> list[tuple[int, int]] | None:
     """Pixels that tell `small` from others, rare colours first; None if a sample of it has one colour only."""
     flat = small.reshape(-1)
     sample = np.unique(np.linspace(0, flat.size - 1, _SAMPLE).astype(np.intp))

@@ -196,7 +196,7 @@ def _parts(task: Task) -> dict[str, ImagePart]:
 
 
 def _pictures(task: Task) -> Mapping[str, View]:
-    return {name: View.whole(name, part.width, part.height) for name, part in _parts(task).items()}
+    return {name: View.full(name, part.width, part.height) for name, part in _parts(task).items()}
 
 
 def _numbers(value: object) -> tuple[float, float, float, float] | None:

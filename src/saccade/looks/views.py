@@ -34,7 +34,7 @@ class View:
     """Whether it is an array, whose first axis is y, and no Pillow image."""
 
     @classmethod
-    def whole(cls, name: str, width: int, height: int) -> View:
+    def full(cls, name: str, width: int, height: int) -> View:
         """All of a task's picture."""
         return cls(name, (0, 0, width, height), width, height)
 

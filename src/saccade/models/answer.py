@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from saccade.models.base import Completion, Usage
 from saccade.models.retry import OutageError
-from saccade.models.stops import StopWatch, check_stops, settle, unclosed
+from saccade.models.stops import StopWatch, apply_stops, check_stops, unclosed
 from saccade.record.action import ToolCall
 from saccade.record.base import clean_text
 from saccade.record.hosted_call import HostedCall
@@ -65,7 +65,7 @@ class PartialCall:
     """JSON text."""
     sealed: str | None = None
 
-    def whole(self) -> ToolCall | None:
+    def complete(self) -> ToolCall | None:
         """The call; None if its arguments are no JSON object."""
         try:
             arguments = json.loads(self.arguments or "{}")
@@ -152,9 +152,9 @@ class PartialAnswer:
         self.check_ended()
         self.tell()
         finish = self.finish or FinishReason.STOP_STRING
-        text, finish = settle(self.raw, self.stops, finish, swallowed=self._swallowed(finish))
+        text, finish = apply_stops(self.raw, self.stops, finish, swallowed=self._swallowed(finish))
         self.listener.hear(text[len(self.watch.text) :])
-        calls, slips = self._whole_calls() if finish is not FinishReason.STOP_STRING else ((), "")
+        calls, slips = self._complete_calls() if finish is not FinishReason.STOP_STRING else ((), "")
         if slips:
             self.listener.hear(slips)
         if finish is FinishReason.TOOL_CALL and not calls:
@@ -176,16 +176,16 @@ class PartialAnswer:
             return unclosed(self.raw, self.stops)
         return self.stop_named
 
-    def _whole_calls(self) -> tuple[tuple[ToolCall, ...], str]:
-        whole: list[ToolCall] = []
+    def _complete_calls(self) -> tuple[tuple[ToolCall, ...], str]:
+        complete: list[ToolCall] = []
         slips: list[str] = []
         for _, partial in sorted(self.calls.items()):
-            call = partial.whole()
+            call = partial.complete()
             if call is None:
                 slips.append(f"{partial.name}({partial.arguments})")
             else:
-                whole.append(call)
-        return tuple(whole), "\n".join(slips)
+                complete.append(call)
+        return tuple(complete), "\n".join(slips)
 
 
 def first_named(values: Iterable[object], stops: tuple[str, ...]) -> str | None:

@@ -19,7 +19,7 @@ from saccade.errors import SettingsError
 from saccade.models.base import Completion, MediaReader, Model, Request
 from saccade.record.action import ToolCall
 from saccade.record.base import Record, Text, clean_text
-from saccade.record.disk import write_whole
+from saccade.record.disk import write_atomic
 from saccade.record.turn import FinishReason
 
 _log = logging.getLogger(__name__)
@@ -94,4 +94,4 @@ def _write(file: Path, completion: Completion) -> None:
         tool_calls=completion.tool_calls,
         model=clean_text(completion.model),
     )
-    write_whole(file, reply.model_dump_json())
+    write_atomic(file, reply.model_dump_json())

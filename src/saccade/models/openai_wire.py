@@ -116,22 +116,22 @@ def request_fields(
     return fields
 
 
-def read_body(body: Mapping[str, Any], answer: PartialAnswer, *, whole: bool) -> None:
-    """Read an answer that came in one piece (`whole`), or a chunk of a stream; the last chunk may hold no choice.
+def read_body(body: Mapping[str, Any], answer: PartialAnswer, *, streamed: bool) -> None:
+    """Read an answer that came in one piece, or a chunk of one that is `streamed`; the last chunk may hold no choice.
 
     Raises:
         OutageError: it does not follow the protocol.
     """
     try:
-        if whole:
-            _read_whole(body, answer)
-        else:
+        if streamed:
             _read_chunk(body, answer)
+        else:
+            _read_message(body, answer)
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise OutageError("sent an answer that does not follow the protocol.") from error
 
 
-def _read_whole(body: Mapping[str, Any], answer: PartialAnswer) -> None:
+def _read_message(body: Mapping[str, Any], answer: PartialAnswer) -> None:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0].get("message"), dict):
         raise OutageError("sent an answer without a message.")

@@ -75,7 +75,7 @@ class ResponseReader:
         """What goes back before the next call."""
         self._refused = False
 
-    def whole(self, body: Mapping[str, Any]) -> None:
+    def response(self, body: Mapping[str, Any]) -> None:
         """The response. Raises `OutageError` if it failed, or does not follow the protocol."""
         try:
             for item in body["output"]:
@@ -86,7 +86,7 @@ class ResponseReader:
             raise OutageError("sent an answer that does not follow the protocol.") from error
 
     def event(self, event: Mapping[str, Any]) -> None:
-        """The next event. Raises `OutageError` as `whole` does."""
+        """The next event. Raises `OutageError` as `response` does."""
         kind = str(event.get("type")).removeprefix("response.")
         try:
             if kind in ("output_text.delta", "refusal.delta"):

@@ -3,7 +3,7 @@
     policy = RetryPolicy(tries=3, seconds=60, total_seconds=300)
 
 Waits grow by a factor of two and are drawn at random from their upper half, so that many clients do not come back
-at once; a server's Retry-After is honoured up to `most_seconds_told`. What no retry can cure is raised at once. A
+at once; a server's Retry-After is honoured up to `max_retry_after`. What no retry can cure is raised at once. A
 cancelled call is never tried again. Nothing here knows a provider.
 
 Every wait is a warning of the logger `saccade.models.retry` when it begins, with its reason: who watches listens there,
@@ -52,7 +52,7 @@ class RetryPolicy(Settings):
     """Longest wait before the second try."""
     most_seconds: NonNegativeFloat = 60.0
     """Longest wait that grows by itself."""
-    most_seconds_told: NonNegativeFloat = 300.0
+    max_retry_after: NonNegativeFloat = 300.0
     """Longest wait that a server may ask for; a longer one ends the tries."""
 
     def wait(self, tried: int, draw: float) -> float:
@@ -109,7 +109,7 @@ async def with_retries(
         if advice:
             _log.info("%s Tried %s; gave up.", lost, _times(tried))
             raise ModelLostError(f"{lost} Tried {_times(tried)}; gave up. {advice}")
-        _log.warning("%s Trying again in %s s (%d of %d).", lost, _whole(wait), tried + 1, policy.tries)
+        _log.warning("%s Trying again in %s s (%d of %d).", lost, _rounded(wait), tried + 1, policy.tries)
         await clock.sleep(wait)
     raise AssertionError("a policy has at least one try")
 
@@ -124,10 +124,10 @@ def _give_up(policy: RetryPolicy, tried: int, wait: float, left: float) -> str:
         return _time_up(policy)
     if tried == policy.tries:
         return "Try again later, or raise retry.tries."
-    if wait > policy.most_seconds_told:
+    if wait > policy.max_retry_after:
         return (
             f"The server asks to wait {wait:.0f} s, longer than the policy allows. Try again then, or raise "
-            "retry.most_seconds_told."
+            "retry.max_retry_after."
         )
     return _time_up(policy) if wait >= left else ""
 
@@ -140,5 +140,5 @@ def _times(tried: int) -> str:
     return f"{tried} time" + ("" if tried == 1 else "s")
 
 
-def _whole(seconds: float) -> str:
+def _rounded(seconds: float) -> str:
     return f"{seconds:.1f}" if seconds < 2 else f"{seconds:.0f}"

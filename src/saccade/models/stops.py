@@ -88,7 +88,7 @@ def can_be_inferred(stops: Iterable[str]) -> bool:
     return all(_CLOSING_TAG.fullmatch(stop) for stop in stops)
 
 
-def settle(
+def apply_stops(
     text: str, stops: Iterable[str], finish: FinishReason, *, swallowed: str | None = None
 ) -> tuple[str, FinishReason]:
     """The text and the reason of its end as every backend gives them.

@@ -19,7 +19,7 @@ from pydantic_core import PydanticSerializationError, from_json
 
 from saccade.errors import RecordError, SchemaVersionError, TornRecordError
 from saccade.record.base import SCHEMA_VERSION, Record
-from saccade.record.disk import whole_file, writing
+from saccade.record.disk import atomic_file, writing
 
 R = TypeVar("R", bound=Record)
 
@@ -92,7 +92,7 @@ def append_lines(path: str | os.PathLike[str], records: Iterable[Record]) -> Non
 def write_lines(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
     """Write a whole file of lines; the file appears complete or not at all."""
     target = Path(path)
-    with whole_file(target) as partial, partial.open("wb") as file:
+    with atomic_file(target) as partial, partial.open("wb") as file:
         file.writelines(dumps(record).encode() + b"\n" for record in records)
         file.flush()
         os.fsync(file.fileno())

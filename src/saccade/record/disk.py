@@ -27,7 +27,7 @@ def writing(path: Path, partial: Path | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path) -> Iterator[Path]:
     """Another name beside `path`, to write under: it becomes `path` if the block ends well, and is removed if not.
 
     The file appears complete or not at all; whoever needs it to outlive a power cut syncs it in the block. An `OSError`
@@ -42,10 +42,10 @@ def whole_file(path: Path) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_atomic(path: Path, text: str) -> None:
     """Write a file of text, its folder made if missing; it appears complete or not at all. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as partial:
+    with atomic_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 
 from saccade.errors import SettingsError
-from saccade.record.disk import write_whole
+from saccade.record.disk import write_atomic
 from saccade.record.file_notes import file_notes, noted_files
 from saccade.record.mistakes import mistaken, mistakes_of, table_in
 from saccade.record.toml_text import to_toml, toml_value
@@ -46,12 +46,12 @@ class Settings(BaseModel):
         """What a table within does not say stays as it is by default here; its own class may have it otherwise."""
         if not isinstance(data, Mapping):
             return data
-        whole = dict(data)
+        filled = dict(data)
         for name, field in cls.model_fields.items():
             default, said = field.default, data.get(name)
             if isinstance(said, Mapping) and isinstance(default, BaseModel) and type(default) is field.annotation:
-                whole[name] = merged(default.model_dump(exclude_defaults=True), said)
-        return whole
+                filled[name] = merged(default.model_dump(exclude_defaults=True), said)
+        return filled
 
     @classmethod
     def renewed(cls, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def save_settings(
         text = settings_toml(settings, before or target)
     else:
         raise SettingsError(f"{target}: settings are saved as .toml or .json; give the file one of these suffixes")
-    write_whole(target, text)
+    write_atomic(target, text)
 
 
 def settings_toml(settings: BaseModel, before: str | os.PathLike[str] | None = None) -> str:

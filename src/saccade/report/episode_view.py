@@ -138,7 +138,7 @@ def _table(turns: tuple[Turn, ...]) -> TableView:
         for number, turn in enumerate(turns, 1)
     )
     ends = "answer" if turns and isinstance(turns[-1].action, Answer) else "no answer"
-    whole = (
+    totals = (
         "total",
         ends,
         duration(sum(turn.model_seconds for turn in turns)),
@@ -148,7 +148,7 @@ def _table(turns: tuple[Turn, ...]) -> TableView:
         _summed(turn.tokens.sampled for turn in turns),
         money(known_sum(turn.dollars for turn in turns)),
     )
-    return TableView(heads, rows, whole)
+    return TableView(heads, rows, totals)
 
 
 def _summed(values: Iterable[int | None]) -> str:

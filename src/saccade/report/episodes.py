@@ -8,7 +8,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from saccade.record.disk import write_whole
+from saccade.record.disk import write_atomic
 from saccade.report.page import episode_html, page_html
 from saccade.report.picture_book import Sources
 from saccade.report.view import EpisodeView, Other
@@ -79,4 +79,4 @@ class Episodes:
 
 def write_page(path: Path, text: str) -> None:
     """Write a page; it appears whole or not at all."""
-    write_whole(path, text)
+    write_atomic(path, text)

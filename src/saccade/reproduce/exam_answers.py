@@ -57,7 +57,7 @@ def _answer(trajectory: Trajectory, judge: BoxJudge) -> ExamAnswer | None:
     if right is None:
         return None
     verdicts = judge.verdicts(trajectory) if trajectory.task.evidence else ()
-    found = any(item is not None and item.score == BoxRule().whole for item in verdicts)
+    found = any(item is not None and item.score == BoxRule().full for item in verdicts)
     return ExamAnswer(
         trajectory.task.id,
         set_of(trajectory.task.id),

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from saccade.evals.intervals import Interval, of_mean
 from saccade.evals.tables import markdown
-from saccade.record.disk import write_whole
+from saccade.record.disk import write_atomic
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence
 from saccade.reproduce.exam_answers import ExamAnswer
@@ -152,5 +152,5 @@ def _finding(item: Finding) -> tuple[str, ...]:
 
 def write_outcome(outcome: ClaimOutcome, root: Path) -> None:
     """`report.md` and `result.json`."""
-    write_whole(root / "report.md", report(outcome) + "\n")
-    write_whole(root / "result.json", json.dumps(asdict(outcome), indent=2) + "\n")
+    write_atomic(root / "report.md", report(outcome) + "\n")
+    write_atomic(root / "result.json", json.dumps(asdict(outcome), indent=2) + "\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from saccade.errors import SettingsError
-from saccade.record.disk import write_whole
+from saccade.record.disk import write_atomic
 from saccade.reproduce.settings import Reproduction
 from saccade.rl.train.settings import RlSettings
 
@@ -47,7 +47,7 @@ def read_plan(path: Path) -> TrialPlan | None:
 
 def write_plan(path: Path, plan: TrialPlan) -> None:
     """Keep the plan."""
-    write_whole(path, json.dumps(asdict(plan)) + "\n")
+    write_atomic(path, json.dumps(asdict(plan)) + "\n")
 
 
 def make_plan(settings: Reproduction, arms: Mapping[str, RlSettings], spent: TimeSpent) -> TrialPlan:

@@ -55,16 +55,16 @@ class GuestChannel:
     async def receive_unless(self, over: asyncio.Future[Any]) -> dict[str, Any] | None:
         """The next frame, or None if `over` is done before one has come."""
         self._loop = loop = asyncio.get_running_loop()
-        news: asyncio.Future[None] = loop.create_future()
+        ready: asyncio.Future[None] = loop.create_future()
 
         def wake(_future: object = None) -> None:
-            if not news.done():
-                news.set_result(None)
+            if not ready.done():
+                ready.set_result(None)
 
         loop.add_reader(self._sock.fileno(), wake)
         over.add_done_callback(wake)
         try:
-            await news
+            await ready
         finally:
             over.remove_done_callback(wake)
             # The socket may have been closed meanwhile.

@@ -25,7 +25,7 @@ from typing import Any, Self
 from saccade.errors import IsolationError, SandboxClosedError, SandboxError, SandboxLostError
 from saccade.guest.preload import PRELOAD
 from saccade.guest.repairs import PASSES
-from saccade.guest.seat import FAMILY_SESSIONS
+from saccade.guest.session_entry import FAMILY_SESSIONS
 from saccade.record.suggest import did_you_mean
 from saccade.sandbox.base import Binding, SessionOptions
 from saccade.sandbox.bindings import Bound, BoundImage, Memfd, bound_all

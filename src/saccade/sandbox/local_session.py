@@ -133,12 +133,12 @@ class LocalSession:
         for item in pending:
             if isinstance(item, BoundImage) and item.lazy is not None:
                 link.lazy[item.key] = item.lazy
-        settled = False
+        resolved = False
         try:
             result = await link.run(message, list(messages(pending, link.images)), seconds)
             if result.status is Status.OK or (result.status is Status.ERROR and keep_errors):
                 refusal = await link.commit(figure=any(picture.source == "figure" for picture in result.pictures))
-                settled = refusal is None
+                resolved = refusal is None
                 if refusal is not None:
                     why = f"the code was refused: {refusal}"
                     return dataclasses.replace(result, status=Status.REFUSED, traceback=why)
@@ -150,12 +150,12 @@ class LocalSession:
             if link.ended and not own_doing:
                 raise SandboxLostError(result.traceback or "the session's processes were killed from outside")
             if own_doing or self._options.state is StatePolicy.CLEAR:
-                settled = True
+                resolved = True
                 await self._restart()
             return result
         finally:
             # Also when the caller cancels: the call is thrown away and the session can be used again.
-            if not settled and link.zygote.alive and not link.ended:
+            if not resolved and link.zygote.alive and not link.ended:
                 link.prepare(rollback=True)
 
     async def _restart(self) -> None:

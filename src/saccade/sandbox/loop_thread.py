@@ -54,9 +54,9 @@ class LoopThread:
         future.cancel()
         loop = self._loop
         if loop is not None:
-            settled = asyncio.run_coroutine_threadsafe(_settled(), loop)
+            finished = asyncio.run_coroutine_threadsafe(_all_cancelled(), loop)
             with suppress(FutureTimeoutError, FutureCancelledError):
-                settled.result(CLOSE_SECONDS)
+                finished.result(CLOSE_SECONDS)
 
     def is_current(self) -> bool:
         """Whether the caller runs on this loop's thread."""
@@ -94,7 +94,7 @@ def run_apart(work: Coroutine[Any, Any, T]) -> T:
         loop.stop()
 
 
-async def _settled() -> None:
+async def _all_cancelled() -> None:
     """Return when all tasks that are being cancelled at this moment have ended."""
     await asyncio.sleep(0)  # the cancellation itself is one step behind this in the queue
     own = asyncio.current_task()

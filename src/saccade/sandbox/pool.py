@@ -86,7 +86,7 @@ class SandboxPool:
         self._line = asyncio.Lock()
         self._freed = asyncio.Event()
         self._asking: set[asyncio.Task[None]] = set()
-        self._told = False
+        self._warned = False
         self._closed = False
 
     def __repr__(self) -> str:
@@ -232,8 +232,8 @@ class SandboxPool:
         """Until a session of this pool is over, or it is time to look at what others closed."""
         if self._closed:
             raise SandboxClosedError("this SandboxPool is closed; make a new one.")
-        if not self._told:
-            self._told = True
+        if not self._warned:
+            self._warned = True
             _log.warning("No sandbox host has room (%s): who needs a session waits.", self._state())
         self._freed.clear()
         with suppress(TimeoutError):

@@ -200,7 +200,7 @@ class RemoteSession:
         """
         async with self._turn:
             self._check_open()
-            await self._settle()
+            await self._finish_cancelling()
             if self._lost is not None:
                 return RunResult(Status.LOST, traceback=self._lost)
             try:
@@ -220,7 +220,7 @@ class RemoteSession:
         """`n` new sessions that start from this one's state, with what is bound but not yet used as well."""
         async with self._turn:
             self._check_open()
-            await self._settle()
+            await self._finish_cancelling()
             if self._lost is not None:
                 raise SandboxLostError(self._lost)
             branches = [RemoteSession(self._sandbox, secrets.token_hex(16), self._lazy) for _ in range(n)]
@@ -264,7 +264,7 @@ class RemoteSession:
             self._cancelling = asyncio.create_task(self._best_effort("DELETE", path))
             raise
 
-    async def _settle(self) -> None:
+    async def _finish_cancelling(self) -> None:
         """Wait until the server has heard of a cancelled call, so that the next call cannot overtake the news."""
         if self._cancelling is not None:
             await asyncio.shield(self._cancelling)

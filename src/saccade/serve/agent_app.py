@@ -44,7 +44,7 @@ class _Protocol:
     """One of the two APIs."""
 
     read: Callable[..., AgentQuestion]
-    whole: Callable[[AgentQuestion, ServedEpisode], Awaitable[dict[str, Any]]]
+    respond: Callable[[AgentQuestion, ServedEpisode], Awaitable[dict[str, Any]]]
     stream: Callable[[AgentQuestion, ServedEpisode], AsyncIterator[str]]
     failed: Callable[[RequestError], str]
 
@@ -128,7 +128,7 @@ async def _answer(request: Request, protocol: _Protocol, pool: AgentPool, allow_
         play = await stack.enter_async_context(pool.playing(asked))
         if asked.stream:
             return EventStream(_streamed(protocol, asked, play), stack.pop_all())
-        return JSONResponse(await unless_gone(request.receive, protocol.whole(asked, play)))
+        return JSONResponse(await unless_gone(request.receive, protocol.respond(asked, play)))
     except ClientDisconnect:
         return Response(status_code=_GONE)
     except Exception as error:

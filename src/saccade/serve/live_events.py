@@ -29,14 +29,14 @@ class LiveEvents:
         """`name` is known to its client alone, and stops the episode."""
         self.name = name
         self._heard: deque[Ask | Run | Call | Wrote] = deque()
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._over = False
 
     def hear(self, event: Event) -> None:
         """The callback of the loop."""
         if isinstance(event, Ask | Run | Call | Wrote):
             self._heard.append(event)
-            self._news.set()
+            self._changed.set()
 
     async def events(self, play: ServedEpisode) -> AsyncIterator[str]:
         """The events to the last, while `play` is played. Raises what the episode raised."""
@@ -45,8 +45,8 @@ class LiveEvents:
         play.when_ended(self._end)
         yield live_event("begun", id=self.name, notes=list(begun.provenance.notes))
         while not self._over or self._heard:
-            await self._news.wait()
-            self._news.clear()
+            await self._changed.wait()
+            self._changed.clear()
             while self._heard:
                 event = self._heard.popleft()
                 if isinstance(event, Wrote):
@@ -77,7 +77,7 @@ class LiveEvents:
 
     def _end(self) -> None:
         self._over = True
-        self._news.set()
+        self._changed.set()
 
 
 def live_event(kind: str, **values: Any) -> str:

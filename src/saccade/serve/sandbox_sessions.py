@@ -119,7 +119,7 @@ class SessionTable:
     async def answer(self, name: str, call: asyncio.Task[bytes]) -> bytes:
         """Wait for a call. It continues if the waiter is cancelled, since another may ask for it again."""
         try:
-            return await _settled(call)
+            return await _result_of(call)
         finally:
             if name in self._hosted:
                 self._touch(self._hosted[name])
@@ -204,7 +204,7 @@ class SessionTable:
         return hosted
 
     async def _opened(self, hosted: _Hosted) -> Session:
-        session = await _settled(hosted.opened)
+        session = await _result_of(hosted.opened)
         self._touch(hosted)
         return session
 
@@ -223,7 +223,7 @@ class SessionTable:
         return SessionError("unknown_session", f"this server knows no session {name}; it may have been restarted.")
 
 
-async def _settled(task: asyncio.Task[T]) -> T:
+async def _result_of(task: asyncio.Task[T]) -> T:
     """The task's result. The task continues if the waiter is cancelled, since another may ask for it."""
     await asyncio.wait({task})
     if task.cancelled():

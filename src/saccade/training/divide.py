@@ -71,11 +71,11 @@ class DividedModel:
             for module in self._modules:
                 module.reshard()
 
-    def whole(self) -> Trainable | None:
+    def full_model(self) -> Trainable | None:
         """A copy in the memory of the host, of its own and not divided, in the first process; collective."""
         tensors = {}
         for name, weight in self.trained.model.named_parameters():
-            value = whole_tensor(weight.detach())
+            value = full_tensor(weight.detach())
             if self._main:
                 tensors[name] = value.cpu()
         if not self._main:
@@ -98,7 +98,7 @@ class DividedModel:
             module.reshard()
 
 
-def whole_tensor(tensor: torch.Tensor) -> torch.Tensor:
+def full_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """`tensor` with the parts of all processes; collective where it is divided."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
@@ -108,11 +108,11 @@ def own_part(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
-def like(tensor: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
-    """`whole` divided as `tensor` is, where it is; every process has it."""
+def like(tensor: torch.Tensor, full: torch.Tensor) -> torch.Tensor:
+    """`full` divided as `tensor` is, where it is; every process has it."""
     if not isinstance(tensor, DTensor):
-        return whole
-    divided: torch.Tensor = distribute_tensor(whole, tensor.device_mesh, tensor.placements, src_data_rank=None)
+        return full
+    divided: torch.Tensor = distribute_tensor(full, tensor.device_mesh, tensor.placements, src_data_rank=None)
     return divided
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.errors import UnavailableError
-from saccade.record.disk import write_whole
+from saccade.record.disk import write_atomic
 from saccade.training.settings import KeepSettings
 
 Values = Mapping[str, float | int | str]
@@ -70,7 +70,7 @@ def _forget(path: Path, step: int) -> None:
                 kept.append(line)
         except ValueError:
             continue
-    write_whole(path, "".join(kept))
+    write_atomic(path, "".join(kept))
 
 
 def _tensorboard(folder: Path, step: int) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from saccade.training.divide import like, whole_tensor
+from saccade.training.divide import full_tensor, like
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _ITERATIONS = 5
@@ -41,7 +41,7 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
 
         Where weights are divided, every process does it for whole matrices.
         """
-        ahead = [whole_tensor(self._ahead(weight)) for weight in weights]
+        ahead = [full_tensor(self._ahead(weight)) for weight in weights]
         tensors: list[torch.Tensor] = list(ahead)
         shapes = defaultdict(list)
         for number, matrix in enumerate(ahead):

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from saccade.training.checkpoints import Checkpoints, RunState
-from saccade.training.divide import DividedModel, own_part, whole_tensor
+from saccade.training.divide import DividedModel, full_tensor, own_part
 from saccade.training.learner import Learner, Pass
 from saccade.training.optimizer import optimizer_tensors
 from saccade.training.parallel import Processes
@@ -49,10 +49,10 @@ class ShardedLearner(Learner):
         return self._divided.gathered()
 
     def snapshot(self) -> Trainable | None:
-        return self._divided.whole()
+        return self._divided.full_model()
 
     def finished(self) -> Trainable | None:
-        return self._divided.whole()
+        return self._divided.full_model()
 
     def save(self, checkpoints: Checkpoints, state: RunState) -> Path:
         """Each process writes some tensors, whole."""
@@ -65,9 +65,9 @@ class ShardedLearner(Learner):
         """Of `tensors` those of this process, put together; all process them in one order."""
         own = {}
         for name, tensor in tensors.items():
-            whole = whole_tensor(tensor.detach())
+            full = full_tensor(tensor.detach())
             if owners[name] == self.processes.rank:
-                own[name] = whole.cpu()
+                own[name] = full.cpu()
         return own
 
 

@@ -8,7 +8,7 @@ from saccade.errors import RecordError
 from saccade.evals.protocols.findings import Findings
 from saccade.evals.protocols.registry import recorded_protocol
 from saccade.record.codec import dumps, loads
-from saccade.record.disk import write_whole
+from saccade.record.disk import write_atomic
 
 FOLDER = "protocols"
 REPLIES = "replies"
@@ -22,7 +22,7 @@ def findings_file(run: Path, name: str, out: Path | None = None) -> Path:
 
 def write_findings(file: Path, findings: Findings) -> None:
     """Write findings; the file appears complete or not at all."""
-    write_whole(file, dumps(findings) + "\n")
+    write_atomic(file, dumps(findings) + "\n")
 
 
 def read_findings(run: Path, name: str) -> Findings | None:

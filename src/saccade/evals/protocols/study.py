@@ -50,7 +50,7 @@ async def study(run: Path, settings: Study, watch: CountCallback = lambda done, 
     """
     last = _last_lines(run)
     rows: dict[str, list[SampleRow]] = {protocol.name: [] for protocol in settings.protocols}
-    about = _Told(run.resolve().name, settings, _frames(run))
+    about = _RunSummary(run.resolve().name, settings, _frames(run))
     async for batch in as_done(_samples(run, last), _Reading(run, settings).rows, AT_ONCE):
         for trajectory, by_protocol in batch:
             about.count(trajectory)
@@ -109,7 +109,7 @@ class _Reading:
         return trajectory, {protocol.name: _row(protocol, studied) for protocol in self.asked.protocols}
 
 
-class _Told:
+class _RunSummary:
     def __init__(self, run: str, asked: Study, frames: str) -> None:
         self.seen = self.lost = 0
         self._fixed = {

@@ -23,7 +23,7 @@ class _Replacer(ast.NodeTransformer):
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         if isinstance(node.value, str):
-            node.value = self._replaced(node.value, whole=True)
+            node.value = self._replaced(node.value, alone=True)
         return node
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.JoinedStr:
@@ -31,7 +31,7 @@ class _Replacer(ast.NodeTransformer):
             if isinstance(part, ast.FormattedValue):
                 part.value = self.visit(part.value)  # never the format
             elif index == 0 and isinstance(part, ast.Constant) and isinstance(part.value, str):
-                part.value = self._replaced(part.value, whole=len(node.values) == 1)
+                part.value = self._replaced(part.value, alone=len(node.values) == 1)
         return node
 
     def visit_Expr(self, node: ast.Expr) -> Any:
@@ -39,9 +39,9 @@ class _Replacer(ast.NodeTransformer):
             return node  # a docstring, or a string that nobody uses
         return self.generic_visit(node)
 
-    def _replaced(self, text: str, whole: bool) -> str:
+    def _replaced(self, text: str, alone: bool) -> str:
         for old, new in self.aliases:
-            if whole and text == old:
+            if alone and text == old:
                 self.log(f"the path {old} was read as {new}")
                 return new
             if text.startswith(old + "/"):

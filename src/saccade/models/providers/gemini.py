@@ -132,9 +132,9 @@ def _of_api(read: PackageErrors, error: Any) -> ModelError:
 def _asked_to_wait(error: Any, items: list[dict[str, Any]]) -> float | None:
     """Seconds: of a header, or of the `RetryInfo` among the details."""
     delays = [_SECONDS.fullmatch(str(item.get("retryDelay", ""))) for item in items]
-    told = next((float(delay[1]) for delay in delays if delay), None)
+    in_body = next((float(delay[1]) for delay in delays if delay), None)
     headers = getattr(error.response, "headers", None)
-    return told if headers is None else retry_after(headers) or told
+    return in_body if headers is None else retry_after(headers) or in_body
 
 
 def _model(provider: Provider, name: str) -> GeminiModel:

@@ -76,13 +76,13 @@ class OpenAIModel(HostedModel):
         if answer.listener.wants_pieces or cuts:
             await self._stream(fields, answer, cuts)
         else:
-            await self._whole(fields, answer)
+            await self._fetch(fields, answer)
 
-    async def _whole(self, fields: Mapping[str, Any], answer: PartialAnswer) -> None:
+    async def _fetch(self, fields: Mapping[str, Any], answer: PartialAnswer) -> None:
         body = await self._client.chat.completions.create(model=self._endpoint.model, **fields)
         if not hasattr(body, "model_dump"):
             raise OutageError("sent an answer that is no JSON.")
-        read_body(body.model_dump(warnings=False), answer, whole=True)
+        read_body(body.model_dump(warnings=False), answer, streamed=False)
 
     async def _stream(self, fields: Mapping[str, Any], answer: PartialAnswer, cuts: bool) -> None:
         if not self._server.ids_in_streams:
@@ -92,7 +92,7 @@ class OpenAIModel(HostedModel):
         )
 
         def read(chunk: Any) -> None:
-            read_body(chunk.model_dump(warnings=False), answer, whole=False)
+            read_body(chunk.model_dump(warnings=False), answer, streamed=True)
 
         await read_stream(stream, read, answer, close=stream.close, cuts=cuts)
 

@@ -48,13 +48,13 @@ class ResponsesModel(HostedModel):
         if answer.listener.wants_pieces or answer.stops:
             await self._stream(fields, answer, reader)
         else:
-            await self._whole(fields, reader)
+            await self._fetch(fields, reader)
 
-    async def _whole(self, fields: Mapping[str, Any], reader: ResponseReader) -> None:
+    async def _fetch(self, fields: Mapping[str, Any], reader: ResponseReader) -> None:
         body = await self._client.responses.create(model=self._endpoint.model, **fields)
         if not hasattr(body, "model_dump"):
             raise OutageError("sent an answer that is no JSON.")
-        reader.whole(body.model_dump(warnings=False))
+        reader.response(body.model_dump(warnings=False))
 
     async def _stream(self, fields: Mapping[str, Any], answer: PartialAnswer, reader: ResponseReader) -> None:
         stream = await self._client.responses.create(model=self._endpoint.model, stream=True, **fields)

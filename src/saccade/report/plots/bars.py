@@ -55,26 +55,26 @@ def bars(title: str, says: str, runs: Mapping[str, Mapping[str, float]], label: 
 
 def shares(title: str, says: str, wholes: Sequence[StackedBar], kinds: Mapping[str, str]) -> Figure | None:
     """For each whole one bar, cut into its parts; `kinds` gives their order and their classes."""
-    wholes = [whole for whole in wholes if sum(whole.parts.values()) > 0]
+    wholes = [bar for bar in wholes if sum(bar.parts.values()) > 0]
     if not wholes:
         return None
-    left = _room([whole.name for whole in wholes])
+    left = _room([bar.name for bar in wholes])
     row = 2 * _BAR
     height = _GAP + len(wholes) * (row + _GAP)
     across = scale([0.0, 1.0], (left, WIDTH - 14))
     drawn = [below(across, (0, height), True, "share of samples")]
-    for place, whole in enumerate(wholes):
+    for place, bar in enumerate(wholes):
         y = _GAP + place * (row + _GAP)
-        drawn.append(text((left - 7, y + row / 2 + 4), clean(whole.name, _LABEL), anchor="end", kind="name"))
-        total, before = sum(whole.parts.values()), 0.0
+        drawn.append(text((left - 7, y + row / 2 + 4), clean(bar.name, _LABEL), anchor="end", kind="name"))
+        total, before = sum(bar.parts.values()), 0.0
         for kind, colour in kinds.items():
-            amount = whole.parts.get(kind, 0.0)
+            amount = bar.parts.get(kind, 0.0)
             ends = across(before / total), across((before + amount) / total)
             before += amount
             if amount:
-                tooltip = f"{whole.name}: {kind} {number(amount / total, 0, True)} ({number(amount)})"
+                tooltip = f"{bar.name}: {kind} {number(amount / total, 0, True)} ({number(amount)})"
                 drawn.append(_share(ends, y, (colour, tooltip), number(round(amount / total, 3), 0, True)))
-    used = [kind for kind in kinds if any(whole.parts.get(kind) for whole in wholes)]
+    used = [kind for kind in kinds if any(bar.parts.get(kind) for bar in wholes)]
     legend = tuple(LegendEntry(kind, kinds[kind], shape="block") for kind in used)
     return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend)
 

@@ -32,12 +32,12 @@ def stacks(title: str, says: str, parts: Mapping[str, Sequence[Point]], labels: 
     drawn = []
     for group, column in zip(groups, heights, strict=True):
         left, right = across(group[0] - 0.5), across(group[-1] + 0.5)
-        whole = 0.0
+        height = 0.0
         for place, (name, amount) in enumerate(zip(table, column, strict=True)):
             if amount > 0:
                 tooltip = f"{labels[0]} {number(group[0])}: {name} {number(amount)}"
-                drawn.append(_part((left, up(whole + amount)), (right, up(whole)), place, tooltip))
-            whole += amount
+                drawn.append(_part((left, up(height + amount)), (right, up(height)), place, tooltip))
+            height += amount
     axes = [
         beside(up, (_LEFT, WIDTH - _RIGHT), label=labels[1]),
         below(across, (_TOP, HEIGHT - _BOTTOM), label=labels[0]),

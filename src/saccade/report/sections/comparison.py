@@ -38,15 +38,15 @@ def differing(runs: Sequence[EvalRun]) -> frozenset[str]:
 def _pair(left: EvalRun, right: EvalRun) -> Panel:
     title = f"{left.name} against {right.name}"
     try:
-        whole = compare(left.rows, right.rows, seed=left.seed)
+        overall = compare(left.rows, right.rows, seed=left.seed)
     except SettingsError as error:
         return Panel(title, (str(error),))
-    parts = {"all": whole, **dict(_by_source(left, right))}
+    parts = {"all": overall, **dict(_by_source(left, right))}
     compared = parts.values()
     lines = [_line(name, found) for name, found in parts.items()]
     alone = [
         f"{some(count, 'task')} only in {run.name}"
-        for count, run in ((whole.only_left, left), (whole.only_right, right))
+        for count, run in ((overall.only_left, left), (overall.only_right, right))
         if count
     ]
     notes = [

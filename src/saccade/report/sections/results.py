@@ -64,8 +64,8 @@ def _overview(summaries: Mapping[str, Summary], sources: Sequence[str]) -> Panel
         lines.append(SectionRow((title_of(source), *cells)))
     averages = []
     for summary in summaries.values():
-        whole = summary.macro if len(summary.sources) == len(sources) else None
-        averages.append(NONE if whole is None else percent(whole.mean))
+        average = summary.macro if len(summary.sources) == len(sources) else None
+        averages.append(NONE if average is None else percent(average.mean))
     lines.append(SectionRow(("mean over benchmarks", *averages)))
     return Panel(
         "All benchmarks",

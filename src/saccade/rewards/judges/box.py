@@ -1,7 +1,7 @@
 """The exact judge: where the evidence is known, did a call cut it out?
 
 Where a call looked is found by `saccade.looks` from code, arguments and the pixels of what came back. A region scores
-`whole` if it holds most of a gold box and is not much larger than it, `part` if it holds some of it, else `miss`. A
+`full` if it holds most of a gold box and is not much larger than it, `part` if it holds some of it, else `miss`. A
 large region holds everything and shows nothing, so it is a miss. Only the best region of a call counts. A call that
 gave no picture back scores 0: it brought no visual evidence.
 """
@@ -42,7 +42,7 @@ class Looked(Protocol):
 class BoxRule(Settings):
     """What counts as evidence."""
 
-    whole: float = 1.0
+    full: float = 1.0
     part: float = 0.5
     miss: float = 0.25
     """The three levels of CodeV's tool judge; 0.25 for a miss is the paper's."""
@@ -87,13 +87,13 @@ class BoxJudge:
         return JudgeVerdict(score=max(self.level(trajectory.task, item) for item in looked))
 
     def level(self, task: Task, looked: Looked) -> float:
-        """`whole`, `part` or `miss` of the rule for one region."""
-        whole = next((item.part for item in task.media if item.name == looked.name), None)
-        if not isinstance(whole, ImagePart) or area(looked.box) > self.rule.largest * whole.width * whole.height:
+        """`picture`, `part` or `miss` of the rule for one region."""
+        picture = next((item.part for item in task.media if item.name == looked.name), None)
+        if not isinstance(picture, ImagePart) or area(looked.box) > self.rule.largest * picture.width * picture.height:
             return self.rule.miss
         held = max((containment(gold, looked) for gold in task.evidence), default=0.0)
         if held >= self.rule.contained:
-            return self.rule.whole
+            return self.rule.full
         return self.rule.part if held >= self.rule.touched else self.rule.miss
 
 

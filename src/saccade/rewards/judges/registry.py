@@ -39,8 +39,8 @@ class JudgeContext:
 
 def boxes(context: JudgeContext) -> Judge:
     """Exact, where tasks have gold boxes: did a call cut the evidence out?"""
-    whole, part, miss = context.rules.levels
-    return BoxJudge(partial(_looked, context.store), BoxRule(whole=whole, part=part, miss=miss))
+    full, part, miss = context.rules.levels
+    return BoxJudge(partial(_looked, context.store), BoxRule(full=full, part=part, miss=miss))
 
 
 def model(context: JudgeContext) -> Judge:

@@ -44,8 +44,8 @@ class AnswerGrading:
         """
         task, answer = trajectory.task, trajectory.answer
         score = await asyncio.to_thread(scored_by_rule, answer, task, self.grader)
-        settled = score.value == RIGHT or trajectory.lost or len(answer or "") >= LONGEST_ANSWER
-        if self.judge is not None and not settled and self.is_open(task) and (task.answer or "").strip():
+        decided = score.value == RIGHT or trajectory.lost or len(answer or "") >= LONGEST_ANSWER
+        if self.judge is not None and not decided and self.is_open(task) and (task.answer or "").strip():
             score = judged_score(f"judge:{self.judge.model.name}", answer, await self.judge.verdict(answer, task))
         return trajectory.with_scores([score])
 

@@ -15,7 +15,7 @@ T = TypeVar("T")
 @dataclass
 class _Group(Generic[T]):
     numbers: set[int] = field(default_factory=set)
-    whole: asyncio.Event = field(default_factory=asyncio.Event)
+    complete: asyncio.Event = field(default_factory=asyncio.Event)
     played: asyncio.Task[Sequence[T]] | None = None
 
 
@@ -47,10 +47,10 @@ class GroupTable(Generic[T]):
         if len(group.numbers) == count:
             del self._groups[uid]
             group.played = asyncio.ensure_future(_run(play))
-            group.whole.set()
+            group.complete.set()
         try:
             async with asyncio.timeout(self._seconds):
-                await group.whole.wait()
+                await group.complete.wait()
         except TimeoutError as error:
             self._groups.pop(uid, None)
             raise TrainingError(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from saccade.record.disk import write_whole
+from saccade.record.disk import write_atomic
 from saccade.rl.verl.journal import BEGINNING, VALIDATIONS
 
 NAMES: Final[Mapping[str, str]] = {
@@ -77,4 +77,4 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _write(path: Path, lines: list[dict[str, Any]]) -> None:
-    write_whole(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    write_atomic(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))

@@ -58,8 +58,8 @@ class SaidAgain:
         with self._path.open("rb") as file:
             file.seek(self._read)
             new = file.read()
-        whole = new[: new.rfind(b"\n") + 1]
-        self._read += len(whole)
-        for raw in whole.splitlines():
+        lines = new[: new.rfind(b"\n") + 1]
+        self._read += len(lines)
+        for raw in lines.splitlines():
             line = json.loads(raw)
             logging.getLogger(line["logger"]).log(line["level"], "%s", line["message"])

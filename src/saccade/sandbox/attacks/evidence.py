@@ -14,7 +14,7 @@ from saccade.sandbox.result import RunResult
 _SLACK = 1024
 _TICK = 0.01
 _WATCHED_SECONDS, _RESTING_SECONDS = 0.5, 0.05
-_SETTLED_SECONDS = 15.0
+_REST_DEADLINE_SECONDS = 15.0
 """On a machine under load it may take so long until a session has used the little time that it may."""
 
 
@@ -48,7 +48,7 @@ class Held:
 def busy_seconds() -> float:
     """CPU seconds that all processes below this one use in half a second, once they have had time to come to rest."""
     time.sleep(_WATCHED_SECONDS)
-    deadline = time.monotonic() + _SETTLED_SECONDS
+    deadline = time.monotonic() + _REST_DEADLINE_SECONDS
     while True:
         before = {pid: _cpu_seconds(pid) for pid in descendants()}
         time.sleep(_WATCHED_SECONDS)

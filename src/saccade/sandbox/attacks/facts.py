@@ -14,9 +14,9 @@ frame, seen = sys._getframe(), []
 while frame:
     seen.append((frame.f_code.co_name, sorted(frame.f_locals) if frame.f_locals is not globals() else []))
     for name, value in list(frame.f_locals.items()):
-        if type(value).__name__ in ("Zygote", "SessionBooks", "Nursery", "Seat", "Template", "Standing"):
+        if type(value).__name__ in ("Zygote", "SessionBooks", "Nursery", "SessionEntry", "Template", "Standing"):
             breach(f"{frame.f_code.co_name} knows {name}")
-        if name in ("settings", "control", "seats", "by_pid"):
+        if name in ("settings", "control", "sessions", "by_pid"):
             breach(f"{frame.f_code.co_name} knows {name}")
     frame = frame.f_back
 print(seen)
@@ -30,7 +30,7 @@ print(seen)
 import gc
 gc.unfreeze() if hasattr(gc, "unfreeze") else None
 for thing in gc.get_objects():
-    if "guest" in type(thing).__module__ and type(thing).__name__ in ("Zygote", "Nursery", "Seat", "Template"):
+    if "guest" in type(thing).__module__ and type(thing).__name__ in ("Zygote", "Nursery", "SessionEntry", "Template"):
         breach("there is a " + type(thing).__name__)
 """,
     ),

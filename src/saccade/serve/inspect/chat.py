@@ -12,7 +12,7 @@ from typing import Any
 
 from saccade.errors import SettingsError, UnavailableError
 from saccade.models.base import Completion, MediaReader, Request, Usage
-from saccade.models.stops import settle, unclosed
+from saccade.models.stops import apply_stops, unclosed
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.turn import FinishReason
 
@@ -64,7 +64,7 @@ class InspectModel:
         finish = _FINISHES.get(output.stop_reason, FinishReason.STOP)
         # Most providers swallow the stop string and name none; of closing tags it can be told which one it was.
         swallowed = unclosed(output.completion, request.stop) if finish is FinishReason.STOP else None
-        text, finish = settle(output.completion, request.stop, finish, swallowed=swallowed)
+        text, finish = apply_stops(output.completion, request.stop, finish, swallowed=swallowed)
         used = output.usage
         usage = (
             Usage()

@@ -109,8 +109,8 @@ def _question(task: Task, store: MediaStore) -> list[Any]:
 
 def _scores(trajectory: Trajectory) -> Iterable[tuple[str, InspectScore]]:
     for score in trajectory.scores:
-        told = {"answer": trajectory.answer, "explanation": score.detail or None}
+        fields = {"answer": trajectory.answer, "explanation": score.detail or None}
         if score.value is None:
-            yield score.name, InspectScore.unscored(reason="no_value", **told)
+            yield score.name, InspectScore.unscored(reason="no_value", **fields)
         else:
-            yield score.name, InspectScore(value=score.value, **told)
+            yield score.name, InspectScore(value=score.value, **fields)

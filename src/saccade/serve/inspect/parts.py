@@ -148,13 +148,13 @@ def graded(rubric: str = "") -> Scorer:
         trajectory = Trajectory.model_validate(kept)
         parts = rule(trajectory)
         metadata = {part.name: part.value for part in parts} | {"stop": str(trajectory.stop)}
-        told = "; ".join(part.detail for part in parts if part.detail)
+        explanation = "; ".join(part.detail for part in parts if part.detail)
         value = total(parts)
         if value is None:
             return InspectScore.unscored(
-                reason="no_gold_answer", answer=trajectory.answer, explanation=told, metadata=metadata
+                reason="no_gold_answer", answer=trajectory.answer, explanation=explanation, metadata=metadata
             )
-        return InspectScore(value=value, answer=trajectory.answer, explanation=told, metadata=metadata)
+        return InspectScore(value=value, answer=trajectory.answer, explanation=explanation, metadata=metadata)
 
     return score
 

@@ -155,18 +155,18 @@ class SaccadeSandboxEnvironment(SandboxEnvironment):  # type: ignore[misc]
         data = contents.encode() if isinstance(contents, str) else contents
         for start in range(0, max(len(data), 1), _CHUNK):
             order = {"kind": "write", "path": file, "append": start > 0}
-            await self._told(file, order, data[start : start + _CHUNK] or None)
+            await self._file_call(file, order, data[start : start + _CHUNK] or None)
 
     async def read_file(self, file: str, text: bool = True) -> str | bytes:
         """The file's content. Raises as inspect_ai has it: FileNotFoundError, PermissionError, ..."""
         order = {"kind": "read", "path": file, "start": 0, "count": 0}
-        size = int((await self._told(file, order))["size"])
+        size = int((await self._file_call(file, order))["size"])
         if size > SandboxEnvironmentLimits.MAX_READ_FILE_SIZE:
             raise OutputLimitExceededError(SandboxEnvironmentLimits.MAX_READ_FILE_SIZE_STR, None)
         parts = []
         for start in range(0, size, _CHUNK):
-            told = await self._told(file, {**order, "start": start, "count": _CHUNK})
-            parts.append(base64.b64decode(str(told["data"])))
+            chunk = await self._file_call(file, {**order, "start": start, "count": _CHUNK})
+            parts.append(base64.b64decode(str(chunk["data"])))
         body = b"".join(parts)
         return body.decode("utf-8") if text else body
 
@@ -175,18 +175,18 @@ class SaccadeSandboxEnvironment(SandboxEnvironment):  # type: ignore[misc]
         result = await self._call(order)
         return result.status is Status.OK and "size" in json.loads(result.stdout or "{}")
 
-    async def _told(self, file: str, order: dict[str, Any], given: bytes | None = None) -> dict[str, Any]:
+    async def _file_call(self, file: str, order: dict[str, Any], given: bytes | None = None) -> dict[str, Any]:
         """What a call on a file printed. Raises the error that it met, with the file's name."""
         result = await self._call(order, given)
         try:
-            told: dict[str, Any] = json.loads(result.stdout)
+            reply: dict[str, Any] = json.loads(result.stdout)
         except ValueError:
             why = result.traceback or result.status.value
             raise OSError(f"{file} cannot be reached in the sandbox: {why}") from None
-        if "error" in told:
-            said = str(told["said"])
-            raise _ERRORS.get(str(told["error"]), OSError)(said if file in said else f"{file}: {said}")
-        return told
+        if "error" in reply:
+            said = str(reply["said"])
+            raise _ERRORS.get(str(reply["error"]), OSError)(said if file in said else f"{file}: {said}")
+        return reply
 
     async def _call(self, order: dict[str, Any], given: bytes | None = None, seconds: float | None = None) -> RunResult:
         bindings: dict[str, Binding] = {

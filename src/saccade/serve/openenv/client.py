@@ -36,8 +36,8 @@ class SaccadeClient(EnvClient[TurnAction, LookObservation, LookState]):  # type:
         return payload
 
     def _parse_result(self, payload: dict[str, Any]) -> StepResult[LookObservation]:
-        told = {"done": payload.get("done", False), "reward": payload.get("reward")}
-        observation = LookObservation.model_validate({**_of_tool(payload.get("observation", {})), **told})
+        outcome = {"done": payload.get("done", False), "reward": payload.get("reward")}
+        observation = LookObservation.model_validate({**_of_tool(payload.get("observation", {})), **outcome})
         return StepResult(observation=observation, reward=observation.reward, done=observation.done)
 
     def _parse_state(self, payload: dict[str, Any]) -> LookState:

@@ -97,8 +97,8 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
                 dialect=self._state.dialect,
                 done=done,
             )
-            told = {"done": done, "reward": reward, "truncated": truncated}
-            self._last = self._observed(seen, info).model_copy(update=told)
+            outcome = {"done": done, "reward": reward, "truncated": truncated}
+            self._last = self._observed(seen, info).model_copy(update=outcome)
             return self._last
 
     async def step_async(self, action: TurnAction, timeout_s: float | None = None, **others: Any) -> Observation:
@@ -186,11 +186,11 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
         )
 
 
-def _written(news: tuple[RolePart, ...], store: MediaStore) -> tuple[list[LookMessage], list[LookPicture]]:
+def _written(parts: tuple[RolePart, ...], store: MediaStore) -> tuple[list[LookMessage], list[LookPicture]]:
     """What is new as messages, one for each change of role, and the pictures that they name."""
     messages: list[LookMessage] = []
     pictures: list[LookPicture] = []
-    for role, part in news:
+    for role, part in parts:
         if not messages or messages[-1].role != role:
             messages.append(LookMessage(role=role, content=[]))
         if isinstance(part, TextPart):

@@ -31,13 +31,13 @@ from saccade.sft.curate.stage import (
     KEEP,
     AskStage,
     BatchStage,
+    DatasetStage,
     Drop,
     FilterContext,
     FilterOutcome,
     FilterStage,
     Keep,
     Undecided,
-    WholeStage,
 )
 from saccade.tasks.sources.folder import TASKS
 
@@ -143,7 +143,7 @@ class _Run:
         """Play all stages; the file of what is left. A stage of whole sets ends a pass over the stream."""
         stream = self._not_lost(trajectories)
         for number, (tally, step, stage) in enumerate(self.stages):
-            if isinstance(stage, WholeStage):
+            if isinstance(stage, DatasetStage):
                 file = self.folder / f".pass-{number}.jsonl"
                 notes = await _written(stream, file, _note_of(stage, step))
                 stream = self._chosen(file, notes, stage, tally, step)
@@ -177,7 +177,7 @@ class _Run:
                     yield left
 
     async def _chosen(
-        self, file: Path, notes: Sequence[tuple[bool, Any]], stage: WholeStage, tally: Tally, step: FilterStep
+        self, file: Path, notes: Sequence[tuple[bool, Any]], stage: DatasetStage, tally: Tally, step: FilterStep
     ) -> AsyncGenerator[Trajectory, None]:
         outcomes = iter(stage.choose([note for concerned, note in notes if concerned]))
         for trajectory, (concerned, _) in zip(read_lines(file, Trajectory), notes, strict=True):
@@ -209,7 +209,7 @@ class _Run:
         return (outcome.trajectory if isinstance(outcome, Keep) else None) or trajectory
 
 
-def _note_of(stage: WholeStage, step: FilterStep) -> Callable[[Trajectory], tuple[bool, Any]]:
+def _note_of(stage: DatasetStage, step: FilterStep) -> Callable[[Trajectory], tuple[bool, Any]]:
     """Whether a trajectory is of the filter's branch, and what the filter notes of it then."""
 
     def note(trajectory: Trajectory) -> tuple[bool, Any]:

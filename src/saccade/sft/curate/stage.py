@@ -2,7 +2,7 @@
 
 A filter that looks at one trajectory at a time is a `BatchStage` (it sees them in order); one that waits for somebody,
 such as a judge, is an `AskStage`, which has several under way at once; one that must know the whole set is a
-`WholeStage`: it keeps a small note of each trajectory and chooses at the end. A filter never reads a gold answer to a
+`DatasetStage`: it keeps a small note of each trajectory and chooses at the end. A filter never reads a gold answer to a
 model that is curated, and never edits what a model wrote; a trajectory that stays may get tags, a split, evidence
 boxes, or a gold answer that a person corrected.
 """
@@ -83,7 +83,7 @@ class AskStage:
 
 
 @dataclass(frozen=True, slots=True)
-class WholeStage:
+class DatasetStage:
     """Decides when all have been seen."""
 
     note: Callable[[Trajectory], Any]
@@ -92,7 +92,7 @@ class WholeStage:
     """An outcome for each note; a `Keep` without a trajectory."""
 
 
-FilterStage: TypeAlias = BatchStage | AskStage | WholeStage
+FilterStage: TypeAlias = BatchStage | AskStage | DatasetStage
 """A filter at work in a pipeline."""
 
 

@@ -153,9 +153,9 @@ def cells(program: str, cut: int) -> tuple[str, ...]:
 
 def weighted_index(scene: ExpertScene, weights: tuple[float, ...]) -> int:
     """A place in `weights`, each as often as its weight says. At least one is above 0."""
-    whole = [round(1000 * weight) for weight in weights]
-    drawn = scene.rng.integer(1, max(1, sum(whole)))
-    for place, weight in enumerate(whole):
+    rounded = [round(1000 * weight) for weight in weights]
+    drawn = scene.rng.integer(1, max(1, sum(rounded)))
+    for place, weight in enumerate(rounded):
         drawn -= weight
         if drawn <= 0 and weight:
             return place

@@ -113,8 +113,8 @@ def crop(part: ExpertPart, left: int, opening: str | None = None) -> Play:
     rng = part.scene.rng
     spare = left - 1 - len(places) - unseen(part)
     if unseen(part):
-        whole = next(iter(part.scene.pictures.items()))
-        everything = part.hand.look(whole[0], (0, 0, whole[1].width, whole[1].height))
+        first = next(iter(part.scene.pictures.items()))
+        everything = part.hand.look(first[0], (0, 0, first[1].width, first[1].height))
         _picture(part, (yield Move(everything, part.voice.say("overview"))))
     for number, window in enumerate(places):
         picture = part.scene.pictures[window.name]

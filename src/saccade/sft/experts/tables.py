@@ -13,14 +13,14 @@ from statistics import median
 from typing import Any, Final
 
 TextRow = list[str]
-_WHOLE: Final = re.compile(r"\$?-?\d[\d,]*(?:\.\d+)?%?")
+_NUMBER: Final = re.compile(r"\$?-?\d[\d,]*(?:\.\d+)?%?")
 Rows = Sequence[TextRow]
 
 
 def number_in(text: str) -> float | None:
     """The number that a text is, with its signs of thousands and of money left out; None if it is none."""
     bare = text.replace(" ", "")
-    return float(re.sub(r"[$,%]", "", bare)) if _WHOLE.fullmatch(bare) else None
+    return float(re.sub(r"[$,%]", "", bare)) if _NUMBER.fullmatch(bare) else None
 
 
 def text_rows(lines: Sequence[Mapping[str, Any]]) -> list[TextRow]:

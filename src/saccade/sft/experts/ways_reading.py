@@ -67,8 +67,8 @@ def _chart(part: ExpertPart) -> Consulting:
     rows = rows_of(seen.text)
     found = charted(scene.task.question, scene.task.choices, rows)
     if found is not None and number_in(scene.answer) is not None and number_in(found) is not None:
-        whole = max(abs(number_in(row[-1]) or 0.0) for row in rows)
-        if abs(float(found) - float(scene.answer)) <= _MEASURED * whole:
+        largest = max(abs(number_in(row[-1]) or 0.0) for row in rows)
+        if abs(float(found) - float(scene.answer)) <= _MEASURED * largest:
             found = scene.answer  # the step of the axis that is nearest to what was measured
     return Consulted(found, 1)
 

@@ -50,9 +50,9 @@ def groups(boxes: list[Box], most: int) -> list[Box]:
 
     Empty if that would be more than `most` windows.
     """
-    whole = union(boxes)
-    if len(boxes) == 1 or area(whole) <= 12 * sum(map(area, boxes)):
-        return [whole]
+    together = union(boxes)
+    if len(boxes) == 1 or area(together) <= 12 * sum(map(area, boxes)):
+        return [together]
     return boxes if len(boxes) <= most else []
 
 

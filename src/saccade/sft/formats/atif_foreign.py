@@ -61,7 +61,7 @@ def read_foreign(document: atif.Trajectory, media: MediaByPath, name: str) -> Tr
     Raises:
         RecordError: what has no place in a trajectory, by its name.
     """
-    _refuse_whole(document)
+    _refuse_foreign(document)
     first = next((number for number, step in enumerate(document.steps) if step.source == "agent"), None)
     if first is None:
         raise RecordError("no step is the agent's")
@@ -82,7 +82,7 @@ def read_foreign(document: atif.Trajectory, media: MediaByPath, name: str) -> Tr
     )
 
 
-def _refuse_whole(document: atif.Trajectory) -> None:
+def _refuse_foreign(document: atif.Trajectory) -> None:
     """Raise for a document that is not one whole episode of one agent."""
     if document.subagent_trajectories:
         raise RecordError(f"it embeds {len(document.subagent_trajectories)} trajectories of subagents")

@@ -110,8 +110,8 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
     if not names:
         return text
     any_path = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
-    whole = rf"(?<![\w./-])(?:{any_path})(?![\w/-]|\.\w)"
-    return re.sub(whole, lambda match: names[match.group()], text)
+    pattern = rf"(?<![\w./-])(?:{any_path})(?![\w/-]|\.\w)"
+    return re.sub(pattern, lambda match: names[match.group()], text)
 
 
 CONVERTED = RowFormat(ThymeCodec())

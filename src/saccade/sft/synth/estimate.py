@@ -73,7 +73,7 @@ def job_size(recipe: str, work: Task | Trajectory, reply: int, turns: int) -> tu
     turns = min(turns, _TURNS)
     episode = sum(_PROMPT + asked + turn * (reply + _SHOWN) for turn in range(turns))
     solve = RequestSize("teacher", turns, episode, turns * reply)
-    whole = asked + _text(DENSIFY) + turns * (reply + _SHOWN)
+    densify = asked + _text(DENSIFY) + turns * (reply + _SHOWN)
     match recipe:
         case "reason":
             return (RequestSize("teacher", 1, asked + _text(REASON), reply),)
@@ -84,7 +84,7 @@ def job_size(recipe: str, work: Task | Trajectory, reply: int, turns: int) -> tu
                 RequestSize("writer", 2, writes, 2 * reply),
             )
         case "densify":
-            return (solve, RequestSize("writer", 1, whole, turns * reply))
+            return (solve, RequestSize("writer", 1, densify, turns * reply))
         case "rewrite" if isinstance(work, Trajectory):
             said = sum(_text(turn.text) + (_SHOWN if turn.observation else 0) for turn in work.turns)
             return (RequestSize("teacher", 1, asked + _text(DENSIFY) + said, len(work.turns) * reply),)

@@ -56,11 +56,11 @@ class SynthResources:
             given_limits=limits_with(self.dialect.limits, **self.settings.limits.model_dump()),
             group=task.id if self.settings.samples > 1 else "",
             rollout=job.sample,
-            settings=self._told,
+            settings=self._settings_text,
         )
 
     @cached_property
-    def _told(self) -> str:
+    def _settings_text(self) -> str:
         return settings_toml(self.settings)
 
     def atomic_of(self, job: Job) -> AtomicCategory | None:

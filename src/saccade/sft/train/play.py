@@ -60,10 +60,12 @@ class ValidationTasks:
 
     def __init__(self, tasks: TaskPool, dialect: str, settings: SftSettings, out: Path) -> None:
         """Raises as `SpeechSettings.prepared`."""
-        told = settings.validation
+        validation = settings.validation
         self.tasks = tasks
-        self.dialect, self._tools = settings.data.equipped(told.session.applied(load_dialect(dialect), told.sandbox))
-        self._settings = told
+        self.dialect, self._tools = settings.data.equipped(
+            validation.session.applied(load_dialect(dialect), validation.sandbox)
+        )
+        self._settings = validation
         self._out = out / "validation"
 
     def play(self, trained: Trainable, step: int) -> tuple[dict[str, float], list[dict[str, str]]]:
@@ -92,12 +94,12 @@ class ValidationTasks:
         return played
 
     def _plans(self, folder: RunFolder) -> Iterator[Plan]:
-        told = self._settings
+        validation = self._settings
         for name in self.tasks.ids:
             task = self.tasks.make(name, folder.store)
-            for rollout in range(told.k):
-                sampling = told.sampling
-                if told.k > 1:
+            for rollout in range(validation.k):
+                sampling = validation.sampling
+                if validation.k > 1:
                     sampling = sampling.model_copy(update={"seed": (sampling.seed or 0) + rollout})
                 yield Plan(task, self.dialect, sampling, group=task.id, rollout=rollout)
 
@@ -112,23 +114,23 @@ def validation_tasks(
             limits of sessions are set that nothing would keep.
         PromptFileError: the prompt file of the data cannot be used.
     """
-    told = settings.validation
-    if not told.source or not told.every:
-        if told.session != SessionLimits():
+    validation = settings.validation
+    if not validation.source or not validation.every:
+        if validation.session != SessionLimits():
             raise SettingsError(
                 "validation.session limits code of tasks that are played, and validation.source is empty."
             )
         return None
-    if told.k > 1 and not told.sampling.temperature:
+    if validation.k > 1 and not validation.sampling.temperature:
         raise SettingsError(
-            f"validation.k = {told.k} greedy answers to one task are the same: set validation.sampling.temperature."
+            f"validation.k = {validation.k} greedy answers to one task are the same: set validation.sampling.temperature."
         )
     if settings.model.shard and processes.count > 1:
         raise SettingsError("validation.source needs whole weights in one process, and model.shard divides them.")
-    dialect = told.dialect or max(dialects, key=lambda name: dialects[name], default="")
+    dialect = validation.dialect or max(dialects, key=lambda name: dialects[name], default="")
     if not dialect:
         raise SettingsError("the trajectories name no dialect, so validation.dialect must: how are tasks put?")
-    tasks = open_tasks(told.source, SourceDefaults(split="validation", most=told.tasks))
+    tasks = open_tasks(validation.source, SourceDefaults(split="validation", most=validation.tasks))
     return ValidationTasks(tasks, dialect, settings, out)
 
 

@@ -30,7 +30,7 @@ class DataSetCheck:
     tags: Mapping[str, Mapping[str, int]]
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether there are as many tasks as the card expects; true where it states no size."""
         return self.card.size.tasks is None or self.tasks in (self.card.size.tasks, self.card.size.taken)
 
@@ -65,7 +65,7 @@ class DataSetCheck:
         expected = self.card.size.tasks
         if expected is None:
             return f"  (the card states no exact size: {self.card.size.source})"
-        same = "as expected" if self.whole else f"expected {expected}"
+        same = "as expected" if self.complete else f"expected {expected}"
         return f"  ({same}, {self.card.size.source})"
 
 

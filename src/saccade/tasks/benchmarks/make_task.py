@@ -79,20 +79,20 @@ def make_task(row: Mapping[str, Any], card: Card, media: RowMediaReader) -> Task
 
 def task_id(card: Card, own: str) -> str:
     """The id of the task whose row is called `own`; the end of a very long one is its sha256."""
-    whole = f"{card.id}/{card.part}/{own}" if card.part else f"{card.id}/{own}"
-    return whole if len(whole) <= _LONGEST_ID else f"{whole[:150]}-{sha256(whole.encode()).hexdigest()[:32]}"
+    full = f"{card.id}/{card.part}/{own}" if card.part else f"{card.id}/{own}"
+    return full if len(full) <= _LONGEST_ID else f"{full[:150]}-{sha256(full.encode()).hexdigest()[:32]}"
 
 
 def _question(row: Mapping[str, Any], card: Card) -> tuple[str, tuple[str, ...]]:
     """The question and the choices. What looks like options inside a question is none if no gold answer names one."""
-    whole = _without_placeholders(as_text(_needed(row, card.fields.question, "question"), "question").strip())
-    if not whole:
+    text = _without_placeholders(as_text(_needed(row, card.fields.question, "question"), "question").strip())
+    if not text:
         raise FieldError("question", "it has no words")
-    question, choices = whole, choices_of(row, card.fields)
+    question, choices = text, choices_of(row, card.fields)
     if card.fields.choices_from == "question":
-        question, choices = split_question(whole)
+        question, choices = split_question(text)
         if choices and not _names_one(row, card, choices):
-            question, choices = whole, ()
+            question, choices = text, ()
     hint = found(row, card.fields.hint)
     if hint is not None:
         question = f"{as_text(hint, 'hint').strip()}\n{question}"

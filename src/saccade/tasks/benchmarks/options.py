@@ -47,14 +47,14 @@ def split_question(question: str) -> tuple[str, tuple[str, ...]]:
 
     A last line that asks for the letter is taken off with the options: dialects ask in their own words.
     """
-    whole, question = question, _ASKED.sub("", question)
+    original, question = question, _ASKED.sub("", question)
     for head in (_HEAD, _AT_LINE):
         places = list(head.finditer(question))
         if places:
             options = lettered(question[places[-1].end() :])
             if options:
                 return question[: places[-1].start()].rstrip(), options
-    return whole, ()
+    return original, ()
 
 
 def lettered(text: str) -> tuple[str, ...]:

@@ -37,8 +37,8 @@ class ParquetTable:
             number = 0
             for batch in table.iter_batches(batch_size=_LIGHT, columns=light):
                 for fields in batch.to_pylist():
-                    whole = {**named(fields, labels), **dict.fromkeys(heavy, UNREAD)}
-                    yield RowPlace(number, number), as_row(self.file, number, whole)
+                    cells = {**named(fields, labels), **dict.fromkeys(heavy, UNREAD)}
+                    yield RowPlace(number, number), as_row(self.file, number, cells)
                     number += 1
 
     def read(self, place: RowPlace) -> SourceRow:
@@ -76,8 +76,8 @@ class ArrowTable:
         plain = [name for name in table.schema.names if name not in heavy]
         for batch in table.select(plain).to_batches(max_chunksize=_HEAVY if mixed else _LIGHT):
             for fields in batch.to_pylist():
-                whole = {**named(fields, labels), **dict.fromkeys(heavy, UNREAD)}
-                yield RowPlace(number, number), as_row(self.file, number, whole)
+                cells = {**named(fields, labels), **dict.fromkeys(heavy, UNREAD)}
+                yield RowPlace(number, number), as_row(self.file, number, cells)
                 number += 1
 
     def read(self, place: RowPlace) -> SourceRow:
@@ -97,8 +97,8 @@ class ArrowTable:
 def class_labels(schema: Any) -> dict[str, list[str]]:
     """The names of the numbers in columns that Hugging Face calls `ClassLabel`."""
     try:
-        told = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-        features = told["info"]["features"]
+        metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+        features = metadata["info"]["features"]
         return {name: kind["names"] for name, kind in features.items() if kind.get("_type") == "ClassLabel"}
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}  # written by another program

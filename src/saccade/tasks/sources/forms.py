@@ -51,7 +51,7 @@ def plain_row(row: Mapping[str, Any], names: FieldNames) -> dict[str, Any]:
     """
     given = _adapted(row)
     plain: dict[str, Any] = {"_row": row.get("_row")}
-    said, told, tagged = _named_in(tuple(given), names)
+    said, extra, tagged = _named_in(tuple(given), names)
     for field, named in said:
         value = found(given, named)
         if value is not None:
@@ -60,7 +60,7 @@ def plain_row(row: Mapping[str, Any], names: FieldNames) -> dict[str, Any]:
         plain.pop("question")
     if "choices" not in plain and not missing(row.get("A")) and not missing(row.get("B")):
         plain |= {letter: row.get(letter) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter in row}
-    plain |= {name: given[name] for name in told if not missing(given[name])}
+    plain |= {name: given[name] for name in extra if not missing(given[name])}
     split = given.get("split", _inner(given, "extra_info").get("split"))
     if isinstance(split, str) and split:
         plain["split"] = split
@@ -102,10 +102,10 @@ def _said(talk: object, row: Mapping[str, Any]) -> dict[str, Any]:
         raise FieldError("conversations", "it is no list of turns")
     turns = [(turn.get("from", turn.get("role")), _text(turn.get("value", turn.get("content")))) for turn in talk]
     asked = next((text for role, text in turns if role in _ASKS), None)
-    told = next((text for role, text in reversed(turns) if role in _TELLS), None)
+    reply = next((text for role, text in reversed(turns) if role in _TELLS), None)
     said: dict[str, Any] = {} if asked is None else {"question": row.get("question") or asked}
-    if told is not None and not any(not missing(row.get(name)) for name in USUAL["answer"]):
-        said["answer"] = _final(told)
+    if reply is not None and not any(not missing(row.get(name)) for name in USUAL["answer"]):
+        said["answer"] = _final(reply)
     images = row.get("images")
     if isinstance(images, list) and sum(text.count(_PLACE) for _, text in turns) == len(images):
         said["images"] = images[

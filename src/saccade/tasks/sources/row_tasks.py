@@ -38,8 +38,8 @@ class RowTasks:
         """What a row says, its pictures and videos looked for and not opened. Raises `FieldError`."""
         plain = self._plain(row)
         count = _look_for(plain, files)
-        if (whole := self._whole(row)) is not None:
-            return replace(light_of(whole), id=self._id(_named(plain)))
+        if (recorded := self._recorded(row)) is not None:
+            return replace(light_of(recorded), id=self._id(_named(plain)))
         said = draft(plain, _card(*_shape(plain), self.settings.fields))
         if plain.get("images") is not UNREAD:
             _check_places(plain, len(items(plain.get("images", []))))
@@ -49,10 +49,10 @@ class RowTasks:
     def task(self, row: Mapping[str, Any], media: RowMediaReader) -> Task:
         """The task. Raises `FieldError`, also for a picture that cannot be used."""
         plain = self._plain(row)
-        if (whole := self._whole(row)) is not None:
+        if (recorded := self._recorded(row)) is not None:
             videos = tuple(media.video(item) for item in items(plain.get("videos", [])))
-            check_media(whole, (*media.images(plain.get("images", [])), *videos))
-            return whole.model_copy(update={"id": self._id(_named(plain))})
+            check_media(recorded, (*media.images(plain.get("images", [])), *videos))
+            return recorded.model_copy(update={"id": self._id(_named(plain))})
         made = make_task(plain, _card(*_shape(plain), self.settings.fields), media)
         _check_places(plain, sum(item.name.startswith("image") for item in made.media))
         said = Draft(made.id, made.question, made.choices, made.answer, made.answer_type, made.split)
@@ -66,7 +66,7 @@ class RowTasks:
         }
         return made.model_copy(update=changes)
 
-    def _whole(self, row: Mapping[str, Any]) -> Task | None:
+    def _recorded(self, row: Mapping[str, Any]) -> Task | None:
         """The task that a row holds as a record, unless the settings say where its parts stand."""
         if "extra_info" not in row or self.settings.fields != _USUAL_NAMES:
             return None

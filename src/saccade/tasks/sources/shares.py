@@ -14,8 +14,8 @@ class Turns:
 
     def __init__(self, shares: Sequence[float]) -> None:
         """`shares` are above 0; their sum does not matter."""
-        whole = sum(shares)
-        self.shares = tuple(share / whole for share in shares)
+        total = sum(shares)
+        self.shares = tuple(share / total for share in shares)
         """They sum to 1."""
         self._row: list[int] = []
         self._places: tuple[list[int], ...] = tuple([] for _ in shares)
@@ -42,5 +42,5 @@ class Turns:
 
 def most_in_shares(shares: Sequence[float], sizes: Sequence[int]) -> int:
     """How many tasks can be taken so that every source has its share and none is taken twice."""
-    whole = sum(shares)
-    return int(min(size * whole / share for share, size in zip(shares, sizes, strict=True)) + 1e-9)
+    total = sum(shares)
+    return int(min(size * total / share for share, size in zip(shares, sizes, strict=True)) + 1e-9)

@@ -77,9 +77,9 @@ def decimal_text(amount: int, decimals: int) -> str:
     """`amount / 10**decimals` without trailing zeros."""
     if decimals == 0:
         return str(amount)
-    whole, part = divmod(abs(amount), 10**decimals)
+    integer, part = divmod(abs(amount), 10**decimals)
     digits = f"{part:0{decimals}d}".rstrip("0")
-    return f"{'-' if amount < 0 else ''}{whole}{'.' + digits if digits else ''}"
+    return f"{'-' if amount < 0 else ''}{integer}{'.' + digits if digits else ''}"
 
 
 def random_theme(rng: Rng) -> Theme:

@@ -50,7 +50,7 @@ def draw(rng: Rng, knobs: ChartPieKnobs) -> WorldSample:
     picture, pie, entries = _chart(rng, theme, f"{topic.title}: shares", shares)
     kind = rng.choice(knobs.kinds)
     question, answer, lines, used = _ask(rng, kind, shares)
-    whole = EvidenceBox(image="image_0", xyxy=pie, label="pie")
+    circle = EvidenceBox(image="image_0", xyxy=pie, label="pie")
     return WorldSample(
         question=question,
         media={"image_0": picture},
@@ -58,7 +58,7 @@ def draw(rng: Rng, knobs: ChartPieKnobs) -> WorldSample:
         answer_type=AnswerType.CHOICE if kind == "extreme" else AnswerType.NUMBER,
         choices=tuple(sorted(shares)) if kind == "extreme" else (),
         program=compose(reading, chart_reading, last='rgb = np.asarray(image_0.convert("RGB"))\n' + lines),
-        evidence=(whole, *(EvidenceBox(image="image_0", xyxy=entries[label], label=label) for label in used)),
+        evidence=(circle, *(EvidenceBox(image="image_0", xyxy=entries[label], label=label) for label in used)),
         difficulty=len(labels) / 7,
         tags=(kind, f"{len(labels)} slices"),
     )

@@ -43,7 +43,7 @@ def _sample(question: str, answer: str, program: str) -> WorldSample:
 
 def _quoted(rng: Rng) -> WorldSample:
     """Numbers, words, names of charts and tables, or several of them, with and without signs between them."""
-    few = (_whole, _numbers, _decimal, _fraction, _words, _list, _mixed, _braces, _braces)
+    few = (_integer, _numbers, _decimal, _fraction, _words, _list, _mixed, _braces, _braces)
     kinds = (*few, _names, _names, _names, _names, _seen, _seen, _seen, _seen)
     text = rng.choice(kinds)(rng)
     return _sample(rng.choice(_QUOTED).format(text=f'"{text}"'), text, f'print("{text}")')
@@ -65,7 +65,7 @@ def _chosen(rng: Rng) -> WorldSample:
     return replace(sample, choices=names, answer_type=AnswerType.CHOICE)
 
 
-def _whole(rng: Rng) -> str:
+def _integer(rng: Rng) -> str:
     return str(rng.integer(0, 10 ** rng.integer(1, 5) - 1))
 
 
@@ -90,7 +90,7 @@ def _list(rng: Rng) -> str:
 
 
 def _mixed(rng: Rng) -> str:
-    return f"{_word(rng)} {_whole(rng)} {_word(rng).capitalize()}"
+    return f"{_word(rng)} {_integer(rng)} {_word(rng).capitalize()}"
 
 
 def _braces(rng: Rng) -> str:

@@ -47,18 +47,18 @@ class Sheet:
 
     def lines(self, points: Sequence[Point], *, closed: bool = False) -> None:
         """A chain of straight lines."""
-        whole = [whole_point(point) for point in points]
-        for a, b in zip(whole, whole[1:] + whole[:1] if closed else whole[1:], strict=False):
+        pixels = [to_pixel(point) for point in points]
+        for a, b in zip(pixels, pixels[1:] + pixels[:1] if closed else pixels[1:], strict=False):
             self.pen.line((a, b), fill=self.line, width=self.width)
 
     def circle(self, centre: Point, radius: int) -> None:
         """The outline of a circle."""
-        x, y = whole_point(centre)
+        x, y = to_pixel(centre)
         self.pen.ellipse((x - radius, y - radius, x + radius, y + radius), outline=self.line, width=self.width)
 
     def arc(self, corner: Point, a: Point, b: Point, radius: int) -> None:
         """The arc of an angle at `corner` between the directions to `a` and to `b`, on its smaller side."""
-        x, y = whole_point(corner)
+        x, y = to_pixel(corner)
         start, end = (round(degrees(atan2(p[1] - corner[1], p[0] - corner[0]))) for p in (a, b))
         if (end - start) % 360 > 180:
             start, end = end, start
@@ -87,7 +87,7 @@ class Sheet:
         length = hypot(*direction) or 1.0
         drawn = np.any(np.asarray(self.picture) != self.paper, axis=2)
         for step in range(0, 240, 2):
-            x, y = whole_point((start[0] + direction[0] / length * step, start[1] + direction[1] / length * step))
+            x, y = to_pixel((start[0] + direction[0] / length * step, start[1] + direction[1] / length * step))
             left, top = x - width // 2 - _CLEAR, y - height // 2 - _CLEAR
             right, bottom = left + width + 2 * _CLEAR, top + height + 2 * _CLEAR
             if left < 0 or top < 0 or right > self.picture.width or bottom > self.picture.height:
@@ -104,7 +104,7 @@ def new_sheet(rng: Rng, size: tuple[int, int]) -> Sheet:
     return Sheet(blank(size, paper)[0], paper, line, ink, rng.integer(2, 3), rng.integer(16, 22))
 
 
-def whole_point(point: Point) -> tuple[int, int]:
+def to_pixel(point: Point) -> tuple[int, int]:
     """The nearest whole pixel."""
     return round(point[0]), round(point[1])
 

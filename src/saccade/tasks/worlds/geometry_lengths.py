@@ -66,9 +66,9 @@ def circle(rng: Rng, sheet: Sheet) -> Asked:
     """The radius or the diameter of a circle is given; its area or circumference is asked."""
     width, height = sheet.picture.size
     centre, radius = (width / 2, height / 2), min(width, height) // 2 - rng.integer(30, 80)
-    length, whole, angle = rng.integer(2, 20), rng.chance(50), rng.integer(0, 359)
+    length, full, angle = rng.integer(2, 20), rng.chance(50), rng.integer(0, 359)
     end = polar(centre, radius - 1, angle)
-    start = polar(centre, 1 - radius, angle) if whole else centre
+    start = polar(centre, 1 - radius, angle) if full else centre
     sheet.circle(centre, radius)
     sheet.lines([start, end])
     x, y = round(centre[0]), round(centre[1])
@@ -89,11 +89,11 @@ def circle(rng: Rng, sheet: Sheet) -> Asked:
         # Hundredths as whole numbers: 314 r² is exact, or a quarter, which halves round up.
         return (
             start_question + question,
-            _two(314 * length * length, 4 if whole else 1),
+            _two(314 * length * length, 4 if full else 1),
             lines + _ROUND.format("radius**2"),
         )
     question = "What is its circumference? Use 3.14 for pi and round to two decimals."
-    return start_question + question, _two(628 * length, 2 if whole else 1), lines + _ROUND.format("2 * radius")
+    return start_question + question, _two(628 * length, 2 if full else 1), lines + _ROUND.format("2 * radius")
 
 
 _ROUND = 'print(f"{{int(314 * {} + 0.5) / 100:.2f}}")'
@@ -101,8 +101,8 @@ _ROUND = 'print(f"{{int(314 * {} + 0.5) / 100:.2f}}")'
 
 def _two(hundredths: int, parts: int) -> str:
     """`hundredths / parts / 100` with two decimals, halves rounded up."""
-    whole = (2 * hundredths + parts) // (2 * parts)
-    return f"{whole // 100}.{whole % 100:02d}"
+    rounded = (2 * hundredths + parts) // (2 * parts)
+    return f"{rounded // 100}.{rounded % 100:02d}"
 
 
 def grid_area(rng: Rng, sheet: Sheet) -> Asked:

@@ -53,7 +53,7 @@ def draw(rng: Rng, knobs: NestedSquaresKnobs) -> WorldSample:
     picture, pen = blank((canvas, canvas), rng.choice(((255, 255, 255), (248, 246, 240), (236, 242, 248))))
     side = rng.integer(canvas * 55 // 100, canvas * 85 // 100)
     x, y = rng.integer(8, canvas - side - 8), rng.integer(8, canvas - side - 8)
-    whole = (x, y, x + side, y + side)
+    outer = (x, y, x + side, y + side)
     for left in range(count, 0, -1):
         pen.rectangle((x, y, x + side - 1, y + side - 1), outline=ink, width=width)
         # Room for those still to come, each with its two lines and gaps.
@@ -70,7 +70,7 @@ def draw(rng: Rng, knobs: NestedSquaresKnobs) -> WorldSample:
         answer=str(count),
         answer_type=AnswerType.NUMBER,
         program=PROGRAM,
-        evidence=(EvidenceBox(image="image_0", xyxy=whole, label="nested squares"),),
+        evidence=(EvidenceBox(image="image_0", xyxy=outer, label="nested squares"),),
         difficulty=count / 8,
         tags=("count",),
     )

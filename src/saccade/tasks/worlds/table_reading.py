@@ -64,6 +64,6 @@ def row_numbers(grey: np.ndarray, row: str) -> list[float]:
     return [number(read_text(grey, box)) for box in sorted(found)]
 
 
-def ratio(part: float, whole: float) -> str:
+def ratio(part: float, total: float) -> str:
     """A fraction of two whole numbers in lowest terms."""
-    return str(Fraction(int(part), int(whole)))
+    return str(Fraction(int(part), int(total)))

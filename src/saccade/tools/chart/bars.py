@@ -43,7 +43,7 @@ def read_bars(
     shapes: Sequence[ColourShape], lines: Sequence[TextLine], legend: Sequence[ChartLegendEntry]
 ) -> tuple[BarFrame, tuple[ChartMark, ...]] | None:
     """The bars with labels, series and values; None if there are not two of them on one line."""
-    boxes = _whole([shape for shape in shapes if shape.kind == "rectangle"])
+    boxes = _joined([shape for shape in shapes if shape.kind == "rectangle"])
     boxes = [shape for shape in boxes if not _is_patch(shape, legend)]
     frame = _frame(boxes, lines)
     if frame is None:
@@ -55,19 +55,19 @@ def read_bars(
     return frame, tuple(sorted(marks, key=lambda mark: (mark.center[first], -mark.center[last])))
 
 
-def _whole(shapes: Sequence[ColourShape]) -> list[ColourShape]:
+def _joined(shapes: Sequence[ColourShape]) -> list[ColourShape]:
     """The rectangles, those put together that a grid line cuts."""
-    whole: list[ColourShape] = []
+    joined: list[ColourShape] = []
     for shape in sorted(shapes, key=lambda item: (item.box[1], item.box[0])):
-        for index, other in enumerate(whole):
+        for index, other in enumerate(joined):
             if same_colour(shape.color, other.color) and _continues(other.box, shape.box):
                 (x0, y0, x1, y1), (left, top, right, bottom) = other.box, shape.box
                 box = (min(x0, left), min(y0, top), max(x1, right), max(y1, bottom))
-                whole[index] = replace(other, box=box, area=other.area + shape.area)
+                joined[index] = replace(other, box=box, area=other.area + shape.area)
                 break
         else:
-            whole.append(shape)
-    return whole
+            joined.append(shape)
+    return joined
 
 
 def _continues(a: PixelBox, b: PixelBox) -> bool:

@@ -70,7 +70,9 @@ def _named(reading: ChartReading, seen: Look) -> Iterator[tuple[ChartPart, TextL
     for mark in reading.marks:
         value = None if mark.value is None else _rounded(mark.value)
         yield (
-            ChartPart(id=fresh(mark.kind), kind=mark.kind, box=_whole(mark.box, seen), color=mark.color, value=value),
+            ChartPart(
+                id=fresh(mark.kind), kind=mark.kind, box=_in_original(mark.box, seen), color=mark.color, value=value
+            ),
             mark,
         )
     colours = {id(entry.text): entry.color for entry in reading.legend}
@@ -78,13 +80,13 @@ def _named(reading: ChartReading, seen: Look) -> Iterator[tuple[ChartPart, TextL
         kind = "text" if role == "other" else role
         yield (
             ChartPart(
-                id=fresh(kind), kind=kind, box=_whole(line.box, seen), color=colours.get(id(line)), text=line.text
+                id=fresh(kind), kind=kind, box=_in_original(line.box, seen), color=colours.get(id(line)), text=line.text
             ),
             line,
         )
 
 
-def _whole(box: PixelBox, seen: Look) -> PixelBox:
+def _in_original(box: PixelBox, seen: Look) -> PixelBox:
     return seen.box_of(box[0], box[1], box[2] - box[0], box[3] - box[1])
 
 

@@ -56,9 +56,9 @@ def read_slices(shapes: Sequence[ColourShape], legend: Sequence[ChartLegendEntry
             slices.append((max(alike, key=lambda shape: shape.area), entry))
     if len(slices) < 2 or not _round(_around([shape.box for shape, _ in slices])):
         return ()
-    whole = sum(shape.area for shape, _ in slices)
+    total = sum(shape.area for shape, _ in slices)
     return tuple(
-        ChartMark("slice", shape.box, shape.color, entry.text, entry, 100 * shape.area / whole)
+        ChartMark("slice", shape.box, shape.color, entry.text, entry, 100 * shape.area / total)
         for shape, entry in slices
     )
 

@@ -35,17 +35,17 @@ _KINDS: Final = {"required": ProblemKind.SCHEMA, "additionalProperties": Problem
 class McpTool(OutsideTool):
     """See the module's head."""
 
-    def __init__(self, connection: McpConnection, told: types.Tool, settings: ToolCallSettings) -> None:
+    def __init__(self, connection: McpConnection, tool: types.Tool, settings: ToolCallSettings) -> None:
         self._connection, self._settings = connection, settings
-        self._told_name, self._schema = told.name, told.input_schema
-        self.name = _NO_NAME.sub("_", told.name)
-        description = " ".join((told.description or told.title or told.name).split())
+        self._server_name, self._schema = tool.name, tool.input_schema
+        self.name = _NO_NAME.sub("_", tool.name)
+        description = " ".join((tool.description or tool.title or tool.name).split())
         self._definition = ToolDefinition(
             name=self.name,
             aliases=(),
-            description=description.rstrip(".") + "." + (_NAMES if wants_text(told.input_schema) else ""),
-            parameters=dict(told.input_schema),
-            returns=dict(told.output_schema or {}),
+            description=description.rstrip(".") + "." + (_NAMES if wants_text(tool.input_schema) else ""),
+            parameters=dict(tool.input_schema),
+            returns=dict(tool.output_schema or {}),
             needs=Needs(),
             cost=Cost.MEDIUM,
         )
@@ -75,7 +75,7 @@ class McpTool(OutsideTool):
             try:
                 client = await self._connection.client()
                 async with asyncio.timeout(self._settings.seconds):
-                    result = await client.call_tool(self._told_name, arguments)
+                    result = await client.call_tool(self._server_name, arguments)
             except TimeoutError:
                 message = f"{self.name} took longer than {self._settings.seconds:g} s. Use other arguments or tools."
                 return failed(self.name, Status.TIMEOUT, Problem(ProblemKind.TOOL_FAILURE, message))
@@ -122,9 +122,9 @@ class McpTool(OutsideTool):
             return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, text or f"{self.name} failed."))
         names = context.fresh_names(self.name for _ in images)
         pictures = tuple(ToolPicture(name, image) for name, image in zip(names, images, strict=True))
-        told = [f"New image {p.name}: {p.image.width} × {p.image.height} pixels." for p in pictures]
+        notes = [f"New image {p.name}: {p.image.width} × {p.image.height} pixels." for p in pictures]
         value = {"text": text, "structured": result.structured_content}
-        return ToolResult(self.name, Status.OK, value, pictures, "\n".join([*lines, *told]) or "(no content)")
+        return ToolResult(self.name, Status.OK, value, pictures, "\n".join([*lines, *notes]) or "(no content)")
 
     def _lost(self, detail: str) -> ToolResult:
         return failed(self.name, Status.LOST, Problem(ProblemKind.TOOL_FAILURE, "", detail))
@@ -149,9 +149,9 @@ def mcp_tools(where: str, settings: ToolCallSettings) -> list[McpTool]:
                 return tools
 
     try:
-        told = in_background(listed()).result()
+        offered = in_background(listed()).result()
     except ToolLostError as error:
         raise UnavailableError(f"{error} Check the command or the address after mcp:.") from error
-    if not told:
+    if not offered:
         raise ToolError(f"the MCP server {where} offers no tools.")
-    return [McpTool(connection, tool, settings) for tool in told]
+    return [McpTool(connection, tool, settings) for tool in offered]

@@ -37,15 +37,15 @@ def state_bytes(skeleton: Skeleton, processes: int, *, shard: bool, muon: bool) 
     """What one of `processes` holds of the model and its optimizer."""
     weights = dict(skeleton.model.named_parameters())
     trained = {name: weight for name, weight in weights.items() if weight.requires_grad}
-    whole = sum(weight.nbytes for weight in weights.values())
+    total = sum(weight.nbytes for weight in weights.values())
     gradients = sum(weight.numel() * 4 for weight in trained.values())
     # AdamW's two moments; Muon has one for a matrix.
     optimizer = sum(
         weight.numel() * (4 if muon and is_orthogonal(name, weight) else 8) for name, weight in trained.items()
     )
     if not shard or processes == 1:
-        return StateBytes(whole, gradients, optimizer, 0, 0)
-    parts = whole // processes, gradients // processes, optimizer // processes
+        return StateBytes(total, gradients, optimizer, 0, 0)
+    parts = total // processes, gradients // processes, optimizer // processes
     return StateBytes(*parts, *_gathered(skeleton))
 
 

@@ -31,7 +31,7 @@ def call_errors(number: int, turn: Turn, call: ToolCall) -> Iterator[StepError]:
     if run is None:
         return
     if problem is not None and problem not in {item.kind for item in mistakes}:
-        yield from _told(number, problem, run)
+        yield from _of_execution(number, problem, run)
     if problem is None:
         yield from output_errors(number, turn)
 
@@ -60,7 +60,7 @@ def _mistakes(call: ToolCall) -> tuple[Problem, ...]:
         return ()
 
 
-def _told(number: int, problem: ProblemKind, run: Execution) -> Iterator[StepError]:
+def _of_execution(number: int, problem: ProblemKind, run: Execution) -> Iterator[StepError]:
     if problem.vista is not None and run.status is not Status.LOST:
         yield _step(number, problem, _last_line(run.traceback))
 

@@ -43,8 +43,8 @@ def _by_boxes(studied: Studied, number: int) -> tuple[bool, str, str] | None:
     looked = [region for region in studied.regions if region.turn == number] if task.evidence else []
     if not looked:
         return None
-    whole = {(item.name, (0, 0, item.part.width, item.part.height)) for item in task.media}
-    parts = [region for region in looked if (region.name, region.box) not in whole]
+    full_boxes = {(item.name, (0, 0, item.part.width, item.part.height)) for item in task.media}
+    parts = [region for region in looked if (region.name, region.box) not in full_boxes]
     if not parts:
         return None  # it looked at all of the picture: no argument chose a place
     held = max(containment(gold, region) for region in parts for gold in task.evidence)

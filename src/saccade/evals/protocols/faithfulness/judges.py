@@ -78,19 +78,19 @@ class _Boxes:
         self.regions = regions
         self.judge = BoxJudge(lambda _: regions, rule)
         self.seen = {region.picture: region for region in regions if region.picture}
-        self.whole = {item.part.sha256 for item in trajectory.task.media}
+        self.full = {item.part.sha256 for item in trajectory.task.media}
 
     def turn(self, number: int, parts: Sequence[ImagePart]) -> tuple[JudgeVerdict, ...]:
         """The verdicts on the pictures of one turn."""
         said = [region for region in self.regions if region.turn == number and region.said and not region.picture]
-        loose = [part for part in parts if part.sha256 not in self.seen and part.sha256 not in self.whole]
+        loose = [part for part in parts if part.sha256 not in self.seen and part.sha256 not in self.full]
         # One figure may show all that was cut out; as many pictures as regions come in the same order.
         named = [[region] for region in said] if len(said) == len(loose) else [said] * len(loose)
         by_name = {part.sha256: found for part, found in zip(loose, named, strict=True)}
         return tuple(self._verdict(part, by_name.get(part.sha256, [])) for part in parts)
 
     def _verdict(self, part: ImagePart, said: Sequence[Region]) -> JudgeVerdict:
-        if part.sha256 in self.whole:
+        if part.sha256 in self.full:
             return JudgeVerdict(score=NO, detail="the whole picture")
         seen = self.seen.get(part.sha256)
         if seen is not None:
@@ -101,7 +101,7 @@ class _Boxes:
 
     def _shows(self, regions: Sequence[Region]) -> float:
         rule = self.judge.rule
-        return YES if any(self.judge.level(self.task, region) >= rule.whole for region in regions) else NO
+        return YES if any(self.judge.level(self.task, region) >= rule.full for region in regions) else NO
 
 
 def _instruction(question: str) -> str:

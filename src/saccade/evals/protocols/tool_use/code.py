@@ -44,7 +44,7 @@ class CodeReader:
     """Whether the cell that was read last shows a part of a picture by the limits of its axes."""
 
     def __post_init__(self) -> None:
-        self.whole = set(self.pictures)
+        self.held = set(self.pictures)
         """Names that hold a picture itself, and not its size or a number."""
 
     def read(self, code: str) -> frozenset[Operation]:
@@ -62,10 +62,10 @@ class CodeReader:
         if isinstance(last, ast.Expr) and _Walk(self, Did()).is_result(last.value):
             did.facts.add("tells")
         self.narrowed = {"shows", "narrows"} <= did.facts
-        return frozenset(_settled(did))
+        return frozenset(_operations(did))
 
 
-def _settled(did: Did) -> set[Operation]:
+def _operations(did: Did) -> set[Operation]:
     """The operations, with what only the whole cell can say."""
     operations, facts = set(did.operations), did.facts
     if "marks" in facts:
@@ -103,8 +103,8 @@ class _Walk:
                 return
             case ast.Import(names=names):
                 for alias in names:
-                    whole = alias.name if alias.asname else alias.name.partition(".")[0]
-                    self.reader.aliases[alias.asname or whole] = whole
+                    held = alias.name if alias.asname else alias.name.partition(".")[0]
+                    self.reader.aliases[alias.asname or held] = held
             case ast.ImportFrom(module=str(module), names=names):
                 self.reader.aliases |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
             case ast.Assign(targets=targets, value=value):
@@ -170,7 +170,7 @@ class _Walk:
         if len(targets) == 1 and isinstance(targets[0], ast.Tuple) and isinstance(value, ast.Tuple):
             pairs = list(zip(targets[0].elts, value.elts, strict=False))
         held = {target.id for target, one in pairs if isinstance(target, ast.Name) and self._picture(one)}
-        reader.whole = (reader.whole - bound) | held
+        reader.held = (reader.held - bound) | held
         if self.is_computed(value):
             reader.computed |= bound
         else:
@@ -245,16 +245,16 @@ class _Walk:
         """Which picture an expression holds, empty if it is none: what made it, whatever was done to it since."""
         match node:
             case ast.Name(id=name):
-                return name if name in self.reader.whole else ""
+                return name if name in self.reader.held else ""
             case ast.Attribute(value=value, attr=attr):
                 return "" if attr in known.SIZES else self._picture(value)
             case ast.Subscript(value=value, slice=place):
                 if self._is_video(value):
                     return ast.unparse(node)
-                whole = self._picture(value)
+                picture = self._picture(value)
                 parts = [axis for axis in ast.walk(place) if isinstance(axis, ast.Slice) and (axis.lower or axis.upper)]
                 one_of = parts or isinstance(place, ast.Constant)
-                return f"{whole}[{ast.unparse(place)}]" if whole and one_of else whole
+                return f"{picture}[{ast.unparse(place)}]" if picture and one_of else picture
             case ast.BinOp(left=left, right=right):
                 return self._picture(left) or self._picture(right)
             case ast.Call(func=func, args=args):

@@ -73,7 +73,7 @@ def _corrected(
     # Regions are sought in pixels, so only where something came back that the code does not explain.
     needed = shown and (Operation.ZOOM in operations or not operations - {Operation.OTHER})
     looked = [region for region in studied.regions if region.turn == number] if needed else []
-    if any(region.seen and not _is_whole(region, studied.trajectory) for region in looked):
+    if any(region.seen and not _is_full_picture(region, studied.trajectory) for region in looked):
         operations.add(Operation.CROP)
     cut_somewhere = Operation.CROP in operations and not looked
     if not shown or not (narrowed or cut_somewhere or _enlarged(shown, looked, studied.trajectory)):
@@ -93,7 +93,7 @@ def _enlarged(shown: list[ImagePart], looked: list[Region], trajectory: Trajecto
     return not areas or any(part.width * part.height > min(areas) for part in shown)
 
 
-def _is_whole(region: Region, trajectory: Trajectory) -> bool:
+def _is_full_picture(region: Region, trajectory: Trajectory) -> bool:
     return any(
         item.name == region.name and region.box == (0, 0, item.part.width, item.part.height)
         for item in trajectory.task.media

@@ -35,7 +35,7 @@ def tokens(findings: Mapping[str, TokenEconomy]) -> Panel | None:
     ]
     if any(_partial(point) for one in findings.values() for point in (one.total, *one.sources.values(), *one.spans)):
         notes.append("A mean over a part of the samples says of how many; of the others the backend gave no number.")
-    whole = [_series(_name(run, one), [one.total], place) for place, (run, one) in enumerate(findings.items())]
+    by_run = [_series(_name(run, one), [one.total], place) for place, (run, one) in enumerate(findings.items())]
     parts = [_series(run, one.spans, place) for place, (run, one) in enumerate(findings.items()) if len(one.spans) > 1]
     return Panel(
         "Token economy",
@@ -45,7 +45,7 @@ def tokens(findings: Mapping[str, TokenEconomy]) -> Panel | None:
             SectionTable("In quarters by visual tokens", heads, tuple(spans), folded=True),
         ),
         figures(
-            curves("Accuracy and visual tokens", "Each run as a point, with the 95% interval.", whole, _AXES),
+            curves("Accuracy and visual tokens", "Each run as a point, with the 95% interval.", by_run, _AXES),
             curves("Accuracy within a run", "Samples in quarters by their visual tokens.", parts, _AXES),
         ),
     )

@@ -70,9 +70,9 @@ def _solution(trajectory: Trajectory) -> str:
     for turn in trajectory.turns:
         pieces.append(turn.text)
         if turn.observation is not None:
-            pieces.append(_told(turn.observation))
+            pieces.append(_observation_text(turn.observation))
     return "\n".join(pieces)
 
 
-def _told(message: Message) -> str:
+def _observation_text(message: Message) -> str:
     return "".join(part.text if part.kind == "text" else "[picture]" for part in message.parts)

@@ -12,7 +12,7 @@ from saccade.errors import SettingsError
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.categories import CategoryRule, categories
 from saccade.sft.curate.filters.split import unit_hash
-from saccade.sft.curate.stage import KEEP, Drop, FilterContext, FilterOutcome, FilterSettings, FilterStage, WholeStage
+from saccade.sft.curate.stage import KEEP, DatasetStage, Drop, FilterContext, FilterOutcome, FilterSettings, FilterStage
 
 Note = tuple[str, str | None]
 """Id of a trajectory, and its category among those that have a weight."""
@@ -48,7 +48,7 @@ class Mixture(FilterSettings):
 
     def start(self, around: FilterContext) -> FilterStage:
         """The stage; it raises `SettingsError` if a category that has a weight is empty."""
-        return WholeStage(self._note, self._choose)
+        return DatasetStage(self._note, self._choose)
 
     def _note(self, trajectory: Trajectory) -> Note:
         own = categories(trajectory, self.by)

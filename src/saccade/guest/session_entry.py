@@ -22,7 +22,7 @@ class Inspected:
 
 
 @dataclass
-class Seat:
+class SessionEntry:
     """Processes and folders of a session; a process id here is also the id of its process group."""
 
     id: int

@@ -1,4 +1,4 @@
-"""Waves of `saccade bench scale`: many episodes at once, from the first session to the last record on the disk."""
+"""One run of `saccade bench scale`: many episodes at once, from the first session to the last record on the disk."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, slots=True)
-class WaveSize:
-    """How large a wave is."""
+class ScaleRunSize:
+    """How large a run is."""
 
     episodes: int
     """Side by side; a multiple of a group."""
@@ -64,7 +64,7 @@ class WaveSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Wave:
+class ScaleRun:
     """What came of it."""
 
     turns: int
@@ -111,8 +111,8 @@ class Stage:
         return [item.trajectory for item in rollouts]
 
 
-def measure_wave(policy: Trainable, root: Path, size: WaveSize) -> Wave:
-    """Play a wave in the folder `root`, which is made.
+def measure_run(policy: Trainable, root: Path, size: ScaleRunSize) -> ScaleRun:
+    """Play the episodes of a run in the folder `root`, which is made.
 
     Raises:
         IsolationError: this machine cannot isolate a sandbox.
@@ -120,15 +120,15 @@ def measure_wave(policy: Trainable, root: Path, size: WaveSize) -> Wave:
     """
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     with _processes(policy, size) as (url, engine, where):
-        wave = asyncio.run(_wave(policy, root, size, (url, engine, where)))
+        run = asyncio.run(_run(policy, root, size, (url, engine, where)))
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     # Of all that have ended and were waited for, the engine among them.
     children = ended.ru_utime + ended.ru_stime - used.ru_utime - used.ru_stime
-    return replace(wave, box_cpu=children - wave.engine_cpu)
+    return replace(run, box_cpu=children - run.engine_cpu)
 
 
-async def growth_over(policy: Trainable, root: Path, size: WaveSize, count: int) -> tuple[float, float]:
-    """Memory of this process, in bytes, after a quarter of `count` episodes and after all, wave after wave.
+async def growth_over(policy: Trainable, root: Path, size: ScaleRunSize, count: int) -> tuple[float, float]:
+    """Memory of this process, in bytes, after a quarter of `count` episodes and after all, run after run.
 
     Raises:
         SandboxError: an episode did not do its work.
@@ -146,7 +146,7 @@ async def growth_over(policy: Trainable, root: Path, size: WaveSize, count: int)
             return before, own_memory()
 
 
-async def _wave(policy: Trainable, root: Path, size: WaveSize, at: tuple[str, int, str]) -> Wave:
+async def _run(policy: Trainable, root: Path, size: ScaleRunSize, at: tuple[str, int, str]) -> ScaleRun:
     url, process, where = at
     async with _stage(policy, root, url, where) as stage:
         tasks = make_tasks(stage.folder.store, size.episodes // GROUP, size.shown)
@@ -160,7 +160,7 @@ async def _wave(policy: Trainable, root: Path, size: WaveSize, at: tuple[str, in
             received = (await client.get(RECEIVED)).json()
     turns = sum(len(item.turns) for item in played)
     files = (file for file in stage.folder.store.root.rglob("*") if file.is_file())
-    return Wave(
+    return ScaleRun(
         turns=turns,
         wall=wall,
         alone=max(map(_drawn, played)),
@@ -177,7 +177,7 @@ async def _wave(policy: Trainable, root: Path, size: WaveSize, at: tuple[str, in
 
 
 @contextmanager
-def _processes(policy: Trainable, size: WaveSize) -> Iterator[tuple[str, int, str]]:
+def _processes(policy: Trainable, size: ScaleRunSize) -> Iterator[tuple[str, int, str]]:
     """The address of an engine, the id of its process, and where sandboxes are."""
     sessions = size.episodes + -(-size.episodes // GROUP) + 1  # any host could hold all, so the pool balances them
     with ExitStack() as stack:
@@ -204,7 +204,7 @@ async def _stage(policy: Trainable, root: Path, url: str, where: str) -> AsyncIt
 
 
 @asynccontextmanager
-async def _boxes_watched(engine: int, size: WaveSize) -> AsyncIterator[list[float]]:
+async def _boxes_watched(engine: int, size: ScaleRunSize) -> AsyncIterator[list[float]]:
     """MiB of all processes below this one but the engine, after half of the turns and then ever more rarely.
 
     Looking at thousands of processes takes a second of a processor.
