@@ -40,8 +40,8 @@ def test_an_episode(store: MediaStore) -> None:
         assert seen["pictures"][0].shape == (40, 61, 3)
         assert tuple(seen["pictures"][0][0, 0]) == (1, 0, 0)
         assert (info["task"], info["turns"]) == ("task-1", 0)
-        assert set(info) == {"task", "turns", "messages", "news"}
-        assert [part for _, part in info["news"]] == [part for message in info["messages"] for part in message.parts]
+        assert set(info) == {"task", "turns", "messages", "new_parts"}
+        assert [part for _, part in info["new_parts"]] == [part for message in info["messages"] for part in message.parts]
 
         seen, reward, terminated, truncated, info = env.step(SHOW + " and more")
         assert (reward, terminated, truncated) == (0.0, False, False)
@@ -50,7 +50,7 @@ def test_an_episode(store: MediaStore) -> None:
         assert "Which colour?" not in seen["text"]
         assert "show()" not in seen["text"]
         assert info["messages"][-2].text == SHOW
-        assert info["news"] == tuple((info["messages"][-1].role, part) for part in info["messages"][-1].parts)
+        assert info["new_parts"] == tuple((info["messages"][-1].role, part) for part in info["messages"][-1].parts)
         assert "trajectory" not in info
 
         seen, reward, terminated, truncated, info = env.step("Let me think.")

@@ -60,7 +60,7 @@ MATH = {"accuracy_weight": 1.2, "format_weight": 0.4}
                 "turns": (4, 8, 16),
             },
         ),
-        (BoxRule(), {"whole": 1, "part": 0.5, "miss": 0.25, "contained": 0.75, "touched": 0.25, "largest": 0.5}),
+        (BoxRule(), {"full": 1, "part": 0.5, "miss": 0.25, "contained": 0.75, "touched": 0.25, "largest": 0.5}),
         (
             JudgeRules(),
             {

@@ -179,8 +179,8 @@ def _batch(rollouts: Sequence[Rollout], trained: Trainable, media: MediaStore) -
         made["tool_mask"][number, :length] = torch.from_numpy(row.trained[start:]).long()
         made["old_per_token_logps"][number, :length] = torch.from_numpy(rollout.behaviour_logprobs()[start:])
         made["advantages"][number, :length] = torch.from_numpy(rollout.token_advantages()[start:])
-    whole = torch.cat([made["prompt_ids"], made["completion_ids"]], dim=1)
-    made["mm_token_type_ids"] = (whole == encoder.placeholder_id).long()
+    all_ids = torch.cat([made["prompt_ids"], made["completion_ids"]], dim=1)
+    made["mm_token_type_ids"] = (all_ids == encoder.placeholder_id).long()
     made |= PictureTensors(encoder, media)([picture for row in rows for picture in row.pictures])
     made["num_images"] = [len(row.pictures) for row in rows]
     made["num_items_in_batch"] = made["tool_mask"].sum()

@@ -49,6 +49,13 @@ _TERMINAL = frozenset({StopReason.ANSWERED, StopReason.NO_ACTION})
 """The agent ended the episode; every other end cuts it off."""
 
 
+class StepInfo(dict[str, Any]):
+    """What `reset` and `step` tell beside the observation."""
+
+    def __missing__(self, key: str) -> Any:
+        raise KeyError("info['news'] has another name now: info['new_parts']" if key == "news" else key)
+
+
 class LookAgainOptions(TypedDict, total=False):
     """What `LookAgainEnv` may be given by name; None means the default."""
 
@@ -207,13 +214,12 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         return self._tasks.draw(self.np_random) if wanted is None else self._tasks.find(wanted)
 
     def _info(self, playing: Playing, new_parts: tuple[RolePart, ...]) -> dict[str, Any]:
-        info: dict[str, Any] = {
-            "task": playing.plan.task.id,
-            "turns": playing.turns,
-            "messages": playing.messages,
-            "news": new_parts,
-        }
-        return info | ({"action": playing.action, "status": playing.status} if playing.turns else {})
+        info = StepInfo(
+            task=playing.plan.task.id, turns=playing.turns, messages=playing.messages, new_parts=new_parts
+        )
+        if playing.turns:
+            info |= {"action": playing.action, "status": playing.status}
+        return info
 
     def _end(self, playing: Playing, info: dict[str, Any]) -> float:
         """Fill in what only the end tells; the reward."""

@@ -66,6 +66,6 @@ def _known(values: Iterable[float | None]) -> Known:
     return Known(fsum(known), len(known))
 
 
-def _of(known: Known, whole: Spent) -> str:
+def _of(known: Known, overall: Spent) -> str:
     """Says of how many samples it is known, where it is not known of all."""
-    return "" if known.samples == whole.samples else f" (known of {known.samples:,} of {whole.samples:,} samples)"
+    return "" if known.samples == overall.samples else f" (known of {known.samples:,} of {overall.samples:,} samples)"

@@ -62,8 +62,8 @@ def export_spans(trajectories: Iterable[Trajectory], exporter: SpanExporter, *, 
 def sdk_spans(trajectory: Trajectory, *, content: bool = False) -> list[ReadableSpan]:
     """The spans of one episode as objects of the package, the outermost first. Raises as `export_spans`."""
     load_sdk()
-    whole = agent_span(trajectory, content=content)
-    return list(_built(whole, _Ids(f"{trajectory.id} {whole.end}"), None))
+    outermost = agent_span(trajectory, content=content)
+    return list(_built(outermost, _Ids(f"{trajectory.id} {outermost.end}"), None))
 
 
 class _Ids:

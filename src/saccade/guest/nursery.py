@@ -59,7 +59,7 @@ class Nursery:
         self._uids_in_use: Counter[int] = Counter()
 
     def new_entry(self, session_id: int, fds: list[int]) -> tuple[SessionEntry, int]:
-        """The entry of a session of a new family, and the descriptor of its workspace. `fds`: socket, outbox, stdout, stderr, ..."""
+        """The entry of a new family, and its workspace's descriptor. `fds`: socket, outbox, stdout, stderr, ..."""
         uid = next(self._uids)
         while self._uids_in_use[uid] and self.plan.users == "range":
             uid = next(self._uids)

@@ -19,9 +19,9 @@ from .shown import ShownPictures, current, use
 __all__ = ["ShownPictures", "display", "install", "patch"]
 
 
-def install(collector: ShownPictures) -> None:
-    """Lead everything that is shown from now on to `collector`."""
-    use(collector)
+def install(pictures: ShownPictures) -> None:
+    """Lead everything that is shown from now on to `pictures`."""
+    use(pictures)
     patch()
 
 

@@ -146,9 +146,9 @@ def _count(count: int, kind: str = "") -> str:
 _current: list[ShownPictures] = []
 
 
-def use(collector: ShownPictures) -> None:
-    """Make `collector` the one that the patched functions fill."""
-    _current[:] = [collector]
+def use(pictures: ShownPictures) -> None:
+    """Make `pictures` what the patched functions fill."""
+    _current[:] = [pictures]
 
 
 def current() -> ShownPictures | None:

@@ -157,11 +157,11 @@ def load_recipe(
         RegistryError: the dialect, the reward or the judge does not exist; suggests the nearest.
     """
     path = find_recipe("rl", name_or_path)
-    whole = load_settings(Recipe, path)
-    if profile is not None and profile not in whole.profile:
-        hint = did_you_mean(profile, whole.profile) or f"It has: {', '.join(whole.profile) or 'none'}."
+    unchanged = load_settings(Recipe, path)
+    if profile is not None and profile not in unchanged.profile:
+        hint = did_you_mean(profile, unchanged.profile) or f"It has: {', '.join(unchanged.profile) or 'none'}."
         raise SettingsError(f"{name_or_path} has no profile {profile!r}. {hint}")
-    changes = None if profile is None else whole.profile[profile]
+    changes = None if profile is None else unchanged.profile[profile]
     recipe = load_settings(Recipe, path, overrides, given=changes).model_copy(update={"profile": {}})
     check_runs_here(load_dialect(recipe.dialect), "training")
     recipe.equipped(load_dialect(recipe.dialect))

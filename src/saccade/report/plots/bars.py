@@ -53,17 +53,17 @@ def bars(title: str, says: str, runs: Mapping[str, Mapping[str, float]], label: 
     return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend)
 
 
-def shares(title: str, says: str, wholes: Sequence[StackedBar], kinds: Mapping[str, str]) -> Figure | None:
+def shares(title: str, says: str, rows: Sequence[StackedBar], kinds: Mapping[str, str]) -> Figure | None:
     """For each whole one bar, cut into its parts; `kinds` gives their order and their classes."""
-    wholes = [bar for bar in wholes if sum(bar.parts.values()) > 0]
-    if not wholes:
+    rows = [bar for bar in rows if sum(bar.parts.values()) > 0]
+    if not rows:
         return None
-    left = _room([bar.name for bar in wholes])
+    left = _room([bar.name for bar in rows])
     row = 2 * _BAR
-    height = _GAP + len(wholes) * (row + _GAP)
+    height = _GAP + len(rows) * (row + _GAP)
     across = scale([0.0, 1.0], (left, WIDTH - 14))
     drawn = [below(across, (0, height), True, "share of samples")]
-    for place, bar in enumerate(wholes):
+    for place, bar in enumerate(rows):
         y = _GAP + place * (row + _GAP)
         drawn.append(text((left - 7, y + row / 2 + 4), clean(bar.name, _LABEL), anchor="end", kind="name"))
         total, before = sum(bar.parts.values()), 0.0
@@ -74,7 +74,7 @@ def shares(title: str, says: str, wholes: Sequence[StackedBar], kinds: Mapping[s
             if amount:
                 tooltip = f"{bar.name}: {kind} {number(amount / total, 0, True)} ({number(amount)})"
                 drawn.append(_share(ends, y, (colour, tooltip), number(round(amount / total, 3), 0, True)))
-    used = [kind for kind in kinds if any(bar.parts.get(kind) for bar in wholes)]
+    used = [kind for kind in kinds if any(bar.parts.get(kind) for bar in rows)]
     legend = tuple(LegendEntry(kind, kinds[kind], shape="block") for kind in used)
     return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend)
 

@@ -162,7 +162,7 @@ def _notes(card: Card | None, source: str, summaries: Mapping[str, Summary]) -> 
 
 
 def _outcomes(runs: Sequence[EvalRun], sources: Sequence[str]) -> Panel:
-    wholes, lines = [], []
+    bars, lines = [], []
     apart = sources if len(sources) > 1 and len(sources) * len(runs) <= _MOST_LINES else ()
     for run in runs:
         for source in ("", *apart):
@@ -171,7 +171,7 @@ def _outcomes(runs: Sequence[EvalRun], sources: Sequence[str]) -> Panel:
             if not source:
                 parts[LOST] += len(run.failures)
             name = f"{run.name}: {title_of(source)}" if source else run.name
-            wholes.append(StackedBar(name, parts))
+            bars.append(StackedBar(name, parts))
             lines.append(SectionRow((name, *(f"{parts[kind]:.0f}" for kind in OUTCOMES))))
     says = (
         "What became of every sample. Lost ones are outages and no answers of the model; they, and those that could "
@@ -180,7 +180,7 @@ def _outcomes(runs: Sequence[EvalRun], sources: Sequence[str]) -> Panel:
     return Panel(
         "Outcomes",
         sheets=(SectionTable("Samples by outcome", ("", *OUTCOMES), tuple(lines), folded=True),),
-        figures=figures(shares("Outcomes", says, wholes, OUTCOME_COLOURS)),
+        figures=figures(shares("Outcomes", says, bars, OUTCOME_COLOURS)),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from pydantic import Field
 
@@ -42,12 +42,13 @@ class Looked(Protocol):
 class BoxRule(Settings):
     """What counts as evidence."""
 
+    RENAMED: ClassVar = {"whole": "full"}
     full: float = 1.0
     part: float = 0.5
     miss: float = 0.25
     """The three levels of CodeV's tool judge; 0.25 for a miss is the paper's."""
     contained: float = Field(default=0.75, gt=0, le=1)
-    """Fraction of a gold box that a whole hit holds."""
+    """Fraction of a gold box that a full hit holds."""
     touched: float = Field(default=0.25, gt=0, le=1)
     """Fraction of a gold box that a partial hit holds."""
     largest: float = Field(default=0.5, gt=0, le=1)

@@ -166,7 +166,7 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
         return 2 * self._opened().dialect.sandbox.wall_seconds + 30.0
 
     def _observed(self, seen: EnvObservation, info: Mapping[str, Any]) -> LookObservation:
-        messages, pictures = _written(info["news"], self._store)
+        messages, pictures = _written(info["new_parts"], self._store)
         stop, status = info.get("stop"), info.get("status")
         record = info.get("trajectory") if self._settings.send_trajectory else None
         return LookObservation(

@@ -123,7 +123,8 @@ def validation_tasks(
         return None
     if validation.k > 1 and not validation.sampling.temperature:
         raise SettingsError(
-            f"validation.k = {validation.k} greedy answers to one task are the same: set validation.sampling.temperature."
+            f"validation.k = {validation.k} greedy answers to one task are the same: set "
+            "validation.sampling.temperature."
         )
     if settings.model.shard and processes.count > 1:
         raise SettingsError("validation.source needs whole weights in one process, and model.shard divides them.")

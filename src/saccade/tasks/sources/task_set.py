@@ -180,8 +180,8 @@ def _of_file(named: SourceSettings) -> Sequence[SourceSettings]:
     if named.weight is None:
         return held
     check_weights(held)
-    whole = sum(source.weight or 1.0 for source in held)
-    return [source.model_copy(update={"weight": named.weight * (source.weight or 1.0) / whole}) for source in held]
+    weight_sum = sum(source.weight or 1.0 for source in held)
+    return [source.model_copy(update={"weight": named.weight * (source.weight or 1.0) / weight_sum}) for source in held]
 
 
 def _twice(name: str, first: OpenSource, second: OpenSource) -> str:

@@ -103,8 +103,8 @@ class _Walk:
                 return
             case ast.Import(names=names):
                 for alias in names:
-                    held = alias.name if alias.asname else alias.name.partition(".")[0]
-                    self.reader.aliases[alias.asname or held] = held
+                    bound = alias.name if alias.asname else alias.name.partition(".")[0]
+                    self.reader.aliases[alias.asname or bound] = bound
             case ast.ImportFrom(module=str(module), names=names):
                 self.reader.aliases |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
             case ast.Assign(targets=targets, value=value):

@@ -92,12 +92,12 @@ def _parts(rates: Rates) -> dict[str, Rate]:
 
 
 def _figure(of: str, judged: Sequence[_Judged]) -> Figure | None:
-    wholes = []
+    bars = []
     for run, _, judge in judged:
         rates = judge.any_crop.of_all if of == "all samples" else judge.any_crop.of_correct
-        wholes.append(StackedBar(label(judge, run), {name: float(part.count) for name, part in _parts(rates).items()}))
+        bars.append(StackedBar(label(judge, run), {name: float(part.count) for name, part in _parts(rates).items()}))
     says = f"Tool use of {of} (any crop): faithful, unfaithful, none, and undecided where the judge gave no verdict."
-    return shares(f"Tool use of {of}", says, wholes, TONES)
+    return shares(f"Tool use of {of}", says, bars, TONES)
 
 
 def _agreement(run: str, findings: Faithfulness) -> str:

@@ -87,8 +87,8 @@ def quotas(weights: Mapping[str, float], room: Mapping[str, int], size: int | No
 
     Shares are rounded by largest remainders (ties by the order of `weights`), so they sum to the total exactly.
     """
-    whole = sum(weights.values())
-    shares = {name: weight / whole for name, weight in weights.items()}
+    weight_sum = sum(weights.values())
+    shares = {name: weight / weight_sum for name, weight in weights.items()}
     # A share is rounded up by less than 1, so no larger total can fit.
     bound = min(int((room[name] + 1) / share) for name, share in shares.items() if share > 0)
     total = min(bound, sum(room.values()), bound if size is None else size)
