@@ -43,6 +43,18 @@ FUNCTION_LINES = 60
 PARAMETERS = 7  # `self` counts
 
 FILES = sorted(SOURCE.rglob("*.py"))
+ALL_FILES = [*FILES, *(path for name in ("examples", "tests", "tools") for path in sorted((ROOT / name).rglob("*.py")))]
+OTHER_WORDS = {
+    "harvest": "collect",
+    "news": "delta, new_parts",
+    "seat": "slot, entry",
+    "settle": "apply, finish",
+    "telling": "report, limit",
+    "told": "printed, reported, message",
+    "wave": "batch, run",
+    "whole": "full, complete, total",
+}
+"""Not in a name of our own -> what the field says. Names of tests are sentences and may have any word."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Named = ast.ClassDef | Function
 
@@ -184,6 +196,31 @@ def test_a_class_name_means_one_thing() -> None:
         if name in classes:
             classes[name].append(place)
     none_of(f"{name}: {', '.join(places)}" for name, places in sorted(classes.items()) if len(places) > 1)
+
+
+def test_names_are_the_words_of_the_field() -> None:
+    none_of(f"{at(path, node)} {wrong}" for path in ALL_FILES for node, wrong in odd_names(path))
+
+
+def odd_names(path: Path) -> Iterator[tuple[ast.AST | None, str]]:
+    for word in odd_words(path.stem):
+        yield None, f"the file's name has {word!r}: say {OTHER_WORDS[word]}"
+    if not MAY_BE_ODD.search(path.read_text(encoding="utf-8")):
+        return  # most files: walking them all takes seconds
+    for node in nodes(path):
+        for field in ("name", "id", "attr", "arg", "asname"):
+            for word in odd_words(getattr(node, field, None)):
+                yield node, f"{getattr(node, field)} has {word!r}: say {OTHER_WORDS[word]}"
+
+
+MAY_BE_ODD = re.compile("|".join(OTHER_WORDS), re.IGNORECASE)
+
+
+def odd_words(name: object) -> Iterator[str]:
+    if isinstance(name, str) and MAY_BE_ODD.search(name) and not name.startswith("test_"):
+        for part in re.split("_|(?<=[a-z0-9])(?=[A-Z])", name):
+            word = part.lower()
+            yield from {word, word.removesuffix("s")} & OTHER_WORDS.keys()
 
 
 def alias_of(node: ast.stmt) -> str | None:

@@ -57,12 +57,12 @@ def only(run: Path) -> Trajectory:
 def test_every_command_runs_and_the_parts_do_their_work(folder: Path) -> None:
     for command in COMMANDS:
         program, *arguments = shlex.split(command)
-        told = io.StringIO()
-        with redirect_stdout(told), redirect_stderr(told):
+        output = io.StringIO()
+        with redirect_stdout(output), redirect_stderr(output):
             if program == "python":
                 runpy.run_path(arguments[0], run_name="__main__")
             else:
-                assert main(arguments) == 0, f"{command}\n{told.getvalue()}"
+                assert main(arguments) == 0, f"{command}\n{output.getvalue()}"
     flipped = only(folder / "runs/flip").turns[0].execution
     assert flipped is not None
     assert flipped.status == "ok"

@@ -167,7 +167,7 @@ PUBLIC_MODULES = {
     "models.provider": "Provider",
     "models.providers.openai": "chat_model",
     "models.retry": "OutageError with_retries",
-    "models.stops": "StopWatch settle",
+    "models.stops": "StopWatch apply_stops",
     "models.tiny": "save_tiny",
     "tools.arguments": "ToolModel",
     "tools.base": "Alias Needs Tool ToolOutcome",
@@ -201,8 +201,8 @@ PUBLIC_MODULES = {
     "serve.inspect.sandbox": "SaccadeSandboxConfig",
     "serve.openenv.client": "SaccadeClient blocks called chat opened turn",
     "serve.openenv.episodes": "episodes",
-    "sft.curate.stage": "AskStage BatchStage Drop FilterContext FilterOutcome FilterSettings FilterStage KEEP Keep "
-    "Undecided WholeStage each",
+    "sft.curate.stage": "AskStage BatchStage DatasetStage Drop FilterContext FilterOutcome FilterSettings FilterStage "
+    "KEEP Keep Undecided each",
     "sft.formats.base": "Format",
     "rewards.judges.registry": "JudgeContext",
     "rewards.judges.verdict": "Judge JudgeVerdict",

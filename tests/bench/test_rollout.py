@@ -10,8 +10,8 @@ from saccade.bench.rollout_work import RolloutScale  # noqa: E402
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # TRL's, where it is installed
 def test_a_small_measurement() -> None:
-    told: list[str] = []
-    figures = measure_rollout(RolloutScale(tasks=1, group=2, turns=2, tokens=4), "", 1, told.append)
+    lines: list[str] = []
+    figures = measure_rollout(RolloutScale(tasks=1, group=2, turns=2, tokens=4), "", 1, lines.append)
     values = {(figure.name, figure.beside.partition(",")[0]): figure for figure in figures}
     for name in ("sampling", "peak memory"):
         assert values[name, "generate"].value > 0
@@ -23,7 +23,7 @@ def test_a_small_measurement() -> None:
     assert update.value > 0
     assert (update.other is None) == ("not installed" in update.beside)
     assert {figure.met for figure in figures} == {None}
-    assert len(told) == 4
+    assert len(lines) == 4
 
 
 def test_the_peak_is_of_what_was_held_at_once() -> None:

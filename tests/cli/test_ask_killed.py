@@ -58,8 +58,8 @@ def test_kill_shows_what_there_was_and_the_same_command_continues(
     server.will(chat(MORE), chat(ANSWER))
     capsys.readouterr()
     assert main(command) == 0
-    told = capsys.readouterr()
-    assert "Continuing an episode that was broken off after turn 1" in told.out
+    printed = capsys.readouterr()
+    assert "Continuing an episode that was broken off after turn 1" in printed.out
     assert len(server.bodies) == 2, "the first turn was paid twice"
     (made,) = read_lines(run / "trajectories.jsonl", Trajectory)
     assert [turn.execution and turn.execution.stdout for turn in made.turns] == ["8\n", "80\n", None]

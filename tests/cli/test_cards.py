@@ -67,9 +67,9 @@ def test_check_names_broken_rows_and_fails(tmp_path: Path, capsys: pytest.Captur
 
 def test_a_missing_folder_of_the_cards_name_is_not_doubled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cards", "check", str(tmp_path / "hrbench-4k")]) == 2
-    told = capsys.readouterr().err
-    assert f"there is nothing in {tmp_path / 'hrbench-4k'} " in told
-    assert "hrbench-4k/hrbench-4k" not in told
+    printed = capsys.readouterr().err
+    assert f"there is nothing in {tmp_path / 'hrbench-4k'} " in printed
+    assert "hrbench-4k/hrbench-4k" not in printed
 
 
 def test_check_refuses_a_grader_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("empty").mkdir()
 
 
-def told(capsys: pytest.CaptureFixture[str], code: int, *argv: str) -> str:
+def output(capsys: pytest.CaptureFixture[str], code: int, *argv: str) -> str:
     """Everything that the command prints, which ends with that code and without a traceback."""
     capsys.readouterr()
     assert main(list(argv)) == code
@@ -36,7 +36,7 @@ def told(capsys: pytest.CaptureFixture[str], code: int, *argv: str) -> str:
 
 
 def asked(capsys: pytest.CaptureFixture[str], code: int, *more: str, model: str = "scripted:said.json") -> str:
-    return told(capsys, code, "ask", "photo.png", "Which colour?", "--model", model, *more)
+    return output(capsys, code, "ask", "photo.png", "Which colour?", "--model", model, *more)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def asked(capsys: pytest.CaptureFixture[str], code: int, *more: str, model: str 
 )
 def test_it_is_refused_in_words(argv: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     model = () if "--model" in argv or argv[0] == "report" else ("--model", "scripted:said.json")
-    assert words in told(capsys, 2, *argv, *model)
+    assert words in output(capsys, 2, *argv, *model)
     assert not Path("x").exists()
     assert not Path("report.html").exists()
 
@@ -83,12 +83,12 @@ def test_a_mistake_in_an_option_is_not_blamed_on_the_file_alone(capsys: pytest.C
 def test_a_setting_that_changes_nothing_is_named(setting: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert words in asked(capsys, 0, "--set", setting)
     out = ("eval", "nested-squares", "--n", "1", "--model", "solver", "--dialect", "direct", "--out", "run")
-    found = told(capsys, 0, *out, "--set", setting)
+    found = output(capsys, 0, *out, "--set", setting)
     assert words.replace("scripted", "solver") in found or "frames.fps=2.0 changed nothing." in found
 
 
 def test_a_question_without_a_picture_is_asked_with_a_word(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no picture is given" in told(capsys, 0, "ask", "Which colour?", "--model", "scripted:said.json")
+    assert "no picture is given" in output(capsys, 0, "ask", "Which colour?", "--model", "scripted:said.json")
     assert "no picture is given" not in asked(capsys, 0)
 
 
@@ -109,68 +109,68 @@ def test_a_full_context_says_what_helps(server: WireServer, capsys: pytest.Captu
     server.will(status(400, "This model's maximum context length is 8 tokens"))
     model = f"compatible:m@{server.url}/v1"
     assert "show smaller or fewer pictures (media.shown_pixels)" in asked(capsys, 1, model=model)
-    found = told(capsys, 0, "eval", "nested-squares", "--n", "2", "--model", model, "--out", "run")
+    found = output(capsys, 0, "eval", "nested-squares", "--n", "2", "--model", model, "--out", "run")
     assert "No sample had a turn: question and pictures alone do not fit." in found
 
 
 def test_a_folder_of_another_command_is_named_so(capsys: pytest.CaptureFixture[str]) -> None:
     asked(capsys, 0, "--out", "kept")
     words = "kept holds the run of another command: its settings.toml does not say sources. Name another folder."
-    assert words in told(capsys, 2, "eval", "maze", "--model", "scripted:said.json", "--out", "kept")
-    assert words in told(capsys, 2, "regrade", "kept")
-    assert "kept holds the run of another command" in told(
+    assert words in output(capsys, 2, "eval", "maze", "--model", "scripted:said.json", "--out", "kept")
+    assert words in output(capsys, 2, "regrade", "kept")
+    assert "kept holds the run of another command" in output(
         capsys, 2, "synth", "maze", "--dialect", "codev", "--out", "kept"
     )
 
 
 def test_a_refused_model_or_judge_leaves_no_run_behind(capsys: pytest.CaptureFixture[str]) -> None:
     run = ("eval", "nested-squares", "--n", "1", "--dialect", "direct", "--out", "run")
-    assert "no provider of models 'foo'" in told(capsys, 2, *run, "--model", "foo")
-    assert "no provider of models 'foo'" in told(capsys, 2, *run, "--model", "solver", "--judge", "foo")
+    assert "no provider of models 'foo'" in output(capsys, 2, *run, "--model", "foo")
+    assert "no provider of models 'foo'" in output(capsys, 2, *run, "--model", "solver", "--judge", "foo")
     assert not Path("run").exists()
-    told(capsys, 0, *run, "--model", "solver")
+    output(capsys, 0, *run, "--model", "solver")
     before = Path("run/settings.toml").read_text()
-    assert "no provider of models 'foo'" in told(capsys, 2, *run, "--model", "solver", "--judge", "foo")
-    assert "no provider of models 'foo'" in told(capsys, 2, "regrade", "run", "--judge", "foo")
+    assert "no provider of models 'foo'" in output(capsys, 2, *run, "--model", "solver", "--judge", "foo")
+    assert "no provider of models 'foo'" in output(capsys, 2, "regrade", "run", "--judge", "foo")
     assert Path("run/settings.toml").read_text() == before
 
 
 def test_the_headline_of_a_judge_that_the_run_has(capsys: pytest.CaptureFixture[str]) -> None:
     run = ("eval", "nested-squares", "--n", "1", "--dialect", "direct", "--model", "solver", "--out", "run")
-    told(capsys, 0, *run)
-    assert "there is no judge: name one with --judge" in told(capsys, 2, "regrade", "run", "--headline", "judge")
+    output(capsys, 0, *run)
+    assert "there is no judge: name one with --judge" in output(capsys, 2, "regrade", "run", "--headline", "judge")
     Path("judge.json").write_text(json.dumps(['{"score": 1}']))
-    told(capsys, 0, *run, "--judge", "scripted:judge.json")
-    assert "the headline is by the judge" in told(capsys, 0, *run, "--headline", "judge")
-    assert "the headline is by the rule" in told(capsys, 0, "regrade", "run", "--headline", "rule")
+    output(capsys, 0, *run, "--judge", "scripted:judge.json")
+    assert "the headline is by the judge" in output(capsys, 0, *run, "--headline", "judge")
+    assert "the headline is by the rule" in output(capsys, 0, "regrade", "run", "--headline", "rule")
 
 
 def test_a_judge_that_refuses_is_heard(server: WireServer, capsys: pytest.CaptureFixture[str]) -> None:
-    told(capsys, 0, "eval", "nested-squares", "--n", "2", "--dialect", "direct", "--model", "solver", "--out", "run")
+    output(capsys, 0, "eval", "nested-squares", "--n", "2", "--dialect", "direct", "--model", "solver", "--out", "run")
     server.will(status(404, "The model does not exist"))
-    found = told(capsys, 0, "regrade", "run", "--judge", f"compatible:m@{server.url}/v1")
+    found = output(capsys, 0, "regrade", "run", "--judge", f"compatible:m@{server.url}/v1")
     assert found.count("the judge gave no verdict (refused)") == 1
     assert "The model does not exist" in found
 
 
 def test_a_source_twice_and_a_shard_without_tasks_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     run = ("eval", "nested-squares", "nested-squares", "--n", "1", "--dialect", "direct", "--model", "solver")
-    found = told(capsys, 0, *run, "--shard", "2/2", "--out", "run")
+    found = output(capsys, 0, *run, "--shard", "2/2", "--out", "run")
     assert "nested-squares is named more than once, and is played once." in found
     assert "No task is in this run: there are fewer tasks than the parts of --shard 2/2." in found
 
 
 def test_sampling_without_a_teacher_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     run = ("synth", "nested-squares", "--n", "1", "--dialect", "codev", "--out", "run")
-    found = told(capsys, 0, *run, "--set", "teacher.sampling.temperature=0.4")
+    found = output(capsys, 0, *run, "--set", "teacher.sampling.temperature=0.4")
     assert "no teacher is named, so teacher.sampling.temperature changes nothing." in found
 
 
 def test_a_solver_that_writes_no_program_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     run = ("eval", "nested-squares", "--n", "1", "--model", "solver")
     words = "The solver wrote no program and answered `unknown`"
-    assert words in told(capsys, 0, *run, "--dialect", "vista", "--out", "vista")
-    assert words not in told(capsys, 0, *run, "--dialect", "codedance", "--out", "codedance")
+    assert words in output(capsys, 0, *run, "--dialect", "vista", "--out", "vista")
+    assert words not in output(capsys, 0, *run, "--dialect", "codedance", "--out", "codedance")
 
 
 def test_turns_that_were_cut_off_are_told_from_prose(server: WireServer, capsys: pytest.CaptureFixture[str]) -> None:

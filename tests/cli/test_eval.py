@@ -33,9 +33,9 @@ def test_a_baseline_with_and_without_tools(tmp_path: Path, capsys: pytest.Captur
     assert (found["wins"], found["losses"], len(found["differing"])) == (3, 0, 3)
     page = tmp_path / "pages" / "differences.html"
     assert main(["compare", str(tools), str(direct), "--gallery", str(page)]) == 0
-    told = capsys.readouterr().out
-    assert "difference +100.0 points" in told
-    assert f"6 episodes: {page}" in told
+    printed = capsys.readouterr().out
+    assert "difference +100.0 points" in printed
+    assert f"6 episodes: {page}" in printed
     assert "tools: nested-squares@1/test/0#0" in page.read_text(encoding="utf-8")
     assert evaluate(tools, "--model", "solver", "--dialect", "pyvision") == 2
     assert 'dialect: "codedance" -> "pyvision"' in capsys.readouterr().err
@@ -52,9 +52,9 @@ def test_shards_grades_and_tables(tmp_path: Path, capsys: pytest.CaptureFixture[
     judge = tmp_path / "judge.json"
     judge.write_text(json.dumps(['{"score": 1}', "no", "no", "no", '{"score": 0}']))
     assert main(["regrade", str(merged), "--judge", f"scripted:{judge}", "--headline", "judge"]) == 0
-    told = capsys.readouterr().out
-    assert "judge: 2 verdicts, 1 answers without one (malformed 1)" in told
-    assert "2 of 3 scores changed" in told
+    printed = capsys.readouterr().out
+    assert "judge: 2 verdicts, 1 answers without one (malformed 1)" in printed
+    assert "2 of 3 scores changed" in printed
     assert main(["regrade", str(merged), "--headline", "nobody"]) == 2
     capsys.readouterr()
     assert main(["export", str(merged), "--format", "csv"]) == 0
@@ -66,14 +66,14 @@ def test_an_outage_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     script = tmp_path / "script.json"
     script.write_text('["<answer>4</answer>"]')
     assert evaluate(tmp_path / "run", "--model", f"scripted:{script}", "--dialect", "direct") == 1
-    told = capsys.readouterr().out
-    assert "2 samples failed" in told
-    assert "1 samples played" in told
+    message = capsys.readouterr().out
+    assert "2 samples failed" in message
+    assert "1 samples played" in message
     assert "model_refused" in (tmp_path / "run" / "failures.jsonl").read_text()
 
 
 def test_wrong_names_are_told_before_anything_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for more, told in (
+    for more, message in (
         ((), "no model is named"),
         (("--model", "solver", "--dialect", "pyvison"), "pyvision"),
         (("--model", "solver", "--grader", "relaxd"), "relaxed"),
@@ -84,7 +84,7 @@ def test_wrong_names_are_told_before_anything_is_written(tmp_path: Path, capsys:
         (("--model", "compatible:m@http://127.0.0.1:9/v1", "--set", "sampling.top_k=5"), "not know sampling.top_k"),
     ):
         assert evaluate(tmp_path / "run", *more) == 2
-        assert told in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 

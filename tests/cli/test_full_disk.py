@@ -89,7 +89,7 @@ def test_a_paid_answer_is_printed_though_it_cannot_be_kept(
 ) -> None:
     command = ask(tmp_path, disk)
     assert main(command) == 0
-    whole, filler = (disk / "run" / "trajectories.jsonl").read_bytes(), disk / "filler"
+    complete, filler = (disk / "run" / "trajectories.jsonl").read_bytes(), disk / "filler"
     (tmp_path / "filling.py").write_text(FILLING.format(answer=ANSWER, filler=str(filler)))
     filling = [*command, "--model", f"{tmp_path / 'filling.py'}:Filling"]
     out, message = refused(capsys, *filling)
@@ -99,7 +99,7 @@ def test_a_paid_answer_is_printed_though_it_cannot_be_kept(
     filler.unlink()
     out, _ = refused(capsys, *filling, "--json")
     assert json.loads(out)["answer"] == "red"
-    assert (disk / "run" / "trajectories.jsonl").read_bytes() == whole
+    assert (disk / "run" / "trajectories.jsonl").read_bytes() == complete
     filler.unlink()
     assert main(command) == 0
 
@@ -128,11 +128,11 @@ def test_an_evaluation_continues_when_there_is_space_again(
     tmp_path: Path, disk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(evaluate(disk / "run", "--n", "2")) == 0
-    whole = (disk / "run" / "trajectories.jsonl").read_bytes()
+    complete = (disk / "run" / "trajectories.jsonl").read_bytes()
     filler = fill(disk)
     _, message = refused(capsys, *evaluate(disk / "run"))
     assert "the disk is full" in message
-    assert (disk / "run" / "trajectories.jsonl").read_bytes() == whole
+    assert (disk / "run" / "trajectories.jsonl").read_bytes() == complete
     filler.unlink()
     assert main(evaluate(disk / "run")) == 0
     assert main(evaluate(tmp_path / "run")) == 0

@@ -17,8 +17,8 @@ from saccade.record.registry import Registry
 
 def test_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
-    told = capsys.readouterr().out
-    assert all(f"\n{kind} " in f"\n{told}" for kind in KINDS)
+    printed = capsys.readouterr().out
+    assert all(f"\n{kind} " in f"\n{printed}" for kind in KINDS)
     assert main(["list", "--json"]) == 0
     assert [item["kind"] for item in json.loads(capsys.readouterr().out)] == [*KINDS, "recipes"]
 

@@ -52,8 +52,8 @@ def test_frames_as_one_video_cost_half_and_are_trained_on(
     assert isinstance(part, VideoPart)
     assert part.sample is not None
     assert part.sample.indices == (0, 2, 4, 6, 9, 11, 13, 15)
-    cost, whole = native.turns[0].tokens.context_visual, pictures.turns[0].tokens.context_visual
-    assert cost == (whole or 0) // 2 == 4 * 4  # steps, features of each
+    cost, as_pictures = native.turns[0].tokens.context_visual, pictures.turns[0].tokens.context_visual
+    assert cost == (as_pictures or 0) // 2 == 4 * 4  # steps, features of each
     capsys.readouterr()
     assert main(["protocols", str(tmp_path / "native"), "--only", "tokens", "--out", str(tmp_path / "found")]) == 0
     found = json.dumps([json.loads(path.read_text()) for path in (tmp_path / "found").rglob("*tokens*.json")])

@@ -63,9 +63,9 @@ def evaluate(source: str, *more: str, out: str = "run") -> int:
 def test_a_dialect_that_is_none(here: Path, capsys: pytest.CaptureFixture[str], source: str, said: str) -> None:
     (here / "mine.py").write_text(source)
     assert main(["ask", "photo.png", "?", "--model", "my_model.py:Parrot", "--dialect", "mine.py:DIALECT"]) == 2
-    told = capsys.readouterr().err
-    assert said in told
-    assert len(told.splitlines()) <= 3
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert len(printed.splitlines()) <= 3
 
 
 @pytest.mark.parametrize(
@@ -164,18 +164,18 @@ def test_an_error_inside_a_part_is_told_with_its_line(here: Path, capsys: pytest
     (here / "broken.py").write_text(broken)
     capsys.readouterr()
     assert main(["protocols", "run", "--only", "broken.py:PROTOCOL"]) == 2
-    told = capsys.readouterr().err
-    assert "row of the sample red-patch@1/test/" in told
-    assert "AttributeError: 'Trajectory' object has no attribute 'nothing' (" in told
-    assert "broken.py, line 21)" in told
-    assert "Traceback" not in told
+    printed = capsys.readouterr().err
+    assert "row of the sample red-patch@1/test/" in printed
+    assert "AttributeError: 'Trajectory' object has no attribute 'nothing' (" in printed
+    assert "broken.py, line 21)" in printed
+    assert "Traceback" not in printed
     (here / "graders.py").write_text(
         "class Bad:\n    def grade(self, answer, task):\n        return task.gold\n\nBAD = Bad()\n"
     )
     assert evaluate("red_patch.py:WORLD", "--n", "2", "--grader", "graders.py:BAD", out="graded") == 2
-    told = capsys.readouterr().err
-    assert "AttributeError: 'Task' object has no attribute 'gold'" in told
-    assert "graders.py, line 3, in grade:\n    return task.gold" in told
+    printed = capsys.readouterr().err
+    assert "AttributeError: 'Task' object has no attribute 'gold'" in printed
+    assert "graders.py, line 3, in grade:\n    return task.gold" in printed
     (here / "slashed.py").write_text(FILES["brevity.py"].replace('Protocol("brevity"', 'Protocol("../brevity"'))
     assert main(["protocols", "run", "--only", "slashed.py:PROTOCOL"]) == 2
     assert "use letters, digits" in capsys.readouterr().err

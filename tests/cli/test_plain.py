@@ -54,6 +54,6 @@ def test_an_error_has_three_lines_and_loses_nothing(capsys: pytest.CaptureFixtur
     assert error_text("a:\n  b\n  c\n  d\n\n  e") == "a:\n  b\n  c; d; e"
     mistakes = [f"--set=sampling.t{number}=1" for number in range(5)]
     assert main(["ask", "x.png", "What?", "--model", "scripted:none.json", *mistakes]) == 2
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 3
-    assert all(f"sampling.t{number}" in "\n".join(told) for number in range(5))
+    printed = capsys.readouterr().err.splitlines()
+    assert len(printed) == 3
+    assert all(f"sampling.t{number}" in "\n".join(printed) for number in range(5))

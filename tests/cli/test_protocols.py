@@ -27,9 +27,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_all_protocols_without_a_key(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["protocols", str(run)]) == 0
-    told = capsys.readouterr().out
-    assert "## run: Errors E1 to E6 (VISTA)" in told
-    assert "| all, any picture     | 0.0 (0–66) |" in told
+    printed = capsys.readouterr().out
+    assert "## run: Errors E1 to E6 (VISTA)" in printed
+    assert "| all, any picture     | 0.0 (0–66) |" in printed
     assert {file.stem for file in (run / "protocols").glob("*.json")} == NAMES
     stored = json.loads((run / "protocols" / "faithfulness.json").read_text())
     assert stored["judges"][0]["any_crop"]["of_all"]["no_tool"]["count"] == 2
@@ -45,12 +45,12 @@ def test_one_protocol_elsewhere_with_a_judge(run: Path, tmp_path: Path, capsys: 
 
 
 def test_wrong_names(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for more, told in (
+    for more, message in (
         (["--only", "tokns"], "tokens"),
         (["--budget", "qwen"], "no pixel budget"),
         ([str(run), "--out", str(tmp_path)], "name one run"),
     ):
         assert main(["protocols", str(run), *more]) == 2
-        assert told in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     assert main(["protocols", str(tmp_path)]) == 2
     assert "no run folder" in capsys.readouterr().err

@@ -59,13 +59,13 @@ def test_a_run_is_resumed_with_more_steps_and_ends_as_one_begun_with_them(
     tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = ("--model", str(tiny), "--tasks", "pixel-colour", "--set", "keep.every=1")
-    grown, whole = tmp_path / "grown", tmp_path / "whole"
+    grown, at_once = tmp_path / "grown", tmp_path / "whole"
     assert main(command(grown, *given)) == 0
     assert main(command(grown, *given, "--set", "steps=2", "--resume")) == 0
     assert "resumed with more recipe.steps: 1 -> 2. It ends as if" in capsys.readouterr().err.replace("\n", " ")
-    assert main(command(whole, *given, "--set", "steps=2")) == 0
+    assert main(command(at_once, *given, "--set", "steps=2")) == 0
     name = "model/model.safetensors"
-    assert (grown / name).read_bytes() == (whole / name).read_bytes()
+    assert (grown / name).read_bytes() == (at_once / name).read_bytes()
     assert main(command(grown, *given, "--resume")) == 2
     assert "recipe.steps: 2 -> 1" in capsys.readouterr().err
 

@@ -26,10 +26,10 @@ def test_a_run_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     options = ["--data", str(tmp_path / "run"), "--model", str(tmp_path / "tiny"), "--out", str(tmp_path / "out")]
     arguments = ["sft", str(recipe), *options, "--set", "steps=1"]
     assert main(arguments) == 0
-    told = capsys.readouterr().err
-    assert "trajectories of" in told
-    assert "step 1/1  loss" in told
-    assert "tokens/s" in told
+    printed = capsys.readouterr().err
+    assert "trajectories of" in printed
+    assert "step 1/1  loss" in printed
+    assert "tokens/s" in printed
     assert (tmp_path / "out" / "model" / "config.json").exists()
     saved = load_settings(SftSettings, tmp_path / "out" / "settings.toml")
     assert saved.data.runs == (str(tmp_path / "run"),)
@@ -38,9 +38,9 @@ def test_a_run_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main([*arguments, "--set", "epochs=2", "--resume"]) == 2
     assert "epochs: 1.0 -> 2.0" in capsys.readouterr().err
     assert main([*arguments, "--set", "steps=2", "--resume"]) == 0
-    told = capsys.readouterr().err.replace("\n", " ")
-    assert "resumed with more steps: 1 -> 2. The learning rate follows the schedule" in told
-    assert "2 steps, 1 of them done" in told
+    printed = capsys.readouterr().err.replace("\n", " ")
+    assert "resumed with more steps: 1 -> 2. The learning rate follows the schedule" in printed
+    assert "2 steps, 1 of them done" in printed
     assert main(["export", str(tmp_path / "out" / "checkpoints" / "step-00000001")]) == 0
     assert (tmp_path / "out" / "models" / "step-00000001" / "config.json").exists()
 
@@ -74,6 +74,6 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_help_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sft", "--help"]) == 0
-    told = capsys.readouterr().out
-    assert "--resume" in told
-    assert "accelerate launch" in told
+    printed = capsys.readouterr().out
+    assert "--resume" in printed
+    assert "accelerate launch" in printed

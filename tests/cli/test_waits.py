@@ -31,10 +31,10 @@ def test_waits_are_on_the_screen_with_their_reason(
 ) -> None:
     server.will(status(429, "slow down"), status(503, "busy"), chat("<answer>\\boxed{red}</answer>"))
     assert main(["ask", photo, "Which colour?", "--model", at(server), *QUICK]) == 0
-    told = capsys.readouterr().err
-    assert "is asked in the dialect pyvision: the default" in told
-    assert "asks for a pause (429): slow down. Trying again in 0.0 s (2 of 6)." in told
-    assert "failed (503): busy. Trying again in 0.0 s (3 of 6)." in told
+    printed = capsys.readouterr().err
+    assert "is asked in the dialect pyvision: the default" in printed
+    assert "asks for a pause (429): slow down. Trying again in 0.0 s (2 of 6)." in printed
+    assert "failed (503): busy. Trying again in 0.0 s (3 of 6)." in printed
 
 
 def test_tries_are_a_setting_and_the_advice_names_it(
@@ -42,9 +42,9 @@ def test_tries_are_a_setting_and_the_advice_names_it(
 ) -> None:
     server.will(status(500, "oh"))
     assert main(["ask", photo, "Which colour?", "--model", at(server), *QUICK, "--set", "retry.tries=2"]) == 3
-    told = "".join(capsys.readouterr())
+    printed = "".join(capsys.readouterr())
     assert len(server.bodies) == 2
-    assert "Tried 2 times; gave up. Try again later, or raise retry.tries." in " ".join(told.split())
+    assert "Tried 2 times; gave up. Try again later, or raise retry.tries." in " ".join(printed.split())
     assert main(["ask", photo, "Which colour?", "--model", at(server), "--set", "retry.trys=2"]) == 2
     assert "tries" in capsys.readouterr().err
 
@@ -56,10 +56,10 @@ def test_prose_costs_four_requests_and_says_what_to_try(
     out = tmp_path / "run"
     asked = ["ask", photo, "What does it say?", "--model", at(server), "--out", str(out)]
     assert main(asked) == 1
-    told = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(capsys.readouterr().out.split())
     assert len(server.bodies) == 4
-    assert "the model wrote 3 turns in a row without an action: it does not follow the dialect pyvision" in told
-    assert "Try --dialect native (for an API with function calls) or direct." in told
+    assert "the model wrote 3 turns in a row without an action: it does not follow the dialect pyvision" in printed
+    assert "Try --dialect native (for an API with function calls) or direct." in printed
     [kept] = read_lines(out / "trajectories.jsonl", Trajectory)
     assert (kept.stop, kept.answer) == (StopReason.NO_ACTION, None)
     assert "4 turns in a row" in kept.stop_detail
@@ -82,10 +82,10 @@ def test_the_first_failure_of_an_evaluation_is_printed_and_the_kinds_at_its_end(
     server.will(status(404, "no model of that name"))
     evaluated = ["eval", "nested-squares", "--n", "3", "--out", str(tmp_path / "run"), "--model", at(server)]
     assert main([*evaluated, "--workers", "16"]) == 1
-    told = capsys.readouterr()
-    assert told.err.count("no model of that name") == 1
-    assert "failed (model_refused): compatible:m refused the request (404)" in told.err
-    assert "3 samples failed (model_refused 3)" in told.out
+    printed = capsys.readouterr()
+    assert printed.err.count("no model of that name") == 1
+    assert "failed (model_refused): compatible:m refused the request (404)" in printed.err
+    assert "3 samples failed (model_refused 3)" in printed.out
 
 
 def test_prose_in_an_evaluation_is_said_once(
@@ -93,10 +93,10 @@ def test_prose_in_an_evaluation_is_said_once(
 ) -> None:
     server.will(chat("Several."))
     assert main(["eval", "nested-squares", "--n", "2", "--out", str(tmp_path / "run"), "--model", at(server)]) == 0
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     assert len(server.bodies) == 8
-    assert told.err.count("does not follow the dialect pyvision") == 1
-    assert "2 samples ended with turns without an action" in told.out
+    assert printed.err.count("does not follow the dialect pyvision") == 1
+    assert "2 samples ended with turns without an action" in printed.out
 
 
 def test_the_right_form_of_an_address_is_named(

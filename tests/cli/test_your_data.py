@@ -230,8 +230,8 @@ def test_every_question_of_a_folder_is_asked(
     server.will(knows({f"Which is {number}?": str(number) for number in range(3)}, "codedance"))
     model = ["--model", f"vllm:m@{server.url}/v1", "--dialect", "codedance"]
     assert main(["ask", "--tasks", "photos", *model, "--json"]) == 0
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert {(item["question"], item["answer"]) for item in told} == {(f"Which is {n}?", str(n)) for n in range(3)}
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {(item["question"], item["answer"]) for item in printed} == {(f"Which is {n}?", str(n)) for n in range(3)}
     assert main(["ask", "photo.png", "What?", "--tasks", "photos", *model]) == 2
     assert "leave out a question" in capsys.readouterr().err
     assert main(["ask", "--tasks", "photoss", *model]) == 2

@@ -167,12 +167,12 @@ def test_what_is_no_action_cannot_be_written(name: str) -> None:
 def test_cut_off_code_is_a_parse_error(name: str, thought: str, code: str) -> None:
     dialect = load_dialect(name)
     try:
-        whole = dialect.write(Code(code=code + "\nx"), thought)
+        text = dialect.write(Code(code=code + "\nx"), thought)
     except ValueError:
         return
-    start = whole.index("<code>") + len("<code>")
-    for end in {start, (start + whole.rindex("```")) // 2, whole.rindex("```") - 1}:
-        assert isinstance(dialect.parse(whole[:end], FinishReason.LENGTH), ParseError)
+    start = text.index("<code>") + len("<code>")
+    for end in {start, (start + text.rindex("```")) // 2, text.rindex("```") - 1}:
+        assert isinstance(dialect.parse(text[:end], FinishReason.LENGTH), ParseError)
 
 
 def tags(name: str, message: Message) -> list[str]:

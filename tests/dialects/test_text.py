@@ -90,7 +90,7 @@ def test_long_hostile_text_takes_linear_work(read: Callable[[str], object], piec
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "whole"),
+    ("body", "code", "closed"),
     [
         ("```python a```", " a", True),
         ("```a```", "a", True),
@@ -102,8 +102,8 @@ def test_long_hostile_text_takes_linear_work(read: Callable[[str], object], piec
         ("", "", True),
     ],
 )
-def test_code_in_a_block_of_any_layout(body: str, code: str, whole: bool) -> None:
-    assert code_in_block(body) == (code, whole)
+def test_code_in_a_block_of_any_layout(body: str, code: str, closed: bool) -> None:
+    assert code_in_block(body) == (code, closed)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def secret_tasks(dialect: str, store: MediaStore, secret: str) -> list[Task]:
     ]
 
 
-def all_that_is_told(*things: Any) -> bytes:
+def all_shown(*things: Any) -> bytes:
     return pickle.dumps(things) + repr(things).encode("utf-8", "replace")
 
 
@@ -77,18 +77,18 @@ def test_gold_shows_at_the_end_alone(media: MediaStore, dialect: str, token: UUI
         seen, info = env.reset()
         ended = False
         for said in (*script, Answer(text="another")):
-            assert secret.encode() not in all_that_is_told(seen, info, env.render(), env.action_space, repr(env))
+            assert secret.encode() not in all_shown(seen, info, env.render(), env.action_space, repr(env))
             if ended:
                 return
             text = said if isinstance(said, str) else said_in(ready, said)
             seen, reward, terminated, truncated, info = env.step(text)
             if terminated or truncated:
-                assert secret.encode() in all_that_is_told(info["trajectory"])
-                assert secret.encode() not in all_that_is_told(seen, env.render())
+                assert secret.encode() in all_shown(info["trajectory"])
+                assert secret.encode() not in all_shown(seen, env.render())
                 assert reward == 0.0
                 break
-        told = [(session.bindings, session.files, session.options) for session in box.opened]
-        assert secret not in repr((told, box.runs))
+        handed_over = [(session.bindings, session.files, session.options) for session in box.opened]
+        assert secret not in repr((handed_over, box.runs))
     finally:
         env.close()
 
@@ -125,6 +125,6 @@ def test_a_real_program_finds_nothing(tmp_path: Path) -> None:
         seen, _, _, _, info = env.step(f"<code>\n```python\n{SEARCH}\n```\n</code>")
         assert info["status"] == "ok"
         assert "found: ['image_clue_0']" in seen["text"]
-        assert b"s3cret" not in all_that_is_told(seen)
+        assert b"s3cret" not in all_shown(seen)
     finally:
         env.close()

@@ -41,7 +41,9 @@ def test_an_episode(store: MediaStore) -> None:
         assert tuple(seen["pictures"][0][0, 0]) == (1, 0, 0)
         assert (info["task"], info["turns"]) == ("task-1", 0)
         assert set(info) == {"task", "turns", "messages", "new_parts"}
-        assert [part for _, part in info["new_parts"]] == [part for message in info["messages"] for part in message.parts]
+        assert [part for _, part in info["new_parts"]] == [
+            part for message in info["messages"] for part in message.parts
+        ]
 
         seen, reward, terminated, truncated, info = env.step(SHOW + " and more")
         assert (reward, terminated, truncated) == (0.0, False, False)
@@ -74,12 +76,12 @@ def test_an_episode(store: MediaStore) -> None:
 def test_observations_and_actions_make_the_conversation(store: MediaStore) -> None:
     with environment(store, render_mode="ansi", limits=EpisodeLimits(turns=3)) as env:
         seen, _ = env.reset(seed=0)
-        told = seen["text"]
+        transcript = seen["text"]
         for text in (CODE, "Hm.", CODE):
             seen, *_ = env.step(text)
-            told += f"\n\n[assistant]\n{text}" + f"\n\n{seen['text']}" * bool(seen["text"])
-        assert env.render() == told
-        assert "[user]\n" in told
+            transcript += f"\n\n[assistant]\n{text}" + f"\n\n{seen['text']}" * bool(seen["text"])
+        assert env.render() == transcript
+        assert "[user]\n" in transcript
 
 
 def test_seeds_name_tasks(store: MediaStore) -> None:

@@ -24,10 +24,10 @@ def test_the_documented_example_runs(
     [block] = re.findall(r"```python runnable\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     names: dict[str, object] = {}
     exec(compile(block, str(PAGE), "exec"), names)
-    told = capsys.readouterr().out
-    assert "runs/report.html" in told
+    printed = capsys.readouterr().out
+    assert "runs/report.html" in printed
     assert (tmp_path / "runs/report.html").stat().st_size > 50_000
-    assert "paired permutation test" in told
+    assert "paired permutation test" in printed
     run = names["run"]
     assert isinstance(run, saccade.Evaluation)
     assert len(run.rows) == len(run.records()) == 12

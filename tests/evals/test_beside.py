@@ -30,14 +30,14 @@ def test_models_are_compared_on_the_tasks_that_were_played() -> None:
         row("c", 1.0, source="made-up@1", tags=("task=squares",)),
         row("not told", 0.0, source="made-up@1", tags=("task=lines",)),
     ]
-    whole, lines, squares = compared("made-up@1", rows, ANSWERS)
-    assert (whole.name, whole.tasks) == ("made-up@1", 3)
-    assert whole.shares == {OURS: pytest.approx(2 / 3), "gpt-4o": pytest.approx(1 / 3), "sonnet3.5": None}
+    all_rows, lines, squares = compared("made-up@1", rows, ANSWERS)
+    assert (all_rows.name, all_rows.tasks) == ("made-up@1", 3)
+    assert all_rows.shares == {OURS: pytest.approx(2 / 3), "gpt-4o": pytest.approx(1 / 3), "sonnet3.5": None}
     assert (lines.name, lines.tasks) == ("task=lines", 2)
     assert lines.shares == {OURS: 0.5, "gpt-4o": 0.5, "sonnet3.5": 0.0}
     assert squares.shares == {OURS: 1.0, "gpt-4o": 0.0}
     assert compared("made-up@1", rows[3:], ANSWERS) == []
-    text = beside_text([whole, lines, squares]).splitlines()
+    text = beside_text([all_rows, lines, squares]).splitlines()
     assert " ".join(text[2].split()) == "| tasks of | n | this run | gpt-4o | sonnet3.5 |"
     assert " ".join(text[-1].split()) == "| task=squares | 1 | 100.0 | 0.0 | – |"
 
@@ -65,8 +65,8 @@ def test_only_benchmarks_that_tell_it_have_a_part(tmp_path: Path) -> None:
     assert published_beside(asked) == {}  # the data are gone
     _blindtest(tmp_path)
     ((source, answers),) = published_beside(asked).items()
-    (whole,) = compared(source, rows, answers)
-    assert (whole.tasks, whole.shares) == (1, {OURS: 1.0, "Sonnet-3.5": 1.0})
+    (all_rows,) = compared(source, rows, answers)
+    assert (all_rows.tasks, all_rows.shares) == (1, {OURS: 1.0, "Sonnet-3.5": 1.0})
     assert published_beside(settings("maze", n=1)) == {}
     assert published_beside(settings("vstar", data=str(tmp_path))) == {}
 
@@ -75,5 +75,5 @@ def test_only_benchmarks_that_tell_it_have_a_part(tmp_path: Path) -> None:
 def test_the_real_files_tell_what_models_answered() -> None:
     found = published_answers(open_benchmark(load_card("blindtest"), FOLDER))
     assert len(found) == 200
-    assert all("gpt-4o" in told for told in found.values())
-    assert len({model for told in found.values() for model in told if "sonnet" in model.casefold()}) == 2
+    assert all("gpt-4o" in names for names in found.values())
+    assert len({model for names in found.values() for model in names if "sonnet" in model.casefold()}) == 2

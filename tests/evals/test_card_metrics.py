@@ -45,13 +45,13 @@ def test_a_group_of_variants_is_worth_its_worst() -> None:
     assert worst_case(tasks((1, {})), METRIC) == {}
 
 
-def problem(group: str, whole: float, *steps: float) -> list[tuple[float, dict[str, str]]]:
-    named = [(f"{len(steps)}steps_multi", whole), *((f"step_{number}", step) for number, step in enumerate(steps))]
+def problem(group: str, multi: float, *steps: float) -> list[tuple[float, dict[str, str]]]:
+    named = [(f"{len(steps)}steps_multi", multi), *((f"step_{number}", step) for number, step in enumerate(steps))]
     return [(average, {"group": group, "variant": variant}) for variant, average in named]
 
 
 @pytest.mark.parametrize(
-    ("whole", "steps", "strict", "loose"),
+    ("multi", "steps", "strict", "loose"),
     [
         (1, (1, 1), 1, 1),  # complete mastery
         (1, (1, 0), 0, 1),  # rote memorisation: mastered only by the loose rule
@@ -63,16 +63,19 @@ def problem(group: str, whole: float, *steps: float) -> list[tuple[float, dict[s
         (1, (0.5, 1), 0, 1),
     ],
 )
-def test_we_math_of_one_problem(whole: float, steps: tuple[float, ...], strict: float, loose: float) -> None:
-    assert we_math(tasks(*problem("a", whole, *steps)), METRIC) == {"We-Math strict": strict, "We-Math loose": loose}
+def test_we_math_of_one_problem(multi: float, steps: tuple[float, ...], strict: float, loose: float) -> None:
+    assert we_math(tasks(*problem("a", multi, *steps)), METRIC) == {
+        "We-Math strict": strict,
+        "We-Math loose": loose,
+    }
 
 
 def test_we_math_of_several() -> None:
     three = [*problem("a", 1, 1, 1), *problem("b", 1, 1, 0), *problem("c", 0, 1, 1)]
     left_out = [*problem("d", 1), (1, {"group": "e", "variant": "step_0"}), (1, {"group": "f"}), (1, {})]
-    two_wholes = [*problem("g", 1, 1), (1, {"group": "g", "variant": "3steps_multi"})]
+    two_multi = [*problem("g", 1, 1), (1, {"group": "g", "variant": "3steps_multi"})]
     expected = {"We-Math strict": pytest.approx(1.5 / 3), "We-Math loose": pytest.approx(2.5 / 3)}
-    assert we_math(tasks(*three, *left_out, *two_wholes), METRIC) == expected
+    assert we_math(tasks(*three, *left_out, *two_multi), METRIC) == expected
     assert we_math(tasks(*left_out), METRIC) == {}
 
 

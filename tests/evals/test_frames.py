@@ -34,7 +34,7 @@ def numbers(task: Task, store: MediaStore) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "told", "expected"),
+    ("chosen", "note", "expected"),
     [
         (FrameSettings(fps=1), "1 fps", [0, 25, 50]),
         (FrameSettings(fps=5, most=3), "5 fps", [0, 30, 59]),
@@ -42,11 +42,11 @@ def numbers(task: Task, store: MediaStore) -> list[int]:
     ],
 )
 def test_frames_stand_in_place_of_the_video(
-    chosen: FrameSettings, told: str, expected: list[int], tmp_path: Path
+    chosen: FrameSettings, note: str, expected: list[int], tmp_path: Path
 ) -> None:
     store = MediaStore(tmp_path)
     task = framed(video_task(store), chosen, store)
-    assert (task.id, chosen.rate) == ("t0", told)
+    assert (task.id, chosen.rate) == ("t0", note)
     assert numbers(task, store) == expected
     assert task.media[0].name == "clip@0.00s#0"
 

@@ -158,15 +158,15 @@ def test_the_permutation_test_of_many_is_near_the_exact_one_and_seeded() -> None
 def test_a_share_of_all_has_a_width_and_an_amount_of_all_has_none() -> None:
     rows = [SampleRow(id=f"{n}", task=f"{n // 2}", rollout=n % 2, source="", correct=1.0) for n in range(24)]
     rates = Rates(rows)
-    whole = rates.rate([True] * 24)
+    all_right = rates.rate([True] * 24)
     # 24 samples of 12 tasks: as 12 of 12, since samples of a task are not independent.
-    assert (whole.value, whole.low, whole.high) == (1.0, pytest.approx(0.7575, abs=1e-4), 1.0)
+    assert (all_right.value, all_right.low, all_right.high) == (1.0, pytest.approx(0.7575, abs=1e-4), 1.0)
     # Of a part with one sample of each task: 9 of 12.
     first = rates.rate([None if n % 2 else n < 18 for n in range(24)])
     assert (first.low, first.high) == pytest.approx(tuple(wilson(9, 12)))
     credit = rates.credits([[1.0] * 24])[0]
     assert credit is not None
-    assert credit.low == whole.low
+    assert credit.low == all_right.low
     calls = rates.means([[1.0] * 24])[0]
     assert calls is not None
     assert (calls.low, calls.high) == (1.0, 1.0)

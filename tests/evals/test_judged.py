@@ -79,9 +79,9 @@ async def test_the_rule_is_the_headline_and_the_judge_stands_beside_it(tmp_path:
     assert (found.agreement.both, found.agreement.only_rule, found.agreement.only_judge) == (2, 0, 1)
     assert (found.agreement.neither, found.agreement.raw, found.agreement.kappa) == (1, 0.75, 0.5)
     assert made.summary.total.avg == 0.5
-    told = summary_text(made.summary)
-    assert "the rule says 50.0, the judge 75.0; the headline is by the rule" in told
-    assert "agree on 75.0, kappa 0.50: both right 2, only the rule 0, only the judge 1, both wrong 1" in told
+    text = summary_text(made.summary)
+    assert "the rule says 50.0, the judge 75.0; the headline is by the rule" in text
+    assert "agree on 75.0, kappa 0.50: both right 2, only the rule 0, only the judge 1, both wrong 1" in text
     (first, *_) = read_lines(tmp_path / "run" / "trajectories.jsonl", Trajectory)
     assert [score.name for score in first.scores] == [CORRECT, BY_RULE, BY_JUDGE]
     assert total(first.scores) == first.scores[0].value

@@ -35,9 +35,9 @@ def kill_after(command: list[str], run: Path, wanted: int) -> None:
     assert process.wait(20) == -signal.SIGKILL
 
 
-def compare_with_whole(tmp_path: Path, count: int, dialect: str, kills: int) -> None:
+def compare_with_uninterrupted(tmp_path: Path, count: int, dialect: str, kills: int) -> None:
     tasks = str(write_tasks(tmp_path / "tasks", count))
-    run, whole = tmp_path / "run", tmp_path / "whole"
+    run, uninterrupted = tmp_path / "run", tmp_path / "whole"
     command = [sys.executable, str(PROGRAM), tasks, str(run), dialect]
     for number in range(kills):
         kill_after(command, run, wanted=round(2 * count * (number + 0.5) / (kills + 1)))
@@ -46,20 +46,20 @@ def compare_with_whole(tmp_path: Path, count: int, dialect: str, kills: int) -> 
             file.write(b'{"schema_version":1,"id":"t0#0","ta')
     assert 0 < lines(run) < 2 * count
     subprocess.run(command, check=True, timeout=60)
-    killed.main(tasks, str(whole), dialect)
+    killed.main(tasks, str(uninterrupted), dialect)
     for name in ("results.jsonl", "summary.json"):
-        assert (run / name).read_bytes() == (whole / name).read_bytes()
+        assert (run / name).read_bytes() == (uninterrupted / name).read_bytes()
     ids = list(read_ids(run / "trajectories.jsonl", Trajectory))
     assert len(ids) == len(set(ids)) == 2 * count
-    assert stored(run) == stored(whole)
+    assert stored(run) == stored(uninterrupted)
     assert {row["correct"] for row in results(run)} == {0.0, 1.0}
 
 
 @pytest.mark.slow
 def test_killed_at_random_and_continued(tmp_path: Path) -> None:
-    compare_with_whole(tmp_path, 30, "direct", kills=2)
+    compare_with_uninterrupted(tmp_path, 30, "direct", kills=2)
 
 
 @pytest.mark.slow
 def test_killed_at_random_with_code_in_sandboxes(tmp_path: Path) -> None:
-    compare_with_whole(tmp_path, 20, "pyvision", kills=4)
+    compare_with_uninterrupted(tmp_path, 20, "pyvision", kills=4)

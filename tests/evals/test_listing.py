@@ -35,9 +35,9 @@ def test_runs_are_listed_with_their_numbers(folder: Path, capsys: pytest.Capture
     assert one.interval == pytest.approx((0.342, 1.0), abs=0.001)
     assert one.sources == ("circled-letter",)
     assert main(["runs", str(folder)]) == 0
-    told = capsys.readouterr().out
-    assert "| deep/two " in told
-    assert "34.2–100.0" in told
+    printed = capsys.readouterr().out
+    assert "| deep/two " in printed
+    assert "34.2–100.0" in printed
     assert main(["runs", str(folder), "--json"]) == 0
     assert {run["name"]: run["state"] for run in json.loads(capsys.readouterr().out)} == {
         "one": "complete",

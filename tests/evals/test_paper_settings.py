@@ -95,10 +95,10 @@ def test_the_command_says_which_settings_hold_and_which_differ(
     named = ["eval", str(card), "--data", str(data.parent), "--model", f"scripted:{tmp_path / 'model.json'}"]
     (tmp_path / "model.json").write_text('["<answer>4</answer>", "<answer>4</answer>", "<answer>4</answer>"]')
     assert main([*named, "--as", "ours", "--set", "limits.turns=1", "--out", str(tmp_path / "run")]) == 0
-    told = capsys.readouterr()
-    assert "As in Our paper, page 2: dialect direct, turns 1 as you set it (the paper: 2)" in told.err
-    assert "Signs, published by Our paper: other settings there: turns 1 (there 2)." in told.out
-    assert "Signs, published by Another: its settings for Signs are not known here." in told.out
+    printed = capsys.readouterr()
+    assert "As in Our paper, page 2: dialect direct, turns 1 as you set it (the paper: 2)" in printed.err
+    assert "Signs, published by Our paper: other settings there: turns 1 (there 2)." in printed.out
+    assert "Signs, published by Another: its settings for Signs are not known here." in printed.out
     assert main([*named, "--k", "3", "--out", str(tmp_path / "run")]) == 2
     assert "published" in capsys.readouterr().err
 

@@ -45,10 +45,10 @@ async def test_every_try_is_kept_as_it_was_sent(
     [file] = (run / "requests").iterdir()
     sample = json.loads(file.read_text().splitlines()[0])["id"]
     kept = read_requests(run, sample)
-    assert [told.status for told in kept] == [500, 200, 200]
-    assert [bool(told.error) for told in kept] == [True, False, False]
+    assert [item.status for item in kept] == [500, 200, 200]
+    assert [bool(item.error) for item in kept] == [True, False, False]
     store = MediaStore(run / "media")
-    assert [with_media(told.request, store) for told in kept] == server.bodies
+    assert [with_media(item.request, store) for item in kept] == server.bodies
     assert json.loads(kept[1].response)["choices"][0]["message"]["content"] == LOOK
     text = file.read_text()
     assert KEY not in text
@@ -79,13 +79,13 @@ async def test_a_torn_line_is_no_exchange_and_another_is_refused(server: WireSer
     [file] = (run / "requests").iterdir()
     sample = json.loads(file.read_text())["id"]
     assert file == requests_file(run, sample)
-    whole = file.read_bytes()
-    file.write_bytes(whole + whole[:40])
+    complete = file.read_bytes()
+    file.write_bytes(complete + complete[:40])
     assert len(read_requests(run, sample)) == 1
     (run / "trajectories.jsonl").unlink()
     await evaluate(asked(server, dialect="direct"), run, workers=1)
-    assert [told.number for told in read_requests(run, sample)] == [0, 1], "what a kill tore is no part of what follows"
-    file.write_bytes(whole.replace(b'"messages":[0]', b'"messages":[7]'))
+    assert [item.number for item in read_requests(run, sample)] == [0, 1], "what a kill tore is no part of what follows"
+    file.write_bytes(complete.replace(b'"messages":[0]', b'"messages":[7]'))
     with pytest.raises(RecordError, match="names messages that it does not hold"):
         read_requests(run, sample)
     file.write_bytes(b"{}\n")

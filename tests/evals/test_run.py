@@ -49,14 +49,14 @@ async def test_a_run_is_graded_summed_up_and_in_order(tmp_path: Path) -> None:
 
 async def test_a_run_goes_on_and_only_grows(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "tasks", 9)
-    small, whole = settings(tasks, n=3), settings(tasks, n=7, k=2)
+    small, large = settings(tasks, n=3), settings(tasks, n=7, k=2)
     first = await evaluate(small, tmp_path / "a", player=oracle)
     assert (first.progress.played, first.progress.skipped) == (3, 0)
     again = await evaluate(small, tmp_path / "a", player=oracle)
     assert (again.progress.played, again.progress.skipped, again.summary) == (0, 3, first.summary)
-    more = await evaluate(whole, tmp_path / "a", player=oracle)
+    more = await evaluate(large, tmp_path / "a", player=oracle)
     assert (more.progress.played, more.progress.skipped) == (11, 3)
-    await evaluate(whole, tmp_path / "b", workers=1, player=oracle)
+    await evaluate(large, tmp_path / "b", workers=1, player=oracle)
     for name in ("results.jsonl", "summary.json", "settings.toml"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     with pytest.raises(SettingsError, match="may grow"):
@@ -67,12 +67,12 @@ async def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "tasks", 2)
     await evaluate(settings(tasks), tmp_path / "run", player=oracle)
     before = stored(tmp_path / "run")
-    for change, told in (
+    for change, message in (
         ({"seed": 4}, "seed: 0 -> 4"),
         ({"dialect": "direct:short"}, "dialect: "),
         ({"split": "train"}, "split"),
     ):
-        with pytest.raises(SettingsError, match=told):
+        with pytest.raises(SettingsError, match=message):
             await evaluate(settings(tasks, **change), tmp_path / "run", player=oracle)
     assert stored(tmp_path / "run") == before
     patient = settings(tasks, retry={"tries": 2, "seconds": 600}, dialect="")
@@ -158,7 +158,7 @@ async def test_every_sample_has_a_seed_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("visual-serch", "Did you mean 'visual-search'"),
         ("blindtst", "Did you mean 'blindtest'"),
@@ -166,9 +166,9 @@ async def test_every_sample_has_a_seed_of_its_own(tmp_path: Path) -> None:
         (".", r"holds no tasks: no tasks\.jsonl"),
     ],
 )
-def test_a_source_that_is_none(source: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_that_is_none(source: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(SettingsError, match=message):
         open_sources(settings(source))
 
 

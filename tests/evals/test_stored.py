@@ -36,8 +36,8 @@ async def test_shards_put_together_are_the_whole_run(tmp_path: Path) -> None:
         await evaluate(part, tmp_path / str(number), workers=2, player=oracle)
     shards = [tmp_path / str(number) for number in (3, 1, 2)]
     merged = merge(shards, tmp_path / "merged")
-    whole = await evaluate(settings("circled-letter", n=4, k=2), tmp_path / "whole", player=oracle)
-    assert merged == whole.summary
+    unsharded = await evaluate(settings("circled-letter", n=4, k=2), tmp_path / "whole", player=oracle)
+    assert merged == unsharded.summary
     for name in ("results.jsonl", "summary.json", "settings.toml"):
         assert (tmp_path / "merged" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     pictures = [sorted(path.name for path in (tmp_path / run / "media").rglob("*")) for run in ("merged", "whole")]
@@ -244,11 +244,11 @@ async def test_rows_are_read_strictly(tmp_path: Path) -> None:
     assert (first.task, first.answer, first.correct, first.turns, first.calls) == ("t0", "0", 1.0, 1, 0)
     assert second.question == "What is 1 + 1?"
     file = tmp_path / "run" / "trajectories.jsonl"
-    whole = file.read_bytes()
-    file.write_bytes(whole.replace(b'"schema_version":1', b'"schema_version":9'))
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b'"schema_version":1', b'"schema_version":9'))
     with pytest.raises(RecordError, match="schema version 9"):
         read_rows(tmp_path / "run")
-    file.write_bytes(whole + b"{}\n")
+    file.write_bytes(content + b"{}\n")
     with pytest.raises(RecordError, match="line 3"):
         read_rows(tmp_path / "run")
     shutil.rmtree(tmp_path / "run")

@@ -78,8 +78,10 @@ def test_nothing_that_the_agent_sees_tells_the_answer(store: MediaStore, tmp_pat
     one = task(store, choices=(), answer="vermilion", answer_type=AnswerType.TEXT, media=named)
     folder = write_harbor_task(one, store, tmp_path)
     seen = [folder / "instruction.md", *(folder / "environment").rglob("*")]
-    told = [path for path in seen if "vermilion" in path.name or (path.is_file() and b"vermilion" in path.read_bytes())]
-    assert not told
+    leaks = [
+        path for path in seen if "vermilion" in path.name or (path.is_file() and b"vermilion" in path.read_bytes())
+    ]
+    assert not leaks
 
 
 @pytest.mark.parametrize(

@@ -109,25 +109,25 @@ async def test_pieces_join_to_the_text(model: LocalModel) -> None:
 
 
 async def test_a_stop_string_ends_the_text_and_the_tokens(model: LocalModel) -> None:
-    whole = await model.complete(ask("Say", sampling=sampled()), MEDIA)
-    assert whole.finish is FinishReason.LENGTH
-    assert whole.token_ids is not None
-    for at in range(2, len(whole.text) - 4):
-        stop = whole.text[at : at + 3]
+    uncut = await model.complete(ask("Say", sampling=sampled()), MEDIA)
+    assert uncut.finish is FinishReason.LENGTH
+    assert uncut.token_ids is not None
+    for at in range(2, len(uncut.text) - 4):
+        stop = uncut.text[at : at + 3]
         heard: list[str] = []
         cut = await model.complete(ask("Say", sampling=sampled(), stop=("no such", stop)), MEDIA, on_text=heard.append)
         assert cut.finish is FinishReason.STOP_STRING
-        assert cut.text == whole.text[: whole.text.index(stop) + 3] == "".join(heard)
+        assert cut.text == uncut.text[: uncut.text.index(stop) + 3] == "".join(heard)
         assert cut.token_ids is not None
-        assert cut.token_ids == whole.token_ids[: len(cut.token_ids)]
+        assert cut.token_ids == uncut.token_ids[: len(cut.token_ids)]
         assert len(cut.logprobs or ()) == len(cut.token_ids) == cut.usage.sampled_tokens
 
 
 async def test_the_token_limit_ends_a_text_unfinished(model: LocalModel) -> None:
-    whole = await model.complete(ask("Say", sampling=sampled(tokens=12)), MEDIA)
+    uncut = await model.complete(ask("Say", sampling=sampled(tokens=12)), MEDIA)
     for tokens in (1, 5, 12):
         cut = await model.complete(ask("Say", sampling=sampled(tokens=tokens)), MEDIA)
-        assert (cut.finish, cut.token_ids) == (FinishReason.LENGTH, (whole.token_ids or ())[:tokens])
+        assert (cut.finish, cut.token_ids) == (FinishReason.LENGTH, (uncut.token_ids or ())[:tokens])
 
 
 async def test_a_full_context_is_refused_or_ends_the_text(model: LocalModel) -> None:

@@ -69,7 +69,7 @@ def arguments(checkpoint: Checkpoint, prompt: Prompt, ids: Any) -> dict[str, Any
     return tensors
 
 
-def whole_pass(checkpoint: Checkpoint, prompt: Prompt, answer: tuple[int, ...]) -> Any:
+def full_pass(checkpoint: Checkpoint, prompt: Prompt, answer: tuple[int, ...]) -> Any:
     """Logits of all of `answer` (tokens, vocabulary) in one pass, positions left to the model."""
     ids = torch.tensor([[*prompt.ids, *answer]])
     checkpoint.model.model.rope_deltas = None
@@ -92,7 +92,7 @@ def test_log_probabilities_are_those_of_one_pass_over_all(
     request = ask(*parts, sampling=Sampling(temperature=temperature, max_tokens=20, seed=3))
     prompt = build_prompt(request, checkpoint)
     made = one_answer(checkpoint, request)
-    logits = whole_pass(checkpoint, prompt, made.ids).masked_fill(checkpoint.forbidden, -torch.inf)
+    logits = full_pass(checkpoint, prompt, made.ids).masked_fill(checkpoint.forbidden, -torch.inf)
     expected = torch.log_softmax(logits / (temperature or 1.0), -1)
     chosen = expected.gather(1, torch.tensor(made.ids)[:, None])[:, 0]
     assert torch.allclose(torch.tensor(made.logprobs), chosen, atol=2e-5)
@@ -296,8 +296,8 @@ def test_the_processors_chat_template_comes_before_the_tokenizers(tmp_path: Path
     ):
         if written is None:  # as Qwen2.5-VL has it: a template for texts alone in the tokenizer's own settings
             (tmp_path / "chat_template.jinja").unlink()
-            told = json.loads((tmp_path / name).read_text())
-            written = json.dumps(told | {"chat_template": "tokenizer{{ messages[0].content }}"})
+            config = json.loads((tmp_path / name).read_text())
+            written = json.dumps(config | {"chat_template": "tokenizer{{ messages[0].content }}"})
         (tmp_path / name).write_text(written)
         checkpoint = load_checkpoint(str(tmp_path), LocalSettings())
         prompt = build_prompt(Request((said("user", "!"),)), checkpoint)

@@ -194,10 +194,10 @@ def test_what_two_prompts_share(before: str, now: str) -> None:
     length = shared_length(one, list(one.ids), other)
     pairs = enumerate(zip(before, now, strict=False))
     common = next((at for at, (x, y) in pairs if x != y), min(len(before), len(now)))
-    whole = len(prompt_of(before[:common]).ids)
+    common_length = len(prompt_of(before[:common]).ids)
     assert length <= len(other.ids) - 1
     assert one.ids[:length] == other.ids[:length]
     for at, picture in zip(other.places, other.pictures, strict=True):
         assert not at <= length < at + picture.tokens
         assert at >= length or (at, picture) in zip(one.places, one.pictures, strict=True)
-    assert length >= whole - 1 or length == whole
+    assert length >= common_length - 1 or length == common_length

@@ -112,8 +112,8 @@ def test_a_later_turn_reads_the_video_no_more(checkpoint: Checkpoint) -> None:
     alone = answered(Scheduler(PlainPolicy(checkpoint), most_sequences=1), VIDEOS, later)[0]
     assert second.ids == alone.ids == tuple(generated(checkpoint, later, 12))
     if checkpoint.family.attention == "full":
-        whole = build_prompt(later, checkpoint)
-        assert passes.shapes[0][1] <= len(whole.ids) - whole.ends[-1]
+        full = build_prompt(later, checkpoint)
+        assert passes.shapes[0][1] <= len(full.ids) - full.ends[-1]
     other = greedy(said("user", CHOSEN, "What is it?"))
     mine = greedy(said("user", record(9, 120, 90, LONG.fps, (1, 4, 5, 7), sha256=LONG.sha256), "What is it?"))
     answered(scheduler, VIDEOS, other)

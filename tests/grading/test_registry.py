@@ -107,7 +107,7 @@ def test_the_threshold_of_anls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "told"),
+    ("wanted", "message"),
     [
         ("relaxed:tolerence=0.1", "it has tolerance, exact_years"),
         ("text:tolerance=0.1", "it has none"),
@@ -116,8 +116,8 @@ def test_the_threshold_of_anls() -> None:
         ("number:relative=much", "relative"),
     ],
 )
-def test_a_parameter_that_is_none(wanted: str, told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
+def test_a_parameter_that_is_none(wanted: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
         load_grader(wanted)
 
 

@@ -14,7 +14,7 @@ from saccade.guest.fork import CLONE_PARENT, Forker
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 
 
-def told(work: object) -> str:
+def reported_by(work: object) -> str:
     """What `work`, a function of a Forker, returns in a fresh process with a single thread."""
     read_end, write_end = os.pipe()
     pid = os.fork()
@@ -39,7 +39,7 @@ def test_memory_and_exit_status() -> None:
             os._exit(len(value))
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), value
 
-    assert told(work) == "(2, [1])"
+    assert reported_by(work) == "(2, [1])"
 
 
 def test_a_sibling_is_a_child_of_the_parent() -> None:
@@ -53,7 +53,7 @@ def test_a_sibling_is_a_child_of_the_parent() -> None:
         ends = sorted(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(2))
         return ends
 
-    assert told(work) == "[5, 7]"
+    assert reported_by(work) == "[5, 7]"
 
 
 def test_random_numbers_go_on_as_if_there_had_been_no_fork() -> None:
@@ -65,7 +65,7 @@ def test_random_numbers_go_on_as_if_there_had_been_no_fork() -> None:
             os._exit(0 if random.random() == expected else 1)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
-    assert told(work) == "0"
+    assert reported_by(work) == "0"
 
 
 def test_threads_locks_and_signals_work_in_a_child_of_a_child() -> None:
@@ -83,7 +83,7 @@ def test_threads_locks_and_signals_work_in_a_child_of_a_child() -> None:
         os._exit(len(results))
 
     # Each generation tells how its child has ended, the innermost with the number of its threads.
-    assert told(work) == "800"
+    assert reported_by(work) == "800"
 
 
 def test_the_kernel_refuses_in_words() -> None:
@@ -95,7 +95,7 @@ def test_the_kernel_refuses_in_words() -> None:
             return error.strerror
         return "allowed"
 
-    assert told(work) == "clone refused"
+    assert reported_by(work) == "clone refused"
 
 
 def test_filling_gaps_leaves_fewer_free_blocks() -> None:
@@ -110,7 +110,7 @@ def test_filling_gaps_leaves_fewer_free_blocks() -> None:
         give_back_memory()
         return before > 1000 and after < before / 2 and np.ones(3).sum() == 3
 
-    assert told(work) == "True"
+    assert reported_by(work) == "True"
 
 
 def test_large_pages_change_nothing_but_the_number_of_pages() -> None:
@@ -127,7 +127,7 @@ def test_large_pages_change_nothing_but_the_number_of_pages() -> None:
         ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         return places > 0 and 0 <= large <= places and ended == 0 and int(data[:1000:7].sum()) == 17823
 
-    assert told(work) == "True"
+    assert reported_by(work) == "True"
 
 
 GIVING_BACK = """

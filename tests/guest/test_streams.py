@@ -83,12 +83,12 @@ def test_kept_text_is_a_prefix(texts: list[str]) -> None:
     try:
         for text in texts:
             outbox.stdout.write(text)
-        whole = "".join(texts).encode("utf-8", "replace")
+        joined = "".join(texts).encode("utf-8", "replace")
         kept = outbox.read(outbox.layout.stdout, outbox.stdout.kept)
-        assert outbox.stdout.total == len(whole)
-        assert whole.startswith(kept)
+        assert outbox.stdout.total == len(joined)
+        assert joined.startswith(kept)
         assert kept.decode()[:16] == kept.decode()
-        assert len(kept) == len(whole) if len(whole) <= 16 else len(kept) > 12
+        assert len(kept) == len(joined) if len(joined) <= 16 else len(kept) > 12
     finally:
         os.close(outbox.fd)
 

@@ -15,14 +15,14 @@ from saccade.looks.reader import LONGEST, Reader
 from saccade.looks.views import UNKNOWN, ImageFile, Value, View
 
 PICTURE = Image.new("RGB", (400, 300))
-WHOLE = View.full("photo", 400, 300)
+FULL = View.full("photo", 400, 300)
 ARRAY = View("photo", (0, 0, 400, 300), 400, 300, array=True)
 KNOWN: dict[str, Value] = {"n": 7, "x": 2.5, "t": (1, 2, 3), "d": {"a": 1, "b": (2, 3)}, "s": "text"}
 REAL: dict[str, Any] = {**KNOWN, "image": PICTURE, "a": np.zeros((300, 400, 3), np.uint8), "math": math, "Image": Image}
 
 
 def said(code: str) -> Value:
-    names: dict[str, Value] = {**KNOWN, "image": WHOLE, "a": ARRAY}
+    names: dict[str, Value] = {**KNOWN, "image": FULL, "a": ARRAY}
     return Evaluator(names, {}).value(ast.parse(code, mode="eval").body)
 
 
@@ -207,12 +207,12 @@ def test_names_of_a_comprehension_stay_inside() -> None:
 def test_another_size_shows_the_same_part(code: str, size: tuple[int, int]) -> None:
     view = said(code)
     assert isinstance(view, View)
-    assert (view.box, (view.width, view.height)) == (WHOLE.box, size)
+    assert (view.box, (view.width, view.height)) == (FULL.box, size)
     assert view.array is not code.startswith(("image", "Image"))
 
 
 def boxes(code: str) -> list[tuple[float, ...]]:
-    book = Reader({"image": WHOLE, "path": ImageFile(WHOLE)}, {"photo.jpg": WHOLE})
+    book = Reader({"image": FULL, "path": ImageFile(FULL)}, {"photo.jpg": FULL})
     return [view.box for view in book.read(code)]
 
 

@@ -11,12 +11,12 @@ from PIL import Image
 from saccade.looks.reader import Reader
 from saccade.looks.views import ImageFile, Value, View
 
-WHOLE = View.full("photo", 400, 300)
+FULL = View.full("photo", 400, 300)
 
 
 def reader() -> Reader:
-    names: dict[str, Value] = {"image": WHOLE, "path": ImageFile(WHOLE)}
-    return Reader(names, {"photo.jpg": WHOLE})
+    names: dict[str, Value] = {"image": FULL, "path": ImageFile(FULL)}
+    return Reader(names, {"photo.jpg": FULL})
 
 
 def boxes(*cells: str) -> list[tuple[float, ...]]:
@@ -164,10 +164,10 @@ def test_any_text_is_read_without_an_exception(code: str) -> None:
 
 
 def test_of_the_views() -> None:
-    assert WHOLE.crop((399, 299, 500, 500)) == View("photo", (399, 299, 400, 300), 1, 1)
-    assert WHOLE.crop((399.1, 0, 400, 300)) is None  # less than a pixel is left
-    assert WHOLE.crop((0, 299.5, 400, 300)) is None
-    assert WHOLE.crop((-9, -9, 0, 300)) is None
+    assert FULL.crop((399, 299, 500, 500)) == View("photo", (399, 299, 400, 300), 1, 1)
+    assert FULL.crop((399.1, 0, 400, 300)) is None  # less than a pixel is left
+    assert FULL.crop((0, 299.5, 400, 300)) is None
+    assert FULL.crop((-9, -9, 0, 300)) is None
     half = View("photo", (100, 100, 300, 200), 100, 200)  # half as wide, twice as high
     assert half.crop((10, 20, 60, 40)) == View("photo", (120, 110, 220, 120), 50, 20)
     assert half.resized(0.4, 10) is None

@@ -103,11 +103,11 @@ def test_without_media_the_code_still_tells(scene: Scene) -> None:
     assert list(regions(episode, PictureBook(None))) == [Region(0, "photo", BOX, seen=False, said=True)]
 
 
-@pytest.mark.parametrize(("size", "told"), [((8, 8), True), ((7, 9), False), ((64, 1), True), ((63, 1), False)])
-def test_below_64_pixels_a_place_is_chance(size: tuple[int, int], told: bool) -> None:
+@pytest.mark.parametrize(("size", "located"), [((8, 8), True), ((7, 9), False), ((64, 1), True), ((63, 1), False)])
+def test_below_64_pixels_a_place_is_chance(size: tuple[int, int], located: bool) -> None:
     large = noise()
     box = (5, 6, 5 + size[0], 6 + size[1])
-    assert only_place(packed(large), packed(large.crop(box))) == (box if told else None)
+    assert only_place(packed(large), packed(large.crop(box))) == (box if located else None)
 
 
 def test_a_picture_as_wide_or_as_high_as_the_large_one_has_a_place() -> None:

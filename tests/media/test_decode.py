@@ -352,7 +352,7 @@ def test_what_is_no_picture_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize(("format", "parameters"), FORMATS)
 def test_truncated_anywhere_is_refused_or_whole(format: str, parameters: dict[str, object]) -> None:
     data = saved(picture(), format, **parameters)
-    whole = decode(data).tobytes()
+    full = decode(data).tobytes()
     step = max(1, len(data) // 97)
     refused = 0
     for kept in range(0, len(data), step):
@@ -361,7 +361,7 @@ def test_truncated_anywhere_is_refused_or_whole(format: str, parameters: dict[st
         except DecodeError:
             refused += 1
         else:  # only bytes after the last pixel may be missed
-            assert image.tobytes() == whole, f"{kept} of {len(data)} bytes gave another picture"
+            assert image.tobytes() == full, f"{kept} of {len(data)} bytes gave another picture"
     assert refused > 0.5 * len(data) / step
 
 
@@ -439,10 +439,10 @@ def test_a_smaller_picture_stands_upright(orientation: int) -> None:
 
 def test_numbers_are_scaled_alike_in_every_piece_of_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.linspace(-3.0, 500.0, 60, dtype=np.float32).reshape(10, 6)
-    whole = np.asarray(to_plain(Image.fromarray(values)))
+    full = np.asarray(to_plain(Image.fromarray(values)))
     monkeypatch.setattr("saccade.media.modes._BAND", 7)  # one row at once
-    assert np.array_equal(np.asarray(to_plain(Image.fromarray(values))), whole)
-    assert (whole[0, 0], whole[-1, -1]) == (0, 255)
+    assert np.array_equal(np.asarray(to_plain(Image.fromarray(values))), full)
+    assert (full[0, 0], full[-1, -1]) == (0, 255)
 
 
 def test_each_page_has_the_limits_of_a_picture() -> None:

@@ -316,7 +316,7 @@ def test_a_video_is_on_the_disk_before_it_has_its_name(
 ) -> None:
     clip = tmp_path / "clip.gif"
     noise().save(clip, save_all=True, append_images=[noise(seed=1)], duration=100)
-    whole = clip.read_bytes()
+    full = clip.read_bytes()
     synced: list[str | bytes] = []
 
     def note(descriptor: int) -> None:
@@ -325,7 +325,7 @@ def test_a_video_is_on_the_disk_before_it_has_its_name(
 
     monkeypatch.setattr("saccade.media.store.os.fsync", note)
     store.put_video(clip)
-    assert synced == [whole, "folder"]
+    assert synced == [full, "folder"]
 
 
 def test_the_usual_age_of_what_is_swept_is_an_hour(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,6 +67,6 @@ def test_a_broken_clip_is_called_a_video(tmp_path: Path, capsys: pytest.CaptureF
     pytest.importorskip("av", reason="the extra `video` is not installed")
     (tmp_path / "cut.flv").write_bytes(b"FLV\x01" + bytes(80))
     assert main(["ask", str(tmp_path / "cut.flv"), "Which?", "--model", "scripted:none"]) == 2
-    told = " ".join(capsys.readouterr().err.split())
-    assert "cut.flv" in told
-    assert "picture" not in told
+    printed = " ".join(capsys.readouterr().err.split())
+    assert "cut.flv" in printed
+    assert "picture" not in printed

@@ -64,29 +64,29 @@ async def claude(server: WireServer) -> AsyncIterator[AnthropicModel]:
 
 
 def test_paired_messages_stay_as_they_are(picture: ImagePart) -> None:
-    told = (*OPENING, called("I crop.", ("crop", "a")), result("a", "done", picture), said("user", "Go on."))
-    assert paired(told) == told
+    history = (*OPENING, called("I crop.", ("crop", "a")), result("a", "done", picture), said("user", "Go on."))
+    assert paired(history) == history
 
 
 def test_calls_without_identifiers_get_one_that_is_their_own() -> None:
     pair = (called("", ("crop", None)), result(None, "done"))
-    told = paired((*pair, *pair))
-    names = [told[0].calls[0].call_id, told[2].calls[0].call_id]
-    assert [message.call_id for message in told] == [None, names[0], None, names[1]]
+    history = paired((*pair, *pair))
+    names = [history[0].calls[0].call_id, history[2].calls[0].call_id]
+    assert [message.call_id for message in history] == [None, names[0], None, names[1]]
     assert len(set(names)) == 2
     assert all(names)
 
 
 def test_calls_without_results_are_left_out() -> None:
     unanswered = called("I crop.", ("crop", "a"), ("look", "b"))
-    told = paired((unanswered, result("b", "done"), said("user", "x"), called("", ("crop", "c")), said("user", "y")))
-    assert [call.call_id for message in told for call in message.calls] == ["b"]
-    assert [message.role for message in told] == ["assistant", "tool", "user", "user"]
+    history = paired((unanswered, result("b", "done"), said("user", "x"), called("", ("crop", "c")), said("user", "y")))
+    assert [call.call_id for message in history for call in message.calls] == ["b"]
+    assert [message.role for message in history] == ["assistant", "tool", "user", "user"]
 
 
 def test_results_without_calls_answer_nothing() -> None:
-    told = paired((result("a", "lost"), called("", ("crop", "b")), result("a", "odd"), result("b", "done")))
-    assert [(message.role, message.call_id, message.text) for message in told] == [
+    history = paired((result("a", "lost"), called("", ("crop", "b")), result("a", "odd"), result("b", "done")))
+    assert [(message.role, message.call_id, message.text) for message in history] == [
         ("tool", None, "lost"),
         ("assistant", None, ""),
         ("tool", "b", "done"),
@@ -137,16 +137,16 @@ async def test_chat_pictures_wait_until_all_calls_are_answered(
     assert sent[0]["content"]
 
 
-@pytest.mark.parametrize(("kind", "told"), [("azure", True), ("vllm", True), ("sglang", True), ("compatible", False)])
+@pytest.mark.parametrize(("kind", "sent"), [("azure", True), ("vllm", True), ("sglang", True), ("compatible", False)])
 async def test_chat_one_call_at_a_time_where_it_is_known(
-    server: WireServer, media: Media, kind: str, told: bool
+    server: WireServer, media: Media, kind: str, sent: bool
 ) -> None:
     server.will(chat())
     model = OpenAIModel(endpoint(server.url + "/v1"), server=kind, api_key="k")
     await model.complete(after(), media)
     await model.complete(ask(), media)
     await model.close()
-    assert ["parallel_tool_calls" in body for body in server.bodies] == [told, False]
+    assert ["parallel_tool_calls" in body for body in server.bodies] == [sent, False]
 
 
 async def test_chat_a_model_that_cannot_be_told_so_is_asked_without(

@@ -158,9 +158,9 @@ async def test_the_loop_and_the_wire_agree(server: WireServer, store: MediaStore
     ]
     assert [turn.observation and turn.observation.call_id for turn in live.turns] == ["c0", "c1", "c2", None, None]
 
-    told = await play(plan(store), scripted(), store)
+    corrected = await play(plan(store), scripted(), store)
     again = await play(plan(store), ReplayModel(live), store)
-    assert spoken(told) == spoken(live) == spoken(again)
+    assert spoken(corrected) == spoken(live) == spoken(again)
 
 
 async def test_each_request_begins_with_the_one_before(server: WireServer, store: MediaStore, speaker: Speaker) -> None:

@@ -39,14 +39,18 @@ async def make(server: WireServer) -> AsyncIterator[Maker]:
 async def test_whole_and_streamed_are_the_same(server: WireServer, make: Maker) -> None:
     server.will(chat("hi there"))
     heard: list[str] = []
-    whole = await make().complete(ask(), Media())
+    plain = await make().complete(ask(), Media())
     streamed = await make().complete(ask(), Media(), on_text=heard.append)
-    assert whole == streamed
-    assert (whole.text, whole.finish, whole.model) == ("hi there", FinishReason.STOP, "served-1")
-    assert (whole.usage.prompt_tokens, whole.usage.cached_tokens, whole.usage.sampled_tokens) == (1000, 400, 10)
-    assert whole.usage.dollars == pytest.approx((600 * 2.0 + 400 * 0.5 + 10 * 8.0) / 1e6)
+    assert plain == streamed
+    assert (plain.text, plain.finish, plain.model) == ("hi there", FinishReason.STOP, "served-1")
+    assert (plain.usage.prompt_tokens, plain.usage.cached_tokens, plain.usage.sampled_tokens) == (
+        1000,
+        400,
+        10,
+    )
+    assert plain.usage.dollars == pytest.approx((600 * 2.0 + 400 * 0.5 + 10 * 8.0) / 1e6)
     assert len(heard) > 3
-    assert "".join(heard) == whole.text
+    assert "".join(heard) == plain.text
     assert [body.get("stream") for body in server.bodies] == [None, True]
 
 
@@ -76,7 +80,7 @@ async def test_sampling_has_the_names_of_each_server(server: WireServer, make: M
 
 @pytest.mark.parametrize("listen", [False, True])
 @pytest.mark.parametrize(
-    ("kind", "text", "told"),
+    ("kind", "text", "fields"),
     [
         ("openai", "<code>1", {}),
         ("vllm", "<code>1</code>", {"stop_reason": "</code>"}),
@@ -87,9 +91,9 @@ async def test_sampling_has_the_names_of_each_server(server: WireServer, make: M
     ],
 )
 async def test_stops_are_the_same_on_every_server(
-    server: WireServer, make: Maker, kind: str, text: str, told: dict[str, Any], listen: bool
+    server: WireServer, make: Maker, kind: str, text: str, fields: dict[str, Any], listen: bool
 ) -> None:
-    server.will(chat(text, **told))
+    server.will(chat(text, **fields))
     heard: list[str] = []
     answer = await make(kind).complete(ask(stop=CODE), Media(), on_text=heard.append if listen else None)
     assert (answer.text, answer.finish) == ("<code>1</code>", FinishReason.STOP_STRING)
@@ -161,7 +165,7 @@ async def test_an_answer_cut_in_its_code_is_passed_on_as_cut(server: WireServer,
 
 
 @pytest.mark.parametrize(
-    "told",
+    "fields",
     [
         {"token_ids": [7, 8], "logprobs": {"content": [{"token": "a", "logprob": -1}, {"token": "b", "logprob": -2}]}},
         {
@@ -172,8 +176,8 @@ async def test_an_answer_cut_in_its_code_is_passed_on_as_cut(server: WireServer,
         {"meta_info": {"output_token_logprobs": [[-1, 7, "a"], [-2, 8, "b"]]}},
     ],
 )
-async def test_token_ids_and_logprobs_are_kept(server: WireServer, make: Maker, told: dict[str, Any]) -> None:
-    server.will(chat("ab", **told))
+async def test_token_ids_and_logprobs_are_kept(server: WireServer, make: Maker, fields: dict[str, Any]) -> None:
+    server.will(chat("ab", **fields))
     for kind in ("vllm", "sglang"):
         answer = await make(kind).complete(ask(), Media())
         assert (answer.token_ids, answer.logprobs) == ((7, 8), (-1.0, -2.0))

@@ -63,8 +63,8 @@ def test_too_many_bytes_become_jpeg_and_then_smaller() -> None:
     media = Media()
     noise = Image.effect_noise((200, 200), 90).convert("RGB")
     part = media.put(noise)
-    whole = encoded_picture(part, media, PictureRules(data_bytes=39_000))
-    assert (whole.mime, opened(whole.data).size) == ("image/jpeg", (200, 200))
+    encoded = encoded_picture(part, media, PictureRules(data_bytes=39_000))
+    assert (encoded.mime, opened(encoded.data).size) == ("image/jpeg", (200, 200))
     small = encoded_picture(part, media, PictureRules(data_bytes=5_000))
     assert len(small.data) <= 5_000
     assert max(opened(small.data).size) < 200

@@ -29,9 +29,9 @@ def test_the_stop_that_is_complete_first_wins(text: str, stops: tuple[str, ...])
 def test_pieces_say_what_the_whole_says(pieces: list[str], stops: tuple[str, ...]) -> None:
     watch = StopWatch(stops)
     heard = "".join(watch.feed(piece) for piece in pieces)
-    whole = "".join(pieces)
-    hit = first_stop(whole, check_stops(stops))
-    assert heard == watch.text == (whole[: hit[0]] if hit else whole)
+    joined = "".join(pieces)
+    hit = first_stop(joined, check_stops(stops))
+    assert heard == watch.text == (joined[: hit[0]] if hit else joined)
     assert watch.stopped == (hit[1] if hit else None)
 
 
@@ -48,7 +48,7 @@ def test_swallowed_included_and_beyond_are_the_same(text: str, stops: tuple[str,
 
 
 @given(TEXT, STOPS, st.sampled_from(list(FinishReason)))
-def test_settling_twice_changes_nothing(text: str, stops: tuple[str, ...], finish: FinishReason) -> None:
+def test_applying_twice_changes_nothing(text: str, stops: tuple[str, ...], finish: FinishReason) -> None:
     once = apply_stops(text, stops, finish)
     assert apply_stops(once[0], stops, once[1]) == once
     assert text.startswith(once[0])

@@ -22,16 +22,16 @@ USAGE = {
 
 def generated(*parts: str | dict[str, Any], finish: str = "STOP", **candidate: Any) -> Behaviour:
     """A right answer; where the address asks for a stream, each part, and each letter of a text, is a chunk."""
-    whole = [{"text": part} if isinstance(part, str) else part for part in parts]
+    content_parts = [{"text": part} if isinstance(part, str) else part for part in parts]
     end = {"finishReason": finish, **candidate}
 
     async def behave(body: dict[str, Any]) -> Response:
         frame = {"modelVersion": "served-3", "responseId": "r"}
         if not body.get("stream"):
-            content = {"role": "model", "parts": whole}
+            content = {"role": "model", "parts": content_parts}
             return JSONResponse({**frame, "candidates": [{"content": content, **end}], "usageMetadata": USAGE})
         pieces: list[dict[str, Any]] = []
-        for part in whole:
+        for part in content_parts:
             pieces += [{"text": letter} for letter in part["text"]] if set(part) == {"text"} else [part]
         chunks = [{**frame, "candidates": [{"content": {"role": "model", "parts": [part]}}]} for part in pieces]
         chunks.append({**frame, "candidates": [{"content": {"role": "model", "parts": []}, **end}]})

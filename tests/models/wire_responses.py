@@ -36,11 +36,11 @@ def function_call(name: str, arguments: str) -> dict[str, Any]:
 def responded(*items: dict[str, Any], status: str = "completed", **fields: Any) -> Behaviour:
     """A response with these items; texts come letter by letter where the client asks for a stream."""
     frame = {"id": "resp_1", "object": "response", "created_at": 1, "model": "served-4", "output": [], "tools": []}
-    whole = {**frame, "status": status, "output": list(items), "usage": USAGE, **fields}
+    response = {**frame, "status": status, "output": list(items), "usage": USAGE, **fields}
 
     async def behave(body: dict[str, Any]) -> Response:
         if not body.get("stream"):
-            return JSONResponse(whole)
+            return JSONResponse(response)
         sent: list[dict[str, Any]] = [{"type": "response.created", "response": {**frame, "status": "in_progress"}}]
         for index, item in enumerate(items):
             where = {"item_id": item["id"], "output_index": index, "content_index": 0, "summary_index": 0}
@@ -49,7 +49,7 @@ def responded(*items: dict[str, Any], status: str = "completed", **fields: Any) 
                 letters = part.get("text") or part.get("refusal") or ""
                 sent += [{"type": f"response.{kind}.delta", **where, "delta": letter} for letter in letters]
             sent.append({"type": "response.output_item.done", "output_index": index, "item": item})
-        sent.append({"type": f"response.{status}", "response": whole})
+        sent.append({"type": f"response.{status}", "response": response})
         return events([json.dumps({**event, "sequence_number": number}) for number, event in enumerate(sent)])
 
     return behave

@@ -211,8 +211,8 @@ def blocks(*content: dict[str, Any], reason: str = "end_turn", container: str = 
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
         elif block["type"] == "server_tool_use":
             opened["input"] = {}
-            whole = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])
-            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in (whole[:5], whole[5:])]
+            arguments = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in (arguments[:5], arguments[5:])]
         sent.append({"type": "content_block_start", "index": index, "content_block": opened})
         sent += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         sent.append({"type": "content_block_stop", "index": index})

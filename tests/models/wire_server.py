@@ -134,8 +134,8 @@ def chat(text: str | None = "hello", *, finish: str = "stop", **choice: Any) -> 
     async def behave(body: dict[str, Any]) -> Response:
         if not body.get("stream"):
             message = {"role": "assistant", "content": text, "tool_calls": calls}
-            whole = {"index": 0, "finish_reason": finish, "message": message, **choice}
-            return JSONResponse({**frame, "choices": [whole], "usage": usage})
+            full_choice = {"index": 0, "finish_reason": finish, "message": message, **choice}
+            return JSONResponse({**frame, "choices": [full_choice], "usage": usage})
         deltas: list[dict[str, Any]] = [{"content": letter} for letter in text or ""]
         deltas += [{"tool_calls": [{**call, "index": at}]} for at, call in enumerate(calls or ())]
         chunks = [{**frame, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]

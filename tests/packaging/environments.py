@@ -114,8 +114,8 @@ def _no_index() -> str:
 
 
 def _pip(*command: str) -> subprocess.CompletedProcess[str]:
-    whole = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *command]
-    return subprocess.run(whole, env=variables(), capture_output=True, text=True, check=False)
+    full_command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *command]
+    return subprocess.run(full_command, env=variables(), capture_output=True, text=True, check=False)
 
 
 @cache

@@ -66,7 +66,7 @@ def test_a_wrong_name_comes_before_what_is_not_installed(
 ) -> None:
     monkeypatch.setattr("saccade.cli.train_options._NEEDED", ("no_such_package_here",))
     code = main(command)
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     assert code == 2
-    assert f"'{near}'" in told
-    assert "no_such_package_here" not in told
+    assert f"'{near}'" in printed
+    assert "no_such_package_here" not in printed

@@ -93,18 +93,18 @@ def test_appending_line_by_line(tmp_path: Path) -> None:
 
 def test_every_cut_of_the_last_line_is_noticed_and_mended(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    whole = (dumps(TRAJECTORY) + "\n").encode()
-    step = max(1, len(whole) // 40)
-    for kept in range(1, len(whole) - 1, step):
-        path.write_bytes(whole + whole[:kept])
+    line = (dumps(TRAJECTORY) + "\n").encode()
+    step = max(1, len(line) // 40)
+    for kept in range(1, len(line) - 1, step):
+        path.write_bytes(line + line[:kept])
         reader = read_lines(path, Trajectory)
         assert next(reader) == TRAJECTORY
         with pytest.raises(TornRecordError, match="recover_lines"):
             next(reader)
         with pytest.raises(TornRecordError):
             append_line(path, TRAJECTORY)
-        assert recover_lines(path) == whole[:kept]
-        assert path.read_bytes() == whole
+        assert recover_lines(path) == line[:kept]
+        assert path.read_bytes() == line
         append_line(path, TRAJECTORY)
         assert lines(path) == [TRAJECTORY] * 2
 

@@ -259,7 +259,7 @@ class Outer(Settings):
     many: tuple[Bounds, ...] = ()
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _checked(self) -> Self:
         if len(self.many) == 1:
             raise ValueError("one alone is odd")
         return self

@@ -107,8 +107,8 @@ def test_a_single_run_and_what_is_refused(begun: tuple[Path, list[bytes]]) -> No
             assert get(port, path)[0] == 404, path
         assert get(port, "/", method="POST")[0] == 501
         append(run, b"{}\n")
-        status, told, _ = get(port, "/run/this/data.json")
-        assert (status, "Traceback" in told) == (500, False)
+        status, body, _ = get(port, "/run/this/data.json")
+        assert (status, "Traceback" in body) == (500, False)
 
 
 def test_a_folder_of_runs_has_a_list(played: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -186,7 +186,7 @@ def test_the_keyboard_is_enough(browser: Browser) -> None:
 
 def test_a_token_is_asked_for_and_errors_are_told(browser: Browser) -> None:
     with live({"typing": Typing()}, token=TOKEN, max_body_bytes=100_000) as url:
-        with watched(browser, url, told=("401", "400")) as page:
+        with watched(browser, url, expected=("401", "400")) as page:
             page.fill("#token-field", TOKEN)
             page.keyboard.press("Enter")
             page.wait_for_selector("#examples .tile img")

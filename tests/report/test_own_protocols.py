@@ -61,11 +61,11 @@ def test_it_has_tables_in_the_terminal_and_a_panel_in_the_report(
 ) -> None:
     (tmp_path / "brevity.py").write_text(BREVITY)
     assert main(["protocols", str(run), "--only", f"{tmp_path / 'brevity.py'}:PROTOCOL"]) == 0
-    told = capsys.readouterr().out
-    assert "## good: Length of answers" in told
-    assert "| short answers         | 80.0 % (37.6–96.4), 4 of 5 |" in told
-    assert "| label |                      short |" in told
-    assert "| long | t1#0 |" in told
+    printed = capsys.readouterr().out
+    assert "## good: Length of answers" in printed
+    assert "| short answers         | 80.0 % (37.6–96.4), 4 of 5 |" in printed
+    assert "| label |                      short |" in printed
+    assert "| long | t1#0 |" in printed
     target = tmp_path / "report.html"
     assert main(["report", str(run), "--out", str(target)]) == 0
     found = rows(target.read_text(encoding="utf-8"))
@@ -105,8 +105,8 @@ def test_its_error_is_a_message_with_the_line(
 ) -> None:
     (tmp_path / "own.py").write_text(BREVITY.replace(*change).replace('"brevity"', '"own"'))
     code = main(["protocols", str(run), "--only", f"{tmp_path / 'own.py'}:PROTOCOL", "--out", str(tmp_path)])
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     assert code == (2 if said else 0)
-    assert said in told
-    assert not said or "own.py, line " in told
-    assert "Traceback" not in told
+    assert said in printed
+    assert not said or "own.py, line " in printed
+    assert "Traceback" not in printed

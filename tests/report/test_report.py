@@ -72,9 +72,9 @@ def test_headline_numbers_stand_beside_the_cards(page: str, runs: tuple[Path, Pa
 
 
 def test_two_runs_are_compared_task_by_task(page: str) -> None:
-    [whole] = [row for row in rows(page) if row[0] == "all"]
-    assert whole[1:3] == ["5", "+20.0"]
-    assert whole[5:] == ["1", "0", "4"]
+    [total_row] = [row for row in rows(page) if row[0] == "all"]
+    assert total_row[1:3] == ["5", "+20.0"]
+    assert total_row[5:] == ["1", "0", "4"]
 
 
 def test_protocols_are_found_where_none_are_stored(page: str) -> None:
@@ -182,8 +182,8 @@ def test_a_mean_over_a_part_of_the_samples_says_of_how_many() -> None:
 
 def test_calls_are_also_shown_by_their_one_label(runs: tuple[Path, Path, Path]) -> None:
     """Eight calls: six crop and enlarge what they cropped, two count. Older findings have no labels, and no figure."""
-    whole = asyncio.run(study(runs[0], Study((load_protocol("tool_use"),))))["tool_use"]
-    assert isinstance(whole, ToolUse)
+    findings = asyncio.run(study(runs[0], Study((load_protocol("tool_use"),))))["tool_use"]
+    assert isinstance(findings, ToolUse)
 
     def share(operation: Operation, calls: int, labels: int | None) -> OperationShare:
         label = None if labels is None else Rate(count=labels, of=8)
@@ -192,9 +192,9 @@ def test_calls_are_also_shown_by_their_one_label(runs: tuple[Path, Path, Path]) 
         )
 
     def shown(crop: int | None, zoom: int | None, analysis: int | None) -> dict[str, str]:
-        told = ((Operation.CROP, 6, crop), (Operation.ZOOM, 6, zoom), (Operation.NUMERICAL_ANALYSIS, 2, analysis))
-        use = whole.total.model_copy(update={"operations": tuple(share(*one) for one in told)})
-        panel = tool_use({"run": whole.model_copy(update={"total": use, "sources": {}})})
+        shares = ((Operation.CROP, 6, crop), (Operation.ZOOM, 6, zoom), (Operation.NUMERICAL_ANALYSIS, 2, analysis))
+        use = findings.total.model_copy(update={"operations": tuple(share(*one) for one in shares)})
+        panel = tool_use({"run": findings.model_copy(update={"total": use, "sources": {}})})
         assert panel is not None
         return {one.title: str(one.svg) for one in panel.figures}
 

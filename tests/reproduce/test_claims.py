@@ -25,8 +25,8 @@ from saccade.reproduce.settings import Reproduction
 
 def evidence_of(claim: str, root: Path) -> Evidence:
     settings = load_settings(Reproduction, find_recipe("reproduce", claim))
-    told = {arm.name: arm_settings(settings, arm, 0) for arm in settings.arms}
-    return Evidence(Places(root, settings), told)
+    by_arm = {arm.name: arm_settings(settings, arm, 0) for arm in settings.arms}
+    return Evidence(Places(root, settings), by_arm)
 
 
 @pytest.fixture(scope="module")
@@ -235,9 +235,9 @@ def test_what_cannot_be_measured_is_refused_beforehand(change: str, said: str, t
     arm = first.model_copy(update={"change": (*plain, change)})
     every = tuple(item for item in evidence.settings.every_arm if not item.startswith("selection"))
     settings = evidence.settings.model_copy(update={"arms": (arm,), "every_arm": every})
-    told = {"sorted": arm_settings(settings, arm, 0)}
+    by_arm = {"sorted": arm_settings(settings, arm, 0)}
     with pytest.raises(SettingsError, match=said):
-        claim.check(settings, told)
+        claim.check(settings, by_arm)
 
 
 def test_lift_and_tail_patch(signs: list[Task], circles: list[Task], tmp_path: Path) -> None:

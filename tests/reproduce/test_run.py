@@ -94,9 +94,9 @@ def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
         ("unsorted", 0, 5),
     ]
     assert [item.expectation.name for item in made.findings] == ["share", "variance", "training"]
-    told = json.loads((out / "result.json").read_text())
-    assert told["verdict"] == made.verdict.value
-    assert told["seeds"] == [0]
+    result = json.loads((out / "result.json").read_text())
+    assert result["verdict"] == made.verdict.value
+    assert result["seeds"] == [0]
     assert f"std-sorting: {made.verdict.value}" in (out / "report.md").read_text()
     with Image.open(out / "figure.png") as picture:
         assert picture.width > 800

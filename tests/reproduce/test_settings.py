@@ -29,12 +29,12 @@ def test_the_settings_of_a_claim_fit_it(name: str) -> None:
     assert any(item.decides for item in expected)
     assert len({item.name for item in expected}) == len(expected)
     for arm in settings.arms:
-        told = arm_settings(settings, arm, 3)
+        made = arm_settings(settings, arm, 3)
         own = {"pyvision-video": "tiny:video", "with-tools": "tiny:tools", "without-tools": "tiny:think"}
         spoken = own.get(arm.name, "tiny:direct" if name == "tail-patch" else "tiny:look")
-        assert told.recipe.dialect == arm.dialect == spoken
-        assert told.recipe.seed == (1003 if arm.after else 3)
-        assert (told.recipe.curriculum is not None) is arm.curriculum
+        assert made.recipe.dialect == arm.dialect == spoken
+        assert made.recipe.seed == (1003 if arm.after else 3)
+        assert (made.recipe.curriculum is not None) is arm.curriculum
 
 
 def test_settings_that_were_saved_with_the_names_of_before_are_the_same(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_settings_that_were_saved_with_the_names_of_before_are_the_same(tmp_path
     assert load_saved(Reproduction, path) == settings
 
 
-def told(claim: str, arm: str):
+def settings_of(claim: str, arm: str):
     settings = load_settings(Reproduction, find_recipe("reproduce", claim))
     return arm_settings(settings, settings.arm(arm), 0).recipe
 
@@ -60,29 +60,29 @@ def test_an_arm_keeps_the_other_limits_of_its_recipe() -> None:
 
 
 def test_arms_differ_in_what_the_claim_is_about() -> None:
-    outcome, accumulative = told("tool-reward", "outcome-only"), told("tool-reward", "accumulative")
+    outcome, accumulative = settings_of("tool-reward", "outcome-only"), settings_of("tool-reward", "accumulative")
     assert outcome.load_reward().tool_weight == 0.0
     assert accumulative.load_reward().tool_weight == 0.1
     assert outcome.model_copy(update={"reward": accumulative.reward}) == accumulative
     assert outcome.rollout.limits == EpisodeLimits(turns=5, context_tokens=32_768)
-    assert told("lift", "codev").rollout.limits == EpisodeLimits(context_tokens=32_768)
+    assert settings_of("lift", "codev").rollout.limits == EpisodeLimits(context_tokens=32_768)
 
-    ranked, plain = told("std-sorting", "sorted"), told("std-sorting", "unsorted")
+    ranked, plain = settings_of("std-sorting", "sorted"), settings_of("std-sorting", "unsorted")
     assert isinstance(ranked.selection, OversampleFilterRank)
     assert ranked.selection.groups < ranked.rounds.tasks
     assert plain.selection == ranked.selection.model_copy(update={"rank": False})
 
-    adaptive, lump, sequence = (told("adaptive", name) for name in ("codedance", "deepeyes", "sequence-only"))
+    adaptive, lump, sequence = (settings_of("adaptive", name) for name in ("codedance", "deepeyes", "sequence-only"))
     assert lump.reward.preset == "deepeyes@1:repo"
     assert isinstance(lump.advantage, Grpo)
     assert sequence.advantage == TurnLevel(weight=0.0)
     assert sequence.reward == adaptive.reward
 
-    vista = told("lift", "vista-r1").load_reward()
+    vista = settings_of("lift", "vista-r1").load_reward()
     assert (vista.protocol, vista.repeats.turns[0]) == ("code", 64)
-    assert told("faithful", "accuracy-only").load_reward().tool_weight == 0.0
-    assert told("faithful", "tapo").load_reward().tool_weight == 0.5
-    band = told("tail-patch", "tail-patch").curriculum
+    assert settings_of("faithful", "accuracy-only").load_reward().tool_weight == 0.0
+    assert settings_of("faithful", "tapo").load_reward().tool_weight == 0.5
+    band = settings_of("tail-patch", "tail-patch").curriculum
     assert band is not None
     assert (band.lowest, band.highest) == (0.125, 0.375)
 
@@ -173,5 +173,5 @@ def test_a_run_of_before_is_read_with_the_names_of_today(tmp_path: Path) -> None
 
 def test_an_arm_trains_on_the_tasks_of_its_file() -> None:
     settings = Reproduction(task_sets=(TASKS,), arms=(ARM,))
-    whole = complete_settings(arm_settings(settings, ARM, 0), "checkpoint", Path("/tasks/train.jsonl"), 64, 50)
-    assert whole.sources == ("/tasks/train.jsonl",)
+    complete = complete_settings(arm_settings(settings, ARM, 0), "checkpoint", Path("/tasks/train.jsonl"), 64, 50)
+    assert complete.sources == ("/tasks/train.jsonl",)

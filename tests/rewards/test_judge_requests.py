@@ -246,9 +246,9 @@ async def test_thoughts_and_answer_are_compared_where_the_reward_pays_for_it(
     made = await score(asked, right, wrong)
     assert [item.reward.total for item in made] == [2.0, 0.5]
     [body] = server.bodies
-    told = json.dumps(body)
-    assert "It is red." in told
-    assert "gold" not in told
+    text = json.dumps(body)
+    assert "It is red." in text
+    assert "gold" not in text
     [watched] = await score(asked, right, trained_on=False)
     assert (watched.reward.part("accuracy").value, len(server.bodies)) == (1.0, 1)
 

@@ -205,14 +205,14 @@ def test_protocol_of_calls() -> None:
 
 def test_form_without_thoughts() -> None:
     asked = wrote("<code>\nprint(1)\n</code>", ran().action)
-    told = wrote("<answer>\n\\boxed{red}\n</answer>", answered().action)
-    assert only_actions(rollout(asked, told))
-    assert only_actions(rollout(told))
+    boxed_turn = wrote("<answer>\n\\boxed{red}\n</answer>", answered().action)
+    assert only_actions(rollout(asked, boxed_turn))
+    assert only_actions(rollout(boxed_turn))
     assert not only_actions(rollout(asked))
-    assert not only_actions(rollout(wrote("Hm."), told))
+    assert not only_actions(rollout(wrote("Hm."), boxed_turn))
     assert not only_actions(rollout(asked, wrote("<answer>red", answered().action)))
-    assert not only_actions(rollout(asked, wrote(f"{told.text}, I think", answered().action)))
-    group = RewardGroup((rollout(asked, told),))
+    assert not only_actions(rollout(asked, wrote(f"{boxed_turn.text}, I think", answered().action)))
+    group = RewardGroup((rollout(asked, boxed_turn),))
     paid = {name: load_reward("vista-r1", {"protocol": name})(group)[0].total for name in ("vista", "code")}
     assert paid == {"vista": -1.0, "code": 2.0}
 

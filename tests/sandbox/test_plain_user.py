@@ -56,32 +56,32 @@ def prepared(folder: Path) -> Do:
         command = [python, "-B", "-c", program, what, python, str(source), site]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=800)
         assert done.returncode == 0, done.stderr[-2000:]
-        told: dict[str, Any] = json.loads(done.stdout)
-        return told
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
 
     return run
 
 
 def test_calls_rollbacks_and_branches(as_nobody: Do) -> None:
-    told = as_nobody("calls")
-    assert told["uid"] == 65534
-    assert told["statuses"] == ["ok", "error", "timeout", "ok", "ok"]
+    report = as_nobody("calls")
+    assert report["uid"] == 65534
+    assert report["statuses"] == ["ok", "error", "timeout", "ok", "ok"]
     here = "2 ['kept.txt', 'new.txt'] new kept"
-    assert told["after"] == here
-    assert told["branches"] == ["left ['kept.txt', 'new.txt'] left kept", here, here]
-    assert told["pictures"] == 1
-    assert {"seccomp", "landlock", "no_new_privs", "capabilities", "rlimits"} <= set(told["layers"])
+    assert report["after"] == here
+    assert report["branches"] == ["left ['kept.txt', 'new.txt'] left kept", here, here]
+    assert report["pictures"] == 1
+    assert {"seccomp", "landlock", "no_new_privs", "capabilities", "rlimits"} <= set(report["layers"])
 
 
 @pytest.mark.slow
 def test_conformance(as_nobody: Do) -> None:
-    told = as_nobody("checks")
-    assert told["count"] >= 60
-    assert told["failed"] == []
+    report = as_nobody("checks")
+    assert report["count"] >= 60
+    assert report["failed"] == []
 
 
 @pytest.mark.slow
 def test_attacks_fail(as_nobody: Do) -> None:
-    told = as_nobody("attacks")
-    assert told["count"] >= 80
-    assert told["failed"] == []
+    report = as_nobody("attacks")
+    assert report["count"] >= 80
+    assert report["failed"] == []

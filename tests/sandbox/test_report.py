@@ -183,9 +183,9 @@ def test_as_many_containers_as_an_honest_report_may_have(outbox: int) -> None:
 
 
 def test_only_the_first_wrong_item_of_a_list_is_told(outbox: int) -> None:
-    with pytest.raises(GuestFaultError, match=r"\('files', 0, 'path'\)") as told:
+    with pytest.raises(GuestFaultError, match=r"\('files', 0, 'path'\)") as refused:
         read(outbox, SOUND | {"files": [{}] * 1000})
-    cause = told.value.__context__
+    cause = refused.value.__context__
     assert isinstance(cause, ValidationError)
     assert cause.error_count() < 5
 

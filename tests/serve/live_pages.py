@@ -71,9 +71,9 @@ def live(models: Mapping[str, Model], token: str | None = None, **options: Any) 
 
 @contextmanager
 def watched(
-    browser: Browser, url: str, width: int = 1280, scheme: Any = "light", told: tuple[str, ...] = ()
+    browser: Browser, url: str, width: int = 1280, scheme: Any = "light", expected: tuple[str, ...] = ()
 ) -> Iterator[Page]:
-    """The page; in the end it has asked nobody else, and its console told of the statuses `told` alone."""
+    """The page; in the end it has asked nobody else, and its console told of the statuses `expected` alone."""
     context = browser.new_context(
         viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce", accept_downloads=True
     )
@@ -87,5 +87,5 @@ def watched(
     page.wait_for_selector("#examples .tile img, #token:not([hidden])")
     yield page
     context.close()
-    unexpected = [fault for fault in faults if not any(f"status of {status} " in fault for status in told)]
+    unexpected = [fault for fault in faults if not any(f"status of {status} " in fault for status in expected)]
     assert not unexpected, unexpected

@@ -33,7 +33,7 @@ def call(
     return found
 
 
-def told(port: int, path: str, body: object = None) -> Any:
+def reply_of(port: int, path: str, body: object = None) -> Any:
     status, text, _ = call(port, path, body)
     assert status == 200, text
     return json.loads(text)
@@ -46,26 +46,26 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 def test_every_decision_is_on_the_disk_at_once_and_the_review_resumes(tmp_path: Path) -> None:
     folder = run_folder(tmp_path)
     with reviewing(folder) as port:
-        listed = told(port, "/items")
+        listed = reply_of(port, "/items")
         assert [(item["id"], item["verdict"]) for item in listed["items"]] == [(name, "open") for name in "abc"]
-        item = told(port, "/item/0")
+        item = reply_of(port, "/item/0")
         assert (item["question"], item["answer"], item["final"]) == ("What is a?", "5", "5")
         assert item["scores"] == [["correct", 1.0]]
         assert "print(1)" in item["turns"][0]["text"]
         status, data, headers = call(port, f"/media/{item['media'][0]['sha256']}")
         assert (status, headers["Content-Type"], data[:4]) == (200, "image/png", b"\x89PNG")
-        assert told(port, "/item/0", {"verdict": "drop", "note": "blurred"})["decided"] == 1
+        assert reply_of(port, "/item/0", {"verdict": "drop", "note": "blurred"})["decided"] == 1
         assert lines(folder)[0]["note"] == "blurred"
-        told(port, "/item/2", {"verdict": "keep", "answer": "7"})
+        reply_of(port, "/item/2", {"verdict": "keep", "answer": "7"})
         assert lines(folder)[1]["answer"] == "7"
-        told(port, "/item/1", {"verdict": "keep", "answer": "5"})
+        reply_of(port, "/item/1", {"verdict": "keep", "answer": "5"})
         assert "answer" not in lines(folder)[2] or lines(folder)[2]["answer"] is None, "as it was: no correction"
-        told(port, "/item/0", {"verdict": "open"})
+        reply_of(port, "/item/0", {"verdict": "open"})
     with (folder / "review.jsonl").open("a") as file:
         file.write('{"id": "a", "verd')  # killed while it wrote
     with reviewing(folder) as port:
-        assert [item["verdict"] for item in told(port, "/items")["items"]] == ["open", "keep", "keep"]
-        assert told(port, "/item/2")["decision"]["answer"] == "7"
+        assert [item["verdict"] for item in reply_of(port, "/items")["items"]] == ["open", "keep", "keep"]
+        assert reply_of(port, "/item/2")["decision"]["answer"] == "7"
 
 
 def test_strangers_and_wrong_decisions_are_refused(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_strangers_and_wrong_decisions_are_refused(tmp_path: Path) -> None:
             assert call(port, path, host="attacker.example")[0] == 403, path
         assert call(port, "/item/0", {"verdict": "drop"}, token="")[0] == 403
         assert call(port, f"/item/0?token={TOKEN}", {"verdict": "drop"}, token="")[0] == 403
-        sha = told(port, "/item/0")["media"][0]["sha256"]
+        sha = reply_of(port, "/item/0")["media"][0]["sha256"]
         assert call(port, f"/media/{sha}", token="")[0] == 403
         for path in ("/media/" + "0" * 64, "/item/9", "/../settings.toml", "/review.py", "/media/../review.jsonl"):
             assert call(port, path)[0] == 404, path
@@ -95,8 +95,8 @@ def test_strangers_and_wrong_decisions_are_refused(tmp_path: Path) -> None:
 def test_what_is_kept_is_a_run_with_corrections_graded_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = run_folder(tmp_path)
     with reviewing(folder) as port:
-        told(port, "/item/0", {"verdict": "drop"})
-        told(port, "/item/2", {"verdict": "keep", "answer": "7"})
+        reply_of(port, "/item/0", {"verdict": "drop"})
+        reply_of(port, "/item/2", {"verdict": "keep", "answer": "7"})
     out = tmp_path / "kept"
     assert main(["review", str(folder), "--out", str(out)]) == 0
     assert "1 of 3 kept" in capsys.readouterr().out
@@ -111,10 +111,10 @@ def test_what_is_kept_is_a_run_with_corrections_graded_anew(tmp_path: Path, caps
 def test_tasks_are_corrected_and_are_a_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = task_folder(tmp_path)
     with reviewing(folder) as port:
-        told(port, "/item/0", {"verdict": "keep", "question": "Which colour?", "answer": "dark red"})
+        reply_of(port, "/item/0", {"verdict": "keep", "question": "Which colour?", "answer": "dark red"})
         status, text, _ = call(port, "/item/1", {"verdict": "keep", "answer": "q"})
         assert (status, b"none of the choices" in text) == (400, True)
-        told(port, "/item/1", {"verdict": "keep", "answer": "y"})
+        reply_of(port, "/item/1", {"verdict": "keep", "answer": "y"})
     out = tmp_path / "kept"
     assert main(["review", str(folder), "--out", str(out)]) == 0
     assert "not reviewed yet: 1" in capsys.readouterr().out

@@ -193,14 +193,14 @@ def test_a_checkpoint_that_does_not_fit_is_refused_by_name() -> None:
 
 
 def test_truncation_never_takes_the_prompt() -> None:
-    whole = TokenTrajectory(
+    full = TokenTrajectory(
         "t", (TokenSegment(SegmentKind.PROMPT, (1,) * 10), TokenSegment(SegmentKind.SAMPLED, (2,) * 5, turn=0))
     )
-    assert truncate(whole, 15) == whole
+    assert truncate(full, 15) == full
     with pytest.raises(TrainingError, match=r"15 tokens.*limit of 14"):
-        truncate(whole, 14)
-    shown = TokenTrajectory("t", (*whole.segments, TokenSegment(SegmentKind.OBSERVATION, (3,))))
-    assert truncate(shown, 99) == whole
+        truncate(full, 14)
+    shown = TokenTrajectory("t", (*full.segments, TokenSegment(SegmentKind.OBSERVATION, (3,))))
+    assert truncate(shown, 99) == full
 
 
 def test_segments_that_contradict_themselves_are_refused() -> None:
@@ -263,11 +263,11 @@ def test_padding_ends_and_context_are_those_of_the_checkpoint() -> None:
 def test_truncation_ends_with_the_last_turn_that_fits() -> None:
     parts = (TokenSegment(SegmentKind.PROMPT, (1,) * 3), TokenSegment(SegmentKind.SAMPLED, (2,) * 2, turn=0))
     parts += (TokenSegment(SegmentKind.OBSERVATION, (3,) * 4), TokenSegment(SegmentKind.SAMPLED, (4,), turn=1))
-    whole = TokenTrajectory("t", parts)
+    full = TokenTrajectory("t", parts)
     for most, kept in ((99, 4), (10, 4), (9, 2), (6, 2), (5, 2)):
-        assert truncate(whole, most).segments == parts[:kept]
+        assert truncate(full, most).segments == parts[:kept]
     with pytest.raises(TrainingError, match=r"prompt and first turn of t take 5 tokens, over the limit of 4"):
-        truncate(whole, 4)
+        truncate(full, 4)
 
 
 def test_arrays_of_a_trajectory_by_hand() -> None:
@@ -296,8 +296,8 @@ def test_arrays_of_a_trajectory_by_hand() -> None:
 def test_a_turn_that_was_cut_has_no_end_and_the_next_message_closes_it() -> None:
     one = encoder("qwen2_5_vl")
     cut = turn("ab", Code(code="1"), said("user", "x")).model_copy(update={"finish_reason": FinishReason.LENGTH})
-    whole = turn("ab", Code(code="1"), said("user", "x"))
-    for first, sampled in ((cut, "ab"), (whole, "ab<|im_end|>")):
+    full = turn("ab", Code(code="1"), said("user", "x"))
+    for first, sampled in ((cut, "ab"), (full, "ab<|im_end|>")):
         made = token_trajectory(trajectory_of(first, turn("c", Answer(text="c"))), one)
         assert one.decode(made.segments[1].ids) == sampled
         assert one.decode(made.ids().tolist()).endswith(

@@ -173,10 +173,10 @@ def test_a_turn_of_text_alone_has_the_thought_that_the_template_gives_it() -> No
         ("gemma4", "<answer>", "<answer>"),
     ):
         one = encoder(which.split()[0], PUBLISHED[which])
-        told = Trajectory(
+        corrected = Trajectory(
             id="t", task=Task(id="t", question="?"), prompt=(said("user", "?"),), turns=(turn(text, Answer(text="1")),)
         )
-        assert one.decode(token_trajectory(told, one).segments[1].ids[:-1]) == expected
+        assert one.decode(token_trajectory(corrected, one).segments[1].ids[:-1]) == expected
 
 
 @pytest.mark.parametrize("follows", ["user", "tool", "assistant", None])
@@ -205,8 +205,8 @@ def test_a_turn_of_glm_ends_with_who_speaks_next(follows: Role | None, ended: st
         "assistant": "x",
     }
     if follows:
-        whole = "".join(one.decode(segment.ids) for segment in made.segments[1:3])
-        assert whole == "Hm." + shown[follows]
+        joined = "".join(one.decode(segment.ids) for segment in made.segments[1:3])
+        assert joined == "Hm." + shown[follows]
         assert made.segments[2].kind is SegmentKind.OBSERVATION
 
 

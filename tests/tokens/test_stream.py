@@ -50,7 +50,7 @@ def test_put_together_it_is_the_finished_episode(
         turn(encoder, text, ended=ended),
     )
     task = Task(id="t", question="Which colour?")
-    whole = token_trajectory(Trajectory(id="t#0", task=task, prompt=prompt, turns=turns), encoder)
+    rewritten = token_trajectory(Trajectory(id="t#0", task=task, prompt=prompt, turns=turns), encoder)
     stream = TokenStream(encoder, "t#0")
     ids: list[int] = []
     for number, written in enumerate(turns):
@@ -60,4 +60,4 @@ def test_put_together_it_is_the_finished_episode(
         ids += delta.ids
         stream.add_sampled(written.token_ids or (), written.text)
         ids += written.token_ids or ()
-    assert ids == whole.ids().tolist()
+    assert ids == rewritten.ids().tolist()

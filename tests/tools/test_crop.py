@@ -49,9 +49,9 @@ def test_fractions_round_outwards_and_clip(context: ToolContext) -> None:
 def test_a_box_up_to_the_edge_is_not_cut_and_one_pixel_more_is(
     context: ToolContext, box: list[int | str], clipped: bool
 ) -> None:
-    whole = Crop().call({"box": [0, 0, 10_000, 10_000]}, context).value
-    assert whole is not None
-    width, height = whole["size"]
+    uncropped = Crop().call({"box": [0, 0, 10_000, 10_000]}, context).value
+    assert uncropped is not None
+    width, height = uncropped["size"]
     sides = {"w": width, "h": height, "w+": width + 1, "h+": height + 1}
     result = Crop().call({"box": [sides.get(str(side), side) for side in box]}, context)
     assert result.value is not None

@@ -85,11 +85,11 @@ def test_color_stats_of_a_box() -> None:
     assert disc["mean"] == [255.0, 0.0, 0.0]
     assert disc["deviation"] == [0.0, 0.0, 0.0]
     assert disc["histogram"] == [[0, 0, 0, 400], [400, 0, 0, 0], [400, 0, 0, 0]]
-    whole = value("color_stats", bins=7)
+    all_stats = value("color_stats", bins=7)
     pixels = np.asarray(draw(), dtype=float)
-    assert whole["mean"] == pytest.approx(pixels.mean(axis=(0, 1)), abs=0.01)
-    assert whole["deviation"] == pytest.approx(pixels.std(axis=(0, 1)), abs=0.01)
-    assert [sum(channel) for channel in whole["histogram"]] == [240 * 160] * 3
+    assert all_stats["mean"] == pytest.approx(pixels.mean(axis=(0, 1)), abs=0.01)
+    assert all_stats["deviation"] == pytest.approx(pixels.std(axis=(0, 1)), abs=0.01)
+    assert [sum(channel) for channel in all_stats["histogram"]] == [240 * 160] * 3
 
 
 def test_threshold_methods() -> None:

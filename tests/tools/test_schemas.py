@@ -10,6 +10,6 @@ GOLDEN = Path(__file__).parent / "golden" / "schemas.txt"
 
 
 def test_bounds_and_defaults() -> None:
-    told = {name: make_tool(name).definition for name in TOOLS.ids()}
-    lines = [line for name, one in told.items() for line in numbers(name, {"in": one.parameters, "out": one.returns})]
+    tools = {name: make_tool(name).definition for name in TOOLS.ids()}
+    lines = [line for name, one in tools.items() for line in numbers(name, {"in": one.parameters, "out": one.returns})]
     assert lines == GOLDEN.read_text(encoding="utf-8").splitlines()

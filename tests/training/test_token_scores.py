@@ -110,9 +110,9 @@ def test_no_tensor_is_as_large_as_all_logits() -> None:
     with Largest() as chunked:
         scores = token_scores(hidden, weight, targets, LogitRules(forbidden, torch.ones(1), 4))
         gradients(scores, hidden, weight, of_entropy=0.1)
-    with Largest() as whole:
+    with Largest() as peak:
         gradients(at_once(hidden, weight, targets, forbidden, 1.0), hidden, weight, of_entropy=0.1)
-    assert whole.elements >= TOKENS * (VOCABULARY - 3)
+    assert peak.elements >= TOKENS * (VOCABULARY - 3)
     assert chunked.elements == SIZE * VOCABULARY
 
 

@@ -214,9 +214,7 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         return self._tasks.draw(self.np_random) if wanted is None else self._tasks.find(wanted)
 
     def _info(self, playing: Playing, new_parts: tuple[RolePart, ...]) -> dict[str, Any]:
-        info = StepInfo(
-            task=playing.plan.task.id, turns=playing.turns, messages=playing.messages, new_parts=new_parts
-        )
+        info = StepInfo(task=playing.plan.task.id, turns=playing.turns, messages=playing.messages, new_parts=new_parts)
         if playing.turns:
             info |= {"action": playing.action, "status": playing.status}
         return info

@@ -98,7 +98,7 @@ class PartialAnswer:
     """Tokens of the prompt that were written to the provider's cache."""
     model: str = ""
     watch: StopWatch = field(init=False)
-    _untold: str = ""
+    _pending: str = ""
     _thinking: bool = False
     """The last piece was of a thought."""
 
@@ -125,11 +125,11 @@ class PartialAnswer:
 
     def _write(self, piece: str) -> None:
         self.raw += piece
-        self._untold += self.watch.feed(piece)
+        self._pending += self.watch.feed(piece)
 
     def tell(self) -> None:
         """Let the listener hear what came since; apart from reading, so that its faults are not the server's."""
-        piece, self._untold = self._untold, ""
+        piece, self._pending = self._pending, ""
         self.listener.hear(piece)
 
     def call(self, number: int) -> PartialCall:

@@ -146,8 +146,8 @@ def messages_text(asked: list[tuple[Message, ...]]) -> str:
 
 def test_errors(found: dict[str, Findings]) -> None:
     findings = of(found, Errors)
-    told = {(row.id, step.error, step.rule) for row in findings.rows for step in row.errors}
-    assert told == {
+    errors = {(row.id, step.error, step.rule) for row in findings.rows for step in row.errors}
+    assert errors == {
         ("t1#0", ErrorClass.E4, "gold_box"),
         ("t4#0", ErrorClass.E2, "code_name"),
         ("t3#0", ErrorClass.E6, "gold_box_seen"),

@@ -115,9 +115,9 @@ def test_agreement_of_samples() -> None:
     ]
     assert calibration_error(found) == pytest.approx((0.5 + 0.25 + 0.0) / 3)
     assert separation(tuple(tasks.values())) == 1.0
-    whole = confidence(rows, StudiedRun(run="r"))
-    assert (whole.unanimous.count, whole.unanimous.of, whole.unanimous_right.count) == (1, 3, 1)
-    assert [point.samples for point in whole.with_samples] == [1]
+    findings = confidence(rows, StudiedRun(run="r"))
+    assert (findings.unanimous.count, findings.unanimous.of, findings.unanimous_right.count) == (1, 3, 1)
+    assert [point.samples for point in findings.with_samples] == [1]
 
 
 def test_curves_over_turns_and_budgets() -> None:

@@ -75,10 +75,10 @@ def vista(tmp_path_factory: pytest.TempPathFactory) -> Studied:
 
 def test_every_mistake_of_a_typed_call_is_told(vista: Studied) -> None:
     found = row(vista)
-    told = {(step.turn, step.error.value, step.rule) for step in found.errors}
-    assert told >= EXPECTED
+    errors = {(step.turn, step.error.value, step.rule) for step in found.errors}
+    assert errors >= EXPECTED
     # The thought that never ends leaves further tags without a partner.
-    assert {(number, rule) for number, _, rule in told - EXPECTED} <= {(6, "unclosed_tag"), (6, "unopened_tag")}
+    assert {(number, rule) for number, _, rule in errors - EXPECTED} <= {(6, "unclosed_tag"), (6, "unopened_tag")}
     assert not [step for step in found.errors if step.turn == 0]
 
 

@@ -188,7 +188,7 @@ def test_no_turn_at_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "kept", "whole"),
+    ("rule", "kept", "by_group"),
     [
         # Rewards 1, 0, 1 and a broken 0; a lost one counts nowhere. Means 2/3 and 1/2.
         (Tapo, [1 / 3, -2 / 3, 1 / 3], [0.5, -0.5, 0.5]),
@@ -197,11 +197,11 @@ def test_no_turn_at_all() -> None:
     ],
 )
 def test_the_baseline_is_of_what_is_kept_or_of_the_usable_group(
-    rule: type[Tapo | Rloo | Grpo], kept: list[float], whole: list[float]
+    rule: type[Tapo | Rloo | Grpo], kept: list[float], by_group: list[float]
 ) -> None:
     selection = OversampleFilterRank()([group("a", [1, 0, 1, 0, 7, None], broken=[3], lost=[4])])
     assert [item.id for item in selection.rollouts] == ["a#0", "a#1", "a#2"]
-    for more, expected in (({}, kept), ({"baseline": "kept"}, kept), ({"baseline": "group"}, whole)):
+    for more, expected in (({}, kept), ({"baseline": "kept"}, kept), ({"baseline": "group"}, by_group)):
         made = rule.model_validate(more)(selection)
         assert [item.id for item in made] == ["a#0", "a#1", "a#2"]
         assert sequences(made) == pytest.approx(expected, abs=1e-4)

@@ -89,7 +89,7 @@ class SamplingServer:
     """Whether it was started with --enable-sleep-mode."""
     away: list[str] = field(default_factory=list)
     """Parts that have no memory while it sleeps."""
-    told: list[str] = field(default_factory=list)
+    orders: list[str] = field(default_factory=list)
     """What it was told about sleep and weights."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -110,7 +110,7 @@ class SamplingServer:
     def load(self, folder: str) -> None:
         assert "weights" not in self.away, "there is no memory for weights"
         with self.lock:
-            self.told.append("load")
+            self.orders.append("load")
             with _LOADING:
                 self.policy = policy(Path(folder))
             self.loaded.append(folder)
@@ -145,8 +145,8 @@ class SamplingServer:
             bias[0, token] = value
         nothing = torch.zeros(plain.shape[-1], dtype=torch.bool)
         (token,), (logprob,) = sample_tokens(plain + bias, nothing, [asked.heat], [batch.sequences[0].random.random()])
-        told = plain if self.raw else plain + bias if self.cold else (plain + bias) / (asked.heat or 1.0)
-        logprobs = torch.log_softmax(told, -1)[0]
+        scaled = plain if self.raw else plain + bias if self.cold else (plain + bias) / (asked.heat or 1.0)
+        logprobs = torch.log_softmax(scaled, -1)[0]
         if not made.ids and asked.ranked:
             values, ids = logprobs.topk(asked.ranked)
             made.ranked = list(zip(ids.tolist(), values.tolist(), strict=True))
@@ -168,22 +168,22 @@ def _picture(url: str) -> Image.Image:
 
 
 def _vllm_asked(body: Answer) -> Asked:
-    told = body["sampling_params"]
-    assert 0.0 <= told["temperature"] <= 2.0
-    assert (told["top_p"], told["top_k"], told["min_p"], told["repetition_penalty"]) == (1.0, 0, 0.0, 1.0)
-    assert len(told["logit_bias"]) <= 1024
+    params = body["sampling_params"]
+    assert 0.0 <= params["temperature"] <= 2.0
+    assert (params["top_p"], params["top_k"], params["min_p"], params["repetition_penalty"]) == (1.0, 0, 0.0, 1.0)
+    assert len(params["logit_bias"]) <= 1024
     urls = [part["url"] for part in body.get("content_parts", [])]
-    bias = {int(token): value for token, value in told["logit_bias"].items()}
+    bias = {int(token): value for token, value in params["logit_bias"].items()}
     return Asked(
         body["token_ids"],
         urls,
         bias,
-        told["temperature"],
-        told["seed"],
-        told["max_tokens"],
-        told["stop"],
-        told["stop_token_ids"],
-        told["logprobs"],
+        params["temperature"],
+        params["seed"],
+        params["max_tokens"],
+        params["stop"],
+        params["stop_token_ids"],
+        params["logprobs"],
     )
 
 
@@ -206,20 +206,20 @@ def _vllm_answer(made: Made, version: str) -> Answer:
 
 
 def _sglang_asked(body: Answer) -> Asked:
-    told = body["sampling_params"]
-    assert (told["top_p"], told["top_k"], told["min_p"], told["repetition_penalty"]) == (1.0, -1, 0.0, 1.0)
+    params = body["sampling_params"]
+    assert (params["top_p"], params["top_k"], params["min_p"], params["repetition_penalty"]) == (1.0, -1, 0.0, 1.0)
     assert body["return_logprob"]
-    assert told["no_stop_trim"]
-    bias = {int(token): value for token, value in told["logit_bias"].items()}
+    assert params["no_stop_trim"]
+    bias = {int(token): value for token, value in params["logit_bias"].items()}
     return Asked(
         body["input_ids"],
         body.get("image_data", []),
         bias,
-        told["temperature"],
-        told["sampling_seed"],
-        told["max_new_tokens"],
-        told["stop"],
-        told["stop_token_ids"],
+        params["temperature"],
+        params["sampling_seed"],
+        params["max_new_tokens"],
+        params["stop"],
+        params["stop_token_ids"],
         body["top_logprobs_num"],
     )
 
@@ -274,7 +274,7 @@ def _app(server: SamplingServer) -> FastAPI:
 
     @app.post("/sleep")
     def sleep(level: int) -> Response:
-        server.told.append(f"sleep {level}")
+        server.orders.append(f"sleep {level}")
         server.away = ["weights", "kv_cache"] if server.sleeps else []
         return Response(status_code=200)
 
@@ -284,7 +284,7 @@ def _app(server: SamplingServer) -> FastAPI:
 
     @app.post("/wake_up")
     def wake_up(tags: str) -> Answer:
-        server.told.append(f"wake {tags}")
+        server.orders.append(f"wake {tags}")
         server.away.remove(tags)
         return {"status": "sleeping" if server.away else "awake", "tags": [tags]}
 

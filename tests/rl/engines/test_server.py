@@ -232,15 +232,15 @@ def changed(**places: Any) -> Callable[[Answer], Response]:
     return change
 
 
-def less(told: Any) -> Any:
+def less(logprobs: Any) -> Any:
     """One log-probability is missing."""
-    return {"content": told["content"][:-1]} if isinstance(told, dict) else told[:-1]
+    return {"content": logprobs["content"][:-1]} if isinstance(logprobs, dict) else logprobs[:-1]
 
 
 NO_LOGPROBS = changed(logprobs=None, output_token_logprobs=None)
 ONE_LESS = changed(logprobs=less, output_token_logprobs=less)
 OTHER_IDS = changed(token_ids=lambda ids: [i + 1 for i in ids], output_ids=lambda ids: [i + 1 for i in ids])
-ABORTED = changed(finish_reason=lambda told: {"type": "abort"} if isinstance(told, dict) else "abort")
+ABORTED = changed(finish_reason=lambda logprobs: {"type": "abort"} if isinstance(logprobs, dict) else "abort")
 READ_MORE = changed(
     prompt_token_ids=lambda ids: [*ids, 7], prompt_tokens=lambda count: count + 1, usage={"prompt_tokens": 999}
 )

@@ -170,8 +170,8 @@ async def test_a_server_that_was_started_anew_gets_the_last_weights_before_it_sa
     servers[0].version = "default"
     await asyncio.gather(*(turn(slot, made) for slot in [*slots, *engine.slots(range(4))]))
     assert [len(server.loaded) for server in servers] == [2, 1]
-    told = f"{servers[0].url} was started anew; it has read the weights of the last update."
-    assert caplog.messages == [told]
+    message = f"{servers[0].url} was started anew; it has read the weights of the last update."
+    assert caplog.messages == [message]
     assert [server.queue for server in engine.pool._servers] == [0, 0]
     assert servers[0].version != "default"
     servers[0].raw, servers[0].version = True, "default"

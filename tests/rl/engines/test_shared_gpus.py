@@ -67,7 +67,7 @@ async def test_servers_sleep_and_have_room_for_weights_before_they_read_them(
         for slot in engine.slots(range(2)):
             await slot.generate(asked)
     for server in servers:
-        assert server.told == ["sleep 2", "wake weights", "load", "wake kv_cache"] * 2
+        assert server.orders == ["sleep 2", "wake weights", "load", "wake kv_cache"] * 2
     await engine.close()
 
 

@@ -187,13 +187,13 @@ def test_gradient_is_that_of_a_direct_computation(aggregate: str) -> None:
 def test_a_step_cut_into_passes_has_the_gradient_of_the_whole(aggregate: str) -> None:
     policy = Policy()
     settings = RlLossSettings.model_validate({"aggregate": aggregate, "scale": 2.0})
-    whole = inputs(policy)
+    full = inputs(policy)
     mask = torch.tensor([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]])
     parts = [
-        LossInputs(whole.logprobs[i : i + 1], whole.behaviour[i : i + 1], ADVANTAGES[i : i + 1], mask[i : i + 1])
+        LossInputs(full.logprobs[i : i + 1], full.behaviour[i : i + 1], ADVANTAGES[i : i + 1], mask[i : i + 1])
         for i in range(2)
     ]
-    uncut, _ = policy_loss(LossInputs(whole.logprobs, whole.behaviour, ADVANTAGES, mask), settings)
+    uncut, _ = policy_loss(LossInputs(full.logprobs, full.behaviour, ADVANTAGES, mask), settings)
     passes = [policy_loss(part, settings, Totals(tokens=4, sequences=2))[0] for part in parts]
     assert sum(passes).item() == pytest.approx(uncut.item(), abs=1e-6)  # type: ignore[union-attr]
 

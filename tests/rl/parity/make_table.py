@@ -192,8 +192,8 @@ def steps() -> list[dict[str, Any]]:
         values = verl_advantages(step, divide=divide)
         more = {"loss_scale_factor": SCALE} if ours == "sequence-sum" else {}
         loss, _, _ = verl_loss(step, values, verl_config(theirs, STEP_CLIP, kl, **more), kl=kl > 0)
-        told = {"step": step, "aggregate": ours, "kl": kl, "divide_by_std": divide, "loss": loss.item()}
-        rows.append(told | {"advantages": values[:, 0].tolist()})
+        case = {"step": step, "aggregate": ours, "kl": kl, "divide_by_std": divide, "loss": loss.item()}
+        rows.append(case | {"advantages": values[:, 0].tolist()})
     return rows
 
 
@@ -211,7 +211,7 @@ def distances(given: dict[str, Any]) -> list[list[float]]:
 def main() -> None:
     """Write the table."""
     warnings.simplefilter("ignore")
-    whole = steps()
+    step_rows = steps()
     torch.set_default_dtype(torch.float64)
     given = [tensors(seed) for seed in (1, 2)]
     table = {
@@ -220,7 +220,7 @@ def main() -> None:
         "tensors": given,
         "losses": [row for at, one in enumerate(given) for row in verl_losses(one, at) + trl_losses(one, at)],
         "advantages": advantages(),
-        "steps": whole,
+        "steps": step_rows,
         "k3": [distances(one) for one in given],
     }
     TABLE.write_text(json.dumps(_rounded(table), separators=(",", ":")) + "\n", encoding="utf-8")

@@ -69,11 +69,11 @@ def verl_loss(
 
     count, prompts = len(step["rewards"]), step["prompts"]
     # A model gives the log-probability of a token at the place before it, over prompt and response.
-    whole = [
+    full = [
         torch.tensor([*([0.0] * (prompt - 1)), *row, 0.0], dtype=torch.float32)
         for prompt, row in zip(prompts, step["logprobs"], strict=True)
     ]
-    given = torch.cat(whole).requires_grad_()
+    given = torch.cat(full).requires_grad_()
     data = {
         "prompts": nested([[1] * prompt for prompt in prompts], torch.int64),
         "responses": nested([[1] * len(row) for row in step["mask"]], torch.int64),

@@ -60,9 +60,9 @@ def test_losses_and_gradients(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("estimate", [standardised, mean_baseline, leave_one_out])
 def test_advantages(estimate: Any) -> None:
-    told = TABLE["advantages"]
-    rewards, groups = np.array(told["rewards"]), np.array(told["groups"])
-    assert estimate(rewards, groups) == pytest.approx(told[estimate.__name__], abs=1e-6)
+    expected = TABLE["advantages"]
+    rewards, groups = np.array(expected["rewards"]), np.array(expected["groups"])
+    assert estimate(rewards, groups) == pytest.approx(expected[estimate.__name__], abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ JUDGE = AnswerJudge(ScriptedModel([]))
 
 
 @pytest.mark.parametrize(
-    ("dialect", "reward", "told"),
+    ("dialect", "reward", "warned"),
     [
         ("vista", "vista-r1", False),
         ("direct:think", "vista-r1", False),
@@ -42,11 +42,11 @@ JUDGE = AnswerJudge(ScriptedModel([]))
     ],
 )
 def test_a_reward_of_another_form_than_the_dialects_is_said(
-    dialect: str, reward: str, told: bool, caplog: pytest.LogCaptureFixture
+    dialect: str, reward: str, warned: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     check_form(load_dialect(dialect), load_reward(reward), (dialect, reward))
     said = [record.getMessage() for record in caplog.records]
-    assert len(said) == told
+    assert len(said) == warned
     assert all(f"The reward {reward} wants another form than the dialect {dialect}" in line for line in said)
 
 
@@ -85,8 +85,8 @@ def test_a_part_that_nothing_feeds_is_said(
     check_tasks(tasks, Scorer(load_reward(reward), answers=answers), MediaStore(tmp_path))
     assert len(made) == MOST
     assert int(made[-1]) > 900
-    told = " ".join(record.getMessage() for record in caplog.records)
-    assert (says in told) if says else not told
+    logged = " ".join(record.getMessage() for record in caplog.records)
+    assert (says in logged) if says else not logged
 
 
 def test_of_many_tags_twelve_are_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

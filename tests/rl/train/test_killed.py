@@ -26,14 +26,14 @@ def test_killed_at_random_moments_and_resumed_equals_never_killed(tiny: Path, ta
     save_settings(rl_settings(tiny, tasks, keep={"every": 2, "tensorboard": False}, recipe={"steps": 6}), path)
     began = time.monotonic()
     subprocess.run(command(path, tmp_path / "whole"), check=True, capture_output=True, cwd=ROOT)
-    whole = time.monotonic() - began
+    full = time.monotonic() - began
     chance = random.Random(0)
     out = tmp_path / "killed"
     kills = 0
     while not (out / "model").exists() and kills < 30:
         process = subprocess.Popen(command(path, out), stderr=subprocess.DEVNULL, cwd=ROOT)
         try:
-            assert process.wait(chance.uniform(0.5, 1.0) * whole) == 0
+            assert process.wait(chance.uniform(0.5, 1.0) * full) == 0
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()

@@ -33,9 +33,9 @@ def test_a_plan_from_the_command_line(tiny: Path, capsys: pytest.CaptureFixture[
     assert "keys and values                                  16.00" in said
     assert said.rstrip().endswith("It fits.")
     assert main([*given, "--gpu-memory", "17"]) == 2
-    told = capsys.readouterr()
-    assert "lower generation.cache" in told.err
-    assert "together" in told.out, "the table is shown where it does not fit too"
+    printed = capsys.readouterr()
+    assert "lower generation.cache" in printed.err
+    assert "together" in printed.out, "the table is shown where it does not fit too"
     assert main([*given[:-3], "--model", "a/b", "--plan", "--gpu-memory", "80"]) == 2
     assert "hf download a/b config.json" in capsys.readouterr().err.replace("\n", " ")
 

@@ -102,7 +102,7 @@ def test_two_processes_with_whole_weights_learn_what_one_does(
 
 
 def test_one_process_killed_ends_all_and_the_run_goes_on_exactly(two: tuple[Path, Path], tmp_path: Path) -> None:
-    settings, whole = two
+    settings, undivided = two
     out = tmp_path / "killed"
     process = start(settings, out, 2)
     deadline = time.monotonic() + 200
@@ -119,8 +119,8 @@ def test_one_process_killed_ends_all_and_the_run_goes_on_exactly(two: tuple[Path
     assert not any(Path(f"/proc/{worker}").exists() for worker in both)
     assert not (out / "model").exists()
     finish(start(settings, out, 2))
-    names = [path.relative_to(whole) for path in sorted(whole.glob("checkpoints/step-00000004/*"))]
+    names = [path.relative_to(undivided) for path in sorted(undivided.glob("checkpoints/step-00000004/*"))]
     assert len(names) == 5
     for name in (*names, Path("model/model.safetensors")):
-        assert (out / name).read_bytes() == (whole / name).read_bytes()
-    assert untimed(out) == untimed(whole)
+        assert (out / name).read_bytes() == (undivided / name).read_bytes()
+    assert untimed(out) == untimed(undivided)

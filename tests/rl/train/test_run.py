@@ -91,17 +91,17 @@ def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
     toy(monkeypatch, talkative=True)
     keep, rollouts = {"every": 2, "tensorboard": False}, {"every": 10}  # of the last step they are kept all the same
     settings = rl_settings(tiny, tasks, keep=keep, rollouts=rollouts, recipe={"steps": 3})
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    train(settings, whole)
+    full, cut = tmp_path / "whole", tmp_path / "cut"
+    train(settings, full)
     with pytest.raises(KeyboardInterrupt):
         train(settings, cut, callback=Stop(3))
     with pytest.raises(SettingsError, match="holds a run already"):
         train(settings, cut)
     rename_settings(cut / "settings.toml")
     train(settings, cut, resume=True)
-    assert (whole / "model/model.safetensors").read_bytes() == (cut / "model/model.safetensors").read_bytes()
-    assert untimed(whole) == untimed(cut)
-    names = [[item.id for item in read_lines(out / "rollouts/trajectories.jsonl", Trajectory)] for out in (whole, cut)]
+    assert (full / "model/model.safetensors").read_bytes() == (cut / "model/model.safetensors").read_bytes()
+    assert untimed(full) == untimed(cut)
+    names = [[item.id for item in read_lines(out / "rollouts/trajectories.jsonl", Trajectory)] for out in (full, cut)]
     assert names[0] == names[1]
     assert len(names[0]) == 8
 
@@ -194,8 +194,8 @@ def test_tasks_that_were_rolled_out_for_a_curriculum_are_not_rolled_out_again(
 
     monkeypatch.setattr(curriculum, "measure_pass_rates", counted)
     settings = rl_settings(tiny, tasks, recipe={"steps": 1, "curriculum": {"highest": 0.5}})
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    train(settings, whole)
+    full, cut = tmp_path / "whole", tmp_path / "cut"
+    train(settings, full)
     assert asked == [[0, 1], [2, 3], [4]]
     with pytest.raises(KeyboardInterrupt):
         train(settings, cut, callback=StopChoosing())
@@ -203,8 +203,8 @@ def test_tasks_that_were_rolled_out_for_a_curriculum_are_not_rolled_out_again(
         file.write('{"id":"t2","ra')
     train(settings, cut, resume=True)
     assert asked[3:] == [[0, 1], [2, 3], [4]]
-    assert (whole / PASS_RATES).read_bytes() == (cut / PASS_RATES).read_bytes()
-    assert untimed(whole) == untimed(cut)
+    assert (full / PASS_RATES).read_bytes() == (cut / PASS_RATES).read_bytes()
+    assert untimed(full) == untimed(cut)
     assert [item.id for item in read_lines(cut / PASS_RATES, TaskPassRate)] == ["t0", "t1", "t2", "t3", "t4"]
 
 

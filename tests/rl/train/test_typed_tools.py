@@ -15,7 +15,7 @@ from saccade.record.status import Status
 from saccade.record.trajectory import Trajectory
 
 
-def told(*settings: str) -> list[str]:
+def as_options(*settings: str) -> list[str]:
     return [part for setting in settings for part in ("--set", setting)]
 
 
@@ -28,21 +28,21 @@ def test_cloned_calls_of_tools_are_executed_and_rewarded(tmp_path: Path, capsys:
     save_tiny(tmp_path / "random")
     prompt = tmp_path / "prompt.txt"
     prompt.write_text("System Prompt:\nTools:\n{tools}\n\nUser Prompt:\n{query}\n")
-    spoken = ["--tools", "contours", *told(f"prompt_file={prompt}")]
+    spoken = ["--tools", "contours", *as_options(f"prompt_file={prompt}")]
     styles = "expert.styles={crop=0, compute=0, consult=1, mistake=0, direct=0}"
-    expert = ["--dialect", "vista", "--n", "1", *told(styles, "expert.verbosity=short"), *spoken]
+    expert = ["--dialect", "vista", "--n", "1", *as_options(styles, "expert.verbosity=short"), *spoken]
     assert main(["synth", "touching-circles", "--out", str(tmp_path / "bc"), *expert]) == 0
 
     cloning = ["steps=30", "batch.trajectories=1", "optimizer.learning_rate=1e-2", "optimizer.weight_decay=0"]
     cloning += ["model.vision=full", "model.shard=false", "model.gradient_checkpointing=false", "threads=1"]
     cloning += ["keep.tensorboard=false", "validation.every=0", "validation.fraction=0"]
     data = ["--data", str(tmp_path / "bc"), "--model", str(tmp_path / "random"), "--out", str(tmp_path / "sft")]
-    assert main(["sft", "vista", *data, *told(*cloning)]) == 0
+    assert main(["sft", "vista", *data, *as_options(*cloning)]) == 0
 
     rl = ["steps=2", "tasks.most=1", "rounds.tasks=1", "rollout.group_size=4", "rollout.sampling.temperature=0.4"]
     rl += ["rollout.sampling.max_tokens=120", "validation.every=0", "keep.tensorboard=false", "rollouts.every=1"]
     run = ["--model", str(tmp_path / "sft" / "model"), "--tasks", "touching-circles", "--out", str(tmp_path / "rl")]
-    assert main(["rl", "vista-r1", "--profile", "tiny", *run, *spoken, *told(*rl)]) == 0
+    assert main(["rl", "vista-r1", "--profile", "tiny", *run, *spoken, *as_options(*rl)]) == 0
 
     lines = [json.loads(line) for line in (tmp_path / "rl" / "metrics.jsonl").read_text().splitlines()]
     assert [line["rollouts"] for line in lines] == [4, 4]

@@ -50,19 +50,19 @@ class LocalClient:
         return Output(made.ids, made.logprobs, extra_fields=steps)
 
     @torch.inference_mode()
-    def _sample(self, ids: list[int], told: dict[str, Any], images: list[Any]) -> Any:
+    def _sample(self, ids: list[int], params: dict[str, Any], images: list[Any]) -> Any:
         one_each = [t for n, t in enumerate(ids) if t != self.placeholder or ids[n - 1] != self.placeholder]
         urls = [saved_picture(image, "PNG").url for image in images]
         return self.server._sample(
             Asked(
                 one_each,
                 urls,
-                told["logit_bias"],
-                told["temperature"],
-                told["seed"],
-                told["max_tokens"],
-                told.get("stop", []),
-                told["stop_token_ids"],
+                params["logit_bias"],
+                params["temperature"],
+                params["seed"],
+                params["max_tokens"],
+                params.get("stop", []),
+                params["stop_token_ids"],
                 0,
             )
         )

@@ -47,11 +47,11 @@ def store(tmp_path: Path) -> MediaStore:
 
 
 def test_tokens_without_weights_are_those_of_the_checkpoint(made: TinyPolicy, tokens: TokenPolicy) -> None:
-    whole, light = made.checkpoint, tokens.checkpoint
-    assert light.end_ids == whole.end_ids
-    assert light.forbidden.equal(whole.forbidden)
-    assert light.context_tokens == whole.context_tokens
-    assert light.chat_template == whole.chat_template
+    full, light = made.checkpoint, tokens.checkpoint
+    assert light.end_ids == full.end_ids
+    assert light.forbidden.equal(full.forbidden)
+    assert light.context_tokens == full.context_tokens
+    assert light.chat_template == full.chat_template
     assert tokens.encoder.text("a <|image_pad|> b") == made.encoder.text("a <|image_pad|> b")
 
 
@@ -81,10 +81,10 @@ async def test_episodes_are_those_in_process(
 
 async def test_a_stop_string_ends_a_turn(made: TinyPolicy, tokens: TokenPolicy, store: MediaStore) -> None:
     engine = VerlEngine(LocalClient(made, store), tokens, store, 2048, 60)
-    whole = TurnRequest(PromptDelta(made.encoder.text("Say it.")), temperature=0.0, max_tokens=30)
-    first = await engine.slots([1])[0].generate(whole)
+    full = TurnRequest(PromptDelta(made.encoder.text("Say it.")), temperature=0.0, max_tokens=30)
+    first = await engine.slots([1])[0].generate(full)
     stop = first.text[3:5]
-    cut = TurnRequest(whole.delta, (stop,), temperature=0.0, max_tokens=30)
+    cut = TurnRequest(full.delta, (stop,), temperature=0.0, max_tokens=30)
     stopped = await engine.slots([1])[0].generate(cut)
     assert stopped.text == first.text[: first.text.index(stop) + len(stop)]
 

@@ -168,13 +168,13 @@ def test_warnings_of_other_processes_are_said_again_once(tmp_path: Path, caplog:
         ours.handlers = before
     assert len(file.read_text().splitlines()) == 1
     caplog.clear()
-    whole = file.read_text()
-    file.write_text(whole + whole[:20])
+    text = file.read_text()
+    file.write_text(text + text[:20])
     said.say()
     said.say()
     assert caplog.messages == ["a host is gone"]
     assert caplog.records[0].name == "saccade.sandbox.pool"
-    file.write_text(whole + whole)
+    file.write_text(text + text)
     said.say()
     assert caplog.messages == ["a host is gone"] * 2
     SaidAgain(tmp_path).say()  # of a run that is resumed: what was said before is not said again

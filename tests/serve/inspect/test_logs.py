@@ -34,10 +34,10 @@ def run(folder: Path) -> RunFolder:
     prompt = (Message(role="user", parts=(part, TextPart(text="Which colour?"))),)
     turn = Turn(text="ANSWER: red", action=Answer(text="red"), finish_reason=FinishReason.STOP)
     scores = (Score(name="correct", value=1.0, detail="same"), Score(name="judge", value=None))
-    told = {"task": task, "prompt": prompt}
+    fields = {"task": task, "prompt": prompt}
     made.append(
-        Trajectory(id="t#0", turns=(turn,), stop=StopReason.ANSWERED, scores=scores, seconds=2.0, **told),
-        Trajectory(id="t#1", rollout=1, stop=StopReason.SANDBOX_LOST, stop_detail="it died", scores=scores, **told),
+        Trajectory(id="t#0", turns=(turn,), stop=StopReason.ANSWERED, scores=scores, seconds=2.0, **fields),
+        Trajectory(id="t#1", rollout=1, stop=StopReason.SANDBOX_LOST, stop_detail="it died", scores=scores, **fields),
     )
     return made
 

@@ -181,9 +181,9 @@ def test_the_content_of_a_tool_is_text_and_pictures(server: str) -> None:
             kinds = [item["type"] for item in result["result"]["content"]]  # type: ignore[index]
             assert "image" in kinds
             raw.send(json.dumps({"type": "step", "data": {"type": "call_tool", "tool_name": "nothing"}}))
-            told = json.loads(raw.recv())["data"]
-            assert told["observation"]["error"]["error_type"] == "tool_not_found"
-            assert (told["reward"], told["done"]) == (0.0, False)
+            data = json.loads(raw.recv())["data"]
+            assert data["observation"]["error"]["error_type"] == "tool_not_found"
+            assert (data["reward"], data["done"]) == (0.0, False)
         rpc("openenv/session/close", session_id=session)
         # Without a session nothing was reset, so nothing runs.
         assert "reset" in str(rpc("tools/call", name="run_python", arguments={"code": "1"})["error"])

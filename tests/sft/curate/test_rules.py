@@ -278,7 +278,7 @@ def test_well_formed_by_another_dialect_and_with_parse_errors(runs: Runs) -> Non
 
 
 def test_a_text_that_was_corrected_is_no_tool_turn(runs: Runs) -> None:
-    told = mumbled().model_copy(update={"observation": Message(role="user", parts=(TextPart(text="Write code."),))})
-    runs.write(runs.trajectory("one", told, told, ran(), said("5")))
+    mumble = mumbled().model_copy(update={"observation": Message(role="user", parts=(TextPart(text="Write code."),))})
+    runs.write(runs.trajectory("one", mumble, mumble, ran(), said("5")))
     result = runs.curate({"name": "tool-turns"})
     assert [line.detail for line in result.lines] == ["1"]

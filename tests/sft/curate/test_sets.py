@@ -278,11 +278,11 @@ def test_quotas_are_the_largest_that_fit(there: dict[str, tuple[float, int]], si
     total = sum(given_.values())
     assert all(given_[name] <= room[name] for name in room)
     assert size is None or total <= size
-    whole = sum(weights.values())
-    assert all(abs(given_[name] - total * weights[name] / whole) < 1 + 1e-9 for name in weights)
+    weight_sum = sum(weights.values())
+    assert all(abs(given_[name] - total * weights[name] / weight_sum) < 1 + 1e-9 for name in weights)
     # One more would not fit: some share, rounded down at least, has no room, or it is the size itself.
     if total < (size if size is not None else 10**6):
-        assert any((total + 1) * weights[name] / whole > room[name] - 1 - 1e-9 for name in weights)
+        assert any((total + 1) * weights[name] / weight_sum > room[name] - 1 - 1e-9 for name in weights)
 
 
 def test_split_keeps_tasks_of_one_picture_together(runs: Runs) -> None:

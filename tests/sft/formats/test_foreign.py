@@ -150,10 +150,10 @@ def test_a_mumbled_turn_that_was_corrected_in_the_dialects_words_is_read(foreign
     dialect = load_dialect("pyvision")
     error = dialect.parse("I mumble.", FinishReason.STOP)
     assert isinstance(error, ParseError)
-    told = dialect.correct(error.reason, 0)
-    assert told is not None
+    correction = dialect.correct(error.reason, 0)
+    assert correction is not None
     (found,), _ = foreign.ours(
-        "sharegpt", {"conversations": talk("q", "I mumble.", told.message.text, ANSWER)}, dialect="pyvision"
+        "sharegpt", {"conversations": talk("q", "I mumble.", correction.message.text, ANSWER)}, dialect="pyvision"
     )
     assert [turn.action for turn in found.turns] == [error, Answer(text="5")]
 

@@ -85,10 +85,10 @@ steps = st.lists(st.tuples(words, words, st.lists(st.integers(0, 3), max_size=2)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(ALL), steps, words, words)
 def test_whatever_was_printed_comes_back_or_is_refused(
-    scene: Scene, dialect: str, told: list[tuple[str, str, list[int], bool]], question: str, answer: str
+    scene: Scene, dialect: str, turns: list[tuple[str, str, list[int], bool]], question: str, answer: str
 ) -> None:
     outcomes = []
-    for thought, printed, seeds, fine in told:
+    for thought, printed, seeds, fine in turns:
         failed = Execution(status=Status.ERROR, stdout=printed, traceback=f"ValueError: {printed}")
         outcomes.append((thought, scene.execution(printed, *seeds) if fine else failed))
     try:

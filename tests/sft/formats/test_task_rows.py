@@ -89,11 +89,11 @@ def tasks(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tasks(), seeds, st.sampled_from(IMAGES), st.booleans())
 def test_tasks_with_pictures_come_back_as_they_are(
-    scene: Scene, told: dict[str, Any], pictures: list[int], dialect: str, boxed: bool
+    scene: Scene, fields: dict[str, Any], pictures: list[int], dialect: str, boxed: bool
 ) -> None:
     media = tuple(NamedMedia(name=f"p{seed}", part=scene.put(seed)) for seed in pictures)
     boxes = (EvidenceBox(image=media[0].name, xyxy=(1, 2, 9, 9), label="it"),) if boxed else ()
-    written = asked(Task(id="t", media=media, evidence=boxes, source="made up", **told), dialect)
+    written = asked(Task(id="t", media=media, evidence=boxes, source="made up", **fields), dialect)
     for name in ("verl", "pyvision-rl"):
         back = there_and_back(written, scene, name)
         if isinstance(back, str):
@@ -109,9 +109,9 @@ def test_tasks_with_pictures_come_back_as_they_are(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tasks(), st.sampled_from(["verl", "pyvision-rl"]))
-def test_tasks_with_a_video_come_back_as_they_are(scene: Scene, clip: Path, told: dict[str, Any], name: str) -> None:
+def test_tasks_with_a_video_come_back_as_they_are(scene: Scene, clip: Path, fields: dict[str, Any], name: str) -> None:
     video = NamedMedia(name="video_0", part=scene.store.put_video(clip))
-    written = asked(Task(id="t", media=(video,), source="vsi", **told), "pyvision-rl-video")
+    written = asked(Task(id="t", media=(video,), source="vsi", **fields), "pyvision-rl-video")
     back = there_and_back(written, scene, name)
     assert isinstance(back, Trajectory)
     assert (back.task, back.prompt) == (written.task, written.prompt)
@@ -196,7 +196,7 @@ def test_an_edited_row_is_an_edited_task(scene: Scene) -> None:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tasks(), seeds, st.sampled_from(IMAGES), st.booleans(), st.booleans())
 def test_written_rows_are_a_source_of_the_same_tasks(
-    scene: Scene, clip: Path, told: dict[str, Any], pictures: list[int], dialect: str, boxed: bool, moving: bool
+    scene: Scene, clip: Path, fields: dict[str, Any], pictures: list[int], dialect: str, boxed: bool, moving: bool
 ) -> None:
     """What trainers are given, every command takes as its tasks: choices, boxes, grader and all."""
     media = tuple(NamedMedia(name=f"p{seed}", part=scene.put(seed)) for seed in pictures)
@@ -204,7 +204,7 @@ def test_written_rows_are_a_source_of_the_same_tasks(
     if moving:
         dialect, boxes = "pyvision-rl-video", ()
         media = (NamedMedia(name="film", part=scene.store.put_video(clip)),)
-    written = asked(Task(id="t", media=media, evidence=boxes, source="made up", **told), dialect)
+    written = asked(Task(id="t", media=media, evidence=boxes, source="made up", **fields), dialect)
     for name in ("verl", "pyvision-rl"):
         with tempfile.TemporaryDirectory() as folder:
             if load_format(name).write([written], scene.store, Path(folder), ConversionOptions()):

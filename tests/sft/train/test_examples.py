@@ -50,7 +50,7 @@ def test_only_the_learned_turns_are_in_the_mask(tmp_path: Path, tiny: Path, enco
 
 def test_what_is_left_out_is_counted(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:
     run = RunFolder(tmp_path / "r")
-    whole = trajectory(run, 0, looks=1)
+    complete = trajectory(run, 0, looks=1)
     flat = ImagePart(sha256="c" * 64, width=2100, height=10)
     for number, change in enumerate(
         [
@@ -61,7 +61,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path, tiny: Path, encoder: Encode
             {"turns": ()},
         ]
     ):
-        run.append(whole.model_copy(update={"id": f"t{number}", **change}))
+        run.append(complete.model_copy(update={"id": f"t{number}", **change}))
     found = read_examples(settings(tiny, run.root, data={"most_tokens": 400}), encoder)
     assert [row.id for row in found.train] == ["t0"]
     assert found.left_out == {
@@ -84,11 +84,11 @@ def test_a_folder_that_is_named_twice_counts_twice_and_is_read_once(
         return read_lines(path, kind)
 
     monkeypatch.setattr(examples, "read_lines", counted)
-    told: list[int] = []
-    found = read_examples(settings(tiny, first.root, second.root, first.root), encoder, told.append)
+    counts: list[int] = []
+    found = read_examples(settings(tiny, first.root, second.root, first.root), encoder, counts.append)
     once = read_examples(settings(tiny, first.root), encoder)
     assert [row.id for row in found.train] == [row.id for row in once.train] * 3
-    assert told == list(range(1, 10))
+    assert counts == list(range(1, 10))
     assert [path.parent for path in files] == [first.root, second.root, first.root]
 
 

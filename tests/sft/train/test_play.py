@@ -53,7 +53,7 @@ def test_tasks_of_any_sources_are_played_and_graded_while_a_run_trains(tiny: Pat
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"dialect": "", "source": "maze"}, "validation.dialect must"),
         ({"dialect": "codedance", "source": "maze", "k": 2}, "greedy answers to one task are the same"),
@@ -66,11 +66,11 @@ def test_tasks_of_any_sources_are_played_and_graded_while_a_run_trains(tiny: Pat
     ],
 )
 def test_what_cannot_be_played_is_refused_before_the_first_step(
-    tiny: Path, tmp_path: Path, change: dict[str, object], told: str
+    tiny: Path, tmp_path: Path, change: dict[str, object], message: str
 ) -> None:
     write_run(tmp_path / "runs", 2)
     given = settings(tiny, tmp_path / "runs", steps=1, validation={"every": 1, **change})
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(SettingsError, match=message):
         train(given, tmp_path / "out")
     assert not (tmp_path / "out" / "metrics.jsonl").exists()
 

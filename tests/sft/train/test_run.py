@@ -48,24 +48,27 @@ def weights(out: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def whole(tiny: Path, run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def full(tiny: Path, run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("sft") / "whole"
     train(settings(tiny, run), out)
     return out
 
 
-def test_the_loss_falls_and_the_log_says_so(whole: Path) -> None:
-    losses = metrics(whole)
+def test_the_loss_falls_and_the_log_says_so(full: Path) -> None:
+    losses = metrics(full)
     assert len(losses) == 4
     assert losses == sorted(losses, reverse=True)
-    assert metrics(whole, "learning_rate")[0] == pytest.approx(1e-3)
-    assert metrics(whole, "tokens") == sorted(metrics(whole, "tokens"))
-    assert [path.name for path in sorted((whole / "checkpoints").iterdir())] == ["step-00000002", "step-00000004"]
+    assert metrics(full, "learning_rate")[0] == pytest.approx(1e-3)
+    assert metrics(full, "tokens") == sorted(metrics(full, "tokens"))
+    assert [path.name for path in sorted((full / "checkpoints").iterdir())] == [
+        "step-00000002",
+        "step-00000004",
+    ]
 
 
 @pytest.mark.parametrize("stopped_after", [1, 3])
 def test_a_run_that_was_stopped_goes_on_as_if_never_stopped(
-    stopped_after: int, whole: Path, tiny: Path, run: Path, tmp_path: Path
+    stopped_after: int, full: Path, tiny: Path, run: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     with pytest.raises(StoppedError):
@@ -74,15 +77,15 @@ def test_a_run_that_was_stopped_goes_on_as_if_never_stopped(
         saved = out / "settings.toml"
         saved.write_text(saved.read_text().replace("[optimizer]", "[optimiser]"))
     train(settings(tiny, run), out, resume=True)
-    assert weights(out) == weights(whole)
-    assert metrics(out) == metrics(whole)
+    assert weights(out) == weights(full)
+    assert metrics(out) == metrics(full)
 
 
-def test_it_does_not_go_on_with_other_settings_or_data(whole: Path, tiny: Path, run: Path, tmp_path: Path) -> None:
+def test_it_does_not_go_on_with_other_settings_or_data(full: Path, tiny: Path, run: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="--resume"):
-        train(settings(tiny, run), whole)
+        train(settings(tiny, run), full)
     with pytest.raises(SettingsError, match=r"optimizer\.learning_rate: 0\.001 -> 0\.002"):
-        train(settings(tiny, run, optimizer={"learning_rate": 2e-3}), whole, resume=True)
+        train(settings(tiny, run, optimizer={"learning_rate": 2e-3}), full, resume=True)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "photo.png").touch()
     with pytest.raises(SettingsError, match="no run to continue"):
@@ -96,8 +99,8 @@ def test_it_does_not_go_on_with_other_settings_or_data(whole: Path, tiny: Path, 
         train(settings(tiny, moved), tmp_path / "out", resume=True)
 
 
-async def test_the_trained_checkpoint_runs(whole: Path, run: Path) -> None:
-    model = LocalModel(str(whole / "model"), LocalSettings(device="cpu"))
+async def test_the_trained_checkpoint_runs(full: Path, run: Path) -> None:
+    model = LocalModel(str(full / "model"), LocalSettings(device="cpu"))
     store = MediaStore(run / "media")
     part = store.put_image(Image.new("RGB", (64, 64), "red"))
     made = await model.complete(Request(messages=(said("user", part, "?"),), sampling=Sampling(max_tokens=4)), store)
@@ -120,13 +123,13 @@ async def test_the_trained_checkpoint_runs(whole: Path, run: Path) -> None:
     ids=lambda change: "-".join(next(iter(change.values()))),
 )
 def test_how_it_is_computed_does_not_change_the_loss(
-    change: dict[str, Any], whole: Path, tiny: Path, run: Path, tmp_path: Path
+    change: dict[str, Any], full: Path, tiny: Path, run: Path, tmp_path: Path
 ) -> None:
     train(settings(tiny, run, steps=3, **change), tmp_path / "out")
     # Steps count into the decay of the learning rate, so only the first two updates are those of four steps.
-    assert metrics(tmp_path / "out")[0] == pytest.approx(metrics(whole)[0], rel=1e-5)
-    assert metrics(tmp_path / "out", "gradient_norm")[0] == pytest.approx(metrics(whole, "gradient_norm")[0], rel=1e-4)
-    assert metrics(tmp_path / "out")[1] == pytest.approx(metrics(whole)[1], rel=1e-4)
+    assert metrics(tmp_path / "out")[0] == pytest.approx(metrics(full)[0], rel=1e-5)
+    assert metrics(tmp_path / "out", "gradient_norm")[0] == pytest.approx(metrics(full, "gradient_norm")[0], rel=1e-4)
+    assert metrics(tmp_path / "out")[1] == pytest.approx(metrics(full)[1], rel=1e-4)
 
 
 def trained_names(tiny: Path, out: Path) -> set[str]:
@@ -162,9 +165,9 @@ def test_adapters_are_trained_merged_and_kept_beside(tiny: Path, run: Path, tmp_
         train(settings(tiny, run, model={"language": "lora", "lora": {"targets": ["nothing"]}}), tmp_path / "third")
 
 
-def test_bfloat16_is_near_float32(whole: Path, tiny: Path, run: Path, tmp_path: Path) -> None:
+def test_bfloat16_is_near_float32(full: Path, tiny: Path, run: Path, tmp_path: Path) -> None:
     train(settings(tiny, run, model={"precision": "bfloat16"}, steps=1), tmp_path / "out")
-    assert metrics(tmp_path / "out")[0] == pytest.approx(metrics(whole)[0], rel=2e-2)
+    assert metrics(tmp_path / "out")[0] == pytest.approx(metrics(full)[0], rel=2e-2)
     exported = load_file(tmp_path / "out" / "model" / "model.safetensors")
     assert {value.dtype for value in exported.values()} == {torch.bfloat16}
 

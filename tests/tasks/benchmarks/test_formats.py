@@ -247,8 +247,8 @@ def test_mathvision_letters_as_options(tmp_path: Path) -> None:
 def test_mme_realworld_options_as_text_of_a_list(tmp_path: Path) -> None:
     options = "['(A) red', '(B) blue', '(E) The image does not feature the color']"
     row = {"index": "0", "image": base64_png(), "question": "Colour?", "multi-choice options": options, "answer": "E"}
-    whole = "['(A) red', '(B) blue', '(C) green', '(D) grey', '(E) none of these']"
-    second = {**row, "index": "1", "multi-choice options": whole}
+    all_options = "['(A) red', '(B) blue', '(C) green', '(D) grey', '(E) none of these']"
+    second = {**row, "index": "1", "multi-choice options": all_options}
     write_tsv(tmp_path / "mme_realworld_lite.tsv", [{**row, "category": "x"}, {**second, "category": "x"}])
     first, task = read("mme-realworld-lite", tmp_path, tmp_path / "store")
     assert isinstance(first, RowProblem), "the letter E is beyond three options"

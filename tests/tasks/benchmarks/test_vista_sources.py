@@ -136,9 +136,9 @@ def test_mathv360k_replies_and_options(tmp_path: Path) -> None:
         {
             "id": f"identity_{number}",
             "image": "IconQA/images/1.png",
-            "conversations": [{"from": "human", "value": hint + asked}, {"from": "gpt", "value": told}],
+            "conversations": [{"from": "human", "value": hint + asked}, {"from": "gpt", "value": reply}],
         }
-        for number, (asked, told) in enumerate(rows)
+        for number, (asked, reply) in enumerate(rows)
     ]
     write_json(tmp_path / "train_samples_all_tuning.json", data)
     write_png(tmp_path / "data_images/IconQA/images/1.png")

@@ -146,7 +146,7 @@ def test_media_lie_wherever_the_file_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"image": "none.png"}, "there is no file none.png"),
         ({"image": None, "question": "<image> what?"}, "places for 1 pictures, and the row has 0"),
@@ -155,14 +155,14 @@ def test_media_lie_wherever_the_file_says(tmp_path: Path) -> None:
         ({"conversations": "text"}, "no list of turns"),
     ],
 )
-def test_rows_that_give_no_task_are_named(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+def test_rows_that_give_no_task_are_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     picture(tmp_path / "a.png")
     good = {"image": "a.png", "question": "what?", "answer": "a"}
     pool = open_tasks([str(jsonl(tmp_path / "rows.jsonl", [good, good | change, good]))])
     assert len(pool) == 2
     (problem,) = pool.problems
     assert (problem.file, problem.row) == ("rows.jsonl", 1)
-    assert told in str(problem)
+    assert message in str(problem)
     assert "1 broken row, the first: rows.jsonl, row 2" in pool.lines()[0]
 
 

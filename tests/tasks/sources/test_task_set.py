@@ -140,13 +140,13 @@ def test_two_tasks_of_one_id_are_refused(photos: Path, tmp_path: Path) -> None:
 
 
 def test_settings_that_change_nothing_are_refused(tmp_path: Path, photos: Path) -> None:
-    for table, told in {
+    for table, message in {
         'name = "maze"\nquestion = "?"\n': "would change nothing",
         f'name = "{photos}"\nquestion = "?"\n': "questions of its own",
         f'name = "{photos}"\nknobs = {{ size = 3 }}\n': "would change nothing",
         'name = "maze"\nwieght = 1\n': "no such setting",
     }.items():
-        with pytest.raises(SettingsError, match=re.escape(told)):
+        with pytest.raises(SettingsError, match=re.escape(message)):
             open_tasks([mix(tmp_path / "a.toml", table)])
 
 

@@ -18,9 +18,9 @@ def test_what_is_no_larger_than_three_twentieths_is_whole_in_a_part(
     w = data.draw(st.integers(1, 3 * width // 20 - 3))
     h = data.draw(st.integers(1, 3 * height // 20 - 3))
     x, y = data.draw(st.integers(7, 7 + width - w)), data.draw(st.integers(11, 11 + height - h))
-    whole = [p for p in parts(view, n) if p[0] <= x and p[1] <= y and x + w <= p[2] and y + h <= p[3]]
-    assert whole
-    assert all(holds_middle(part, (x, y, x + w, y + h)) for part in whole)
+    holding = [p for p in parts(view, n) if p[0] <= x and p[1] <= y and x + w <= p[2] and y + h <= p[3]]
+    assert holding
+    assert all(holds_middle(part, (x, y, x + w, y + h)) for part in holding)
 
 
 @pytest.mark.parametrize("n", GRIDS)

@@ -52,11 +52,11 @@ def test_grounding_dino(setup: Setup, make: Callable[[Path], Path]) -> None:
     setup("grounding_dino", make)
     tool = GroundingDino()
     asked = {"caption": "A red cup; a dog", "box_threshold": 0.0, "text_threshold": 0.0, "nms": 1.0}
-    whole = value_of(tool, asked, "groundingdino")["boxes"]
-    assert len(whole) == 20
-    assert [box["score"] for box in whole] == sorted((box["score"] for box in whole), reverse=True)
-    assert all(0 <= b[0] < b[2] <= 140 and 0 <= b[1] < b[3] <= 90 for b in (box["box"] for box in whole))
-    assert "red cup" in whole[0]["phrase"]
+    found_boxes = value_of(tool, asked, "groundingdino")["boxes"]
+    assert len(found_boxes) == 20
+    assert [box["score"] for box in found_boxes] == sorted((box["score"] for box in found_boxes), reverse=True)
+    assert all(0 <= b[0] < b[2] <= 140 and 0 <= b[1] < b[3] <= 90 for b in (box["box"] for box in found_boxes))
+    assert "red cup" in found_boxes[0]["phrase"]
     part = value_of(tool, {**asked, "box": [40, 30, 100, 80]})["boxes"]
     assert all(39.9 <= b[0] < b[2] <= 100.1 and 29.9 <= b[1] < b[3] <= 80.1 for b in (box["box"] for box in part))
     result = tool.call({**asked, "box_threshold": 1.0, "caption": "a cat"}, ToolContext({"photo": PICTURE}))

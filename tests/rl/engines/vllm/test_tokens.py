@@ -124,8 +124,8 @@ async def test_a_full_context_ends_at_the_server_s_limit(engine: ServerEngine, m
 async def test_a_cancelled_turn_is_aborted_at_the_server(
     engine: ServerEngine, real: RealServer, made: TinyPolicy
 ) -> None:
-    whole = TurnRequest(plain(made, "Say it."), temperature=0.0)  # noise without an end: the whole context
-    task = asyncio.create_task(engine.slots([1])[0].generate(whole))
+    endless = TurnRequest(plain(made, "Say it."), temperature=0.0)  # noise without an end: the whole context
+    task = asyncio.create_task(engine.slots([1])[0].generate(endless))
     await _until(lambda: real.running() == 1)
     assert not task.done()
     task.cancel()
