@@ -15,7 +15,7 @@ from saccade.grading.compare import Tolerance, same_quantity
 from saccade.grading.formula import _matrix
 from saccade.grading.formula_value import NoValueError
 from saccade.grading.mra import mean_relative_accuracy
-from saccade.grading.number_words import with_digits
+from saccade.grading.number_words import says_another, with_digits
 from saccade.grading.numerals import numerals, repeating_as_fraction
 from saccade.grading.options import options_of
 from saccade.grading.quantities import Quantity, quantity
@@ -318,11 +318,51 @@ def test_what_is_read_and_shown_of_long_texts() -> None:
         ("four thousand and six", "4006"),
         ("nine thousand nine hundred ninety-nine", "9999"),
         ("ten hundred", "ten hundred"),
+        ("nine hundred", "900"),
+        ("one hundred", "100"),
+        ("zero hundred", "zero hundred"),
+        ("hundred", "hundred"),
+        ("thousand", "thousand"),
+        ("nineteen thousand", "19000"),
+        ("two thousand thousand", "two thousand thousand"),
+        ("two hundred hundred", "two hundred hundred"),
+        ("twenty one", "21"),
+        ("ninety-nine", "99"),
+        ("twenty ten", "twenty ten"),
+        ("twenty twenty", "twenty twenty"),
+        ("seven one", "seven one"),
+        ("twenty zero", "twenty zero"),
+        ("Seventy", "70"),
+        ("a dozen", "12"),
         ("half a dozen", "6"),
+        ("one", "1"),
+        ("is one", "is 1"),
+        ("no one", "no one"),
+        ("it is" + " " * 18 + "one", "it is" + " " * 18 + "1"),
+        ("it is" + " " * 19 + "one", "it is" + " " * 19 + "one"),
+        ("of which one", "of which one"),
     ],
 )
 def test_spelt_numbers(text: str, digits: str) -> None:
     assert with_digits(text) == digits
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("two lines meet at 5", True),
+        ("the two lines meet at 5", False),
+        ("I see that these" + " " * 3 + "two lines meet at 5", False),
+        ("I see that these" + " " * 4 + "two lines meet at 5", True),
+        ("the lines are two", True),
+        ("the two, then three", True),
+        ("a dozen", True),
+        ("no one", False),
+        ("5", False),
+    ],
+)
+def test_whether_a_spelt_number_counts_beside_digits(text: str, counts: bool) -> None:
+    assert says_another(text) is counts
 
 
 @pytest.mark.parametrize(

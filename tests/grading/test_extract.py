@@ -33,6 +33,7 @@ from saccade.grading.wrappers import unwrapped
         ("So the answer is the city of Paris.\nAnswer: paris", "paris"),
         ('The answer is "New York", a city.\nAnswer: New York', "New York"),
         ("<answer>A</answer> so <answer>a</answer>", "a"),
+        ("The correct answer for the left is 4, and the correct answer for the right one is 5", "5"),
     ],
 )
 def test_finds(text: str, answer: str) -> None:
@@ -146,6 +147,18 @@ def test_markup_goes(text: str, plain: str) -> None:
     assert unwrapped(text) == plain
 
 
+@pytest.mark.parametrize("text", ["Answer: Answer: 5", "Answer: ** Answer: 5", "The answer is: answer: 5"])
+def test_a_mark_that_only_leads_to_the_next_one_says_nothing(text: str) -> None:
+    assert [item.text for item in marked(text)] == ["5"]
+
+
+@pytest.mark.parametrize("mark", ["<answer>{}</answer>", "Answer: {}\n", "{{{}}} "])
+def test_the_last_64_marks_are_looked_at(mark: str) -> None:
+    first, other = mark.format(0), mark.format(1)
+    assert final_answer(first + other * 63).text is None
+    assert final_answer(first + other * 64).text == "1"
+
+
 def test_groups_in_braces_are_one_answer_only_if_each_has_a_name() -> None:
     assert [item.text for item in marked("Answer: x={1}, y={2}")] == ["x=1, y=2"]
     assert [item.text for item in marked("Answer: {1}, y={2}")] == ["1", "2"]
@@ -209,6 +222,8 @@ PROSE = [
     ("6 dots.\nBeside 3 tables are no 2 lamps or 9 chairs.", 6),
     (" ".join(["word"] * 300) + " It is 3 of 4, so 7 is it.", None),
     ("There are some dogs here.\nI count **5** of them now.\nThey play with 3 cats and 2 birds.", 5),
+    ("7 red dogs. I see 8.", None),
+    ("7 dogs are there. In the end 8.", 8),
 ]
 
 

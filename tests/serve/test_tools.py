@@ -8,8 +8,9 @@ import random
 import signal
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -35,6 +36,7 @@ from saccade.tools.context import Numbering, ToolContext
 from saccade.tools.problem import ProblemKind
 from saccade.tools.registry import make_tool
 from saccade.tools.result import ToolResult
+from saccade.tools.served import client as served_client
 from saccade.tools.served.tool import served_tools
 from saccade.tools.settings import ToolCallSettings
 from saccade.tools.toolbox import Toolbox
@@ -100,11 +102,23 @@ def test_the_time_limit_of_the_host_holds_and_a_crash_is_typed(served: Served) -
     assert box(url).call("tricky", {"do": "crash"}, EMPTY).status is Status.KILLED
 
 
+def _noted(pauses: list[float]) -> Callable[[float], Awaitable[None]]:
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    return sleep
+
+
 def test_an_outage_is_waited_for_and_then_lost(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     url, heard, _ = served
     tools = box(url, retry_seconds=30)
-    heard.failing = 3
-    assert tools.call("tricky", {}, EMPTY).ok
+    heard.failing = 8
+    pauses: list[float] = []
+    with monkeypatch.context() as quick:
+        quick.setattr(served_client, "asyncio", SimpleNamespace(to_thread=asyncio.to_thread, sleep=_noted(pauses)))
+        quick.setattr(random, "uniform", lambda low, high: (low + high) / 2)
+        assert tools.call("tricky", {}, EMPTY).ok
+    assert pauses == [pytest.approx(0.75 * min(0.1 * 2**tried, 10)) for tried in range(8)]
     lost = box(url, retry_seconds=0.3).call("tricky", {"do": "die"}, EMPTY)
     assert (lost.status, lost.text) == (Status.LOST, "")
     assert lost.problem is not None

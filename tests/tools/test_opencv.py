@@ -7,6 +7,7 @@ from math import pi
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given
@@ -78,6 +79,24 @@ def test_color_mask_through_zero() -> None:
     none = value("color_mask", hue=[100, 140], saturation=[0.5, 1])
     assert (none["box"], none["fraction"], none["parts"]) == (None, 0.0, 0)
     assert "Put the smaller number first" in refused("color_mask", saturation=[0.5, 0.1])
+
+
+@pytest.mark.parametrize("channel", ["hue", "saturation", "value"])
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_colour_on_the_edge_of_a_range_is_in_it_to_a_ten_thousandth(channel: str, end: int) -> None:
+    picture = Image.new("RGB", (4, 4), (51, 102, 51))
+    hsv = cv2.cvtColor(np.asarray(picture, np.float32) / 255, cv2.COLOR_RGB2HSV)[0, 0]
+    exact = float(hsv[("hue", "saturation", "value").index(channel)])
+    assert exact == pytest.approx({"hue": 120, "saturation": 0.5, "value": 0.4}[channel], abs=1e-6)
+    inward = 1 if end == 0 else -1
+    for off, pixels in ((1e-4, 16), (1.5e-4, 0)):
+        limits = [0.0, 1.0]
+        limits[end] = exact + inward * off
+        if channel == "hue" and end == 0:
+            limits[1] = 360.0
+        found = BOX.call("color_mask", {channel: limits}, ToolContext({"a": picture}))
+        assert found.value is not None, found.text
+        assert found.value["pixels"] == pixels
 
 
 def test_color_stats_of_a_box() -> None:

@@ -60,6 +60,18 @@ def test_an_unknown_name_is_a_result(context: ToolContext, name: str) -> None:
     assert len(result.text.encode()) < 400
 
 
+async def test_a_call_that_is_awaited_is_the_same_call(context: ToolContext) -> None:
+    box = Toolbox.of("crop")
+    given: dict[str, dict[str, object]] = {
+        "crop": {"box": [0, 0, 9, 9]},
+        "zoom_in": {"bbox_2d": [0, 0, 9, 9]},
+        "corp": {},
+    }
+    for name, arguments in given.items():
+        there, here = await box.call_async(name, arguments, context), box.call(name, arguments, context)
+        assert (there.status, there.value, there.text) == (here.status, here.value, here.text)
+
+
 def test_far_from_every_name_all_tools_are_named(context: ToolContext) -> None:
     assert Toolbox.of().call("zzzz", {}, context).text.endswith(f"Known: {', '.join(NAMES)}.")
 

@@ -179,7 +179,7 @@ class _Reader:
             raise NoValueError
         if len(token) == 2:  # \frac12
             self._place -= 1
-            self._tokens = [*self._tokens[: self._place], token[0], token[1], *self._tokens[self._place + 1 :]]
+            self._tokens = [*self._tokens[: self._place], *token, *self._tokens[self._place + 1 :]]
             self._place += 1
         return complex(float(token[0]))
 

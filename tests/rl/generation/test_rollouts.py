@@ -192,6 +192,20 @@ async def test_what_does_not_fit_is_not_committed(made: TinyPolicy, store: Media
     assert [segment.kind for segment in item.tokens.segments] == [SegmentKind.PROMPT, SegmentKind.SAMPLED]
 
 
+class Faulty(Noise):
+    """Is of no use after the first turn."""
+
+    def parse(self, text, finish):  # type: ignore[no-untyped-def]
+        raise SettingsError("of no use")
+
+
+async def test_what_ends_one_episode_of_many_ends_them_all_under_its_own_name(
+    made: TinyPolicy, store: MediaStore
+) -> None:
+    with pytest.raises(SettingsError, match="of no use"):
+        await played(made, store, None, plans(store, 2, 1, Faulty()))
+
+
 class Flooding(Noise):
     """Shows all that was printed."""
 

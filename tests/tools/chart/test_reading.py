@@ -9,6 +9,7 @@ import pytest
 from tests.tools.chart.drawn import BLUE, GREEN, RED, Board, standing
 
 from saccade.tools.chart.axes import number_axis, number_of
+from saccade.tools.chart.legend import find_legend
 from saccade.tools.chart.reading import ChartReading, read_chart
 from saccade.tools.chart.shapes import find_shapes
 from saccade.tools.chart.words import split_lines
@@ -124,6 +125,32 @@ def test_years_in_a_row_may_be_a_legend() -> None:
     reading = read(board)
     assert [entry.text.text for entry in reading.legend] == ["2019", "2020", "2021"]
     assert table(reading)["Tue", "2020"] == 50
+
+
+@pytest.mark.parametrize(
+    ("blocks", "found"),
+    [
+        ([(94, 10, 98, 21)], True),
+        ([(95, 10, 99, 21)], False),  # its last column touches the name: four are left
+        ([(90, 10, 93, 21)], False),
+        ([(45, 10, 98, 21)], True),
+        ([(44, 10, 98, 21)], False),  # begins before the reach of 56 pixels
+        ([(60, 10, 64, 21), (90, 10, 94, 21)], True),
+        ([(60, 10, 64, 21), (90, 10, 93, 21)], False),
+        ([(80, 10, 83, 21), (91, 10, 94, 21)], True),  # two dashes of one stroke
+        ([(80, 10, 83, 21), (92, 10, 95, 21)], False),
+        ([(44, 10, 46, 21), (50, 10, 53, 21)], False),
+        ([(44, 10, 46, 21), (60, 10, 70, 10), (70, 11, 70, 11)], True),  # twelve pixels
+        ([(44, 10, 46, 21), (60, 10, 70, 10)], False),
+    ],
+)
+def test_the_patch_of_a_name_in_a_legend(blocks: list[tuple[int, int, int, int]], found: bool) -> None:
+    board = Board((200, 40))
+    for block in blocks:
+        board.pen.rectangle(block, fill=RED)
+    number(board, "North", (100, 10, 130, 22))
+    legend = find_legend(np.asarray(board.picture), board.lines, [(255, 255, 255)])
+    assert [entry.color for entry in legend] == ([RED] if found else [])
 
 
 def test_lines_are_read_where_their_labels_stand() -> None:
