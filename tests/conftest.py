@@ -8,6 +8,7 @@ import random
 import re
 import socket
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,13 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.models.wire_server import WireServer
+
+if find_spec("hypothesis"):  # some environments of `make faces` have none
+    from hypothesis import settings
+
+    settings.register_profile("short", max_examples=25, deadline=None)
+    settings.register_profile("full", max_examples=200, deadline=None)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
 
 _SCRUBBED = re.compile(
     r"(.*_(API_KEY|ACCESS_KEY(_ID)?|KEY|TOKEN|SECRET|PASSWORD))|(.*_PROXY)|(HF|HUGGING_?FACE|TRANSFORMERS)_.*"
