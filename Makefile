@@ -32,10 +32,10 @@ lint: setup  ## Style and types
 	$(BIN)/mypy
 
 test: lint  ## Style, types, then the suite
-	$(BIN)/python -m pytest -n 2
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-slow: setup  ## The tests that take longer
-	$(BIN)/python -m pytest -m slow
+test-slow: setup  ## The tests that take longer, and every drawn test with all its examples
+	PYTHONDONTWRITEBYTECODE= HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -m "slow or hypothesis"
 
 test-nightly: setup  ## The wheel with torch, in environments of their own: gigabytes to download
 	$(BIN)/python -m pytest -m nightly

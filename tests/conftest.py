@@ -8,13 +8,22 @@ import random
 import re
 import socket
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 if TYPE_CHECKING:
+    from tests.kept_processes import KeptProcesses
     from tests.models.wire_server import WireServer
+
+if find_spec("hypothesis"):  # some environments of `make faces` have none
+    from hypothesis import settings
+
+    settings.register_profile("short", max_examples=25, deadline=None)
+    settings.register_profile("full", max_examples=200, deadline=None)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
 
 _SCRUBBED = re.compile(
     r"(.*_(API_KEY|ACCESS_KEY(_ID)?|KEY|TOKEN|SECRET|PASSWORD))|(.*_PROXY)|(HF|HUGGING_?FACE|TRANSFORMERS)_.*"
@@ -45,6 +54,21 @@ def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name), 0))
     monkeypatch.setattr(socket.socket, "sendto", _guarded(socket.socket.sendto, -1))
     monkeypatch.setattr(socket, "getaddrinfo", _guarded_lookup(socket.getaddrinfo))
+
+
+@pytest.fixture(scope="session")
+def _kept() -> Iterator[KeptProcesses]:
+    from tests.kept_processes import KeptProcesses
+
+    kept = KeptProcesses()
+    yield kept
+    kept.end()
+
+
+@pytest.fixture(autouse=True)
+def kept_processes(_kept: KeptProcesses, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Local sandboxes of this process hand their processes on; where the start is the point, a file overrides this."""
+    _kept.patch(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -172,7 +172,13 @@ class Copy:
         # To a file: what a faulty program leaves running would keep a pipe open.
         with (self.root.parent / "said").open("w", encoding="utf-8") as said:
             process = subprocess.Popen(
-                command, cwd=self.root, start_new_session=True, stdout=said, stderr=subprocess.STDOUT
+                command,
+                cwd=self.root,
+                # Drawn tests notice more with all their examples.
+                env={**os.environ, "HYPOTHESIS_PROFILE": "full"},
+                start_new_session=True,
+                stdout=said,
+                stderr=subprocess.STDOUT,
             )
             try:
                 resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))

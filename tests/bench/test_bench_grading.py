@@ -110,6 +110,7 @@ def test_no_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs the stored answers")
+@pytest.mark.slow
 def test_what_stored_answers_of_real_models_give() -> None:
     """Bounds, not figures: docs/grading.md has those."""
     for name, judged, ungraded in judge_folder(SHARED):

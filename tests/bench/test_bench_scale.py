@@ -37,6 +37,7 @@ def check_run(rows: list[dict[str, Any]], name: str) -> None:
 
 
 @linux_only
+@pytest.mark.slow
 def test_a_quick_run_plays_real_episodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("accelerate")
     from saccade.bench import scale

@@ -18,6 +18,7 @@ from saccade.sandbox.scripted import ScriptedSandbox
 
 
 @linux_only
+@pytest.mark.slow
 def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "QUICK_SERVE", ServeScale(at_once=4, requests=8, code_requests=8, memory_requests=16))
     file = tmp_path / "serve.json"

@@ -44,6 +44,7 @@ def stopped_in_turn_two(server: WireServer, command: list[str], number: signal.S
     return stopped(server, command, number, 2)
 
 
+@pytest.mark.slow
 def test_kill_shows_what_there_was_and_the_same_command_continues(
     tmp_path: Path, server: WireServer, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

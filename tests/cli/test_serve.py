@@ -91,6 +91,7 @@ def test_a_script_is_served_with_a_token_and_ends_cleanly(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox is for Linux")
+@pytest.mark.slow
 def test_without_a_model_the_bundled_one_answers(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     openai = pytest.importorskip("openai")

@@ -102,6 +102,7 @@ def small(command: list[str]) -> list[str]:
     return [*command, *(part for item in SMALL.get(command[0], ()) for part in ("--set", item))]
 
 
+@pytest.mark.slow
 def test_a_folder_of_photographs_goes_all_the_way(
     tiny: Path, server: WireServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

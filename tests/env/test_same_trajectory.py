@@ -145,9 +145,8 @@ PROGRAMS = (
 )
 
 
-@pytest.mark.parametrize(
-    "dialect", ["pyvision", *(pytest.param(name, marks=pytest.mark.slow) for name in ("codedance:repo", "native"))]
-)
+@pytest.mark.parametrize("dialect", ["pyvision", "codedance:repo", "native"])
+@pytest.mark.slow
 async def test_real_programs_too(tmp_path: Path, dialect: str) -> None:
     store = MediaStore(tmp_path)
     texts = [load_dialect(dialect).write(Code(code=code), "Hm.") for code in PROGRAMS]

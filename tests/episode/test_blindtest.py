@@ -73,7 +73,9 @@ async def check(task: str, step: int, folder: Path) -> None:
     assert len(missed) <= 0.05 * len(asked), missed
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(
+    "task", [pytest.param(task, marks=() if task == "nested_squares" else pytest.mark.slow) for task in TASKS]
+)
 async def test_some_files(task: str, tmp_path: Path) -> None:
     await check(task, 20, tmp_path)
 

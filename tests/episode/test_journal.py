@@ -96,6 +96,7 @@ async def test_a_broken_off_episode_is_continued_without_asking_again(tmp_path: 
     assert (await play(tmp_path, Turns(LAST))).id == "t#1"
 
 
+@pytest.mark.slow
 async def test_it_may_be_broken_off_again_and_again(tmp_path: Path) -> None:
     for texts, asked in (((FIRST,), [0, 1]), ((FIRST, SECOND), [1, 2]), ((FIRST, SECOND), [2])):
         model = Turns(*texts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.counted import grows_linearly
 from tests.grading.samples import EXAMPLES, Gold
@@ -121,7 +121,6 @@ def test_nothing_is_executed(gold: Gold, code: str, tmp_path: Path) -> None:
     assert not target.exists()
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.sampled_from([gold for gold in EXAMPLES if gold.grader != "math@1"]), st.text(max_size=300))
 def test_any_text_has_a_verdict(gold: Gold, text: str) -> None:
     assert 0 <= gold.grade(text) <= 1
@@ -130,7 +129,6 @@ def test_any_text_has_a_verdict(gold: Gold, text: str) -> None:
 SIGNS = st.text("0123456789.,/-+*^=%$°{}[]()\\ \n<>abcxyz√πABC\"'_&|:;!?", max_size=60)
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.sampled_from([gold for gold in EXAMPLES if gold.grader != "math@1"]), SIGNS)
 def test_any_mixture_of_signs_has_a_verdict(gold: Gold, text: str) -> None:
     assert 0 <= gold.grade(text) <= 1

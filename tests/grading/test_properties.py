@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.grading.samples import (
     ALL,
@@ -24,7 +24,6 @@ from tests.grading.samples import (
 from saccade.grading.text import bare
 from saccade.grading.vqa import normalised
 
-quick = settings(max_examples=40, deadline=None)
 WRAPPERS = (
     "{}",
     " {}\n",
@@ -46,7 +45,6 @@ def test_examples_name_every_grader() -> None:
     assert {gold.grader for gold in EXAMPLES} == set(ALL)
 
 
-@quick
 @given(ANY_GOLD, st.sampled_from(WRAPPERS))
 def test_gold_accepts_itself_in_usual_wrappers(gold: Gold, wrapper: str) -> None:
     if gold.grader == "vqa@1":
@@ -54,14 +52,12 @@ def test_gold_accepts_itself_in_usual_wrappers(gold: Gold, wrapper: str) -> None
     assert gold.grade(wrapper.format(gold.answer)) == 1
 
 
-@quick
 @given(ANY_GOLD, st.sampled_from((str.upper, str.title, str.capitalize)), st.sampled_from((" ", "  ", "\u00a0")))
 def test_letter_case_and_space_do_not_matter(gold: Gold, cased: object, space: str) -> None:
     assert callable(cased)
     assert gold.grade(cased(gold.answer).replace(" ", space)) == 1
 
 
-@quick
 @given(st.one_of(NUMBER_GOLDS, YEAR_GOLDS, TEXT_GOLDS, LIST_GOLDS, CHOICE_GOLDS, YES_NO_GOLDS, BOX_GOLDS), st.data())
 def test_no_proper_substring_is_accepted(gold: Gold, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(gold.answer)))
@@ -77,19 +73,16 @@ def test_no_proper_substring_is_accepted(gold: Gold, data: st.DataObject) -> Non
     assert gold.grade(part) < 1
 
 
-@quick
 @given(st.one_of(NUMBER_GOLDS, YEAR_GOLDS), st.sampled_from("123456789"), st.booleans())
 def test_no_superset_of_digits_is_accepted(gold: Gold, digit: str, in_front: bool) -> None:
     assert gold.grade(digit + gold.answer if in_front else gold.answer + digit) == 0
 
 
-@quick
 @given(ANY_GOLD, st.sampled_from(("not {}", "It is not {}", "It isn't {}", "The answer is not {}.", "never {}")))
 def test_no_negation_is_accepted(gold: Gold, denial: str) -> None:
     assert gold.grade(denial.format(gold.answer)) < 1
 
 
-@quick
 @given(CHOICE_GOLDS, st.sampled_from((", ", " or ", " and ", "\n", "; ", " / ", " ")), st.booleans())
 def test_no_echo_of_all_options_is_accepted(gold: Gold, between: str, lettered: bool) -> None:
     marks = [f"{'ABCDEF'[number]}. " if lettered else "" for number in range(len(gold.choices))]
@@ -98,7 +91,6 @@ def test_no_echo_of_all_options_is_accepted(gold: Gold, between: str, lettered: 
     assert gold.grade(between.join("ABCDEF"[: len(gold.choices)])) == 0
 
 
-@quick
 @given(NUMBER_GOLDS, st.sampled_from((", ", " or ", "\n", " ", "; ", " to ")))
 def test_no_echo_of_candidates_is_accepted(gold: Gold, between: str) -> None:
     value = int(gold.answer)
@@ -106,7 +98,6 @@ def test_no_echo_of_candidates_is_accepted(gold: Gold, between: str) -> None:
     assert gold.grade(between.join(map(str, (value + 2, value + 1, value)))) == 0
 
 
-@quick
 @given(st.one_of(NUMBER_GOLDS, YEAR_GOLDS, TEXT_GOLDS, YES_NO_GOLDS, CHOICE_GOLDS), st.data())
 def test_nobody_answers_twice(gold: Gold, data: st.DataObject) -> None:
     other = data.draw(st.sampled_from(("999999999", "qqqq", "no" if gold.answer == "yes" else "yes")))
@@ -130,7 +121,6 @@ def letter_of(gold: Gold) -> str:
     return "ABCDEF"[gold.choices.index(gold.answer)]
 
 
-@quick
 @given(CHOICE_GOLDS, st.sampled_from(LETTERED), st.sampled_from(EXPLANATIONS), st.booleans())
 def test_an_explanation_behind_a_letter_changes_nothing(gold: Gold, form: str, explanation: str, right: bool) -> None:
     other = next(choice for choice in gold.choices if choice != gold.answer)
@@ -138,7 +128,6 @@ def test_an_explanation_behind_a_letter_changes_nothing(gold: Gold, form: str, e
     assert gold.grade(form.format(said) + explanation) == float(right)
 
 
-@quick
 @given(CHOICE_GOLDS, st.sampled_from(LETTERED), st.randoms(use_true_random=False))
 def test_another_order_of_options_changes_nothing_but_letters(gold: Gold, form: str, random: Random) -> None:
     shuffled = Gold("choice@1", gold.answer, tuple(random.sample(gold.choices, len(gold.choices))))
@@ -148,14 +137,12 @@ def test_another_order_of_options_changes_nothing_but_letters(gold: Gold, form: 
     assert shuffled.grade(form.format(letter_of(gold))) == float(not moved)
 
 
-@quick
 @given(CHOICE_GOLDS, st.sampled_from(LETTERED))
 def test_an_answer_stated_twice_in_agreement_is_one(gold: Gold, form: str) -> None:
     for first in (letter_of(gold), gold.answer, f"({letter_of(gold)}) {gold.answer}"):
         assert gold.grade(f"The answer is {first}.\n\n{form.format(letter_of(gold))}") == 1
 
 
-@quick
 @given(NUMBER_GOLDS, st.sampled_from(("two", "seven", "a dozen")), st.sampled_from((" or ", " to ", " out of ")))
 def test_a_spelt_number_beside_digits_is_not_one_number(gold: Gold, spelt: str, between: str) -> None:
     assert gold.grade(f"{spelt}{between}{gold.answer}") == 0

@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.guest.children import NOBODY, in_child
 
@@ -405,7 +405,6 @@ def do(root: Path, action: str, name: str, other: str, number: int, data: bytes)
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-@settings(max_examples=150, deadline=None)
 @given(STEPS, STEPS, STEPS)
 def test_any_program_is_undone(first: list[Any], second: list[Any], third: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as place:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, features
 
@@ -365,7 +365,6 @@ def test_truncated_anywhere_is_refused_or_whole(format: str, parameters: dict[st
     assert refused > 0.5 * len(data) / step
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.sampled_from(FORMATS[:6]), st.data())
 def test_damaged_files_never_raise_anything_else(chosen: tuple[str, dict[str, object]], data: st.DataObject) -> None:
     broken = bytearray(saved(picture(), chosen[0], **chosen[1]))

@@ -56,6 +56,7 @@ def test_the_wheel_holds_the_package_and_a_description_without_dead_links(built:
     assert [target for target in re.findall(r"\]\(([^)]*)\)", description) if not target.startswith("http")] == []
 
 
+@pytest.mark.slow
 def test_the_bare_wheel(built: Built, tmp_path: Path) -> None:
     """In the interpreter of this suite, with the pinned versions."""
     works(install(built, sys.executable, tmp_path, pinned=True))

@@ -157,7 +157,6 @@ def trajectories(draw: st.DrawFn) -> Trajectory:
     )
 
 
-@settings(max_examples=150, deadline=None)
 @given(trajectories())
 def test_a_trajectory_comes_back_exactly(trajectory: Trajectory) -> None:
     text = dumps(trajectory)

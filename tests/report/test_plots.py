@@ -7,7 +7,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.report.plots.bars import StackedBar, bars, shares
@@ -29,7 +29,6 @@ def elements(figure: Figure | None, tag: str) -> list[ElementTree.Element]:
     return list(root.iter(tag))
 
 
-@settings(max_examples=50)
 @given(st.lists(numbers, min_size=1, max_size=20), st.booleans())
 def test_an_axis_holds_its_values(values: list[float], zero: bool) -> None:
     axis = scale(values, (10.0, 200.0), zero=zero)

@@ -31,6 +31,11 @@ PATIENCE = 60.0
 PR_SET_CHILD_SUBREAPER = 36
 
 
+def seeds(count: int) -> list[Any]:
+    """The first moment of a kill in the suite, the others in `make test-slow`."""
+    return [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, count))]
+
+
 @pytest.fixture
 def _subreaper() -> Iterator[None]:
     """Orphans become our children instead of being lost from sight."""
@@ -167,7 +172,7 @@ def test_an_orderly_end_leaves_nothing(host: Host) -> None:
     host.assert_nothing_left()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_killed_host_leaves_nothing(host: Host, seed: int) -> None:
     time.sleep(random.Random(seed).uniform(0, 0.4))
     host.family |= descendants(host.process.pid)
@@ -184,7 +189,7 @@ def test_interrupted_host_leaves_nothing(host: Host) -> None:
 
 
 @pytest.mark.parametrize("part", ["launcher", "zygote"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_killed_part_is_lost_and_replaced(host: Host, part: str, seed: int) -> None:
     time.sleep(random.Random(seed).uniform(0, 0.3))
     [pid] = host.levels()[part]
@@ -197,7 +202,7 @@ def test_killed_part_is_lost_and_replaced(host: Host, part: str, seed: int) -> N
     host.assert_nothing_left()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_killed_session_processes_never_raise(host: Host, seed: int) -> None:
     """Keepers and leaves die at random; the host's calls end with a status, and it can go on and close."""
     chance = random.Random(seed)

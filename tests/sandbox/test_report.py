@@ -106,7 +106,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(field=st.sampled_from(sorted(SOUND)), value=JSON)
 def test_any_field_may_hold_anything(outbox: int, field: str, value: object) -> None:
     try:
@@ -117,7 +117,7 @@ def test_any_field_may_hold_anything(outbox: int, field: str, value: object) -> 
     assert result.status in (Status.OK, Status.ERROR, Status.OUT_OF_MEMORY, Status.REFUSED)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.binary(min_size=1, max_size=200))
 def test_any_bytes(outbox: int, body: bytes) -> None:
     os.pwrite(outbox, body, LAYOUT.report)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from tests.sft.train.support import said
@@ -57,7 +57,6 @@ def theirs(message: Message) -> dict[str, Any]:
     return {"role": message.role, "content": parts if message.media else message.text}
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.none() | texts, contents, st.lists(st.tuples(texts, st.sampled_from(["user", "tool"]), contents), max_size=3))
 def test_an_episode_has_the_ids_that_renderers_gives_it(
     system: str | None, asked: list[str | ImagePart], looks: list[tuple[str, str, list[str | ImagePart]]]

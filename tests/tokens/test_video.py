@@ -89,7 +89,6 @@ def clips(draw: st.DrawFn) -> VideoPart:
     return record(frames, width, height, fps, None if chosen is None else tuple(chosen))
 
 
-@settings(max_examples=40, deadline=None)
 @given(part=clips(), before=st.sampled_from(["", "Look: ", "a\n", "(("]), after=st.sampled_from(["", " What?", ")"]))
 def test_ids_are_those_that_the_processor_writes(
     checkpoint: Checkpoint, part: VideoPart, before: str, after: str
@@ -109,7 +108,6 @@ def test_ids_are_those_that_the_processor_writes(
     assert segment.pictures == prompt.pictures == (PromptPicture(part, clip.tokens, clip),)
 
 
-@settings(max_examples=60, deadline=None)
 @given(part=clips())
 def test_frames_are_chosen_and_sized_by_the_rules(checkpoint: Checkpoint, part: VideoPart) -> None:
     rules = checkpoint.video

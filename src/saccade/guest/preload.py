@@ -108,25 +108,24 @@ def _warm_figures() -> None:
     import numpy as np
     from matplotlib.patches import Rectangle
 
-    for _ in range(2):
-        figure, axes = plt.subplots(1, 2)
-        axes[0].plot([1, 2, 3], [1, 4, 9], "o-", label="line")
-        axes[0].set_title("Title, $x^2$")
-        axes[0].set_xlabel("x")
-        axes[0].legend()
-        axes[0].grid(True)
-        axes[0].bar([1, 2], [1, 2])
-        axes[0].add_patch(Rectangle((1, 1), 1, 2, fill=False, edgecolor="red"))
-        shown = axes[1].imshow(np.arange(64.0).reshape(8, 8), cmap="gray")
-        figure.colorbar(shown)
-        axes[1].axis("off")
-        axes[1].text(1, 1, "text", fontsize=12, weight="bold")
-        figure.tight_layout()
-        figure.canvas.draw()
-        for kind in ("png", "jpeg"):
-            figure.savefig(io.BytesIO(), format=kind)
-        plt.imshow(np.zeros((8, 8, 3), np.uint8))
-        plt.close("all")
+    # Small, since what is inherited does not depend on the number of pixels.
+    figure, axes = plt.subplots(1, 2, figsize=(2, 1), dpi=50)
+    axes[0].plot([1, 2, 3], [1, 4, 9], "o-", label="line")
+    axes[0].set_title("Title, $x^2$")
+    axes[0].set_xlabel("x")
+    axes[0].legend()
+    axes[0].grid(True)
+    axes[0].bar([1, 2], [1, 2])
+    axes[0].add_patch(Rectangle((1, 1), 1, 2, fill=False, edgecolor="red"))
+    shown = axes[1].imshow(np.arange(64.0).reshape(8, 8), cmap="gray")
+    figure.colorbar(shown)
+    axes[1].axis("off")
+    axes[1].text(1, 1, "text", fontsize=12, weight="bold")
+    figure.tight_layout()
+    for kind in ("png", "jpeg"):
+        figure.savefig(io.BytesIO(), format=kind)
+    plt.imshow(np.zeros((8, 8, 3), np.uint8))
+    plt.close("all")
 
 
 def _warm_pictures() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from tests.evals.protocols.searches import noise
@@ -157,7 +157,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=25).map("".join)))
 def test_any_text_has_operations_and_nothing_raises(code: str) -> None:
     found = reader().read(code)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.rl.support import group
 
@@ -61,7 +61,6 @@ def test_by_hand() -> None:
 
 
 @each_estimate
-@settings(max_examples=80, deadline=None)
 @given(batch=batches())
 def test_sums_to_zero_in_each_group(estimate, batch) -> None:  # type: ignore[no-untyped-def]
     rewards, groups = batch
@@ -71,7 +70,6 @@ def test_sums_to_zero_in_each_group(estimate, batch) -> None:  # type: ignore[no
 
 
 @each_estimate
-@settings(max_examples=80, deadline=None)
 @given(batch=batches(), shift=st.floats(-3, 3), scale=st.floats(0.5, 4))
 def test_shift_and_scale(estimate, batch, shift: float, scale: float) -> None:  # type: ignore[no-untyped-def]
     rewards, groups = np.round(batch[0], 2), batch[1]
@@ -82,7 +80,6 @@ def test_shift_and_scale(estimate, batch, shift: float, scale: float) -> None:  
 
 
 @each_estimate
-@settings(max_examples=80, deadline=None)
 @given(batch=batches(), seed=st.integers(0, 99))
 def test_permutations_permute(estimate, batch, seed: int) -> None:  # type: ignore[no-untyped-def]
     rewards, groups = batch

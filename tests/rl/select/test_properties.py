@@ -28,7 +28,6 @@ each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule)._
 
 
 @each_rule
-@settings(max_examples=60, deadline=None)
 @given(given_groups=groups())
 def test_every_rollout_has_one_fate_and_stays_with_its_group(
     rule: SelectionRule, given_groups: list[RolloutGroup]
@@ -42,7 +41,6 @@ def test_every_rollout_has_one_fate_and_stays_with_its_group(
 
 
 @each_rule
-@settings(max_examples=60, deadline=None)
 @given(given_groups=groups())
 def test_nothing_lost_or_unscored_is_kept(rule: SelectionRule, given_groups: list[RolloutGroup]) -> None:
     chosen = rule(given_groups)
@@ -59,7 +57,6 @@ def test_deterministic(rule: SelectionRule, given_groups: list[RolloutGroup]) ->
     assert rule(given_groups) == rule(list(given_groups))
 
 
-@settings(max_examples=60, deadline=None)
 @given(given_groups=groups(), order=st.randoms(use_true_random=False))
 def test_ranking_by_spread_ignores_the_order_but_for_ties(given_groups: list[RolloutGroup], order: object) -> None:
     rule = OversampleFilterRank(groups=3)

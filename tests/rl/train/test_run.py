@@ -181,6 +181,7 @@ class StopChoosing(RlCallback):
         raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_tasks_that_were_rolled_out_for_a_curriculum_are_not_rolled_out_again(
     tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

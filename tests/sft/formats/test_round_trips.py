@@ -82,7 +82,7 @@ words = st.text(st.characters(exclude_categories=("Cs",)), max_size=30).map(clea
 steps = st.lists(st.tuples(words, words, st.lists(st.integers(0, 3), max_size=2), st.booleans()), max_size=3)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(ALL), steps, words, words)
 def test_whatever_was_printed_comes_back_or_is_refused(
     scene: Scene, dialect: str, turns: list[tuple[str, str, list[int], bool]], question: str, answer: str

@@ -86,7 +86,7 @@ def tasks(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tasks(), seeds, st.sampled_from(IMAGES), st.booleans())
 def test_tasks_with_pictures_come_back_as_they_are(
     scene: Scene, fields: dict[str, Any], pictures: list[int], dialect: str, boxed: bool

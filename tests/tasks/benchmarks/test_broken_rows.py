@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.tasks.benchmarks.cases import base64_png, card_of, read, write_jsonl, write_png
 
@@ -54,7 +54,6 @@ def fields_of(card: Card) -> list[str]:
     return sorted({*plain, "A", "B", "C", "conversations", "prompt", "extra_info", "bbox"})
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_any_row_of_any_card(data: st.DataObject) -> None:
     card = load_card(data.draw(st.sampled_from(card_ids())))
@@ -67,7 +66,6 @@ def test_any_row_of_any_card(data: st.DataObject) -> None:
     assert len({task.id for task in tasks}) == len(tasks)
 
 
-@settings(max_examples=60, deadline=None)
 @given(suffix=st.sampled_from([".tsv", ".jsonl", ".json", ".parquet"]), content=st.binary(max_size=80))
 def test_any_file(suffix: str, content: bytes) -> None:
     with TemporaryDirectory() as folder:
@@ -80,7 +78,6 @@ def test_any_file(suffix: str, content: bytes) -> None:
             assert benchmark.count() == len(items)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     loader=st.sampled_from(["llava@1", "verl@1", "vlmevalkit@1"]),
     row=st.dictionaries(
@@ -96,7 +93,6 @@ def test_any_row_of_loaders_with_a_format_of_their_own(loader: str, row: dict[st
     assert isinstance(items[0], Task | RowProblem)
 
 
-@settings(max_examples=40, deadline=None)
 @given(content=st.binary(max_size=40) | st.sampled_from([b"{}", b"[]", b'{"id": 1}']), named=st.booleans())
 def test_any_folder(content: bytes, named: bool) -> None:
     with TemporaryDirectory() as folder:
