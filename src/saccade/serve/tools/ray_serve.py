@@ -8,16 +8,21 @@ without the replica. Only this module knows Ray.
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import os
 import signal
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from saccade.errors import MediaError, UnavailableError
 from saccade.record.status import Status
+from saccade.rl.engines.local_ray import local_ray
 from saccade.serve.tools.app import ToolService, tools_app
 from saccade.serve.tools.backend import offered, pooled
 from saccade.serve.tools.media import HeldMedia
@@ -180,13 +185,22 @@ def serve_on_ray(
         UnavailableError: Ray Serve is not installed, or Ray does not start.
         SettingsError: as `ToolServeSettings.made`.
     """
-    serve = _serve()
+    _need_ray()
+    with (
+        tempfile.TemporaryDirectory(prefix="saccade-") as folder,
+        local_ray(Path(folder) / "ray.log", {}) as variables,
+    ):
+        os.environ.update(variables)  # before Ray is imported, which reads them then
+        _serve_until_ended(settings, token, host, port, announce)
+
+
+def _serve_until_ended(
+    settings: ToolServeSettings, token: str | None, host: str, port: int, announce: Callable[[str], None]
+) -> None:
     import ray
 
-    try:
-        ray.init(ignore_reinit_error=True, include_dashboard=False, log_to_driver=False)
-    except Exception as error:  # Ray raises a plain one when its processes take too long, as on a busy machine
-        raise UnavailableError(f"Ray does not start: {error} Try again, or serve without --ray.") from error
+    serve = _serve()
+    ray.init(ignore_reinit_error=True, log_to_driver=False)
     port = port or _free_port(host)
     stop = False
 
@@ -242,8 +256,12 @@ def _lost(tool: str, detail: str) -> ToolResult:
 
 
 def _serve() -> Any:
-    try:
-        from ray import serve
-    except ModuleNotFoundError as missing:
-        raise UnavailableError("Ray Serve is not installed. Run: pip install 'saccade[tools-serve]'") from missing
+    _need_ray()
+    from ray import serve
+
     return serve
+
+
+def _need_ray() -> None:
+    if importlib.util.find_spec("ray") is None:
+        raise UnavailableError("Ray Serve is not installed. Run: pip install 'saccade[tools-serve]'")
