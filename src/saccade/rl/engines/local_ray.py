@@ -47,7 +47,10 @@ _PORTS: Final = (
     "--dashboard-agent-listen-port",
     "--metrics-export-port",
     "--runtime-env-agent-port",
+    "--ray-client-server-port",
 )
+_ANY_PORT: Final = ("--min-worker-port", "0", "--max-worker-port", "0")
+"""Without, workers of two clusters of one machine take the same ports."""
 _LIMITS: Final = {
     "RAY_agent_register_timeout_ms": "900000",
     "RAY_gcs_server_port_wait_time_s": "900",
@@ -80,7 +83,7 @@ def local_ray(
         ports = _free_ports(len(_PORTS))
         words = [word for name, port in zip(_PORTS, ports, strict=True) for word in (name, str(port))]
         command = [*_PROGRAM, "start", "--head", "--block", "--disable-usage-stats", "--include-dashboard=false"]
-        command += ["--log-color", "false"]
+        command += ["--log-color", "false", *_ANY_PORT]
         limits = {name: value for name, value in _LIMITS.items() if name not in os.environ}
         key, before = _key(), _times_up(log)
         process = GuardedProcess(
