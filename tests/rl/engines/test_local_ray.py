@@ -60,6 +60,7 @@ def test_a_cluster_with_a_port_for_each_agent_and_long_limits_ends_with_the_bloc
         assert found["RAY_ADDRESS"] == f"127.0.0.1:{given(words, '--port')}"
         assert variables["RAY_agent_register_timeout_ms"] == "900000"
         assert variables["RAY_worker_register_timeout_seconds"] == "5"
+        assert variables["RAY_worker_niceness"] == "0"
         assert variables["OURS"] == "1"
         assert variables["RAY_AUTH_MODE"] == found["RAY_AUTH_MODE"] == "token"
         assert len(found["RAY_AUTH_TOKEN"]) == 64

@@ -51,11 +51,13 @@ _PORTS: Final = (
 )
 _ANY_PORT: Final = ("--min-worker-port", "0", "--max-worker-port", "0")
 """Without, workers of two clusters of one machine take the same ports."""
-_LIMITS: Final = {
+_USUAL: Final = {
     "RAY_agent_register_timeout_ms": "900000",
     "RAY_gcs_server_port_wait_time_s": "900",
     "RAY_worker_register_timeout_seconds": "900",
+    "RAY_worker_niceness": "0",  # Ray's 15 lets its workers, which are the run, wait behind everything else
 }
+"""Variables of `ray start`, unless the user sets them."""
 
 
 @contextmanager
@@ -84,10 +86,10 @@ def local_ray(
         words = [word for name, port in zip(_PORTS, ports, strict=True) for word in (name, str(port))]
         command = [*_PROGRAM, "start", "--head", "--block", "--disable-usage-stats", "--include-dashboard=false"]
         command += ["--log-color", "false", *_ANY_PORT]
-        limits = {name: value for name, value in _LIMITS.items() if name not in os.environ}
+        usual = {name: value for name, value in _USUAL.items() if name not in os.environ}
         key, before = _key(), _times_up(log)
         process = GuardedProcess(
-            [*command, "--temp-dir", folder, *words, *options], {**limits, **environment, **key}, log
+            [*command, "--temp-dir", folder, *words, *options], {**usual, **environment, **key}, log
         )
         cleanup.callback(process.stop)
         _wait_until_up(process, before, seconds)
