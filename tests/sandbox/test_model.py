@@ -49,8 +49,8 @@ def many(provider: str, examples: int, steps: int) -> None:
             runner.run(sandbox.close())
 
 
-def test_a_hundred_steps() -> None:
-    many("local", examples=2, steps=50)
+def test_hundreds_of_steps() -> None:
+    many("local", examples=4, steps=50)
 
 
 @pytest.mark.slow

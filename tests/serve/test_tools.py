@@ -29,6 +29,8 @@ from saccade.models.scripted import ScriptedModel
 from saccade.record.action import Answer, ToolCall
 from saccade.record.status import Status
 from saccade.record.trajectory import StopReason
+from saccade.rl.engines import local_ray
+from saccade.serve.tools import ray_serve
 from saccade.serve.tools.backend import PooledBackend
 from saccade.serve.tools.ray_serve import serve_on_ray
 from saccade.serve.tools.settings import ToolServeSettings
@@ -242,13 +244,12 @@ async def test_every_call_beside_kills_and_outages_ends_typed(calls: int, kills:
     assert SETTINGS.groups["tricky"].workers == 3
 
 
-def test_ray_that_does_not_start_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
-    def init(**options: object) -> None:
-        raise Exception("The current node timed out during startup.")
-
-    ray = types.ModuleType("ray")
-    monkeypatch.setattr(ray, "init", init, raising=False)
-    monkeypatch.setattr(ray, "serve", types.ModuleType("ray.serve"), raising=False)
-    monkeypatch.setitem(sys.modules, "ray", ray)
-    with pytest.raises(UnavailableError, match=r"Ray does not start: .* during startup\. Try again"):
+def test_ray_that_is_not_there_or_does_not_start_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UnavailableError, match=r"pip install 'saccade\[tools-serve\]'"):
+        serve_on_ray(SETTINGS, None, "127.0.0.1", 0, lambda where: None)
+    monkeypatch.setattr(ray_serve, "_need_ray", lambda: None)
+    monkeypatch.setattr(local_ray, "_PROGRAM", (sys.executable, "-c", "print('no room for Ray'); raise SystemExit(7)"))
+    with pytest.raises(UnavailableError, match=r"Ray does not start: .* code 7\. .*no room for Ray"):
         serve_on_ray(SETTINGS, None, "127.0.0.1", 0, lambda where: None)

@@ -12,7 +12,7 @@ from tests.rewards.rollouts import answered, rollout
 from tests.rl.train.support import metrics
 from tests.rl.verl.support import verl_settings
 
-from saccade.errors import TrainingError, UnavailableError
+from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.models.learned_dialect import learned_dialect
 from saccade.record.codec import read_lines
 from saccade.record.score import Score
@@ -126,6 +126,17 @@ def test_without_verl_the_run_says_what_to_do(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_several_machines_need_a_cluster_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from saccade.rl.verl import launch
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(launch, "_need_verl", lambda: None)
+    with pytest.raises(SettingsError, match=r"verl\.nodes is 2.*RAY_ADDRESS"):
+        launch.train_on_verl(verl_settings(verl={"nodes": 2}), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_that_stands_still_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """verl waits for ever for a server that died while it was given new weights."""
     pytest.importorskip("torch")
@@ -137,7 +148,7 @@ def test_a_run_that_stands_still_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
     sleeper.write_text("print('waiting', flush=True); import time; time.sleep(600)")
     monkeypatch.setattr(launch, "_command", lambda folder: [launch.sys.executable, str(sleeper)])
     with pytest.raises(TrainingError, match=r"stood still .*waiting"):
-        launch._watched(verl_settings(verl={"step_seconds": 1.0}), tmp_path)
+        launch._watched(verl_settings(verl={"step_seconds": 1.0}), tmp_path, {})
 
 
 def test_the_last_error_of_verl_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +160,7 @@ def test_the_last_error_of_verl_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     fails = "print('ray.exceptions.RayTaskError(X): a'); print('torch.SomeError: the cause'); print('more'); exit(3)"
     monkeypatch.setattr(launch, "_command", lambda folder: [launch.sys.executable, "-c", fails])
     with pytest.raises(TrainingError, match=r"code 3\. torch\.SomeError: the cause \(.*verl\.log\)"):
-        launch._watched(verl_settings(), tmp_path)
+        launch._watched(verl_settings(), tmp_path, {})
 
 
 def test_warnings_of_other_processes_are_said_again_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -217,6 +228,7 @@ def test_a_run_that_verl_ended_early_goes_on_and_leaves_a_checkpoint_of_our_form
     out, done = (tmp_path / "run").resolve(), iter((2, 3))
     monkeypatch.setattr(launch, "_LOOK", 0.1)
     monkeypatch.setattr(launch, "_need_verl", lambda: None)
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")  # so that no Ray is started here
     monkeypatch.setattr(launch, "_command", lambda _: [launch.sys.executable, "-c", ENDS, str(next(done)), str(out)])
     settings = verl_settings(tasks={"source": "touching-circles", "most": 2}, validation={"every": 0})
     with pytest.raises(TrainingError, match="verl ended after 2 of 3 steps"):
@@ -251,7 +263,8 @@ def test_what_verl_reads_is_written(tmp_path: Path) -> None:
     prepare(settings, tmp_path, tasks())
     config = json.loads((tmp_path / "verl" / "run.yaml").read_text())
     assert config["defaults"] == ["ppo_trainer", "_self_"]
-    assert config["trainer"]["n_gpus_per_node"] == config["ray_kwargs"]["ray_init"]["num_gpus"] == 2
+    assert config["trainer"]["n_gpus_per_node"] == 2
+    assert list(config["ray_kwargs"]["ray_init"]) == ["runtime_env"]  # a cluster that is there takes no other option
     variables = config["ray_kwargs"]["ray_init"]["runtime_env"]["env_vars"]
     assert variables["VERL_PLATFORM"] == "cpu"
     assert variables["SACCADE_VERL_MAX_LOGPROB_DIFF"] == "0.5"

@@ -1,10 +1,10 @@
 """A run on verl's trainer: written down, started, watched, and ended with a checkpoint of our form.
 
     OUT/settings.toml  metrics.jsonl  samples.jsonl  rollouts/  checkpoints/ (verl's)  model/
-    OUT/verl/run.yaml  train.parquet  validation.parquet  loop.yaml  log-N.jsonl  said.jsonl  verl.log
+    OUT/verl/run.yaml  train.parquet  validation.parquet  loop.yaml  log-N.jsonl  said.jsonl  verl.log  ray.log
 
-verl runs in a process of its own over the Ray cluster that `RAY_ADDRESS` names, or a local one. A run that is resumed
-continues from verl's last checkpoint. All machines must see OUT under the same path.
+verl runs in a process of its own over the Ray cluster that `RAY_ADDRESS` names, or one that is started for it. A run
+that is resumed continues from verl's last checkpoint. All machines must see OUT under the same path.
 """
 
 from __future__ import annotations
@@ -12,21 +12,24 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import os
 import re
 import shutil
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.episode.settings import sandbox_at
-from saccade.errors import TrainingError, UnavailableError
+from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.learned_dialect import write_learned
 from saccade.record.disk import begin_folder, finish_folder
 from saccade.record.settings import save_settings
 from saccade.rl.engines.guarded_process import GuardedProcess
+from saccade.rl.engines.local_ray import ADDRESS, local_ray
 from saccade.rl.train.check_tasks import check_form, check_rewards, check_tasks
 from saccade.rl.train.curriculum import chosen_before
 from saccade.rl.train.scoring import load_scorer
@@ -59,20 +62,23 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
 
     Raises:
         SettingsError: a setting is missing or wrong, cannot be followed on verl, or `out` holds another run.
-        UnavailableError: verl is not installed in this environment.
+        UnavailableError: verl is not installed in this environment, or Ray does not start.
         SandboxError: a sandbox host cannot be reached, or this machine cannot isolate a sandbox.
         TrainingError: verl ended with an error, or stood still for too long.
     """
     check_settings(settings)
     check_on_verl(settings)
     _need_verl()
+    _need_cluster(settings)
     out = out.resolve()
     check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW)
     tasks = _checked_tasks(settings, out)
     asyncio.run(_check_sandbox(settings))
     prepare(settings, out, tasks)
+    variables = environment(settings, out)
     try:
-        _watched(settings, out)
+        with local_ray(out / "verl" / "ray.log", variables, *_resources(settings)) as cluster:
+            _watched(settings, out, {**variables, **cluster})
     finally:
         step = write_metrics(out, settings.recipe.optimizer.updates * settings.recipe.optimizer.epochs)
     if step < settings.recipe.steps:
@@ -135,14 +141,12 @@ async def _check_sandbox(settings: RlSettings) -> None:
         pass
 
 
-def _watched(settings: RlSettings, out: Path) -> None:
-    """Run verl until it ends, or stands still."""
+def _watched(settings: RlSettings, out: Path, variables: Mapping[str, str]) -> None:
+    """Run verl with these variables until it ends, or stands still."""
     folder = out / "verl"
     (folder / "alive").touch()
     said = SaidAgain(out)
-    process = GuardedProcess(
-        [*_command(folder), *settings.verl.options], environment(settings, out), folder / "verl.log"
-    )
+    process = GuardedProcess([*_command(folder), *settings.verl.options], variables, folder / "verl.log")
     try:
         while (code := process.ended()) is None:
             still = time.time() - _last_change(out)
@@ -158,6 +162,13 @@ def _watched(settings: RlSettings, out: Path) -> None:
         said.say()
     if code:
         raise TrainingError(f"verl ended with code {code}. {_cause(process)} Continue with --resume.")
+
+
+def _resources(settings: RlSettings) -> list[str]:
+    """Of a Ray of our own; on a CPU they are those that verl asks for, whatever the machine has."""
+    if settings.verl.device == "gpu":
+        return []
+    return ["--num-gpus", str(settings.verl.gpus), "--num-cpus", "48", "--object-store-memory", "500000000"]
 
 
 def _command(folder: Path) -> list[str]:
@@ -197,3 +208,12 @@ def _need_verl() -> None:
                 f"the package `{package}` is not installed in this environment. verl needs one of its own, with an "
                 "older transformers: docs/engines.md says how to make it; then run its `saccade`."
             )
+
+
+def _need_cluster(settings: RlSettings) -> None:
+    nodes = settings.verl.nodes
+    if nodes > 1 and not os.environ.get(ADDRESS):
+        raise SettingsError(
+            f"verl.nodes is {nodes}, and no Ray cluster over them is named. Run `ray start` on each machine and set "
+            f"{ADDRESS}, or leave verl.nodes at 1 for a Ray of this machine alone."
+        )

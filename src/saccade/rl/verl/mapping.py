@@ -312,8 +312,4 @@ def _on_cpu(settings: RlSettings) -> list[ConfigLine]:
         ConfigLine("transfer_queue.backend.SimpleStorage.num_data_storage_units", 1, why),
         ConfigLine("transfer_queue.backend.SimpleStorage.total_storage_size", 4000, why),
         ConfigLine("reward.num_workers", 1, why),
-        ConfigLine("ray_kwargs.ray_init.num_gpus", settings.verl.gpus, why),
-        ConfigLine("ray_kwargs.ray_init.num_cpus", 48, why),
-        ConfigLine("ray_kwargs.ray_init.include_dashboard", False, why),
-        ConfigLine("ray_kwargs.ray_init.object_store_memory", 500_000_000, why),
     ]

@@ -8,16 +8,22 @@ without the replica. Only this module knows Ray.
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import logging
+import os
 import signal
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from saccade.errors import MediaError, UnavailableError
 from saccade.record.status import Status
+from saccade.rl.engines.local_ray import START_SECONDS, local_ray
 from saccade.serve.tools.app import ToolService, tools_app
 from saccade.serve.tools.backend import offered, pooled
 from saccade.serve.tools.media import HeldMedia
@@ -28,10 +34,19 @@ from saccade.tools.result import ToolResult, failed
 from saccade.tools.served.wire import MediaKind, ServedCall
 from saccade.tools.workers.pool import WorkerPool
 
+_log = logging.getLogger(__name__)
+
 APPLICATION: Final = "saccade-tools"
 _UNHEALTHY_LOSSES: Final = 3
 """So many lost calls in a row, and the replica says that it is not healthy."""
 _MOST_SENDS: Final = 4
+_LOOK: Final = 0.5
+_CONNECT_SECONDS: Final = 10.0
+_LIMITS: Final = {
+    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": f"{START_SECONDS:g}",
+    "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "120",
+}
+"""Ray Serve's own, 5 and 10 seconds, end what answers HTTP again and again where it is slow to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +177,7 @@ def deploy(settings: ToolServeSettings, token: str | None, host: str, port: int)
         batch = max(tool.tool.batch for tool in made.values() if tool.group == name)
         replica = serve.deployment(_batching(serve, batch, group.batch_wait_seconds))
         handles[name] = replica.options(name=name, **_options(group, batch)).bind(settings, name)
-    serve.start(http_options={"host": host, "port": port})
+    _start_proxy(serve, host, port)
     ingress = serve.deployment(ToolIngress).options(
         name="ingress",
         max_ongoing_requests=settings.server.max_waiting * len(groups) + 16,
@@ -180,13 +195,23 @@ def serve_on_ray(
         UnavailableError: Ray Serve is not installed, or Ray does not start.
         SettingsError: as `ToolServeSettings.made`.
     """
-    serve = _serve()
+    _need_ray()
+    limits = {name: os.environ.get(name, value) for name, value in _LIMITS.items()}
+    with (
+        tempfile.TemporaryDirectory(prefix="saccade-") as folder,
+        local_ray(Path(folder) / "ray.log", limits) as variables,
+    ):
+        os.environ.update(variables)  # before Ray is imported, which reads them then
+        _serve_until_ended(settings, token, host, port, announce)
+
+
+def _serve_until_ended(
+    settings: ToolServeSettings, token: str | None, host: str, port: int, announce: Callable[[str], None]
+) -> None:
     import ray
 
-    try:
-        ray.init(ignore_reinit_error=True, include_dashboard=False, log_to_driver=False)
-    except Exception as error:  # Ray raises a plain one when its processes take too long, as on a busy machine
-        raise UnavailableError(f"Ray does not start: {error} Try again, or serve without --ray.") from error
+    serve = _serve()
+    ray.init(ignore_reinit_error=True, log_to_driver=False)
     port = port or _free_port(host)
     stop = False
 
@@ -205,6 +230,24 @@ def serve_on_ray(
         with suppress(Exception):
             serve.shutdown()
         ray.shutdown()
+
+
+def _start_proxy(serve: Any, host: str, port: int) -> None:
+    """Ray Serve stops waiting after a minute, a constant of it, while what answers HTTP goes on starting."""
+    try:
+        serve.start(http_options={"host": host, "port": port})
+        return
+    except TimeoutError:
+        _log.warning("Ray Serve has not started after a minute. It is waited for up to %g s.", START_SECONDS)
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        with suppress(OSError), socket.create_connection((host, port), timeout=_CONNECT_SECONDS):
+            return
+        time.sleep(_LOOK)
+    raise UnavailableError(
+        f"Ray Serve does not start: nothing answers at {host}:{port} after {START_SECONDS:g} s. Try again when less "
+        "else runs on this machine, or serve without --ray."
+    )
 
 
 def _batching(serve: Any, batch: int, wait_seconds: float) -> type[ToolReplica]:
@@ -242,8 +285,12 @@ def _lost(tool: str, detail: str) -> ToolResult:
 
 
 def _serve() -> Any:
-    try:
-        from ray import serve
-    except ModuleNotFoundError as missing:
-        raise UnavailableError("Ray Serve is not installed. Run: pip install 'saccade[tools-serve]'") from missing
+    _need_ray()
+    from ray import serve
+
     return serve
+
+
+def _need_ray() -> None:
+    if importlib.util.find_spec("ray") is None:
+        raise UnavailableError("Ray Serve is not installed. Run: pip install 'saccade[tools-serve]'")

@@ -12,9 +12,6 @@ import saccade
 
 TINY = Path(saccade.__file__).parent / "models/weights/tiny"
 QUIET = {
-    "RAY_AUTH_MODE": "disabled",
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_worker_niceness": "0",  # Ray lets its workers wait behind everything else of the machine
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
