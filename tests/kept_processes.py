@@ -1,8 +1,8 @@
 """Processes of local sandboxes that outlive their sandbox, for tests that are not about its start.
 
-To start them takes a second or two of a processor: an interpreter, with what all sessions share, is imported and warmed.
-A sandbox that is closed with `KeptProcesses` ends its sessions as ever, waits until the zygote has none left, and leaves
-the zygote to the next sandbox that asks for the same of it. Nothing of a session is left: each is forked from a process
+To start them takes a second or two of a processor: an interpreter imports and warms what all sessions share. A sandbox
+that is closed with `KeptProcesses` ends its sessions as ever, waits until the zygote has none left, and leaves the
+zygote to the next sandbox that asks for the same of it. Nothing of a session is left: each is forked from a process
 that never ran code of one.
 """
 

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import sys
-import types
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
