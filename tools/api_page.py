@@ -59,7 +59,7 @@ def module(home: str) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def found(home: str, name: str) -> tuple[ast.stmt, ast.stmt | None]:
+def definition(home: str, name: str) -> tuple[ast.stmt, ast.stmt | None]:
     """The statement that defines the name, and the one behind it. Raises `LookupError` if there is none."""
     body = module(home).body
     for number, node in enumerate(body):
@@ -71,13 +71,13 @@ def found(home: str, name: str) -> tuple[ast.stmt, ast.stmt | None]:
             if any(isinstance(target, ast.Name) and target.id == name for target in targets):
                 return node, behind
         if isinstance(node, ast.ImportFrom) and any((item.asname or item.name) == name for item in node.names):
-            return found((node.module or "").removeprefix("saccade."), name)
+            return definition((node.module or "").removeprefix("saccade."), name)
     raise LookupError(f"saccade.{home} has no {name}, which `saccade` lists as public")
 
 
 def signature(home: str, name: str) -> str:
     """The name, of a function with the names of its arguments."""
-    node, _ = found(home, name)
+    node, _ = definition(home, name)
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return f"`{name}`"
     given = node.args
@@ -91,7 +91,7 @@ def signature(home: str, name: str) -> str:
 
 def sentence(home: str, name: str) -> str:
     """The first sentence of the docstring; of a constant, of the text below it. Raises `LookupError` without one."""
-    node, behind = found(home, name)
+    node, behind = definition(home, name)
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         text = ast.get_docstring(node) or ""
     else:

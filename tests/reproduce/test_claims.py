@@ -54,15 +54,15 @@ def test_what_an_examination_shows(signs: list[Task], circles: list[Task], tmp_p
     rollouts = list({item.id: item for item in rollouts}.values())
     write_rollouts(tmp_path, [*rollouts, calling(circles[0], 2, right=1.0)])
     first, *_, last = read_exam(tmp_path)
-    assert (first.set, first.right, first.calls, first.looked, first.found, first.faithful) == (
+    assert (first.set, first.right, first.calls, first.looked, first.saw_evidence, first.faithful) == (
         "search", 1.0, 1, True, True, 1.0,
     )  # fmt: skip
     assert (last.set, last.searched, last.looked, last.calls, last.faithful) == ("circles", False, False, 2, 0.0)
     found = {item.task: item for item in read_exam(tmp_path)}
     if far is not signs[1]:
-        assert found[signs[1].id].found
+        assert found[signs[1].id].saw_evidence
         assert found[signs[1].id].faithful == 0.0
-    assert not found[far.id].found
+    assert not found[far.id].saw_evidence
     assert found[far.id].searched
     assert found[far.id].boxed
     assert last.boxed

@@ -48,7 +48,7 @@ def clean(text: str) -> str:
     text = _END_TOKENS.sub("", clean_text(text[:LONGEST_ANSWER]))
     if text.isascii():
         return _UNUSUAL.sub(_visible, text.replace("\r", "\n"))
-    text = _SUPER.sub(lambda found: "^" + found[0].translate(_PLAIN), text)
+    text = _SUPER.sub(lambda match: "^" + match[0].translate(_PLAIN), text)
     text = _VULGAR.sub(_spelt_fraction, text)
     text = _DIGIT_GAP.sub("", text.translate(_ONE_FORM))
     text = unicodedata.normalize("NFKC", text).translate(_ONE_FORM)

@@ -23,7 +23,7 @@ def lines_as_array(answer: str) -> str:
     """`answer` with each list of lines as one JSON array on one line."""
     if len(answer) > LONGEST_ANSWER or "\n" not in answer.replace("\r", "\n"):
         return answer
-    return _TAGGED.sub(lambda found: found["open"] + _joined(found["inside"]) + found["close"], _joined(clean(answer)))
+    return _TAGGED.sub(lambda match: match["open"] + _joined(match["inside"]) + match["close"], _joined(clean(answer)))
 
 
 def _joined(text: str) -> str:

@@ -53,8 +53,8 @@ _NAMED = re.compile(r"\b(?:the|these|those|both|all|this|that)\s+$", re.IGNORECA
 
 def with_digits(text: str) -> str:
     """`text` with its number words as digits; a run of words that is no number stays."""
-    text = _DOZEN.sub(lambda found: "6" if found["half"] else "12", text)
-    return _RUN.sub(lambda found: _digits(found, text), text)
+    text = _DOZEN.sub(lambda match: "6" if match["half"] else "12", text)
+    return _RUN.sub(lambda match: _digits(match, text), text)
 
 
 def says_another(text: str) -> bool:

@@ -118,7 +118,7 @@ class Quantity:
 def quantity(text: str) -> Quantity | None:
     """The one number that `text` states, or None."""
     plain = _POWER.sub(
-        lambda found: found["unit"] + _SIGNS[found["power"]], repeating_as_fraction(unwrapped(clean(text)))
+        lambda match: match["unit"] + _SIGNS[match["power"]], repeating_as_fraction(unwrapped(clean(text)))
     )
     if _NONE.fullmatch(plain) is not None:
         return Quantity(Fraction(0))

@@ -84,8 +84,8 @@ class Workspace:
         self._mode, self._index, self._copies = S_IMODE(fstat(fd).st_mode), dict[str, Entry](), dict[str, Copy | str]()
         self._times: dict[str, Times] = {"": _times(fstat(fd))}
         """Of every file and folder at the last commit; "" is the top."""
-        self._found: dict[str, Entry] = {}
-        self._found_times: dict[str, Times] = {}
+        self._scanned: dict[str, Entry] = {}
+        self._scanned_times: dict[str, Times] = {}
         """What the last scan has seen."""
         self._unchanged = False  # when last compared
         self._touched: set[str] = set()
@@ -113,7 +113,7 @@ class Workspace:
             return folders
 
         walk(self.fd, enter)
-        self._found, self._found_times = entries, times
+        self._scanned, self._scanned_times = entries, times
         return entries
 
     def changes(self) -> Changes:
@@ -122,7 +122,7 @@ class Workspace:
 
     def entry(self, path: str) -> Entry:
         """What `changes` has seen of one path that it named."""
-        return self._found[path]
+        return self._scanned[path]
 
     def open(self, path: str) -> int:
         """A read-only descriptor of a file that `changes` named."""
@@ -137,7 +137,7 @@ class Workspace:
             self._compare()
         self._mode = S_IMODE(fstat(self.fd).st_mode)
         if compared and self._unchanged:
-            self._times = self._found_times
+            self._times = self._scanned_times
             return
         copies: dict[str, Copy | str] = {}
         weight = 0
@@ -162,7 +162,7 @@ class Workspace:
             return entry
 
         self._index = self.scan(visit)
-        self._copies, self._times = copies, self._found_times
+        self._copies, self._times = copies, self._scanned_times
         self._touched = set()
 
     def restore(self) -> None:
@@ -170,7 +170,7 @@ class Workspace:
         try:
             changes, same_folders = self._compare()
             if same_folders and changes == Changes():
-                if self._found_times != self._times or S_IMODE(fstat(self.fd).st_mode) != self._mode:
+                if self._scanned_times != self._times or S_IMODE(fstat(self.fd).st_mode) != self._mode:
                     self._put_times_back()
                     self._note_entries()
                 return
@@ -273,7 +273,7 @@ class Workspace:
         """Times of files and folders, the folders after what is in them; and the mode of the top."""
 
         def put(cursor: Cursor, path: str, name: str, entry: Entry) -> Entry:
-            if path in self._times and self._found_times.get(path) != self._times[path]:
+            if path in self._times and self._scanned_times.get(path) != self._times[path]:
                 utime(name, ns=self._times[path], dir_fd=cursor.fd, follow_symlinks=False)
             return entry
 

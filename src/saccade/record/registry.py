@@ -35,7 +35,7 @@ Lacks = Callable[[object], str]
 class Registry(Generic[T]):
     """Read-only map from versioned ids to objects of one kind."""
 
-    def __init__(self, kind: str, entries: Mapping[str, str], lacks: Lacks = lambda found: "") -> None:
+    def __init__(self, kind: str, entries: Mapping[str, str], lacks: Lacks = lambda value: "") -> None:
         for entry, target in entries.items():
             if not _ID.fullmatch(entry):
                 raise RegistryError(f"{entry!r} is no id of {kind}: write lower-case-name@version, as in pyvision@1")
@@ -48,7 +48,7 @@ class Registry(Generic[T]):
     @cached_property
     def owners(self) -> Mapping[str, str]:
         """The package that registers an id, for those of other packages; reads their metadata with `entries`."""
-        return MappingProxyType(self._found[1])
+        return MappingProxyType(self._registered[1])
 
     @cached_property
     def entries(self) -> Mapping[str, str]:
@@ -57,10 +57,10 @@ class Registry(Generic[T]):
         Raises:
             RegistryError: an installed package claims an id that is taken, or one that is no id.
         """
-        return MappingProxyType(self._found[0])
+        return MappingProxyType(self._registered[0])
 
     @cached_property
-    def _found(self) -> tuple[dict[str, str], dict[str, str]]:
+    def _registered(self) -> tuple[dict[str, str], dict[str, str]]:
         merged, owners = dict(self._own), {}
         for point in entry_points(group=f"saccade.{self.kind}"):
             owner = point.dist.name if point.dist else "an installed package"
@@ -236,7 +236,7 @@ class PresetRegistry(Registry[T]):
 
 def is_a(kind: type | tuple[type, ...], words: str) -> Lacks:
     """What an object lacks that should be one of the class `kind`, called `words`."""
-    return lambda found: "" if isinstance(found, kind) else f"it is {described(found)}, not {words}"
+    return lambda value: "" if isinstance(value, kind) else f"it is {described(value)}, not {words}"
 
 
 def is_subclass(kind: type, words: str) -> Lacks:

@@ -125,7 +125,7 @@ def load_settings(
             mistakes.append(f"{name}: cannot be set, because a part of that path is a plain value")
         else:
             raw[steps] = text
-    return _found(_validate(kind, data, raw, mistakes), mistakes, path, " or what was set over it" * bool(overrides))
+    return _loaded(_validate(kind, data, raw, mistakes), mistakes, path, " or what was set over it" * bool(overrides))
 
 
 def load_saved(kind: type[T], path: str | os.PathLike[str]) -> T:
@@ -135,7 +135,7 @@ def load_saved(kind: type[T], path: str | os.PathLike[str]) -> T:
         SettingsError: as `load_settings`.
     """
     mistakes: list[str] = []
-    return _found(_validate(kind, kind.renewed(_read(Path(path))), {}, mistakes, _SAVED), mistakes, path)
+    return _loaded(_validate(kind, kind.renewed(_read(Path(path))), {}, mistakes, _SAVED), mistakes, path)
 
 
 def is_saved(info: ValidationInfo) -> bool:
@@ -232,7 +232,7 @@ def _assign(data: dict[str, Any], steps: tuple[str, ...], value: object) -> bool
     return True
 
 
-def _found(settings: S | None, mistakes: list[str], path: str | os.PathLike[str] | None, over: str = "") -> S:
+def _loaded(settings: S | None, mistakes: list[str], path: str | os.PathLike[str] | None, over: str = "") -> S:
     if settings is None:
         where = "" if path is None else f"{path}{over}"
         raise mistaken(mistakes, where)

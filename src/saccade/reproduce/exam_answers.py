@@ -33,13 +33,13 @@ class ExamAnswer:
     """Gold boxes say where the evidence is."""
     looked: bool
     """A call gave back a picture."""
-    found: bool
+    saw_evidence: bool
     """A call cut out the evidence, as gold boxes say."""
 
     @property
     def faithful(self) -> float:
         """1 for a right answer whose evidence was cut out (CodeV, table 5), else 0."""
-        return self.right * self.found
+        return self.right * self.saw_evidence
 
 
 def read_exam(out: Path) -> tuple[ExamAnswer, ...]:
@@ -57,7 +57,7 @@ def _answer(trajectory: Trajectory, judge: BoxJudge) -> ExamAnswer | None:
     if right is None:
         return None
     verdicts = judge.verdicts(trajectory) if trajectory.task.evidence else ()
-    found = any(item is not None and item.score == BoxRule().full for item in verdicts)
+    saw_evidence = any(item is not None and item.score == BoxRule().full for item in verdicts)
     return ExamAnswer(
         trajectory.task.id,
         set_of(trajectory.task.id),
@@ -66,5 +66,5 @@ def _answer(trajectory: Trajectory, judge: BoxJudge) -> ExamAnswer | None:
         is_looked_for(trajectory.task),
         bool(trajectory.task.evidence),
         returned_pictures(trajectory) > 0,
-        found,
+        saw_evidence,
     )

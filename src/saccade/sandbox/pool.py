@@ -201,7 +201,7 @@ class SandboxPool:
         host.lost = True
         left = sum(not each.lost for each in self._hosts)
         _log.warning("%s New sessions go to the other hosts of the pool, of which %d are there.", error, left)
-        task = asyncio.create_task(self._found_again(host))
+        task = asyncio.create_task(self._reconnect(host))
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
 
@@ -239,7 +239,7 @@ class SandboxPool:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._freed.wait(), self._times.look)
 
-    async def _found_again(self, host: PooledHost) -> None:
+    async def _reconnect(self, host: PooledHost) -> None:
         """Ask a host that was lost until it answers."""
         while host.lost:
             await asyncio.sleep(self._times.again)

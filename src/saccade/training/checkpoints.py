@@ -90,7 +90,7 @@ class Checkpoints:
             _sync(partial / "state.json")
             finish_folder(target)
             _sync(self._folder)
-            for old in self._found()[: -self._most]:
+            for old in self._saved()[: -self._most]:
                 shutil.rmtree(old)
             _log.info("Checkpoint of step %d in %s.", state.step, target)
         return target
@@ -109,14 +109,14 @@ class Checkpoints:
         Raises:
             TrainingError: it cannot be read.
         """
-        folders = self._found()
+        folders = self._saved()
         if not folders:
             return None
         state, weights = read_checkpoint(folders[-1], "Delete that folder to resume from the one before.")
         _log.info("Resumes from %s, after step %d.", folders[-1], state.step)
         return state, weights, _stored(folders[-1], _OPTIMIZER, "Delete that folder to resume from the one before.")
 
-    def _found(self) -> list[Path]:
+    def _saved(self) -> list[Path]:
         if not self._folder.is_dir():
             return []
         return sorted(path for path in self._folder.iterdir() if _NAME.fullmatch(path.name))

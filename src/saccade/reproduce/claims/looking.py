@@ -31,7 +31,7 @@ def why_not(evidence: Evidence, arm: Arm, asks: Callable[[ExamAnswer], bool] = s
         who = "what was trained from a start that never looks"
         trained = (item for seed in evidence.settings.seeds for item in evidence.exam(arm, seed).values())
         looked = [item for item in trained if item.looked]
-    found = sum(item.found for item in looked)
+    found = sum(item.saw_evidence for item in looked)
     if not looked or found < LOOKS * len(looked):
         return f"{who} cannot look: {found} of {len(looked)} rollouts with a crop held the evidence"
     return ""

@@ -53,7 +53,7 @@ def model(context: JudgeContext) -> Judge:
 JUDGES: Final = Registry[object](
     "judges",
     {"boxes@1": f"{_HERE}:boxes", "model@1": f"{_HERE}:model"},
-    lambda found: "" if callable(found) else _members(found),
+    lambda value: "" if callable(value) else _members(value),
 )
 
 

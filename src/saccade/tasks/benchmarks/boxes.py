@@ -13,7 +13,7 @@ from saccade.record.content import ImagePart
 from saccade.record.task import EvidenceBox, NamedMedia
 from saccade.tasks.benchmarks.card import Fields
 from saccade.tasks.benchmarks.problem import FieldError, short
-from saccade.tasks.benchmarks.values import as_list, as_text, found, list_in_text, missing
+from saccade.tasks.benchmarks.values import as_list, as_text, first_value, list_in_text, missing
 
 _LARGEST = 2**53
 """Beyond it a whole number is no coordinate, and may be too large for a float."""
@@ -25,14 +25,14 @@ def evidence(row: Mapping[str, Any], fields: Fields, media: Sequence[NamedMedia]
     Raises:
         FieldError: a box is no box, or lies outside the picture.
     """
-    value = found(row, fields.boxes)
+    value = first_value(row, fields.boxes)
     if value is None:
         return ()
     picture = next((item for item in media if isinstance(item.part, ImagePart)), None)
     if picture is None or not isinstance(picture.part, ImagePart):
         raise FieldError("boxes", "there are boxes and no picture")
     boxes = _listed(value, row, fields)
-    labels = as_list(found(row, fields.box_labels) or "")
+    labels = as_list(first_value(row, fields.box_labels) or "")
     if len(labels) != len(boxes):
         labels = [""] * len(boxes)
     size = (picture.part.width, picture.part.height)
@@ -51,7 +51,7 @@ def _listed(value: object, row: Mapping[str, Any], fields: Fields) -> list[Any]:
         value = value if listed is None else listed
     if isinstance(value, Mapping) and "bbox" not in value:
         held = {str(key): box for key, box in value.items() if not missing(box)}
-        value = _of_table(held, found(row, fields.box_keys) or ()) if fields.box_keys else list(held.values())
+        value = _of_table(held, first_value(row, fields.box_keys) or ()) if fields.box_keys else list(held.values())
     if missing(value):
         return []
     boxes = as_list(value)

@@ -18,7 +18,7 @@ from saccade.tasks.benchmarks.card import SAME_QUESTION, Card
 from saccade.tasks.benchmarks.options import choices_of, split_question
 from saccade.tasks.benchmarks.pictures import RowMediaReader
 from saccade.tasks.benchmarks.problem import FieldError, short
-from saccade.tasks.benchmarks.values import as_list, as_text, found, matches
+from saccade.tasks.benchmarks.values import as_list, as_text, first_value, matches
 
 _LONGEST_ID = 200
 _PLACEHOLDERS = ("<image>", "<video>")
@@ -45,7 +45,7 @@ def draft(row: Mapping[str, Any], card: Card) -> Draft:
     if answer_type is AnswerType.CHOICE:
         _check_choice(answer, choices)
     own = as_text(_needed(row, card.fields.id, "id"), "id")
-    split = as_text(found(row, card.fields.split) or card.split, "split")
+    split = as_text(first_value(row, card.fields.split) or card.split, "split")
     return Draft(task_id(card, own), question, choices, answer, answer_type, split)
 
 
@@ -93,7 +93,7 @@ def _question(row: Mapping[str, Any], card: Card) -> tuple[str, tuple[str, ...]]
         question, choices = split_question(text)
         if choices and not _names_one(row, card, choices):
             question, choices = text, ()
-    hint = found(row, card.fields.hint)
+    hint = first_value(row, card.fields.hint)
     if hint is not None:
         question = f"{as_text(hint, 'hint').strip()}\n{question}"
     return _TIGHT_PLACEHOLDER.sub(r"<image \1>", question), choices
@@ -126,7 +126,7 @@ def _answer_type(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> 
 def _answer(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> str | None:
     if choices and card.fields.answer_is == "first-choice":
         return choices[0]
-    if card.fields.without_answers and found(row, card.fields.answer) is None:
+    if card.fields.without_answers and first_value(row, card.fields.answer) is None:
         return None
     value = _needed(row, card.fields.answer, "answer")
     if not choices or card.fields.answer_is == "text":
@@ -182,20 +182,20 @@ def _media(row: Mapping[str, Any], card: Card, media: RowMediaReader) -> tuple[N
 
 def _media_value(row: Mapping[str, Any], names: Sequence[str], field: str, optional: bool) -> Any:
     """What a row names as its media; None where its card names no such field."""
-    return found(row, names) if optional or not names else _needed(row, names, field)
+    return first_value(row, names) if optional or not names else _needed(row, names, field)
 
 
 def tags_of(
     row: Mapping[str, Any], card: Card, question: str, media: Sequence[NamedMedia] | None = None
 ) -> tuple[str, ...]:
     """The tags of a row; those that its media decide are left out where `media` is None. Raises `FieldError`."""
-    tags = [(name, found(row, names)) for name, names in card.fields.tags.items()]
+    tags = [(name, first_value(row, names)) for name, names in card.fields.tags.items()]
     if card.fields.group != (SAME_QUESTION,):
-        tags.append(("group", found(row, card.fields.group)))
+        tags.append(("group", first_value(row, card.fields.group)))
     elif media is not None:
         same = "\0".join([question, *(item.part.sha256 for item in media)])
         tags.append(("group", sha256(same.encode()).hexdigest()[:16]))
-    tags.append(("variant", found(row, card.fields.variant)))
+    tags.append(("variant", first_value(row, card.fields.variant)))
     return tuple(f"{name}={_tag(value, name)}" for name, value in tags if value is not None)
 
 
@@ -204,7 +204,7 @@ def _tag(value: object, name: str) -> str:
 
 
 def _needed(row: Mapping[str, Any], names: Sequence[str], field: str) -> Any:
-    value = found(row, names)
+    value = first_value(row, names)
     if value is None:
         raise FieldError(field, f"the row has no value for {' or '.join(names)}")
     return value

@@ -13,7 +13,7 @@ from typing import Any
 
 from saccade.tasks.benchmarks.card import Fields
 from saccade.tasks.benchmarks.problem import FieldError, short
-from saccade.tasks.benchmarks.values import as_text, found, list_in_text, missing
+from saccade.tasks.benchmarks.values import as_text, first_value, list_in_text, missing
 
 _HEAD = re.compile(r"\n?\s*(?:Choices?|Options?)\s*:\s*(?=\(?A\s*[.:)])", re.IGNORECASE)
 _AT_LINE = re.compile(r"\n\s*(?=\(?A\s*[.:)])")
@@ -32,7 +32,7 @@ def choices_of(row: Mapping[str, Any], fields: Fields) -> tuple[str, ...]:
     columns = _from_columns(row) if fields.choices_from == "columns" else ()
     if columns:
         return columns
-    value = found(row, fields.choices)
+    value = first_value(row, fields.choices)
     if value is None:
         return fields.default_choices
     listed = _as_options(value)

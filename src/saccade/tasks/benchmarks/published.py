@@ -8,7 +8,7 @@ from saccade.tasks.benchmarks.benchmark import Benchmark
 from saccade.tasks.benchmarks.loaders.registry import load_loader
 from saccade.tasks.benchmarks.make_task import task_id
 from saccade.tasks.benchmarks.problem import RowProblem
-from saccade.tasks.benchmarks.values import as_text, found
+from saccade.tasks.benchmarks.values import as_text, first_value
 
 
 def published_answers(benchmark: Benchmark) -> dict[str, dict[str, bool]]:
@@ -28,7 +28,7 @@ def published_answers(benchmark: Benchmark) -> dict[str, dict[str, bool]]:
     for row in load_loader(card.loader.id).rows(benchmark.files):
         if isinstance(row, RowProblem):
             continue
-        own, published = found(row.fields, card.fields.id), found(row.fields, card.fields.published)
+        own, published = first_value(row.fields, card.fields.id), first_value(row.fields, card.fields.published)
         if own is not None and isinstance(published, Mapping):
             by_model = {str(model): right for model, right in published.items() if isinstance(right, bool)}
             answers[task_id(card, as_text(own, "id"))] = {

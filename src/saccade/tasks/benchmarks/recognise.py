@@ -24,7 +24,7 @@ from saccade.tasks.benchmarks.problem import FieldError, RowProblem
 from saccade.tasks.benchmarks.registry import card_ids, load_card
 from saccade.tasks.benchmarks.row_files import SourceRow
 from saccade.tasks.benchmarks.splits import card_of_split, forms_of
-from saccade.tasks.benchmarks.values import found, matches
+from saccade.tasks.benchmarks.values import first_value, matches
 
 _ROWS = 20
 """So many rows of a folder are tried."""
@@ -129,11 +129,13 @@ def _known(row: Mapping[str, Any], card: Card) -> int:
     """How many of the fields that a card names a row has."""
     given = card.fields
     names = [given.id, given.question, given.hint, given.images, given.videos, given.answer, given.choices, given.boxes]
-    return sum(found(row, each) is not None for each in (*names, given.split, *given.tags.values()) if each)
+    return sum(first_value(row, each) is not None for each in (*names, given.split, *given.tags.values()) if each)
 
 
 def _has_media(row: Mapping[str, Any], card: Card, places: MediaFiles) -> bool:
-    named = [value for names in (card.fields.images, card.fields.videos) if (value := found(row, names)) is not None]
+    named = [
+        value for names in (card.fields.images, card.fields.videos) if (value := first_value(row, names)) is not None
+    ]
     try:
         for value in named:
             for item in items(value):

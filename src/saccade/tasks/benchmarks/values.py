@@ -33,7 +33,7 @@ _MOST_NUMBERED = 100
 _EMPTIABLE = (str, bytes, list, tuple, dict)
 
 
-def found(fields: RowFields, names: Sequence[str]) -> Any:
+def first_value(fields: RowFields, names: Sequence[str]) -> Any:
     """The value of the first name that has one, or None."""
     for name in names:
         value = _named(fields, name)
@@ -80,7 +80,7 @@ def list_in_text(text: str) -> list[Any] | None:
 def matches(fields: RowFields, conditions: Mapping[str, Sequence[str]]) -> bool:
     """Whether each named field has one of its wanted values, as texts; an empty one stands for no value."""
     for name, values in conditions.items():
-        value = found(fields, (name,))
+        value = first_value(fields, (name,))
         try:
             text = "" if value is None else as_text(value, name)
         except FieldError:
@@ -127,7 +127,7 @@ def _numbered(fields: RowFields, stem: str) -> list[Any]:
 
 def _filled(fields: RowFields, template: str) -> str | None:
     slots = {slot: slot.partition(":") for slot in _SLOT.findall(template)}
-    values = {slot: found(fields, (name,)) for slot, (name, _, _) in slots.items()}
+    values = {slot: first_value(fields, (name,)) for slot, (name, _, _) in slots.items()}
     if any(value is None for value in values.values()):
         return None
 

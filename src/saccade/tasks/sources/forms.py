@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from saccade.tasks.benchmarks.loaders.rows import from_verl
 from saccade.tasks.benchmarks.problem import FieldError
-from saccade.tasks.benchmarks.values import as_list, found, missing
+from saccade.tasks.benchmarks.values import as_list, first_value, missing
 from saccade.tasks.sources.settings import FieldNames
 
 USUAL: Final[Mapping[str, tuple[str, ...]]] = {
@@ -53,7 +53,7 @@ def plain_row(row: Mapping[str, Any], names: FieldNames) -> dict[str, Any]:
     plain: dict[str, Any] = {"_row": row.get("_row")}
     said, extra, tagged = _named_in(tuple(given), names)
     for field, named in said:
-        value = found(given, named)
+        value = first_value(given, named)
         if value is not None:
             plain[field] = value
     if not isinstance(plain.get("question", ""), str):

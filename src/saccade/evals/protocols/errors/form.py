@@ -34,7 +34,7 @@ def form_errors(number: int, turn: Turn, dialect: str) -> Iterator[StepError]:
     if finish is FinishReason.FILTERED:
         return  # the provider withheld the text: that is no error of the model
     errors = _listed(turn, finish, dialect)
-    faults = _found(turn, finish) if errors is None else errors
+    faults = _faults(turn, finish) if errors is None else errors
     for kind, reason in {fault.kind: fault.reason for fault in reversed(faults)}.items():
         yield StepError(error=ErrorClass.E1, turn=number, rule=kind.value, detail=reason)
 
@@ -47,7 +47,7 @@ def _listed(turn: Turn, finish: FinishReason, dialect: str) -> tuple[Fault, ...]
     return spoken.faults(turn.text, finish) if isinstance(spoken, FaultingDialect) else None
 
 
-def _found(turn: Turn, finish: FinishReason) -> tuple[Fault, ...]:
+def _faults(turn: Turn, finish: FinishReason) -> tuple[Fault, ...]:
     if isinstance(turn.action, Code | ToolCall):
         both = any(block.closed for block in blocks(outside_thoughts(turn.text), "answer"))
         reason = "A turn either calls something or answers, and this one does both."

@@ -29,14 +29,14 @@ which the part belongs. Reply with a JSON array and nothing else, an empty one i
 """
 
 
-class Found(Record):
+class DetectedObject(Record):
     """One entry of a reply."""
 
     label: Text
     bbox_2d: tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]
 
 
-_FOUND = TypeAdapter(list[Found])
+_REPLY = TypeAdapter(list[DetectedObject])
 
 
 class BoxLabel(JudgedSettings):
@@ -80,7 +80,7 @@ class BoxLabel(JudgedSettings):
 def _boxes(reply: str, image: str, part: ImagePart) -> tuple[EvidenceBox, ...] | None:
     """The boxes of a reply; None if it is no array of boxes that lie in the picture."""
     try:
-        items = _FOUND.validate_json(unfenced(reply), strict=True)
+        items = _REPLY.validate_json(unfenced(reply), strict=True)
         boxes = tuple(EvidenceBox(image=image, xyxy=item.bbox_2d, label=item.label) for item in items)
     except ValidationError:
         return None

@@ -19,7 +19,7 @@ from typing import Any
 from saccade.tasks.benchmarks.loaders.final_answer import final_answer
 from saccade.tasks.benchmarks.loaders.rows import RowLoader, from_llava, from_verl
 from saccade.tasks.benchmarks.problem import FieldError, short
-from saccade.tasks.benchmarks.values import found, missing
+from saccade.tasks.benchmarks.values import first_value, missing
 
 Row = Mapping[str, Any]
 
@@ -38,7 +38,7 @@ def from_llava_final(row: Row) -> Row:
 
 def from_solution(row: Row) -> Row:
     """`answer` without its tags; a text without tags as it is."""
-    value = found(row, ("answer", "solution", "ground_truth"))
+    value = first_value(row, ("answer", "solution", "ground_truth"))
     if not isinstance(value, str):
         return row
     tagged = "<answer>" in value or "\\boxed" in value
@@ -62,7 +62,7 @@ def from_thyme(row: Row) -> Row:
 
 def from_thyme_rl(row: Row) -> Row:
     """The question alone, without the lines about its picture."""
-    question = found(row, ("question", "problem"))
+    question = first_value(row, ("question", "problem"))
     return {**row, "question": _PATH_LINE.split(question)[0].strip()} if isinstance(question, str) else row
 
 
@@ -100,7 +100,7 @@ def from_pyvision_sft(row: Row) -> Row:
 def from_mmpr(row: Row) -> Row:
     """The question without the request around it, and the answer that the row names or the chosen response ends in."""
     question = row.get("question")
-    answer = found(row, ("answer", "ground_truth"))
+    answer = first_value(row, ("answer", "ground_truth"))
     asked = _MMPR_QUESTION.sub("", question).strip() if isinstance(question, str) else question
     return {
         **row,
