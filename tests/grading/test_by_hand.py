@@ -230,6 +230,24 @@ def test_quantities_that_are_the_same(answer: str, gold: str, relative: str, sam
     assert same_quantity(said, wanted, Tolerance(relative=Fraction(relative))) is same
 
 
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("5 in", "length"),
+        ("5 in.", "length"),
+        ("5 IN", "length"),
+        ("5 in total", ""),
+        ("5 In all", ""),
+        ("5 of", ""),
+        ("5 is", ""),
+    ],
+)
+def test_in_is_an_inch_where_nothing_follows_it(text: str, unit: str) -> None:
+    said = quantity(text)
+    assert said is not None
+    assert (said.unit.dimension if said.unit else "") == unit
+
+
 def test_a_tolerance_is_relative_or_absolute_whichever_is_wider() -> None:
     both = Tolerance(relative=Fraction(1, 10), absolute=Fraction(2))
     assert both.holds(Fraction(12), Fraction(10))

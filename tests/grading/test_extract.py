@@ -152,6 +152,12 @@ def test_a_mark_that_only_leads_to_the_next_one_says_nothing(text: str) -> None:
     assert [item.text for item in marked(text)] == ["5"]
 
 
+@pytest.mark.parametrize(("before", "leads"), [(197, True), (198, False)])
+def test_a_mark_leads_to_one_that_begins_in_the_next_200_characters(before: int, leads: bool) -> None:
+    below = "w" * (before - 1) + " answer: 5"
+    assert [item.text for item in marked(f"Answer:\n{below}")] == (["5"] if leads else [below, "5"])
+
+
 @pytest.mark.parametrize("mark", ["<answer>{}</answer>", "Answer: {}\n", "{{{}}} "])
 def test_the_last_64_marks_are_looked_at(mark: str) -> None:
     first, other = mark.format(0), mark.format(1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageChops
 
 from saccade.tools.context import ToolContext
-from saccade.tools.draw import Draw
+from saccade.tools.draw import Draw, _Board
 from saccade.tools.problem import ProblemKind
 from saccade.tools.result import ToolResult
 
@@ -212,3 +212,73 @@ def test_letters_grow_with_the_shorter_side_within_bounds() -> None:
     assert widths == sorted(set(widths))
     assert width(200) == widths[0]
     assert width(1260) == widths[-1]
+
+
+def columns_and_rows(result: ToolResult) -> tuple[list[int], list[int]]:
+    """Columns and rows that are inked from edge to edge."""
+    assert result.ok, result.text
+    drawn = np.asarray(ImageChops.difference(result.pictures[0].image, WHITE)).any(axis=2)
+    return np.flatnonzero(drawn.all(axis=0)).tolist(), np.flatnonzero(drawn.all(axis=1)).tolist()
+
+
+def test_a_grid_cuts_the_image_into_equal_cells() -> None:
+    plain = {"kind": "grid", "numbers": False, "width": 1}
+    assert columns_and_rows(draw({**plain, "columns": 4, "rows": 2})) == ([30, 60, 90], [40])
+    assert columns_and_rows(draw({**plain, "columns": 1, "rows": 3})) == ([], [27, 53])
+    assert ink(draw({**plain, "columns": 1, "rows": 1})) is None
+    assert columns_and_rows(draw(plain)) == ([*range(12, 120, 12)], [*range(8, 80, 8)])
+    bare = draw({**plain, "columns": 2, "rows": 1}).pictures[0].image
+    numbered = draw({**plain, "columns": 2, "rows": 1, "numbers": True}).pictures[0].image
+    where = ImageChops.difference(bare, numbered).getbbox()
+    assert where is not None
+    assert where[0] >= 62
+    assert where[3] <= 16
+    beside = draw({**plain, "columns": 1, "rows": 2, "numbers": True}).pictures[0].image
+    below = ImageChops.difference(beside, draw({**plain, "columns": 1, "rows": 2}).pictures[0].image).getbbox()
+    assert below is not None
+    assert below[1] >= 42
+    assert below[2] <= 16
+
+
+def test_a_ruler_has_ticks_across_it() -> None:
+    drawn = draw({"kind": "ruler", "start": [10, 40], "end": [50, 40], "width": 1, "color": [0, 0, 0]})
+    dark = np.asarray(drawn.pictures[0].image.convert("L")) == 0
+    assert [x for x in range(55) if dark[36:45, x].all()] == [10, 20, 30, 40, 50]
+    assert not dark[35, :55].any()
+    assert dark[40, 10:51].all()
+    steep = draw({"kind": "ruler", "start": [60, 10], "end": [60, 34], "width": 2, "tick": 12, "color": [0, 0, 0]})
+    dark = np.asarray(steep.pictures[0].image.convert("L")) == 0
+    assert [y for y in range(5, 33) if dark[y, 55:66].all()] == [10, 22]
+    assert not dark[5:30, 54].any()
+    assert steep.value is not None
+    assert steep.value["rulers"] == [{"length": 24.0, "angle": -90.0}]
+    backwards = draw({"kind": "ruler", "start": [50, 40], "end": [10, 40]})
+    assert backwards.value is not None
+    assert backwards.value["rulers"] == [{"length": 40.0, "angle": 180.0}]
+
+
+def test_a_ruler_has_at_most_a_thousand_ticks() -> None:
+    wide = ToolContext({"a": Image.new("RGB", (2100, 12), "white")})
+    shape = {"kind": "ruler", "start": [0, 6], "end": [2090, 6], "width": 1, "tick": 2, "color": [0, 0, 0]}
+    dark = np.asarray(Draw().call({"shapes": [shape]}, wide).pictures[0].image.convert("L")) == 0
+    assert dark[3, 2000]
+    assert not dark[3, 2002:2010].any()
+
+
+@pytest.mark.parametrize(
+    ("size", "height"), [((100, 5000), 10), ((330, 900), 11), ((900, 900), 30), ((1500, 1200), 40)]
+)
+def test_letters_grow_with_the_image(size: tuple[int, int], height: int) -> None:
+    assert _Board(Image.new("RGB", size), "pixels")._font.size == height  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("at", [[0, 0], [119, 79], [119, 0], [0, 79]])
+def test_a_label_stays_whole_at_every_edge(at: list[int]) -> None:
+    def written(place: list[int]) -> int:
+        shape = {"kind": "line", "start": place, "end": place, "width": 1, "color": [0, 0, 0]}
+        with_label, without = draw({**shape, "label": "Wide"}), draw(shape)
+        apart = ImageChops.difference(with_label.pictures[0].image, without.pictures[0].image)
+        return int(np.count_nonzero(np.asarray(apart.convert("L"))))
+
+    assert written(at) >= written([40, 30]) - 2
+    assert ink(draw({"kind": "point", "at": [60, 40], "width": 1, "label": " "})) == (59, 39, 62, 42)

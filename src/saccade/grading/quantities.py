@@ -190,7 +190,7 @@ def _unit_word(after: str) -> str:
     if first is None:
         return ""
     word = "".join(first[0].split())
-    return "" if word.casefold() in _SKIPPED and (word.casefold() != "in" or after.strip().casefold() != "in") else word
+    return "" if word.casefold() in _SKIPPED and after.strip().casefold() != "in" else word
 
 
 def _powered(unit: str, sign: str) -> str:

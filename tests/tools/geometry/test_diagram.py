@@ -112,6 +112,104 @@ def test_each_label_in_a_circle_is_that_of_the_nearest_radius() -> None:
     assert [(label.text, label.at) for label in reading.labels] == [("7", ("O", "A")), ("5", ("O", "B"))]
 
 
+def circle(*turns: float) -> np.ndarray:
+    """A circle of radius 100 around (120, 120) with radii at these angles, clockwise from the right."""
+    picture = Image.new("RGB", (240, 240), "white")
+    pen = ImageDraw.Draw(picture)
+    pen.ellipse((20, 20, 220, 220), outline="black", width=2)
+    for turn in turns:
+        pen.line((120, 120, *on_rim(turn)), fill="black", width=2)
+    return np.asarray(picture)
+
+
+def on_rim(turn: float, radius: float = 99.0) -> tuple[float, float]:
+    return 120 + radius * float(np.cos(np.radians(turn))), 120 + radius * float(np.sin(np.radians(turn)))
+
+
+@pytest.mark.parametrize(
+    ("turns", "chords"),
+    [
+        ((), ()),
+        ((0,), (("O", "A"),)),
+        ((90, 200), (("O", "A"), ("O", "B"))),
+        ((0, 40, 300), (("O", "A"), ("O", "B"), ("O", "C"))),
+        ((30, 210), (("A", "B"),)),
+        ((30, 190), (("O", "A"), ("O", "B"))),
+        ((30, 100, 210), (("A", "C"),)),
+    ],
+)
+def test_radii_at_any_angle(turns: tuple[int, ...], chords: tuple[tuple[str, str], ...]) -> None:
+    reading = read_diagram(circle(*turns), ())
+    assert reading.kind == "circle"
+    assert reading.chords == chords
+    assert reading.points["O"] == pytest.approx((120, 120), abs=1)
+    for name, turn in zip("ABC", turns, strict=False):
+        assert reading.points[name] == pytest.approx(on_rim(turn, 100), abs=3)
+
+
+def test_what_is_written_outside_a_circle_or_is_no_number_labels_nothing() -> None:
+    board = Board((1, 1))
+    board.write("7", (170, 112))
+    board.write("9", (232, 112))
+    board.write("Fig; 3", (80, 100))
+    assert [label.text for label in read_diagram(circle(0), board.lines).labels] == ["7"]
+    assert read_diagram(circle(), board.lines).labels == ()
+
+
+def polygon(*corners: tuple[float, float], ink: int = 0, size: tuple[int, int] = (360, 300)) -> np.ndarray:
+    picture = Image.new("RGB", size, "white")
+    ImageDraw.Draw(picture).polygon(corners, outline=(ink, ink, ink), width=2)
+    return np.asarray(picture)
+
+
+@pytest.mark.parametrize(("ink", "kind"), [(0, "polygon"), (194, "polygon"), (195, "unknown")])
+def test_ink_differs_from_paper_by_more_than_60(ink: int, kind: str) -> None:
+    assert read_diagram(polygon(*CORNERS, ink=ink), ()).kind == kind
+    dark = 255 - polygon(*CORNERS, ink=ink)
+    assert read_diagram(dark, ()).kind == kind
+
+
+@pytest.mark.parametrize(("side", "kind"), [(39, "unknown"), (40, "polygon")])
+def test_what_is_at_most_40_pixels_wide_is_a_letter(side: int, kind: str) -> None:
+    corners = [(20, 20), (20 + side, 20), (20 + side, 50), (20, 50)]
+    assert read_diagram(polygon(*corners), ()).kind == kind
+
+
+@pytest.mark.parametrize(("count", "kind"), [(3, "polygon"), (5, "polygon"), (8, "polygon"), (9, "unknown")])
+def test_corners_go_clockwise_from_the_top(count: int, kind: str) -> None:
+    turns = [360 * number / count - 85 for number in range(count)]
+    corners = [on_rim(turn) for turn in turns]
+    for order in (corners, corners[::-1], corners[2:] + corners[:2]):
+        reading = read_diagram(polygon(*order, size=(240, 240)), ())
+        assert reading.kind == kind
+        if kind == "polygon":
+            assert [*reading.points] == [*"ABCDEFGH"[:count]]
+            for name, corner in zip(reading.points, corners, strict=True):
+                assert reading.points[name] == pytest.approx(corner, abs=4)
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "label"),
+    [
+        ("40", (90, 200), ("40", ("B", "C", "A"))),  # inside
+        ("40", (80, 80), ("40", ("C", "A", "B"))),
+        ("40°", (320, 250), ("40", ("A", "B", "C"))),  # outside, of an angle
+        ("40", (320, 250), ("40", ("B", "C"))),
+        ("X", (36, 140), ("x", ("C", "A"))),
+        ("AB", (36, 140), ("AB", ("C", "A"))),
+        ("2 x", (196, 126), ("2x", ("A", "B"))),
+        ("no; 3", (196, 126), None),
+    ],
+)
+def test_labels_name_the_nearest_angle_or_side(
+    text: str, at: tuple[int, int], label: tuple[str, tuple[str, ...]] | None
+) -> None:
+    board = Board((1, 1))
+    board.write(text, at)
+    found = read_diagram(polygon(*CORNERS), board.lines).labels
+    assert [(one.text, one.at) for one in found] == ([] if label is None else [label])
+
+
 def test_a_blank_picture_is_unknown() -> None:
     assert read_diagram(np.full((60, 60, 3), 255, np.uint8), ()).kind == "unknown"
 

@@ -30,7 +30,10 @@ def test_no_terms(text: str) -> None:
     [
         ("4x-17", 10, 23), ("-x+1", 2, -1), (r"\sqrt{3}x", 2, 2 * 3**0.5), (r"\frac{1}{2}x", 5, 2.5), ("3(x-4)", 6, 6),
         ("x^2", 3, 9), ("(2x+1)/5", 7, 3), ("60°", 0, 60), (r"45^\circ", 0, 45), ("4\\pi", 0, 4 * np.pi),
-        ("2-3-4", 0, -5),
+        ("2-3-4", 0, -5), ("2*x/4", 6, 3), ("--x", 2, 2), ("-x-+1", 2, -3), ("2x^2", 3, 18), ("x**3", 2, 8),
+        ("-x^2", 3, -9),
+        ("√x", 9, 3), ("sqrt(x+7)", 9, 4), (".5x", 3, 1.5), ("2(x+1)(x-1)", 3, 16), (r"\frac{x}{4}x", 6, 9),
+        (r"2\times x\cdot 3", 2, 12), ("πx", 1, np.pi), ("50%", 0, 50), (r"x\text{ cm}", 5, 5),
     ],
 )  # fmt: skip
 def test_expressions(text: str, x: float, value: float) -> None:
@@ -39,9 +42,17 @@ def test_expressions(text: str, x: float, value: float) -> None:
     assert evaluate({"x": x}) == pytest.approx(value)
 
 
-@pytest.mark.parametrize("text", ["", "4+", "(x", "__import__('os')", "x;y", "\\frac{1}"])
-def test_no_expressions(text: str) -> None:
-    with pytest.raises(FormError):
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "empty"), ("4+", "ends too early"), ("(x", "bracket .* is not closed"),
+        ("__import__('os')", "sign .* '_'"),
+        ("x;y", "sign that no expression has: ';'"), ("\\frac{1}", "ends too early"), ("x)2", "from '\\)' on"),
+        ("4*/2", "read at '/'"),
+    ],
+)  # fmt: skip
+def test_no_expressions(text: str, why: str) -> None:
+    with pytest.raises(FormError, match=why):
         read_expression(text)
 
 
@@ -60,7 +71,8 @@ def test_no_expressions(text: str) -> None:
         ("What is the perimeter of parallelogram ABCD?", (), "Find(PerimeterOf(Parallelogram(A,B,C,D)))"),
         (r"$\triangle R S T \cong \triangle X Y Z$. Find y.",
          ("Congruent(Triangle(R,S,T),Triangle(X,Y,Z))",), "Find(y)"),
-        ("Quadrilateral ABDC is a rectangle. Find the area of rectangle ABDC.", (), "Find(AreaOf(Rectangle(A,B,D,C)))"),
+        ("Quadrilateral ABDC is a rectangle. Find the area of rectangle ABDC.", ("Rectangle(A,B,D,C)",),
+         "Find(AreaOf(Rectangle(A,B,D,C)))"),
         ("D is the midpoint of AC. BD bisects ∠ABC. Find the length of BD.",
          ("IsMidpointOf(Point(D),Line(A,C))", "BisectsAngle(Line(B,D),Angle(A,B,C))"), "Find(LengthOf(Line(B,D)))"),
         ("Lengths are in cm. What is the area of the right triangle, in square cm?", (), "Find(AreaOf(Triangle($)))"),
@@ -70,9 +82,65 @@ def test_no_expressions(text: str) -> None:
 )  # fmt: skip
 def test_english(text: str, statements: tuple[str, ...], goal: str) -> None:
     found = read_english(text)
-    assert set(statements) <= set(found.statements)
+    assert found.statements == statements
     assert found.goal == goal
     assert found.unread == (() if goal else ("It rains today",))
+
+
+@pytest.mark.parametrize(
+    ("clause", "statements"),
+    [
+        ("AB ⟂ CD, EF ≅ GH", ("Perpendicular(Line(A,B),Line(C,D))", "Equals(LengthOf(Line(E,F)),LengthOf(Line(G,H)))")),
+        ("∠ABC ≅ ∠2", ("Equals(MeasureOf(Angle(A,B,C)),MeasureOf(Angle(2)))",)),
+        (r"$\triangle ABC \sim \triangle DEF$", ("Similar(Triangle(A,B,C),Triangle(D,E,F))",)),
+        ("△ABC is equilateral", ("Equilateral(Triangle(A,B,C))",)),
+        ("△ABC is an isosceles triangle", ("Isosceles(Triangle(A,B,C))",)),
+        ("The right △ABC has AB = 3x + 5", ("Right(Triangle(A,B,C))", "Equals(LengthOf(Line(A,B)),3x+5)")),
+        ("PT is tangent to ⊙O", ("Circle(O)", "Tangent(Line(P,T),Circle(O))")),
+        ("AB is a diameter of ⊙O", ("Circle(O)", "IsDiameterOf(Line(A,B),Circle(O))")),
+        ("AB is the radius of circle O", ("Circle(O)", "IsRadiusOf(Line(A,B),Circle(O))")),
+        ("AB is a chord of ⊙O", ("Circle(O)", "IsChordOf(Line(A,B),Circle(O))")),
+        ("AD is a median of △ABC", ("IsMedianOf(Line(A,D),Triangle(A,B,C))",)),
+        ("AD is an altitude of △ABC", ("IsAltitudeOf(Line(A,D),Triangle(A,B,C))",)),
+        ("DE is the midsegment of △ABC", ("IsMidsegmentOf(Line(D,E),Triangle(A,B,C))",)),
+        ("P is the incenter of △ABC", ("IsIncenterOf(Point(P),Triangle(A,B,C))",)),
+        ("P is the centroid of triangle ABC", ("IsCentroidOf(Point(P),Triangle(A,B,C))",)),
+        ("ABCD is a trapezoid", ("Trapezoid(A,B,C,D)",)),
+        ("the quadrilateral is a rhombus", ("Rhombus($)",)),
+        ("kite ABCD is drawn", ("Kite(A,B,C,D)",)),
+        ("the radius of ⊙X is 5", ("Circle(X)", "Equals(RadiusOf(Circle(X)),5)")),
+        ("m∠ABC = m∠DEF", ("Equals(MeasureOf(Angle(A,B,C)),MeasureOf(Angle(D,E,F)))",)),
+        ("AB = CD", ("Equals(LengthOf(Line(A,B)),LengthOf(Line(C,D)))",)),
+        ("x is 5", ("Equals(x,5)",)),
+        (r"Assume that \overline{AB} \perp \overline{CD}", ("Perpendicular(Line(A,B),Line(C,D))",)),
+        ("AB = CDE", ()),
+        ("AB = 3 = 4", ()),
+        ("= 4", ()),
+    ],
+)
+def test_clauses_that_state_something(clause: str, statements: tuple[str, ...]) -> None:
+    found = read_english(f"{clause}. Find x.")
+    assert (found.statements, found.goal) == (statements, "Find(x)")
+    assert bool(found.unread) is not bool(statements)
+
+
+@pytest.mark.parametrize(
+    ("asked", "term"),
+    [
+        ("Find m⌒AB.", "MeasureOf(Arc(A,B))"), ("Find cos ∠ABC.", "CosOf(Angle(A,B,C))"), ("Find sin x.", "SinOf(x)"),
+        ("Find the circumference of ⊙X.", "CircumferenceOf(Circle(X))"),
+        ("Find the perimeter of △ABC.", "PerimeterOf(Triangle(A,B,C))"),
+        ("Find the area of the circle.", "AreaOf(Circle($))"),
+        ("Find its area of hexagon ABCDEF.", "AreaOf(Hexagon(A,B,C,D,E,F))"),
+        ("Find the area of ABCD.", "AreaOf(Quadrilateral(A,B,C,D))"),
+        ("Find AB to the nearest tenth.", "LengthOf(Line(A,B))"), ("Find y in the figure.", "y"),
+        ("Solve for x.", "x"), ("How long is AB?", "LengthOf(Line(A,B))"), ("Find the side AB.", "LengthOf(Line(A,B))"),
+        ("Find the value of x. Find y.", "x"), (r"Find the measure of \angle 3 marked.", "MeasureOf(Angle(3))"),
+        (r"Find $x^\circ$.", "x"),
+    ],
+)  # fmt: skip
+def test_what_is_asked_for(asked: str, term: str) -> None:
+    assert read_english(asked).goal == f"Find({term})"
 
 
 @pytest.mark.parametrize(
@@ -123,6 +191,10 @@ def test_cdl(form: str, cdl: str | None) -> None:
     [
         (12.0, "12"), (3.5, "7/2"), (5 * 3**0.5, "5*sqrt(3)"), (4.5 * np.pi, "9/2*pi"), (2**0.5 / 2, "1/2*sqrt(2)"),
         (-7.0, "-7"), (np.pi, "pi"), (3.0**0.5, "sqrt(3)"), (2.718281828, ""), (0.0, "0"),
+        (1 / 60, "1/60"), (1 / 61, ""), (1 + 1e-6, "1"), (1 + 1.1e-6, ""), (1e7 + 5, "10000005"), (-1.0, "-1"),
+        (1e-6, "0"), (1.1e-6, ""), (np.pi / 60, "1/60*pi"), (np.pi / 61, ""),
+        (-np.pi, "-pi"), (8**0.5, "2*sqrt(2)"), (-(8**0.5), "-2*sqrt(2)"), (-(2**0.5), "-sqrt(2)"),
+        (3**-0.5, "1/3*sqrt(3)"), (12**0.5 / 2, "sqrt(3)"), ((50 / 49) ** 0.5, "5/7*sqrt(2)"),
     ],
 )  # fmt: skip
 def test_exact_forms(value: float, text: str) -> None:

@@ -99,6 +99,8 @@ def test_an_arc_needs_one_circle_that_it_lies_on() -> None:
 def test_what_is_not_said_stays_open() -> None:
     found = solve(("Triangle(A,B,C)", "Equals(LengthOf(Line(A,B)),5)", "Find(LengthOf(Line(B,C)))"))
     assert (found.status, found.value) == ("open", None)
+    named = solve(("Triangle(A,B,C)", "Find(LengthOf(Line(B,C)))"))
+    assert (named.status, named.value, named.used, named.error) == ("open", None, ("Triangle(A,B,C)",), 0)
 
 
 def test_statements_that_exclude_each_other() -> None:

@@ -18,7 +18,7 @@ def exact_form(value: float) -> str:
         if ratio is not None and (ratio != 0 or not name):
             return _times(ratio, name)
     square = _fraction(value * value)
-    if square is None or square.numerator * square.denominator > _RADICAND:
+    if not square or square.numerator * square.denominator > _RADICAND:
         return ""
     # sqrt(p/q) = sqrt(p*q)/q, with the largest square taken out.
     inner, outer = square.numerator * square.denominator, 1

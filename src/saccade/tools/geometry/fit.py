@@ -74,6 +74,8 @@ def is_fixed(solution: Fit, quantity: Residual, columns: dict[str, int]) -> bool
 def _values(residuals: Sequence[Residual], columns: dict[str, int], rows: Array) -> Array:
     """Residuals of each row, (rows, residuals)."""
     state = State(columns, rows)
+    if not residuals:  # the statements only name figures
+        return np.zeros((len(rows), 0))
     return np.stack([np.broadcast_to(one(state), (len(rows),)) for one in residuals], axis=1)
 
 
