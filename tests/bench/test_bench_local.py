@@ -16,6 +16,7 @@ def test_a_small_measurement() -> None:
     assert all(value > 0 for value in values.values())
 
 
+@pytest.mark.slow
 def test_an_episode_ends_where_the_context_is_full() -> None:
     """A checkpoint that reads 2048 tokens has no room for so many turns; the figures say how many it played."""
     figures = measure_local(LocalScale(turns=60, tokens=96, episodes=1))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from hypothesis import settings
 from PIL import Image
 
 from saccade.dialects.registry import DIALECTS, load_dialect, presets
@@ -19,6 +20,8 @@ from saccade.sandbox.scripted import ScriptedSandbox
 
 CODE = "<code>\n```python\nprint(1)\n```\n</code>"
 ANSWER = "<answer>\n\\boxed{red}\n</answer>"
+EXAMPLES = settings().max_examples // 8
+"""Of a drawn test that plays whole episodes in every dialect."""
 EVERY_DIALECT = tuple(
     f"{entry.partition('@')[0]}{':' * bool(preset)}{preset}"
     for entry in DIALECTS.ids()

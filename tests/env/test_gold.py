@@ -19,7 +19,7 @@ from saccade.record.task import EvidenceBox, Task
 from saccade.record.trajectory import EpisodeLimits
 from saccade.sandbox.scripted import ScriptedSandbox
 
-from .support import EVERY_DIALECT, result, tasks, tasks_for, tools_for
+from .support import EVERY_DIALECT, EXAMPLES, result, tasks, tasks_for, tools_for
 
 HOSTILE: tuple[Action, ...] = (
     Code(code="print(globals())"),
@@ -60,7 +60,7 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> MediaStore:
 
 
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(token=st.uuids(), script=st.lists(st.sampled_from(HOSTILE) | RAW, max_size=4))
 def test_gold_shows_at_the_end_alone(media: MediaStore, dialect: str, token: UUID, script: list[Action | str]) -> None:
     secret, box, ready = token.hex, ScriptedSandbox(result, keep=True), load_dialect(dialect)

@@ -28,7 +28,7 @@ from saccade.sandbox.base import Sandbox
 from saccade.sandbox.local import LocalSandbox
 from saccade.sandbox.scripted import ScriptedSandbox
 
-from .support import EVERY_DIALECT, result, tasks_for, tools_for
+from .support import EVERY_DIALECT, EXAMPLES, result, tasks_for, tools_for
 
 ACTIONS: tuple[Action, ...] = (
     Code(code="print(1)"),
@@ -126,7 +126,7 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> MediaStore:
 
 
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(script=SCRIPT, limits=LIMITS)
 def test_three_drivers_one_trajectory(
     media: MediaStore, dialect: str, script: list[Action | str], limits: EpisodeLimits

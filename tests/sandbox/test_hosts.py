@@ -32,6 +32,7 @@ async def hello(number: int) -> str:
         return result.stdout.strip()
 
 
+@pytest.mark.slow
 async def test_several_sandboxes_in_one_loop() -> None:
     assert await asyncio.gather(*(hello(n) for n in range(3))) == ["number 0", "number 2", "number 4"]
 
@@ -87,6 +88,7 @@ async def test_parent_with_many_threads() -> None:
             thread.join()
 
 
+@pytest.mark.slow
 async def test_parent_with_many_open_files(tmp_path: Path) -> None:
     files = [open(tmp_path / f"f{i}", "w") for i in range(200)]  # noqa: SIM115 - held open on purpose
     try:
@@ -113,6 +115,7 @@ def test_after_numpy_and_cv2_were_used() -> None:
     )
 
 
+@pytest.mark.slow
 def test_two_host_processes_side_by_side() -> None:
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(run_program, ["", ""]))

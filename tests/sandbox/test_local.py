@@ -56,6 +56,16 @@ async def test_an_interpreter_that_is_not_there() -> None:
             await sandbox.open()
 
 
+async def test_a_home_that_cannot_be_written_is_said_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    async with LocalSandbox() as box:
+        with pytest.raises(SandboxError, match=r"list of fonts, cannot be made: Not a directory\. Set XDG_CACHE_HOME"):
+            await box.open()
+
+
 async def test_an_interpreter_without_the_libraries_says_which(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
     async with LocalSandbox(python=str(tmp_path / "bare" / "bin" / "python")) as sandbox:

@@ -29,7 +29,7 @@ async def connected(transport: str, *options: str) -> AsyncIterator[Client]:
                 yield client
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http", "http-legacy"])
+@pytest.mark.parametrize("transport", ["stdio", "http", pytest.param("http-legacy", marks=pytest.mark.slow)])
 async def test_an_agent_looks_again(transport: str, tmp_path: Path) -> None:
     photo(tmp_path)
     async with connected(transport, "--folder", str(tmp_path)) as client:

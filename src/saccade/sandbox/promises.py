@@ -48,7 +48,10 @@ WEAKENED: Mapping[Layer, Mapping[Promise, str]] = {
         Promise.AT_REST: "sessions of a zygote that is killed may live on for a moment",
     },
     Layer.NET_NAMESPACE: {Promise.CONFINED: f"the network: {_ONE_LESS} (seccomp still refuses sockets)"},
-    Layer.IPC_NAMESPACE: {Promise.SEPARATE: f"memory shared by name: {_ONE_LESS} (seccomp still refuses it)"},
+    Layer.IPC_NAMESPACE: {
+        Promise.SEPARATE: f"memory shared by name: {_ONE_LESS} (seccomp still refuses it)",
+        Promise.SILENT: "programs can read the name of this machine",
+    },
     Layer.WORKSPACE: {Promise.BOUNDED: "files are counted when a call has ended: until then it can fill the disk"},
     Layer.SESSION_USER: {
         Promise.CONFINED: "modes and times of files of the same user can be changed where they can be named",

@@ -45,6 +45,7 @@ class ZygoteClient:
     async def start(self, python: str, settings: dict[str, Any], cache: Path, seconds: float = 120.0) -> None:
         """Start the processes and wait until the zygote is ready. Raises `SandboxError` if it does not come up."""
         loop = asyncio.get_running_loop()
+        _make(cache)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._stderr = os.memfd_create("saccade-stderr")
         try:
@@ -211,11 +212,21 @@ class ZygoteClient:
             os.close(self._stderr)
 
 
+def _make(cache: Path) -> None:
+    """The folder where matplotlib keeps its list of fonts. Raises `SandboxError` where it cannot be made."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SandboxError(
+            f"the folder {cache}, where the sandbox keeps its list of fonts, cannot be made: {error.strerror}. Set "
+            "XDG_CACHE_HOME to a folder that can be written."
+        ) from error
+
+
 def _spawn(python: str, cache: Path, ends: tuple[socket.socket, int]) -> subprocess.Popen[bytes]:
     control, stderr = ends
 
     folder = str(Path(wire.__file__).resolve().parent.parent)
-    cache.mkdir(parents=True, exist_ok=True)
     environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     environment |= {
         "PATH": "/usr/bin:/bin",

@@ -37,6 +37,7 @@ def judged(server: WireServer, tiny: Path, tasks: Path, seconds: float) -> RlSet
     return rl_settings(tiny, tasks, recipe={"steps": 1, "reward": reward})
 
 
+@pytest.mark.slow
 def test_a_judge_that_hangs_ends_the_run_which_is_resumed_with_more_time(
     server: WireServer, tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
