@@ -150,9 +150,11 @@ async def test_time_limits_crashes_and_tokens_are_as_without_ray(
     ray: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, _ = ray
-    tools = await asyncio.to_thread(lambda: Toolbox.of(url, calls=ToolCallSettings(seconds=0.5)))
-    hung = await tools.call_async("tricky", {"seconds": 60}, ToolContext({}))
-    crashed = await tools.call_async("tricky", {"do": "crash"}, ToolContext({}))
+    hasty, patient = [
+        await asyncio.to_thread(Toolbox.of, url, calls=ToolCallSettings(seconds=seconds)) for seconds in (0.5, 30)
+    ]
+    hung = await hasty.call_async("tricky", {"seconds": 60}, ToolContext({}))
+    crashed = await patient.call_async("tricky", {"do": "crash"}, ToolContext({}))
     assert (hung.status.value, crashed.status.value) == ("timeout", "killed")
     async with httpx.AsyncClient() as nobody:
         assert (await nobody.get(f"{url}/v1/tools")).status_code == 401

@@ -41,11 +41,17 @@ def test_shipped_recipes_say_what_decides_the_memory(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")  # peft asks for it
-def test_shipped_recipes_fit_eight_gpus_of_80_gib() -> None:
-    for name in recipe_names("sft"):
-        settings = load_settings(SftSettings, find_recipe("sft", name), [SEVEN])
-        plan_memory(settings, 8, "cuda").check(80.0)
-        if settings.model.shard:
-            with pytest.raises(SettingsError, match="shard"):
-                plan_memory(settings, 1, "cuda").check(80.0)
+@pytest.mark.parametrize("name", recipe_names("sft"))
+def test_shipped_recipes_fit_eight_gpus_of_80_gib(name: str) -> None:
+    settings = load_settings(SftSettings, find_recipe("sft", name), [SEVEN])
+    plan_memory(settings, 8, "cuda").check(80.0)
+    if settings.model.shard:
+        with pytest.raises(SettingsError, match="shard"):
+            plan_memory(settings, 1, "cuda").check(80.0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")  # peft asks for it
+def test_adapters_fit_one_gpu_of_32_gib() -> None:
     plan_memory(load_settings(SftSettings, find_recipe("sft", "lora"), [SEVEN]), 1, "cuda").check(32.0)

@@ -55,6 +55,7 @@ _USUAL: Final = {
     "RAY_agent_register_timeout_ms": "900000",
     "RAY_gcs_server_port_wait_time_s": "900",
     "RAY_worker_register_timeout_seconds": "900",
+    "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",  # nobody's requests are drained when the only user ends it
     "RAY_worker_niceness": "0",  # Ray's 15 lets its workers, which are the run, wait behind everything else
 }
 """Variables of `ray start`, unless the user sets them."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import signal
+import socket
+import socketserver
 import subprocess
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from tests.rl.train.support import metrics
-from tests.rl.verl.real.begun import begun, command, until
+from tests.rl.verl.real.begun import begun, command
 from tests.rl.verl.real.test_run import recipe
 
 from saccade.record.codec import read_lines
@@ -34,25 +36,55 @@ def served(program: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
             host.kill()
 
 
-def sessions(address: str) -> int:
-    with urllib.request.urlopen(f"{address}/v1/about", timeout=10) as answer:
-        return int(json.load(answer)["sessions"])
+@contextmanager
+def dying(host: subprocess.Popen[str], address: str, ready: Callable[[], bool]) -> Iterator[str]:
+    """Another address of a host, which is killed by the first program that it gets there once it is `ready`."""
+    upstream = urlsplit(address)
+
+    def passed(source: socket.socket, target: socket.socket, watched: bool) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                if watched and b"/runs/" in data and ready():
+                    host.send_signal(signal.SIGKILL)
+                    break
+                target.sendall(data)
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    class Relay(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError), socket.create_connection((upstream.hostname, upstream.port)) as there:
+                back = threading.Thread(target=passed, args=(there, self.request, False), daemon=True)
+                back.start()
+                passed(self.request, there, True)
+                back.join()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Relay) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
 
 
 def test_a_sandbox_host_that_is_killed_costs_no_rollout(
     program: Path, tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
     out, log = tmp_path / "run", tmp_path / "log"
-    with served(program) as (dies, first), served(program) as (_, second):
+    kept = out / "rollouts" / "trajectories.jsonl"
+    with (
+        served(program) as (dies, hidden),
+        dying(dies, hidden, kept.exists) as first,  # it exists once a step was made
+        served(program) as (_, second),
+    ):
         path = recipe(tmp_path, steps=3, groups=1, selection='rule = "none"')
         arguments = command(program, path, out, "--tasks", "touching-circles", "--gpus", "2")
         arguments += ["--set", "validation.every=0", "--set", f"sandbox={first},{second}"]
         started.append(begun(arguments, log))
-        kept = out / "rollouts" / "trajectories.jsonl"
-        until(lambda: kept.exists(), started[0], log)  # a step was made
-        until(lambda: sessions(first) > 0, started[0], log)
-        dies.send_signal(signal.SIGKILL)
         assert started[0].wait(1500) == 0, log.read_text()
+        assert dies.poll() == -signal.SIGKILL
     steps = [line for line in metrics(out) if "rollouts" in line]
     assert [line["step"] for line in steps] == [1, 2, 3]
     assert steps[0]["replayed"] == 0
