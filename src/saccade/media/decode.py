@@ -25,7 +25,7 @@ from PIL import Image, UnidentifiedImageError
 
 from saccade.errors import DecodeError, MediaError, TooLargeError
 from saccade.media.modes import WHITE, adopted, to_plain, to_rgb, upright
-from saccade.record.png import MOST_PIXELS, quick_image
+from saccade.png import MOST_PIXELS, quick_image
 
 MIB: Final = 1024 * 1024
 
@@ -250,7 +250,7 @@ def _check_size(size: tuple[int, int], limits: DecodeLimits) -> None:
 
 
 def _read_quickly(data: Source, opened: Image.Image) -> Image.Image | None:
-    """The pixels of a file of which `opened` has read the header, if it is one of those that `record.png` writes."""
+    """The pixels of a file of which `opened` has read the header, if it is one of those that `saccade.png` writes."""
     if opened.format != "PNG" or opened.width * opened.height > MOST_PIXELS:
         return None
     if isinstance(data, bytes):

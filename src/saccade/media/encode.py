@@ -16,7 +16,7 @@ from PIL import Image
 from saccade.errors import MediaError, TooLargeError
 from saccade.media.decode import MIME_TYPES, mime_type
 from saccade.media.modes import PLAIN_MODES, WHITE, to_plain, to_rgb
-from saccade.record.png import quick_png
+from saccade.png import quick_png
 
 ImageFormat = Literal["PNG", "JPEG", "WEBP"]
 
@@ -31,7 +31,7 @@ class EncodeOptions:
     lossless: bool = False
     """Of WebP."""
     compression: int = 6
-    """Of PNG, 0 (large) to 9. At 1 it is written by `record.png`, many times faster than at all others."""
+    """Of PNG, 0 (large) to 9. At 1 it is written by `saccade.png`, many times faster than at all others."""
     background: tuple[int, int, int] = WHITE
     """RGB below the transparency, for JPEG."""
 

@@ -16,8 +16,8 @@ from PIL import Image, ImageOps
 
 from saccade.errors import DecodeError
 from saccade.models.base import MediaReader
+from saccade.png import quick_image
 from saccade.record.content import ImagePart
-from saccade.record.png import quick_image
 
 _TAKEN = {"PNG": "image/png", "JPEG": "image/jpeg", "MPO": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 """Formats that the providers take, by Pillow's name."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from saccade.errors import ProtocolError, SandboxError, TooLargeError
-from saccade.record.png import PNG_COLOURS, quick_image, quick_png
+from saccade.png import PNG_COLOURS, quick_image, quick_png
 from saccade.sandbox.base import LazyImage
 from saccade.sandbox.result import Picture, PictureMode
 

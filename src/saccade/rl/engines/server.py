@@ -27,8 +27,8 @@ from saccade.generate.turn import start_turn
 from saccade.models.base import MediaReader
 from saccade.models.families.known import FAMILIES
 from saccade.models.pictures import EncodedPicture, decoded_picture
+from saccade.png import quick_png
 from saccade.record.content import ImagePart
-from saccade.record.png import quick_png
 from saccade.rl.engines.busy import BusyClock
 from saccade.rl.engines.picture_files import PictureFiles
 from saccade.rl.engines.sampling_server import SamplingServer
