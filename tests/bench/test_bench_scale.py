@@ -15,6 +15,7 @@ from saccade.cli.main import main
 
 RUN = [
     "turns",
+    "turns that the processors allow",
     "lost or broken episodes",
     "time waiting for sandboxes",
     "CPU of the host",
@@ -26,8 +27,10 @@ RUN = [
 def check_run(rows: list[dict[str, Any]], name: str) -> None:
     """`rows` are those of a run of two turns, and say that its work was done."""
     assert [row["name"].partition(",")[0] for row in rows] == [f"{name}: {what}" for what in RUN]
-    turns, failed, waiting, cpu, memory, sent = rows
+    turns, most, failed, waiting, cpu, memory, sent = rows
     assert 0 < turns["value"] < turns["other"]
+    assert turns["value"] < most["value"]
+    assert most["other"] == turns["other"]
     assert failed["value"] == 0
     assert 0 < waiting["value"] < 100
     assert cpu["value"] > 0
@@ -63,9 +66,9 @@ def test_every_figure_is_there() -> None:
     figures = measure_scale(sizes, heard.append)
     assert len(heard) == 4
     rows = [{name: getattr(figure, name) for name in ("name", "value", "other")} for figure in figures]
-    check_run(rows[:6], "8 local")
-    check_run(rows[6:12], "8 remote")
-    pictures, flat = figures[12:]
+    check_run(rows[:7], "8 local")
+    check_run(rows[7:14], "8 remote")
+    pictures, flat = figures[14:]
     assert pictures.other is not None
     assert pictures.other > 8  # 8 x 2 pictures and the one of their group
     assert flat.other is not None

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, features
+from PIL.PngImagePlugin import PngImageFile
 
 from saccade.errors import DecodeError, MediaError, TooLargeError
 from saccade.media.decode import (
@@ -26,6 +27,7 @@ from saccade.media.decode import (
     header,
     mime_type,
 )
+from saccade.media.encode import EncodeOptions, encode
 from saccade.media.modes import to_plain
 
 SIZE = (48, 32)
@@ -516,3 +518,30 @@ def test_a_large_jpeg_is_never_decoded_at_its_full_size() -> None:
         assert image.size == (120, 80)  # the decoder's own eighth
         eighth = np.asarray(image)
     assert np.array_equal(np.asarray(decode_smaller(data, 120 * 80)), eighth)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def test_files_of_the_store_are_read_without_a_decoder_of_png(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = encode(picture(mode), EncodeOptions(compression=1))
+    (tmp_path / "picture").write_bytes(data)
+    wanted = picture(mode).tobytes()
+    monkeypatch.setattr(PngImageFile, "load", lambda self: pytest.fail("Pillow decoded it"))
+    for source in (data, tmp_path / "picture"):
+        image = decode_plain(source)
+        assert (image.mode, image.size, image.tobytes(), image.info) == (mode, SIZE, wanted, {})
+
+
+def test_files_of_the_store_have_the_limits_of_all_files() -> None:
+    data = encode(picture(), EncodeOptions(compression=1))
+    for limits in (DecodeLimits(pixels=100), DecodeLimits(side=47), DecodeLimits(data_bytes=len(data) - 1)):
+        with pytest.raises(TooLargeError):
+            decode_plain(data, limits=limits)
+
+
+def test_a_damaged_file_of_the_store_is_refused() -> None:
+    data = encode(picture(), EncodeOptions(compression=1))
+    for broken in (data[: len(data) // 2], data[:60] + b"xxxx" + data[64:]):
+        with pytest.raises(DecodeError):
+            decode_plain(broken)

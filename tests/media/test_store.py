@@ -48,6 +48,15 @@ def test_a_picture_comes_back_exactly(store: MediaStore, mode: str) -> None:
     assert part.sha256 in store
 
 
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def test_a_picture_that_another_version_stored_comes_back_too(store: MediaStore, mode: str) -> None:
+    out = BytesIO()
+    noise(mode).save(out, "PNG", compress_level=1)
+    name = store.put_blob(out.getvalue())
+    image = store.open(ImagePart(sha256=name, width=40, height=30, mode=mode)).decode()  # type: ignore[arg-type]
+    assert (image.mode, image.tobytes()) == (mode, noise(mode).tobytes())
+
+
 def test_other_modes_are_made_plain(store: MediaStore) -> None:
     assert store.put_image(noise().convert("P")).mode == "RGB"
     assert store.put_image(noise().convert("1")).mode == "L"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -75,6 +78,26 @@ def test_a_damaged_png_gives_a_protocol_error_or_pixels(raw: RawPixels, data: st
     except ProtocolError:
         return
     assert len(read.data) == read.width * read.height * len(read.mode)
+
+
+@given(pixels())
+def test_a_png_of_another_version_is_read(raw: RawPixels) -> None:
+    out = BytesIO()
+    raw.image().save(out, "PNG", compress_level=1)
+    assert read_png(out.getvalue()) == raw
+
+
+def test_a_png_that_unpacks_to_more_than_its_header_says_takes_no_memory() -> None:
+    small = RawPixels("L", 4, 4, bytes(16)).png()
+    bomb = RawPixels("L", 2000, 5000, bytes(10_000_000)).png()
+    forged = small[:33] + bomb[33:]
+    tracemalloc.start()
+    try:
+        with suppress(ProtocolError):
+            assert len(read_png(forged).data) == 16
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_huge_png_is_refused_before_it_is_decoded() -> None:

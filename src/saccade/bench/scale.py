@@ -10,6 +10,7 @@ share the machine. Imports torch; import this module late.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -122,6 +123,7 @@ def _figures(size: ScaleRunSize, run: ScaleRun) -> list[LoopFigure]:
             f"≥ {SHARE:.0%} of it" if judged else "",
             rate >= SHARE * allowed if judged else None,
         ),
+        LoopFigure(f"{name}: turns that the processors allow", _most_turns(run), "per second", engine, allowed),
         LoopFigure(f"{name}: lost or broken episodes", run.failed, "", target="0", met=not run.failed),
         LoopFigure(f"{name}: time waiting for sandboxes", 100 * run.waiting, "%"),
         LoopFigure(
@@ -146,6 +148,11 @@ def _figures(size: ScaleRunSize, run: ScaleRun) -> list[LoopFigure]:
             run.encoded / run.turns / 1e6,
         ),
     ]
+
+
+def _most_turns(run: ScaleRun) -> float:
+    """A second, if no processor ever waited and nothing else ran: what a turn took of them decides."""
+    return len(os.sched_getaffinity(0)) * run.turns / (run.host_cpu + run.box_cpu + run.engine_cpu)
 
 
 def _pictures(size: ScaleRunSize, run: ScaleRun) -> LoopFigure:

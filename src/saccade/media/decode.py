@@ -25,6 +25,7 @@ from PIL import Image, UnidentifiedImageError
 
 from saccade.errors import DecodeError, MediaError, TooLargeError
 from saccade.media.modes import WHITE, adopted, to_plain, to_rgb, upright
+from saccade.png import MOST_PIXELS, quick_image
 
 MIB: Final = 1024 * 1024
 
@@ -44,6 +45,8 @@ MIME_TYPES: Final = {
 
 _READERS = tuple(name for name in MIME_TYPES if name != "MPO")  # the JPEG reader finds it out
 _EXIF_ORIENTATION = 0x0112
+_QUICK_BYTES = 5 * MOST_PIXELS
+"""Of a file that is read as a whole: its pixels could not be larger if none were compressed."""
 _MOVING = frozenset({"GIF", "WEBP", "PNG", "AVIF"})
 """Formats whose frames are shown one after the other; those of the others are pages."""
 
@@ -109,6 +112,8 @@ def decode(
 def decode_plain(data: Source, *, limits: DecodeLimits = DEFAULT_LIMITS) -> Image.Image:
     """As `decode`, in the mode that the file has: L, RGB or RGBA. Raises the same."""
     with _decoding(), _opened(data, limits) as image:
+        if (quick := _read_quickly(data, image)) is not None:
+            return quick
         _load(image)
         _check_size(image.size, limits)  # a GIF frame can be larger than the header said
         orientation = _orientation(image)
@@ -242,6 +247,15 @@ def _check_size(size: tuple[int, int], limits: DecodeLimits) -> None:
             f"the picture has {width}x{height} pixels, {width * height:,} in all: over the limit of {limits.pixels:,}. "
             "Scale it down first, or raise the limit (media.max_pixels) if you trust its source."
         )
+
+
+def _read_quickly(data: Source, opened: Image.Image) -> Image.Image | None:
+    """The pixels of a file of which `opened` has read the header, if it is one of those that `saccade.png` writes."""
+    if opened.format != "PNG" or opened.width * opened.height > MOST_PIXELS:
+        return None
+    if isinstance(data, bytes):
+        return quick_image(data)
+    return quick_image(data.read_bytes()) if data.stat().st_size <= _QUICK_BYTES else None
 
 
 def _load(image: Image.Image) -> None:

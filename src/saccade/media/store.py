@@ -35,7 +35,7 @@ from saccade.record.disk import writing
 
 _OF_READING = (errno.ENOENT, errno.EACCES, errno.EISDIR, errno.ENOTDIR, errno.EPERM)
 _HEX = re.compile(r"[0-9a-f]{64}")
-# A picture that a sandbox shows is stored once and read often; level 1 is several times faster than 6.
+# A picture that a sandbox shows is stored once and read often, by `saccade.png`.
 _FAST_PNG = EncodeOptions("PNG", compression=1)
 
 

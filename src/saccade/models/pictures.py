@@ -16,6 +16,7 @@ from PIL import Image, ImageOps
 
 from saccade.errors import DecodeError
 from saccade.models.base import MediaReader
+from saccade.png import quick_image
 from saccade.record.content import ImagePart
 
 _TAKEN = {"PNG": "image/png", "JPEG": "image/jpeg", "MPO": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
@@ -92,8 +93,9 @@ def decoded_picture(part: ImagePart, media: MediaReader, rules: PictureRules = N
         MissingMediaError: `media` does not hold it.
         DecodeError: its bytes cannot be read.
     """
+    data = media.get_bytes(part.sha256)
     try:
-        with Image.open(BytesIO(media.get_bytes(part.sha256))) as image:
+        with quick_image(data) or Image.open(BytesIO(data)) as image:
             plain = ImageOps.exif_transpose(image)
             if plain.has_transparency_data:
                 plain = plain.convert("RGBA")

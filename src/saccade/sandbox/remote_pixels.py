@@ -1,7 +1,7 @@
 """Pixels that travel between a remote sandbox and its clients: named by a hash, packed as PNG, checked on arrival.
 
 The name of a picture is the sha256 over its mode, size and raw pixels, so both sides can compute it and neither has to
-trust the other. PNG at compression level 1 is exact for the modes L, RGB and RGBA, which are the only ones that travel.
+trust the other. PNG is exact for the modes L, RGB and RGBA, which are the only ones that travel.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from saccade.errors import ProtocolError, SandboxError, TooLargeError
+from saccade.png import PNG_COLOURS, quick_image, quick_png
 from saccade.sandbox.base import LazyImage
 from saccade.sandbox.result import Picture, PictureMode
 
@@ -24,7 +25,6 @@ MAX_SIDE = 65_500
 MAX_PIXELS = 400_000_000
 """Most pixels of one picture on the wire."""
 _PNG_START = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
-_PNG_COLOUR = {"L": 0, "RGB": 2, "RGBA": 6}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,7 @@ class RawPixels:
 
     def png(self) -> bytes:
         """The picture as PNG."""
-        stream = io.BytesIO()
-        self.image().save(stream, "PNG", compress_level=1)
-        return stream.getvalue()
+        return quick_png(self.image())
 
 
 def pixels_of(value: object) -> RawPixels | None:
@@ -83,7 +81,7 @@ def pixels_of(value: object) -> RawPixels | None:
 def lazy_mode(lazy: LazyImage) -> PictureMode:
     """The mode in which a lazy image is bound: its own if it states one, else RGB."""
     mode = getattr(lazy, "mode", "RGB")
-    return cast(PictureMode, mode) if mode in _PNG_COLOUR else "RGB"
+    return cast(PictureMode, mode) if mode in PNG_COLOURS else "RGB"
 
 
 def from_lazy(lazy: LazyImage) -> RawPixels:
@@ -97,7 +95,7 @@ def from_lazy(lazy: LazyImage) -> RawPixels:
 
 def check_size(mode: str, width: int, height: int) -> None:
     """Raise `TooLargeError` unless a picture of that mode and size may travel."""
-    if mode not in _PNG_COLOUR or not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
+    if mode not in PNG_COLOURS or not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
         raise TooLargeError(
             f"a picture of mode {mode} and {width}x{height} pixels cannot travel: "
             f"L, RGB or RGBA and sides of 1 to {MAX_SIDE} pixels can."
@@ -107,13 +105,15 @@ def check_size(mode: str, width: int, height: int) -> None:
 
 
 def read_png(data: bytes) -> RawPixels:
-    """The pixels of a PNG that `RawPixels.png` wrote; raises `ProtocolError` for anything else.
+    """The pixels of a PNG that `RawPixels.png` wrote, here or in another version; raises `ProtocolError` for others.
 
     The size that the header states is checked before a single pixel is decoded.
     """
     from PIL import PngImagePlugin
 
     mode, width, height = _png_header(data)
+    if (quick := quick_image(data)) is not None:
+        return RawPixels(mode, width, height, quick.tobytes())
     try:
         with PngImagePlugin.PngImageFile(io.BytesIO(data)) as image:
             image.load()
@@ -129,7 +129,7 @@ def _png_header(data: bytes) -> tuple[PictureMode, int, int]:
         raise ProtocolError("a picture is not a PNG.")
     width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
     depth, colour = data[24], data[25]
-    modes = [mode for mode, code in _PNG_COLOUR.items() if code == colour]
+    modes = [mode for mode, code in PNG_COLOURS.items() if code == colour]
     if depth != 8 or not modes:
         raise ProtocolError("a PNG is not of mode L, RGB or RGBA.")
     try:
@@ -140,7 +140,7 @@ def _png_header(data: bytes) -> tuple[PictureMode, int, int]:
 
 
 def _from_image(image: Image) -> RawPixels:
-    if image.mode not in _PNG_COLOUR:
+    if image.mode not in PNG_COLOURS:
         transparent = image.mode in ("LA", "PA") or "transparency" in image.info
         image = image.convert("RGBA" if transparent else "RGB")
     return RawPixels(cast(PictureMode, image.mode), image.width, image.height, image.tobytes())

@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-from io import BytesIO
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from saccade.errors import ModelLostError
 from saccade.models.pictures import EncodedPicture
 from saccade.record.content import ImagePart
 from saccade.rl.engines import picture_files
-from saccade.rl.engines.picture_files import PictureFiles, quick_png, streamed_body
+from saccade.rl.engines.picture_files import PictureFiles, streamed_body
 
 
 def part(number: int) -> ImagePart:
@@ -33,13 +30,6 @@ class Encoder:
         if self.broken:
             raise OSError(errno.EIO, "no")
         return EncodedPicture("image/png", wanted.sha256.encode() * 3)
-
-
-def test_a_picture_is_sent_to_the_bit() -> None:
-    pixels = np.random.default_rng(0).integers(0, 256, (37, 53, 3), dtype=np.uint8)
-    with Image.open(BytesIO(quick_png(Image.fromarray(pixels)).data)) as read:
-        assert read.mode == "RGB"
-        assert np.array_equal(np.asarray(read), pixels)
 
 
 async def test_each_is_encoded_once_however_many_there_are() -> None:

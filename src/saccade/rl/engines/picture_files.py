@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from PIL.Image import Image
-
 from saccade.errors import ModelLostError
 from saccade.models.pictures import EncodedPicture
 from saccade.record.content import ImagePart
@@ -79,24 +77,6 @@ class PictureFiles:
                 "to a folder with room."
             ) from error
         return PictureFile(path, len(url))
-
-
-def quick_png(image: Image) -> EncodedPicture:
-    """The pixels of an RGB picture, losslessly. Raises ValueError if OpenCV does not encode them.
-
-    By OpenCV, since Pillow tries every filter of PNG on every row, which takes longer than the compression.
-    """
-    import cv2
-    import numpy as np
-
-    made, data = cv2.imencode(
-        ".png",
-        np.asarray(image)[:, :, ::-1],
-        [cv2.IMWRITE_PNG_COMPRESSION, 1, cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE],
-    )
-    if not made:
-        raise ValueError(f"OpenCV cannot encode a picture of {image.width}x{image.height} pixels")
-    return EncodedPicture("image/png", data.tobytes())
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,10 @@ from saccade.generate.turn import start_turn
 from saccade.models.base import MediaReader
 from saccade.models.families.known import FAMILIES
 from saccade.models.pictures import EncodedPicture, decoded_picture
+from saccade.png import quick_png
 from saccade.record.content import ImagePart
 from saccade.rl.engines.busy import BusyClock
-from saccade.rl.engines.picture_files import PictureFiles, quick_png
+from saccade.rl.engines.picture_files import PictureFiles
 from saccade.rl.engines.sampling_server import SamplingServer
 from saccade.rl.engines.server_check import EncodedPolicy
 from saccade.rl.engines.server_http import Connection
@@ -137,7 +138,7 @@ class ServerEngine:
         """A picture at the size that the policy sees, so that the server has nothing to resize."""
         encoder = self.policy.encoder
         image = encoder.family.prepared(decoded_picture(part, self._media), encoder.image_processor)
-        return quick_png(image)
+        return EncodedPicture("image/png", quick_png(image))
 
 
 class ServerSlot:
