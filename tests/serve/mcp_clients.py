@@ -47,7 +47,7 @@ async def http_server(*options: str, token: str = TOKEN) -> AsyncIterator[str]:
     )
     try:
         assert process.stdout is not None
-        line = (await asyncio.wait_for(process.stdout.readline(), 60)).decode()
+        line = (await asyncio.wait_for(process.stdout.readline(), 300)).decode()
         assert line, (await process.communicate())[1].decode()
         yield line.split()[2]
     finally:

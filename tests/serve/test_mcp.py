@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -202,3 +204,18 @@ def test_options_that_cannot_work_are_refused(options: list[str], capsys: pytest
 
     assert main(["mcp", *options]) == 2
     assert "saccade: " in capsys.readouterr().err
+
+
+def test_the_lines_for_agents_start_one_server() -> None:
+    root = Path(__file__).parents[2]
+    [block] = re.findall(r"```\n(claude mcp add .*?)```", (root / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert block in (root / "docs" / "mcp.md").read_text(encoding="utf-8")
+    claude, codex, gemini, settings = block.splitlines()
+    server = json.loads(settings)["mcpServers"]["saccade"]
+    command = " ".join([server["command"], *server["args"]])
+    assert command == "saccade mcp --folder ."  # which the example of docs/mcp.md starts
+    assert claude == f"claude mcp add saccade -- {command}"
+    assert codex == f"codex mcp add saccade -- {command}"
+    # Gemini CLI takes what follows `--` as further arguments of the command before it.
+    assert gemini.replace(" -- ", " ") == f"gemini mcp add saccade {command}"
+    assert " -- --folder" in gemini

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from saccade.dialects.base import Dialect, Opening, calls_functions, is_hosted
 from saccade.episode.shown import ShownAs, as_shown
@@ -61,6 +61,7 @@ class Plan:
         return f"{self.task.id}#{self.rollout}"
 
 
+@lru_cache(maxsize=256)  # a server of agents asks the same at every request
 def limits_with(limits: EpisodeLimits, **overrides: float | None) -> EpisodeLimits:
     """`limits` with those of `given` that are not None in place of its own."""
     return EpisodeLimits.model_validate(

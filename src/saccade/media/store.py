@@ -173,7 +173,7 @@ class MediaStore:
 
     def limited(self, limits: DecodeLimits) -> MediaStore:
         """The same folder with other limits for pictures."""
-        return MediaStore(self.root, verify=self.verify, limits=limits)
+        return self if limits == self.limits else MediaStore(self.root, verify=self.verify, limits=limits)
 
     def open(self, part: ImagePart) -> StoredImage:
         """The picture that a record names, not decoded yet.

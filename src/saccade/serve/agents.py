@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import os
-import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import DIALECTS
@@ -59,9 +59,12 @@ class ServedEpisode:
     def __init__(self, store: MediaStore, plan: Plan, model: str) -> None:
         self.store = store
         self._plan, self._model = plan, model
-        self._turns: asyncio.Queue[Turn | None] = asyncio.Queue()
+        self._turns: asyncio.Queue[Turn | None]
         self._seen = 0
-        self._task: asyncio.Task[Trajectory]
+        self._episode: Coroutine[Any, Any, Trajectory]
+        self._task: asyncio.Task[Trajectory] | None = None
+        self.outcome: Trajectory | None = None
+        """The whole episode, once it has ended by itself; None also if it was left or raised."""
 
     def begun(self) -> Trajectory:
         """The trajectory before the first turn."""
@@ -72,13 +75,17 @@ class ServedEpisode:
         if isinstance(event, Ask):
             self._add(event.turns)
 
-    def start(self, task: asyncio.Task[Trajectory]) -> None:
-        """The task that plays it."""
-        self._task = task
-        task.add_done_callback(self._ended)
+    def start(self, episode: Coroutine[Any, Any, Trajectory], *, heard: bool) -> None:
+        """What plays it: from now on in a task of its own if it is `heard` meanwhile, else by who asks for the end."""
+        self._episode = episode
+        if heard:
+            self._turns = asyncio.Queue()
+            self._task = asyncio.create_task(episode)
+            self._task.add_done_callback(self._ended)
 
     def when_ended(self, then: Callable[[], None]) -> None:
-        """Call `then` once it has ended, however it did."""
+        """Call `then` once it has ended, however it did; for an episode that is heard."""
+        assert self._task is not None
         self._task.add_done_callback(lambda _: then())
 
     async def turns(self) -> AsyncIterator[Turn]:
@@ -88,10 +95,16 @@ class ServedEpisode:
 
     async def trajectory(self) -> Trajectory:
         """The whole episode, once it has ended. Raises what it raised."""
-        return await self._task
+        if self._task is not None:
+            return await self._task
+        self.outcome = await self._episode
+        return self.outcome
 
     async def leave(self) -> None:
         """Cancel it, and wait until its session has ended."""
+        if self._task is None:
+            self._episode.close()  # it has ended, or nobody has asked for it
+            return
         self._task.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await self._task
@@ -107,7 +120,8 @@ class ServedEpisode:
 
     def _ended(self, task: asyncio.Task[Trajectory]) -> None:
         if not task.cancelled() and task.exception() is None:
-            self._add(task.result().turns)
+            self.outcome = task.result()
+            self._add(self.outcome.turns)
         self._turns.put_nowait(None)
 
 
@@ -127,6 +141,8 @@ class AgentPool:
         self.metrics = AgentMetrics()
         self._base = base
         self._given = sandbox
+        self._numbers = itertools.count()
+        """Of the requests, which name their folders."""
         self._slots = asyncio.Semaphore(settings.max_requests)
         self._boxes: dict[Limits, Sandbox] = {}
         self._speeches: dict[object, _Speech] = {}
@@ -182,26 +198,21 @@ class AgentPool:
             message = f"the model {asked.model[:100]!r} is not served here. There are: {served}."
             raise RequestError(message, param="model", code="model_not_found", status=404)
         speech = self._speech(asked)
-        async with self._store(speech.settings) as store:
+        root = os.path.join(self._folder, str(next(self._numbers)))  # made by the first picture
+        try:
+            store = MediaStore(root, limits=speech.settings.media.limits)
             plan = await self._plan(asked, speech, store)
             play, start = ServedEpisode(store, plan, model.name), time.monotonic()
             if watch is unwatched and asked.stream:
                 watch = play.watch
             box = self._box(speech.settings, plan)
             episode = run_episode(plan, model, box, store, tools=speech.tools, watch=watch, cancel=cancel)
-            play.start(asyncio.create_task(episode))
+            play.start(episode, heard=watch is not unwatched)
             try:
                 yield play
             finally:
                 await play.leave()
-                self.metrics.note(play_outcome(play), time.monotonic() - start)
-
-    @asynccontextmanager
-    async def _store(self, settings: AskSettings) -> AsyncIterator[MediaStore]:
-        """A store of one request; its folder is made by the first picture, and deleted in the end."""
-        root = os.path.join(self._folder, secrets.token_hex(16))
-        try:
-            yield MediaStore(root, limits=settings.media.limits)
+                self.metrics.note(play.outcome, time.monotonic() - start)
         finally:
             if os.path.exists(root):
                 await asyncio.to_thread(shutil.rmtree, root)
@@ -265,9 +276,3 @@ class AgentPool:
             self._boxes[limits] = settings.provider(plan.dialect)
             self._stack.push_async_callback(self._boxes[limits].close)
         return self._boxes[limits]
-
-
-def play_outcome(play: ServedEpisode) -> Trajectory | None:
-    """The episode if it ended by itself; None if it was left or raised."""
-    task = play._task
-    return None if task.cancelled() or task.exception() is not None else task.result()

@@ -44,7 +44,9 @@ class FrameSettings(Settings):
     @property
     def given(self) -> str:
         """What differs from the defaults, as it is set: `frames.fps=1.0`; empty for nothing."""
-        default = type(self)()
+        default = _DEFAULTS
+        if self == default:
+            return ""
         values = self.model_dump().items()
         return ", ".join(f"frames.{name}={value}" for name, value in values if value != getattr(default, name))
 
@@ -54,6 +56,9 @@ class FrameSettings(Settings):
         if self.fps is not None:
             return f"{self.fps:g} fps"
         return "" if self.count is None else f"{self.count} frames"
+
+
+_DEFAULTS = FrameSettings()
 
 
 def framed(task: Task, settings: FrameSettings, store: MediaStore) -> Task:

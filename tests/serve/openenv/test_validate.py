@@ -53,7 +53,7 @@ class Running:
         self.base_url = f"http://127.0.0.1:{port}"
         command = [sys.executable, "-m", "server.app", "--port", str(port)]
         self._process = subprocess.Popen(command, cwd=root, stderr=subprocess.DEVNULL, env=dict(os.environ))
-        end = time.monotonic() + 120
+        end = time.monotonic() + 300
         while time.monotonic() < end and self._process.poll() is None:
             try:
                 if httpx.get(f"{self.base_url}/health").status_code == 200:
@@ -71,7 +71,7 @@ class Running:
 
     def stop(self) -> None:
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(120)
 
 
 class ProcessProvider:
@@ -113,7 +113,7 @@ def test_every_runtime_check_that_openenv_has_passes(package: Path) -> None:
 def test_a_running_server_passes_every_criterion(package: Path) -> None:
     running = Running(package)
     try:
-        command = [str(OPENENV), "validate", "--url", running.base_url, "--json", "--timeout", "30"]
+        command = [str(OPENENV), "validate", "--url", running.base_url, "--json", "--timeout", "300"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     finally:
         running.stop()
