@@ -2,9 +2,9 @@
 
 Every row is stored as its difference from the row above (filter 2, "Up", of the PNG specification), which numpy makes
 and undoes in a millisecond, and compressed by ISA-L at its level 1. Pillow tries all filters on every row, which takes
-longer than compressing them. The same pixels give the same bytes with one version of ISA-L on processors of one
-architecture. Anybody reads these files. `quick_image` reads only files like these, and leaves all others to a decoder
-of PNG.
+longer than compressing them. The same pixels give the same bytes with one version of ISA-L on one kind of processor;
+another may compress differently. Anybody reads these files. `quick_image` reads only files like these, and leaves all
+others to a decoder of PNG.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _header(data: bytes) -> _Header | None:
 
 
 def _packed(data: bytes) -> bytes | None:
-    """What the data chunks hold, if nothing else follows the header and all of it is whole."""
+    """What the data chunks hold, if nothing else follows the header and all of it is undamaged."""
     at, view = _HEAD, memoryview(data)
     parts: list[memoryview] = []
     while data[at + 4 : at + 8] == b"IDAT" and len(parts) < _MOST_CHUNKS:
@@ -138,12 +138,12 @@ def _unpacked(packed: bytes, height: int, stride: int) -> NDArray[np.uint8] | No
         if set(start[::stride]) != {_UP}:
             return None
         # One byte more than there may be: a longer stream is noticed and not unpacked.
-        whole = start + inflate.decompress(inflate.unconsumed_tail, height * stride - first + 1)
+        unpacked = start + inflate.decompress(inflate.unconsumed_tail, height * stride - first + 1)
     except _BROKEN:
         return None
-    if len(whole) != height * stride or not inflate.eof or inflate.unused_data:
+    if len(unpacked) != height * stride or not inflate.eof or inflate.unused_data:
         return None
-    rows = np.frombuffer(whole, np.uint8).reshape(height, stride)
+    rows = np.frombuffer(unpacked, np.uint8).reshape(height, stride)
     return rows if (rows[:, 0] == _UP).all() else None
 
 

@@ -131,11 +131,11 @@ def test_a_file_like_ours_is_read_whoever_wrote_it() -> None:
 
 @given(st.data())
 def test_damage_is_noticed(data: st.DataObject) -> None:
-    whole = quick_png(noise("RGB", 40, 30))
-    damaged = bytearray(whole)
-    damaged[data.draw(st.integers(0, len(whole) - 1))] ^= data.draw(st.integers(1, 255))
+    sound = quick_png(noise("RGB", 40, 30))
+    damaged = bytearray(sound)
+    damaged[data.draw(st.integers(0, len(sound) - 1))] ^= data.draw(st.integers(1, 255))
     assert quick_image(bytes(damaged)) is None
-    assert quick_image(whole[: data.draw(st.integers(0, len(whole) - 1))]) is None
+    assert quick_image(sound[: data.draw(st.integers(0, len(sound) - 1))]) is None
 
 
 def test_a_bomb_takes_no_memory() -> None:

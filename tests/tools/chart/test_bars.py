@@ -88,9 +88,9 @@ def test_a_grid_line_of_four_pixels_cuts_no_bar(lower: PixelBox, color: Rgb, joi
     shapes = [*BASE, bar(180, 100, 200, 150), bar(*lower, color=color)]
     if lying:
         shapes = [bar(*turned(shape.box), color=shape.color) for shape in shapes]
-    whole = (min(180, lower[0]), 100, max(200, lower[2]), 200)
+    both_boxes = (min(180, lower[0]), 100, max(200, lower[2]), 200)
     boxes = [mark.box for mark in marks(shapes, [])]
-    assert ((turned(whole) if lying else whole) in boxes) is joined
+    assert ((turned(both_boxes) if lying else both_boxes) in boxes) is joined
 
 
 @pytest.mark.parametrize(

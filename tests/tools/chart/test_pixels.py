@@ -149,8 +149,8 @@ def test_slices_are_shares_of_a_round_whole() -> None:
     assert read_slices([red], legend) == ()
     assert read_slices([red, blue], legend[:1]) == ()
     for right, bottom, is_round in ((134, 110, True), (135, 110, False), (110, 135, False), (110, 134, True)):
-        whole = [shape(300, RED, 10, 10, 60, 60), shape(100, BLUE, 60, 10, right, bottom)]
-        assert bool(read_slices(whole, legend)) is is_round
+        pie = [shape(300, RED, 10, 10, 60, 60), shape(100, BLUE, 60, 10, right, bottom)]
+        assert bool(read_slices(pie, legend)) is is_round
 
 
 @pytest.mark.parametrize(
