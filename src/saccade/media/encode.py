@@ -1,6 +1,7 @@
 """Pictures -> bytes of a stated format, and data URLs with the true type.
 
-The same picture, options, library versions and kind of processor give the same bytes; others may compress differently. Metadata is never written.
+The same picture, options, library versions and kind of processor give the same bytes; others may compress
+differently. Metadata is never written.
 """
 
 from __future__ import annotations
