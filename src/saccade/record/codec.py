@@ -184,8 +184,8 @@ def _refusal(error: ValidationError, kind: type[Record]) -> RecordError:
         if problem["loc"] == ("schema_version",):
             return SchemaVersionError(
                 f"this {kind.__name__} was written with schema version {problem['input']!r}; this Saccade reads "
-                f"versions {', '.join(map(str, READABLE_VERSIONS))}. Read it with the Saccade that wrote it, or upgrade this "
-                "one."
+                f"versions {', '.join(map(str, READABLE_VERSIONS))}. "
+                "Read it with the Saccade that wrote it, or upgrade this one."
             )
     lines = [_describe(problem["type"], problem["loc"], problem["msg"]) for problem in problems]
     unknown = any(problem["type"] == "extra_forbidden" for problem in problems)
