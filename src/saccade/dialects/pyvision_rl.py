@@ -2,10 +2,10 @@ r"""PyVision-RL for images and for videos: as PyVision, inside a tool response, 
 
 Families: `pyvision-rl-image` (the picture is in the first turn, as `image_clue_0`), `pyvision-rl-image-no-hint` (it is
 only a variable, `image_hint_0`) and `pyvision-rl-video` (only `video_clue_0`; no frame is in the context, but a picture
-beside the video is, as `image_clue_0`). Presets: `paper` (the default: a failed call is shown and the model may continue, 32K tokens of context) and `repo` (as the
-released training: a text without an action ends the episode, and so does the first failed call; 32000 + 20480 tokens).
-In both: 5 turns, so 4 calls; 32 pictures; 30 seconds a call; printed text is not cut. The evaluation in the paper takes
-30 turns: a setting of the run.
+beside the video is, as `image_clue_0`). Presets: `paper` (the default: a failed call is shown and the model may
+continue, 32K tokens of context) and `repo` (as the released training: a text without an action ends the episode, and so
+does the first failed call; 32000 + 20480 tokens). In both: 5 turns, so 4 calls; 32 pictures; 30 seconds a call; printed
+text is not cut. The evaluation in the paper takes 30 turns: a setting of the run.
 
 Kept exactly: the wrapper and line breaks of observations (they differ between the three), one line break between the
 closing tag of the picture and the text, pictures numbered from the number of those shown, the last answer before code,

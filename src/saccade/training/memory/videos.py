@@ -1,4 +1,4 @@
-"""What a minute of video is to a checkpoint that reads videos: frames, visual tokens, and how much of it an episode holds.
+"""What a minute of video is to a checkpoint that reads videos: frames, visual tokens, seconds that an episode holds.
 
 A plan counts passes whose tokens are all features, whether of pictures or of videos: two frames are one step of a
 video, and the vision tower takes a picture as a step of two equal frames, so a feature of either holds as many bytes.
