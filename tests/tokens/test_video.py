@@ -99,9 +99,11 @@ def test_ids_are_those_that_the_processor_writes(
     clip = family.clip(part, checkpoint.video)
     shown = clip.frames if part.sample is None else part.sample.indices
     text = f"<|im_start|>user\n{before}{own_text(checkpoint, part, clip.grid, shown)}{after}<|im_end|>\n"
-    expected = checkpoint.tokenizer.encode(f"{text}<|im_start|>assistant\n", add_special_tokens=False)
+    encoder = encoder_of(checkpoint)
+    whole = f"{text}<|im_start|>assistant\n{encoder.frame.opening}"
+    expected = checkpoint.tokenizer.encode(whole, add_special_tokens=False)
     asked = tuple(filter(None, (before, part, after)))
-    segment = token_trajectory(trajectory(*asked), encoder_of(checkpoint)).segments[0]
+    segment = token_trajectory(trajectory(*asked), encoder).segments[0]
     prompt = build_prompt(replace(ask(), messages=(said("user", *asked),)), checkpoint)
     assert list(segment.ids) == list(prompt.ids) == expected
     assert (

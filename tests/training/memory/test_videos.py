@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from tests.training.support import allocated
 
 from saccade.errors import SettingsError
 from saccade.models.families.known import FAMILIES
+from saccade.models.families.video import VideoClip
 from saccade.models.local_video import FILE
 from saccade.models.tiny import save_tiny
 from saccade.record.action import Answer
@@ -71,17 +73,35 @@ def test_a_clip_holds_as_many_bytes_as_were_planned(tiny: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("vision", ["frozen", "full"])
 def test_the_tower_takes_of_a_clip_what_was_planned(tiny: Path, vision: str) -> None:
-    settings, videos = ModelSettings(source=str(tiny), vision=vision), Videos()
+    settings = ModelSettings(source=str(tiny), vision=vision)
     trained = load_trainable(settings, torch.device("cpu"), 0)
-    shown = trained.encoder.shown(videos.put(24, 200, 160))
-    planned = vision_pass(make_skeleton(settings, low=False), shown.tokens, settings)
-    made = PictureTensors(trained.encoder, videos)([shown])
     for weight in trained.parameters().values():
         weight.grad = torch.zeros_like(weight)
+    model = trained.model.model
 
-    def look() -> None:
-        features = trained.model.model.get_video_features(**made).pooler_output
+    def seen(width: int, height: int) -> tuple[VideoClip, int, int]:
+        """A clip of 16 frames of that size: bytes of it, and of pictures as large as its steps."""
+        videos = Videos()
+        shown = trained.encoder.shown(videos.put(16, width, height))
+        assert shown.clip is not None
+        pixels = PictureTensors(trained.encoder, videos)([shown])["pixel_values_videos"]
+        grid = torch.tensor([shown.clip.grid])
+        stills = torch.tensor([(1, *shown.clip.grid[1:])] * shown.clip.grid[0])
+        return (
+            shown.clip,
+            allocated(lambda: looked(model.get_video_features(pixels, grid))),
+            allocated(lambda: looked(model.get_image_features(pixels, stills))),
+        )
+
+    def looked(made: Any) -> None:
         if vision == "full":
-            sum(part.sum() for part in features).backward()
+            sum(part.sum() for part in made.pooler_output).backward()
 
-    assert planned.most == pytest.approx(allocated(look), rel=0.15)
+    side = 8 * trained.encoder.config.vision_config.patch_size
+    clip, of_video, of_pictures = seen(side, side)
+    assert clip.grid == (8, 8, 8)
+    planned = vision_pass(make_skeleton(settings, low=False), clip.tokens, settings)
+    assert planned.most == pytest.approx(of_video, rel=0.15)
+    assert of_video == pytest.approx(of_pictures, rel=0.01)
+    _, of_video, of_pictures = seen(200, 160)
+    assert of_video == pytest.approx(of_pictures, rel=0.01)
