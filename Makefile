@@ -46,8 +46,16 @@ $(PEERS): $(STAMP) requirements/parity.txt
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/parity --requirement requirements/parity.txt
 	touch $@
 
-parity: $(PEERS)  ## Our losses and advantages beside those of verl and TRL, our token ids beside those of renderers
+# In a folder of its own: transformers takes other paths where it finds torchvision.
+PROCESSORS := $(VENV)/torchvision/.installed
+
+$(PROCESSORS): $(STAMP) requirements/torchvision.txt
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/torchvision --requirement requirements/torchvision.txt
+	touch $@
+
+parity: $(PEERS) $(PROCESSORS)  ## Our losses and advantages beside those of verl and TRL, our token ids beside those of others
 	PYTHONPATH=$(VENV)/parity $(BIN)/python -m pytest -m slow tests/rl/parity tests/tokens/test_renderers.py
+	PYTHONPATH=$(VENV)/torchvision $(BIN)/python -m pytest -m slow tests/tokens/test_video_processors.py
 
 parity-table: $(PEERS)  ## Write the numbers of verl and TRL that `make test` compares ours with
 	PYTHONPATH=$(VENV)/parity $(BIN)/python tests/rl/parity/make_table.py

@@ -12,6 +12,7 @@ from saccade.dialects.direct import PRESETS, DirectDialect
 from saccade.dialects.prompt_texts import Prompts
 from saccade.errors import PromptFileError, SettingsError
 from saccade.record.action import Answer, Code, ParseError
+from saccade.record.content import TextPart
 from saccade.record.execution import Execution
 from saccade.record.status import Status
 from saccade.record.task import NamedMedia
@@ -87,6 +88,19 @@ def test_a_video_as_such_comes_before_the_question() -> None:
     assert message.parts[0] == asked.media[0].part
     assert "What is it?" in message.parts[3].text  # type: ignore[union-attr]
     assert (opening.pictures, dict(opening.bindings), dict(opening.files)) == (1, {}, {})
+
+
+def test_a_picture_and_a_video_keep_their_order_and_stand_where_the_question_has_them() -> None:
+    clip = video_task().media[0]
+    media = (NamedMedia(name="plan", part=PLAN), clip)
+    before, after = (
+        PRESETS["video"].open(video_task().model_copy(update={"media": media, "question": question})).messages[0].parts
+        for question in ("Is it there?", "Is <image> in <video>?")
+    )
+    assert before[:4] == (PLAN, TextPart(text="\n"), clip.part, before[3])
+    assert before[3].text.startswith("\nIs it there?")  # type: ignore[union-attr]
+    assert after[:4] == (TextPart(text="Is "), PLAN, TextPart(text=" in "), clip.part)
+    assert after[4].text.startswith("?")  # type: ignore[union-attr]
 
 
 def test_another_prompt() -> None:

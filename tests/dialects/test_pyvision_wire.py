@@ -7,8 +7,10 @@ from saccade.dialects.pyvision import PyVisionDialect
 from saccade.dialects.pyvision_rl import PyVisionRLDialect
 from saccade.dialects.registry import load_dialect
 from saccade.errors import SettingsError
+from saccade.record.content import TextPart
 from saccade.record.execution import Execution
 from saccade.record.status import Status
+from saccade.record.task import NamedMedia
 
 from .cases import CROP, ERROR, PHOTO, PLAN, PLOT, SECRET, TIMEOUT, choice_task, golden, ok, plain, task, video_task
 
@@ -105,10 +107,26 @@ def test_other_media_are_refused_with_a_hint() -> None:
             load_dialect(name).open(video_task())
     with pytest.raises(SettingsError, match="pyvision-rl-image"):
         load_dialect("pyvision-rl-video").open(task())
-    both = video_task().model_copy(update={"media": video_task().media + task().media})
-    for given, said in ((both, "has 1 of them in 2 media"), (task(pictures=()), "has 0 of them in 0 media")):
+    for given, said in ((task(), "has none of them in 1 media"), (task(pictures=()), "has none of them in 0 media")):
         with pytest.raises(SettingsError, match=said):
             load_dialect("pyvision-rl-video").open(given)
+
+
+@pytest.mark.parametrize("first", ["video", "picture"])
+def test_a_picture_beside_a_video_is_shown_and_bound(first: str) -> None:
+    clip, picture = video_task().media[0], NamedMedia(name="plan.png", part=PLAN)
+    media = (clip, picture) if first == "video" else (picture, clip)
+    opening = load_dialect("pyvision-rl-video").open(video_task().model_copy(update={"media": media}))
+    assert dict(opening.bindings) == {"video_clue_0": clip.name, "image_clue_0": "plan.png"}
+    assert opening.pictures == 1
+    parts = opening.messages[-1].parts
+    assert parts[:2] == (TextPart(text="<image_clue_0>"), PLAN)
+    assert isinstance(parts[2], TextPart)
+    assert parts[2].text.startswith("</image_clue_0>\n")
+    assert f"Image Width: {PLAN.width}; Image Height: {PLAN.height}" in parts[2].text
+    assert "`video_clue_0`" in parts[2].text
+    after = load_dialect("pyvision-rl-video").observe(ok("", PLOT), opening.pictures)
+    assert "<image_clue_1>" in after.message.text
 
 
 def test_saved_files_and_values_are_not_shown() -> None:

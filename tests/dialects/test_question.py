@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.dialects.question import question_text, split_at_pictures
+from saccade.dialects.question import question_text, split_at_media, split_at_pictures
 from saccade.record.task import AnswerType, Task
 
-from .cases import choice_task
+from .cases import CLIP, PHOTO, PLAN, choice_task
 
 
 @pytest.mark.parametrize(
@@ -19,10 +19,23 @@ from .cases import choice_task
         ("<image 3> <image 0>", 2, ("<image 3> <image 0>",)),
         ("<image><image>", 1, (0, "<image>")),
         ("", 1, ()),
+        ("<video> and <image>", 1, ("<video> and ", 0)),
     ],
 )
 def test_placeholders(text: str, pictures: int, expected: tuple[str | int, ...]) -> None:
     assert split_at_pictures(text, pictures) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<video>, then <image> or <image>?", (1, ", then ", 0, " or ", 2, "?")),
+        ("<image 2> in <video>, not <video>", (2, " in ", 1, ", not <video>")),
+        ("Which?", ("Which?",)),
+    ],
+)
+def test_placeholders_of_pictures_and_videos(text: str, expected: tuple[str | int, ...]) -> None:
+    assert split_at_media(text, (PHOTO, CLIP, PLAN)) == expected
 
 
 @given(

@@ -30,7 +30,7 @@ def test_lines_of_another_form_are_read_in_full(tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     path.write_text('{ "id": "a", "schema_version": 1, "task": {"id": "t", "question": "q"} }\n')
     assert list(read_ids(path, Trajectory)) == ["a"]
-    path.write_text('{"schema_version":2,"id":"a","task":{"id":"t","question":"q"}}\n')
+    path.write_text('{"schema_version":3,"id":"a","task":{"id":"t","question":"q"}}\n')
     with pytest.raises(SchemaVersionError, match="line 1"):
         list(read_ids(path, Trajectory))
     path.write_text(dumps(trajectory("a")) + '\n{"schema_version":1,"id":"b"\n')

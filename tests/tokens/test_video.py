@@ -16,6 +16,7 @@ import torch
 import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 from tests.models.helpers import ask, said
 from tests.tokens.videos import FORMS, Videos, record
 from transformers.video_utils import VideoMetadata
@@ -28,7 +29,7 @@ from saccade.models.local_video import FILE, load_video_rules
 from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.models.tiny import save_tiny
 from saccade.record.action import Answer
-from saccade.record.content import VideoPart
+from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
@@ -42,10 +43,11 @@ VIDEOS = Videos()
 PROCESSORS: dict[str, Any] = {
     "qwen2_5_vl": transformers.Qwen2_5_VLProcessor,
     "qwen3_vl": transformers.Qwen3VLProcessor,
+    "qwen3_5": transformers.Qwen3VLProcessor,
 }
 
 
-@pytest.fixture(scope="module", params=FORMS)
+@pytest.fixture(scope="module", params=[*FORMS, pytest.param("qwen3_5", marks=pytest.mark.slow)])
 def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     folder = tmp_path_factory.mktemp("tiny")
     save_tiny(folder, request.param)
@@ -70,10 +72,10 @@ def own_text(one: Checkpoint, part: VideoPart, grid: tuple[int, int, int], shown
     metadata = VideoMetadata(part.frames, fps=part.fps, frames_indices=list(shown))
     inputs = {"video_grid_thw": torch.tensor([grid]), "video_metadata": [metadata]}
     text: str = processor.replace_video_token(names, inputs, 0)
-    return text if one.family.model_type == "qwen3_vl" else f"<|vision_start|>{text}<|vision_end|>"
+    return f"<|vision_start|>{text}<|vision_end|>" if one.family.model_type == "qwen2_5_vl" else text
 
 
-def trajectory(*asked: str | VideoPart) -> Trajectory:
+def trajectory(*asked: str | VideoPart | ImagePart) -> Trajectory:
     turn = Turn(text="It is red.", action=Answer(text="red"))
     prompt = (said("user", *asked),)
     return Trajectory(id="t#0", task=Task(id="t", question="?"), prompt=prompt, turns=(turn,))
@@ -97,15 +99,52 @@ def test_ids_are_those_that_the_processor_writes(
     clip = family.clip(part, checkpoint.video)
     shown = clip.frames if part.sample is None else part.sample.indices
     text = f"<|im_start|>user\n{before}{own_text(checkpoint, part, clip.grid, shown)}{after}<|im_end|>\n"
-    expected = checkpoint.tokenizer.encode(f"{text}<|im_start|>assistant\n", add_special_tokens=False)
+    encoder = encoder_of(checkpoint)
+    whole = f"{text}<|im_start|>assistant\n{encoder.frame.opening}"
+    expected = checkpoint.tokenizer.encode(whole, add_special_tokens=False)
     asked = tuple(filter(None, (before, part, after)))
-    segment = token_trajectory(trajectory(*asked), encoder_of(checkpoint)).segments[0]
+    segment = token_trajectory(trajectory(*asked), encoder).segments[0]
     prompt = build_prompt(replace(ask(), messages=(said("user", *asked),)), checkpoint)
     assert list(segment.ids) == list(prompt.ids) == expected
     assert (
         segment.visual == prompt.visual == expected.count(checkpoint.tokenizer.convert_tokens_to_ids("<|video_pad|>"))
     )
     assert segment.pictures == prompt.pictures == (PromptPicture(part, clip.tokens, clip),)
+
+
+def grid_of(one: Checkpoint, part: ImagePart | VideoPart) -> tuple[int, int, int]:
+    """Of a picture, by the image processor's own sizes."""
+    width, height = one.family.prepared(Image.new("RGB", (part.width, part.height)), one.image_processor).size
+    return 1, height // one.image_processor.patch_size, width // one.image_processor.patch_size
+
+
+def pictures() -> st.SearchStrategy[ImagePart]:
+    return st.builds(Videos.picture, st.integers(30, 300), st.integers(30, 300))
+
+
+@given(asked=st.lists(clips() | pictures() | st.sampled_from([" Is ", "in\n", "?"]), min_size=2, max_size=5))
+def test_ids_of_pictures_beside_videos(checkpoint: Checkpoint, asked: list[str | VideoPart | ImagePart]) -> None:
+    """Each in its place: what the family's processors write for pictures and for videos."""
+    text = ""
+    for part in asked:
+        if isinstance(part, VideoPart):
+            clip = checkpoint.family.clip(part, checkpoint.video)
+            text += own_text(checkpoint, part, clip.grid, clip.frames if part.sample is None else part.sample.indices)
+        elif isinstance(part, ImagePart):
+            patches = checkpoint.image_processor.get_number_of_image_patches(part.height, part.width, {})
+            text += f"<|vision_start|>{'<|image_pad|>' * (patches // 4)}<|vision_end|>"
+        else:
+            text += part
+    if checkpoint.family.trims == "messages":
+        text = text.strip()
+    encoder = encoder_of(checkpoint)
+    whole = f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n{encoder.frame.opening}"
+    expected = checkpoint.tokenizer.encode(whole, add_special_tokens=False)
+    segment = token_trajectory(trajectory(*asked), encoder).segments[0]
+    prompt = build_prompt(replace(ask(), messages=(said("user", *asked),)), checkpoint)
+    assert list(segment.ids) == list(prompt.ids) == expected
+    assert [picture.part for picture in prompt.pictures] == [part for part in asked if not isinstance(part, str)]
+    assert segment.pictures == prompt.pictures
 
 
 @given(part=clips())
@@ -158,23 +197,32 @@ def test_tensors_of_a_step_are_halves_of_what_pictures_give(checkpoint: Checkpoi
 
 @settings(max_examples=25, deadline=None)
 @given(
-    items=st.lists(clips() | st.sampled_from(["What is", " this?"]), min_size=1, max_size=5),
+    items=st.lists(clips() | pictures() | st.sampled_from(["What is", " this?"]), min_size=1, max_size=5),
     packed=st.booleans(),
 )
-def test_positions_are_those_of_the_model(checkpoint: Checkpoint, items: list[str | VideoPart], packed: bool) -> None:
+def test_positions_are_those_of_the_model(
+    checkpoint: Checkpoint, items: list[str | VideoPart | ImagePart], packed: bool
+) -> None:
     """Piece by piece: what stands behind a video begins behind its last moment."""
     encoder = encoder_of(checkpoint)
     row = token_row(token_trajectory(trajectory(*items), encoder))
     shown = [picture.clip for picture in row.pictures if picture.clip is not None]
+    stills = [picture.part for picture in row.pictures if picture.clip is None]
     grids = {"video_grid_thw": torch.tensor([clip.grid for clip in shown])} if shown else {}
+    grids |= {"image_grid_thw": torch.tensor([grid_of(checkpoint, part) for part in stills])} if stills else {}
+    packed = packed and checkpoint.family.attention == "full"
     collate = Collator(encoder, lambda pictures: dict(grids), checkpoint.model, packed=packed)  # type: ignore[arg-type]
     positions = collate([row]).positions[-3:, 0]
     ids = torch.from_numpy(row.ids)[None]
-    model = checkpoint.model.model
-    kinds = 2 * (ids == checkpoint.config.video_token_id).int()
+    model, config = checkpoint.model.model, checkpoint.config
+    kinds = 2 * (ids == config.video_token_id).int() + (ids == config.image_token_id).int()
     seconds = [clip.interval for clip in shown] or None
     own, _ = model.get_rope_index(
-        ids, mm_token_type_ids=kinds, video_grid_thw=grids.get("video_grid_thw"), second_per_grid_ts=seconds
+        ids,
+        mm_token_type_ids=kinds,
+        image_grid_thw=grids.get("image_grid_thw"),
+        video_grid_thw=grids.get("video_grid_thw"),
+        second_per_grid_ts=seconds,
     )
     own = own[:, 0]
     at = 0

@@ -2,7 +2,8 @@
 
 Presets: `reason` (the model thinks in words and then answers in `<answer>`, the default), `short` (it answers at
 once), `think` (it thinks inside `<think>`, as VISTA's reward asks: the arm "w/o tools" of its ablation) and `video` (as
-`reason`, each video as one item; which frames of it are seen, the settings say or the model's own processor). A text
+`reason`, each video as one item; which frames of it are seen, the settings say or the model's own processor; pictures
+and videos come in the order of the task, or where `<image>` and `<video>` stand in the question). A text
 without the tag is an answer as a whole, unless it was cut off or withheld: what a grader makes of it is its own. There
 is one turn, and no second try. But for `video`, videos are refused: a baseline must say which frames it saw, so give
 frames as pictures. This is no published prompt; a file of your own replaces it (`--prompt-file`).
@@ -10,20 +11,20 @@ frames as pictures. This is no published prompt; a file of your own replaces it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Self
 
 from saccade.dialects.base import Observation, Opening
-from saccade.dialects.layout import join_texts, question_parts, system_message
+from saccade.dialects.layout import question_parts, system_message
 from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
 from saccade.dialects.pyvision import information
 from saccade.dialects.question import pictures_of, question_values
 from saccade.dialects.text import answer_in, blocks, outside_thoughts
 from saccade.record.action import Action, Answer, ParseError
 from saccade.record.base import clean_text
-from saccade.record.content import Message, TextPart, VideoPart
+from saccade.record.content import ImagePart, Message
 from saccade.record.execution import Execution
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits
@@ -52,9 +53,6 @@ SHORT = Prompts(
 )
 
 
-_LINE = TextPart(text="\n")
-
-
 @dataclass(frozen=True, slots=True)
 class DirectDialect:
     """The dialect; see the module's head."""
@@ -66,7 +64,7 @@ class DirectDialect:
     thinks: bool = True
     """Whether anything is asked for before the answer; without, `write` leaves thoughts out."""
     shows_videos: bool = False
-    """Whether a video of the task is shown as such, before the question."""
+    """Whether a video of the task is shown as such."""
     stop: tuple[str, ...] = ("</answer>",)
     session: SessionOptions = field(default_factory=SessionOptions)
     sandbox: Limits = field(default_factory=Limits)
@@ -78,11 +76,12 @@ class DirectDialect:
 
     def open(self, task: Task) -> Opening:
         """One user message. Raises `VideoNotShownError` for a task with a video, unless it shows them."""
-        videos = [item.part for item in task.media if self.shows_videos and isinstance(item.part, VideoPart)]
-        images = [part for _, part in pictures_of(_without(task, videos), self.id)]
+        if not self.shows_videos:
+            pictures_of(task, self.id)
+        media = [item.part for item in task.media]
+        images = [part for part in media if isinstance(part, ImagePart)]
         text = self.prompts.fill(USER, {**question_values(task), **information(images)})
-        parts = join_texts((*(piece for video in videos for piece in (video, _LINE)), *question_parts(text, images)))
-        messages = (*system_message(self.prompts), Message(role="user", parts=parts))
+        messages = (*system_message(self.prompts), Message(role="user", parts=question_parts(text, media)))
         return Opening(messages, bindings={}, files={}, pictures=len(images))
 
     def parse(self, text: str, finish: FinishReason) -> Action:
@@ -118,13 +117,6 @@ class DirectDialect:
 
     def ask_for_answer(self) -> None:
         """No last request: there is one turn."""
-
-
-def _without(task: Task, videos: Sequence[VideoPart]) -> Task:
-    """The task without those videos."""
-    if not videos:
-        return task
-    return task.model_copy(update={"media": tuple(item for item in task.media if item.part not in videos)})
 
 
 PRESETS: Mapping[str, DirectDialect] = MappingProxyType(

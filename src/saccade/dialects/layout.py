@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from saccade.dialects.prompt_texts import SYSTEM, Prompts
-from saccade.dialects.question import split_at_pictures
-from saccade.record.content import ImagePart, Message, Part, TextPart
+from saccade.dialects.question import split_at_media
+from saccade.record.content import ImagePart, MediaPart, Message, Part, TextPart
 
 
 def system_message(prompts: Prompts, tools: str = "") -> tuple[Message, ...]:
@@ -15,19 +15,19 @@ def system_message(prompts: Prompts, tools: str = "") -> tuple[Message, ...]:
     return (Message(role="system", parts=(TextPart(text=text),)),) if text else ()
 
 
-def question_parts(text: str, pictures: Sequence[ImagePart], label: str = "") -> tuple[Part, ...]:
-    """Pictures without a placeholder in `text` first, each with a line break after it; the others where theirs stand.
+def question_parts(text: str, media: Sequence[MediaPart], label: str = "") -> tuple[Part, ...]:
+    """Media without a placeholder in `text` first, each with a line break after it; the others where theirs stand.
 
-    With a `label` such as `image_` its number and a colon come before each picture.
+    With a `label` such as `image_` its number and a colon come before each.
     """
-    pieces = split_at_pictures(text, len(pictures))
+    pieces = split_at_media(text, media)
     placed = {piece for piece in pieces if isinstance(piece, int)}
     parts: list[Part] = []
-    for index, picture in enumerate(pictures):
+    for index, part in enumerate(media):
         if index not in placed:
-            parts += [*_label(label, index), picture, TextPart(text="\n")]
+            parts += [*_label(label, index), part, TextPart(text="\n")]
     for piece in pieces:
-        parts += [TextPart(text=piece)] if isinstance(piece, str) else [*_label(label, piece), pictures[piece]]
+        parts += [TextPart(text=piece)] if isinstance(piece, str) else [*_label(label, piece), media[piece]]
     return join_texts(parts)
 
 

@@ -1,11 +1,11 @@
 r"""PyVision-RL for images and for videos: as PyVision, inside a tool response, and an answer comes before code.
 
 Families: `pyvision-rl-image` (the picture is in the first turn, as `image_clue_0`), `pyvision-rl-image-no-hint` (it is
-only a variable, `image_hint_0`) and `pyvision-rl-video` (only `video_clue_0`; no frame is in the context). Presets:
-`paper` (the default: a failed call is shown and the model may continue, 32K tokens of context) and `repo` (as the
-released training: a text without an action ends the episode, and so does the first failed call; 32000 + 20480 tokens).
-In both: 5 turns, so 4 calls; 32 pictures; 30 seconds a call; printed text is not cut. The evaluation in the paper takes
-30 turns: a setting of the run.
+only a variable, `image_hint_0`) and `pyvision-rl-video` (only `video_clue_0`; no frame is in the context, but a picture
+beside the video is, as `image_clue_0`). Presets: `paper` (the default: a failed call is shown and the model may
+continue, 32K tokens of context) and `repo` (as the released training: a text without an action ends the episode, and so
+does the first failed call; 32000 + 20480 tokens). In both: 5 turns, so 4 calls; 32 pictures; 30 seconds a call; printed
+text is not cut. The evaluation in the paper takes 30 turns: a setting of the run.
 
 Kept exactly: the wrapper and line breaks of observations (they differ between the three), one line break between the
 closing tag of the picture and the text, pictures numbered from the number of those shown, the last answer before code,
@@ -22,7 +22,7 @@ Not kept, on purpose (what the released code does, and what happens here):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
@@ -150,7 +150,7 @@ class PyVisionRLNoHintDialect(PyVisionRLDialect):
             for number, (_, image) in enumerate(named)
         ]
         values = {**information([image for _, image in named]), "image_information": "\n".join(lines)}
-        return _without_pictures(
+        return _bound_alone(
             task,
             self.prompts,
             self.prompts.around_query(NO_HINT, {**question_values(task), **values}),
@@ -160,7 +160,7 @@ class PyVisionRLNoHintDialect(PyVisionRLDialect):
 
 @dataclass(frozen=True, slots=True)
 class PyVisionRLVideoDialect(PyVisionRLDialect):
-    """The variant for videos; no frame is shown before the program does."""
+    """The variant for videos; no frame is shown before the program does, but for pictures beside them."""
 
     before_figures: ClassVar[str] = "\nText Result:\n"
     after_text: ClassVar[str] = "\n"
@@ -174,28 +174,46 @@ class PyVisionRLVideoDialect(PyVisionRLDialect):
     )
 
     def open(self, task: Task) -> Opening:
-        """One user message of text; `video_clue_j` is the j-th video. Raises `SettingsError` if there is none."""
+        """One user message; `video_clue_j` is the j-th video, `image_clue_i` the i-th picture, which is shown.
+
+        Raises `SettingsError` if there is no video.
+        """
         named = videos_of(task, self.id)
+        beside = [(item.name, item.part) for item in task.media if isinstance(item.part, ImagePart)]
         lines = [
             f"Frame Width: {video.width}; Frame Height: {video.height};\n"
             f"Video Length: {video.frames}; Sample FPS: {video.fps:.2f}\nThe video is there as `video_clue_{number}`."
             for number, (_, video) in enumerate(named)
         ]
+        lines += [
+            f"Image Width: {image.width}; Image Height: {image.height}\nThe picture is there as `image_clue_{number}`."
+            for number, (_, image) in enumerate(beside)
+        ]
         first = named[0][1]
         size = {"width": str(first.width), "height": str(first.height)}
-        return _without_pictures(
+        return _bound_alone(
             task,
             self.prompts,
             self.prompts.around_query(VIDEO, {**question_values(task), "image_information": "\n".join(lines), **size}),
-            {f"video_clue_{number}": name for number, (name, _) in enumerate(named)},
+            {
+                **{f"video_clue_{number}": name for number, (name, _) in enumerate(named)},
+                **{f"image_clue_{number}": name for number, (name, _) in enumerate(beside)},
+            },
+            [image for _, image in beside],
         )
 
 
-def _without_pictures(task: Task, prompts: Prompts, template: tuple[str, ...], bindings: Mapping[str, str]) -> Opening:
-    no_pictures: tuple[ImagePart, ...] = ()
-    parts = opening_parts(task, no_pictures, template)
+def _bound_alone(
+    task: Task,
+    prompts: Prompts,
+    template: tuple[str, ...],
+    bindings: Mapping[str, str],
+    pictures: Sequence[ImagePart] = (),
+) -> Opening:
+    """What is there for programs under the names of `bindings`; of it, `pictures` alone are shown."""
+    parts = join_texts(opening_parts(task, pictures, template, before_text="\n"))
     messages = (*system_message(prompts), Message(role="user", parts=parts))
-    return Opening(messages=messages, bindings=bindings, files={}, pictures=0)
+    return Opening(messages=messages, bindings=bindings, files={}, pictures=len(pictures))
 
 
 def _say(text: str, pictures: int) -> Observation:

@@ -1,16 +1,18 @@
 """What of a task a model may see: its question with the choices, its pictures and videos by number, where they stand.
 
 The gold answer, the evidence and the program of a task are never read here. Placeholders of pictures in a question are
-`<image>` (the n-th one is the n-th picture), `<image 1>` (counted from one) and `<IMAGE_PLACE_HOLDER_0>` (from zero).
+`<image>` (the n-th one is the n-th picture), `<image 1>` (counted from one) and `<IMAGE_PLACE_HOLDER_0>` (from zero);
+where videos are shown as such, `<video>` (the n-th one is the n-th video).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from string import ascii_uppercase
 
 from saccade.errors import SettingsError
-from saccade.record.content import ImagePart, VideoPart
+from saccade.record.content import ImagePart, MediaPart, VideoPart
 from saccade.record.task import AnswerType, Task
 
 
@@ -18,7 +20,7 @@ class VideoNotShownError(SettingsError):
     """The dialect shows pictures only, and the task has a video."""
 
 
-_PLACEHOLDER = re.compile(r"<image>|<image (?P<one>\d{1,4})>|<IMAGE_PLACE_HOLDER_(?P<zero>\d{1,4})>")
+_PLACEHOLDER = re.compile(r"<image>|<image (?P<one>\d{1,4})>|<IMAGE_PLACE_HOLDER_(?P<zero>\d{1,4})>|(?P<video><video>)")
 
 
 def question_text(task: Task) -> str:
@@ -52,19 +54,33 @@ def split_at_pictures(text: str, pictures: int) -> tuple[str | int, ...]:
     Each index comes at most once. A placeholder of a picture that is not there, or that stands at an earlier place
     already, stays in the text as it is.
     """
+    return _split(text, range(pictures), ())
+
+
+def split_at_media(text: str, media: Sequence[MediaPart]) -> tuple[str | int, ...]:
+    """As `split_at_pictures`, at placeholders of videos too: the indices are those in `media`."""
+    pictures = [index for index, part in enumerate(media) if isinstance(part, ImagePart)]
+    videos = [index for index, part in enumerate(media) if isinstance(part, VideoPart)]
+    return _split(text, pictures, videos)
+
+
+def _split(text: str, pictures: Sequence[int], videos: Sequence[int]) -> tuple[str | int, ...]:
     pieces: list[str | int] = []
     used: set[int] = set()
-    plain = start = 0
+    plain = seen = start = 0
     for mark in _PLACEHOLDER.finditer(text):
-        if mark["one"]:
-            index = int(mark["one"]) - 1
+        if mark["video"]:
+            number, seen = seen, seen + 1
+        elif mark["one"]:
+            number = int(mark["one"]) - 1
         elif mark["zero"]:
-            index = int(mark["zero"])
+            number = int(mark["zero"])
         else:
-            index, plain = plain, plain + 1
-        if 0 <= index < pictures and index not in used:
-            used.add(index)
-            pieces += [text[start : mark.start()], index]
+            number, plain = plain, plain + 1
+        known = videos if mark["video"] else pictures
+        if 0 <= number < len(known) and known[number] not in used:
+            used.add(known[number])
+            pieces += [text[start : mark.start()], known[number]]
             start = mark.end()
     pieces.append(text[start:])
     return tuple(piece for piece in pieces if piece != "")
@@ -89,12 +105,12 @@ def videos_of(task: Task, dialect: str) -> tuple[tuple[str, VideoPart], ...]:
     """Names and videos of the task's media, in their order.
 
     Raises:
-        SettingsError: the task has a picture, or no video at all.
+        SettingsError: the task has none.
     """
     found = tuple((item.name, item.part) for item in task.media if isinstance(item.part, VideoPart))
-    if not found or len(found) < len(task.media):
+    if not found:
         raise SettingsError(
-            f"dialect {dialect} shows videos only, and task {task.id} has {len(found)} of them in {len(task.media)} "
-            "media. Use a dialect for pictures, such as pyvision-rl-image."
+            f"dialect {dialect} is for videos, and task {task.id} has none of them in {len(task.media)} media. Use a "
+            "dialect for pictures, such as pyvision-rl-image."
         )
     return found

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from pydantic import NonNegativeInt
 
@@ -22,7 +21,7 @@ from saccade.episode.plan import Plan
 from saccade.episode.run_folder import UNFINISHED, RunFolder
 from saccade.episode.trajectories import begun
 from saccade.errors import RecordError
-from saccade.record.base import SCHEMA_VERSION, Record
+from saccade.record.base import SCHEMA_VERSION, Record, SchemaVersion
 from saccade.record.codec import append_lines, loads, recover_lines
 from saccade.record.disk import disk_words
 from saccade.record.execution import Execution
@@ -36,7 +35,7 @@ _COMPARED = ("model", "dialect", "sampling", "limits", "saccade")
 class NumberedTurn(Record):
     """A turn of an unfinished episode."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: SchemaVersion = SCHEMA_VERSION
     number: NonNegativeInt
     turn: Turn
 

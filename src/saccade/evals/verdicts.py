@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
 
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SaccadeError, SettingsError
@@ -19,7 +18,7 @@ from saccade.evals.grades import graded, rule_score
 from saccade.evals.settings import EvalSettings
 from saccade.grading.grade import grade_of
 from saccade.grading.registry import newest
-from saccade.record.base import SCHEMA_VERSION, Name, Record
+from saccade.record.base import SCHEMA_VERSION, Name, Record, SchemaVersion
 from saccade.record.codec import read_lines, write_lines
 from saccade.record.score import Score
 from saccade.record.trajectory import Trajectory
@@ -33,7 +32,7 @@ VERDICTS = "verdicts"
 class Verdicts(Record):
     """The scores that a sample had."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: SchemaVersion = SCHEMA_VERSION
     id: Name
     scores: tuple[Score, ...]
     own: bool

@@ -17,6 +17,9 @@ from saccade.models.families.video import VideoRules
 from saccade.models.local_files import text_of
 
 FILE: Final = "video_preprocessor_config.json"
+_OF_ALL, _OF_IMAGES = "processor_config.json", "preprocessor_config.json"
+RULE_FILES: Final = (_OF_ALL, FILE, _OF_IMAGES)
+"""Where a checkpoint may say what its video processor does."""
 _BICUBIC = 3
 
 
@@ -31,9 +34,9 @@ def load_video_rules(source: str, where: Mapping[str, str], family: ModelFamily)
     """
     if family.video is None:
         return None
-    joint = _read(source, "processor_config.json", where) or {}
+    joint = _read(source, _OF_ALL, where) or {}
     stored = joint.get("video_processor") or _read(source, FILE, where)
-    said = stored or _read(source, "preprocessor_config.json", where) or {}
+    said = stored or _read(source, _OF_IMAGES, where) or {}
     return replace(video_rules(said, family.video.rules, source), stored=stored)
 
 

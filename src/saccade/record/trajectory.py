@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import AwareDatetime, FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from saccade.record.action import Answer
-from saccade.record.base import SCHEMA_VERSION, Name, Record, Text
+from saccade.record.base import SCHEMA_VERSION, Name, Record, SchemaVersion, Text
 from saccade.record.content import ImagePart, Message, VideoPart
 from saccade.record.score import Score
 from saccade.record.task import Task
@@ -101,7 +101,7 @@ class Provenance(Record):
 class Trajectory(Record):
     """One episode. Media that it names lie in a media store under their sha256."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: SchemaVersion = SCHEMA_VERSION
     id: Name
     task: Task
     group: Text = ""

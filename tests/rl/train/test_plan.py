@@ -62,6 +62,19 @@ def test_the_reference_and_servers_are_counted(tiny: Path) -> None:
         shared.check(40.0)
 
 
+def test_a_dialect_that_shows_videos_says_what_an_episode_holds(tiny: Path, tmp_path: Path) -> None:
+    given = ["dialect=direct:video", "rollout.limits.context_tokens=1024"]
+    plan = plan_memory(load_rl_settings("codedance", "tiny", [*given, f"model.source={tiny}"]), 1, "cpu")
+    (note,) = plan.notes
+    assert note.startswith("A minute of 1280x720 video is 120 frames")
+    assert note in plan.text(80.0)
+    updating, sampling = ({item.what: item.bytes for item in phase.items} for phase in plan.phases)
+    assert sampling["pictures and videos"] == updating["pictures and videos"] > 0
+    save_tiny(tmp_path / "tiles", "internvl")
+    with pytest.raises(SettingsError, match="internvl reads no videos"):
+        plan_memory(load_rl_settings("codedance", "tiny", [*given, f"model.source={tmp_path / 'tiles'}"]), 1, "cpu")
+
+
 def test_a_family_whose_positions_have_one_axis_is_planned_too(tmp_path: Path) -> None:
     save_tiny(tmp_path / "tiles", "internvl")
     plan = plan_memory(load_rl_settings("codedance", "tiny", [f"model.source={tmp_path / 'tiles'}"]), 1, "cpu")

@@ -7,11 +7,11 @@ Intervals are 95%, by bootstrap over tasks: samples of one task are never taken 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Final
 
 from pydantic import Field, FiniteFloat, NonNegativeInt
 
-from saccade.record.base import SCHEMA_VERSION, Name, Record, Text
+from saccade.record.base import SCHEMA_VERSION, Name, Record, SchemaVersion, Text
 
 
 class Rate(Record):
@@ -81,7 +81,7 @@ class SampleRow(Record):
 class Findings(Record):
     """What a protocol found in a run."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: SchemaVersion = SCHEMA_VERSION
     about: StudiedRun
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from saccade.dialects.registry import load_dialect
 from saccade.generate.masks import layer_masks
 from saccade.generate.ragged_cache import RaggedCache
 from saccade.generate.state_cache import StateCache
@@ -16,6 +17,7 @@ from saccade.training.memory.peak import PeakBytes
 from saccade.training.memory.plan import MemoryPlan, Phase, PlanItem, TrainingMemory, training_memory
 from saccade.training.memory.shapes import read_config
 from saccade.training.memory.skeleton import Skeleton
+from saccade.training.memory.videos import video_note
 from saccade.training.weights import is_low
 
 _ASLEEP = GIB
@@ -46,9 +48,11 @@ def plan_memory(settings: RlSettings, processes: int, device: str) -> MemoryPlan
     if settings.engine.shared:
         phases.append(_shared(settings, memory, reference))
     served = settings.engine.gpus if settings.engine.source == VLLM else 0
-    notes = (f"{served} more GPUs serve; vLLM takes of them what it is told to (engine.options).",) if served else ()
+    notes = [f"{served} more GPUs serve; vLLM takes of them what it is told to (engine.options)."] if served else []
+    if getattr(load_dialect(settings.recipe.dialect), "shows_videos", False):
+        notes.append(video_note(model.source, memory.skeleton.family, context))
     title = f"{model.source}, {processes} processes, forward passes of {tokens} tokens, episodes of up to {context}"
-    return MemoryPlan(title, tuple(phases), notes)
+    return MemoryPlan(title, tuple(phases), tuple(notes))
 
 
 def _shared(settings: RlSettings, memory: TrainingMemory, reference: PlanItem) -> Phase:
@@ -66,7 +70,7 @@ def _shared(settings: RlSettings, memory: TrainingMemory, reference: PlanItem) -
 
 
 def _sampling(settings: RlSettings, memory: TrainingMemory, reference: PlanItem, tokens: int) -> Phase:
-    """While the engine in this process samples; a prompt that is read may be all pictures."""
+    """While the engine in this process samples; a prompt that is read may be all pictures or video."""
     state, fewer = memory.state, "lower rollout.limits.context_tokens"
     reading = reading_pass(memory.skeleton, tokens)
     rows = -(-settings.generation.max_concurrency // settings.generation.decoding_batches)
@@ -78,6 +82,7 @@ def _sampling(settings: RlSettings, memory: TrainingMemory, reference: PlanItem,
             PlanItem("optimizer", state.optimizer, "divide it over more GPUs (model.shard=true, --processes)"),
             PlanItem("gathered weights", state.gathered_sampling, "use servers (engine.source=vllm, engine.gpus)"),
             PlanItem("keys and values", settings.generation.cache * GIB, "lower generation.cache"),
+            PlanItem("pictures and videos", memory.pixels, fewer),
             PlanItem("reading prompts", max(reading.most, memory.vision.held + reading.most), fewer),
             PlanItem("logits of the next tokens", rows * vocabulary * 12, "lower generation.max_concurrency"),
             reference,

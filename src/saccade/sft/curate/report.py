@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import NonNegativeInt
 
-from saccade.record.base import SCHEMA_VERSION, Name, Record, Text
+from saccade.record.base import SCHEMA_VERSION, Name, Record, SchemaVersion, Text
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.categories import CategoryRule, categories
 from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
@@ -67,7 +67,7 @@ class FilterReport(Record):
 class CurateReport(Record):
     """`report.json` of a curated run."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: SchemaVersion = SCHEMA_VERSION
     runs: tuple[Text, ...]
     category: Text
     """What categories are."""

@@ -65,7 +65,7 @@ def logit_pass(skeleton: Skeleton, tokens: int, chunk: int) -> PassBytes:
 
 
 def vision_pass(skeleton: Skeleton, tokens: int, settings: Any) -> PassBytes:
-    """Forward, and backward where it is trained, of pictures that make `tokens` features."""
+    """Forward, and backward where it is trained, of pictures, or steps of videos, that make `tokens` features."""
     vision = skeleton.config.vision_config
     field = "depth" if hasattr(vision, "depth") else "num_hidden_layers"
     depth = getattr(vision, field)

@@ -115,7 +115,7 @@ class TrainingMemory:
                 PlanItem("gradients", self.state.gradients, more),
                 PlanItem("optimizer", self.state.optimizer, more),
                 PlanItem("gathered weights and their gradients", self.state.gathered_update, "take a smaller model"),
-                PlanItem("pictures", self.pixels, fewer),
+                PlanItem("pictures and videos", self.pixels, fewer),
                 PlanItem("activations", most, recompute),
                 PlanItem("logits, above the activations", max(0, scored - most), "lower model.logit_chunk"),
             ),
@@ -147,7 +147,7 @@ def training_memory(
 
 
 def _pixel_bytes(skeleton: Skeleton, tokens: int) -> int:
-    """Of the pictures that make so many features, in float32 and as the model takes them."""
+    """Of the pictures or frames of videos that make so many features, in float32 and as the model takes them."""
     vision = skeleton.config.vision_config
     each = 4 + (2 if skeleton.low else 0)
     if "image_grid_thw" in skeleton.family.tensor_names:
