@@ -117,10 +117,10 @@ def test_one_pass_for_all_calls_and_no_ones_mistake_is_anothers() -> None:
     assert [one.value.boxes[0].box for one in (first, second)] == [(0, 0, 5, 5), (0, 0, 6, 5)]
     assert network.seen[0] == (["a cup.", "a cup."], [(140, 90), (60, 50)])
     assert network.seen[1] is torch.float64
-    told = {"threshold": 0.1, "text_threshold": 0.2}
+    given = {"threshold": 0.1, "text_threshold": 0.2}
     assert network.seen[2:] == [
-        ([[0.0]], [[0.0]], [[0]], {**told, "target_sizes": [(90, 140)]}),
-        ([[1.0]], [[1.0]], [[1]], {**told, "target_sizes": [(50, 60)]}),
+        ([[0.0]], [[0.0]], [[0]], {**given, "target_sizes": [(90, 140)]}),
+        ([[1.0]], [[1.0]], [[1]], {**given, "target_sizes": [(50, 60)]}),
     ]
     assert tool.run(calls[2], CONTEXT).value.boxes[0].box == (0, 0, 5, 5)
     with pytest.raises(CallProblem):
