@@ -213,6 +213,7 @@ def test_formulas_that_are_the_same(left: str, right: str) -> None:
         ("90°", r"\frac{\pi}{3}"),
         ("90°", "1.5708"),  # a short decimal near a multiple of pi
         ("90°", "1.570796"),
+        ("57.29577951308232°", "1"),
         ("5 cm", "5 m"),
         ("5 cm", "5 cm^2"),
         ("5 cm^2", "5 cm^3"),

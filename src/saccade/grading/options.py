@@ -150,8 +150,8 @@ class AnswerOptions:
                 if name.isdecimal() and len(name) < 4 and name == str(int(name)) and 0 < int(name) <= count
                 else None
             )
-        place = ascii_uppercase.find(name.upper()) if len(name) == 1 else -1
-        return place if 0 <= place < count else None
+        place = ascii_uppercase.find(name.upper())
+        return place if len(name) == 1 and 0 <= place < count else None
 
     def same(self, left: int, right: int) -> bool:
         """Whether both options read the same."""
