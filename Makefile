@@ -116,10 +116,11 @@ FACE_inspect := fastapi openai
 
 # One environment each: OpenEnv, verifiers and inspect_ai ask for other versions of mcp and openai, than we do and than
 # each other.
-$(FACES)/%/.installed: pyproject.toml
+$(FACES)/%/.installed: pyproject.toml $(wildcard tools/engines/*.py)
 	test -x $(FACES)/$*/bin/python || $(PYTHON) -m venv $(FACES)/$*
 	$(FACES)/$*/bin/python -m pip install --quiet $(PYTEST) $(FACE_$*)
 	$(FACES)/$*/bin/python -m pip install --quiet --editable '.[$*]'
+	$(if $(findstring torch,$(FACE_$*)),$(FACES)/$*/bin/python tools/engines/install_shims.py)
 	touch $@
 
 faces: $(FACE_NAMES:%=$(FACES)/%/.installed)  ## OpenEnv with TRL, verifiers, inspect_ai, each in an environment of its own: gigabytes

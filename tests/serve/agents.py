@@ -90,7 +90,7 @@ async def serving(
 @asynccontextmanager
 async def client(url: str, token: str = TOKEN) -> AsyncIterator[AsyncOpenAI]:
     """OpenAI's own client of the server."""
-    async with AsyncOpenAI(base_url=url, api_key=token, max_retries=0, timeout=60) as made:
+    async with AsyncOpenAI(base_url=url, api_key=token, max_retries=0, timeout=300) as made:
         yield made
 
 

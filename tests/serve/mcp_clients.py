@@ -53,7 +53,7 @@ async def http_server(*options: str, token: str = TOKEN) -> AsyncIterator[str]:
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(signal.SIGINT)
-        out, errors = await asyncio.wait_for(process.communicate(), 60)
+        out, errors = await asyncio.wait_for(process.communicate(), 300)
     assert process.returncode in (0, 130), errors
     assert token not in (out + errors).decode()
     assert b"Traceback" not in errors, errors.decode()
@@ -63,7 +63,7 @@ async def http_server(*options: str, token: str = TOKEN) -> AsyncIterator[str]:
 async def http(url: str, token: str = TOKEN, mode: Any = "auto") -> AsyncIterator[Client]:
     """A client of the server at an address."""
     headers = {"authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=60) as connection:
+    async with httpx2.AsyncClient(headers=headers, timeout=300) as connection:
         async with Client(streamable_http_client(url, http_client=connection), mode=mode) as client:
             yield client
 

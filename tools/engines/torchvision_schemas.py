@@ -2,8 +2,8 @@
 
 That wheel's compiled operators are CUDA's and do not load; the import then fails, because it attaches shapes to two of
 them (`nms`, `qnms`) that nobody has declared. Their signatures, declared just before, are enough: transforms work, and
-calling the operators themselves still fails. `make engines` copies this file into the environment, with a `.pth` file
-that imports it whenever Python starts; nothing happens until torchvision is imported.
+calling the operators themselves still fails. `install_shims.py` copies this file into the environment, with a `.pth`
+file that imports it whenever Python starts; nothing happens until torchvision is imported.
 """
 
 import sys

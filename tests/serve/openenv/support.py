@@ -46,4 +46,4 @@ def served(*options: str, token: str | None = None, log: Path | None = None) -> 
             yield line.split()[2]
         finally:
             server.terminate()
-            server.wait(30)
+            server.wait(120)
