@@ -37,6 +37,11 @@ SUFFIXES: Final = {
 _KINDS: Final = {suffix: mime.partition("/")[0] for mime, suffixes in SUFFIXES.items() for suffix in suffixes}
 
 
+def suffixes_of(kind: str) -> tuple[str, ...]:
+    """Every ending of a file of `image` or `video`, with its dot."""
+    return tuple(suffix for suffix, known in _KINDS.items() if known == kind)
+
+
 def suffix_of(mime: str) -> str:
     """The ending of a file of that type, with its dot; empty for a type that is not listed."""
     return SUFFIXES.get(mime, ("",))[0]

@@ -200,7 +200,8 @@ def test_fields_of_a_users_own(tmp_path: Path) -> None:
 def test_pictures_and_videos_alone_with_one_question(tmp_path: Path) -> None:
     picture(tmp_path / "in" / "a.jpg")
     video(tmp_path / "in" / "b" / "c.mp4")
-    with pytest.raises(SettingsError, match="2 pictures and videos and no questions"):
+    video(tmp_path / "in" / "b" / "d.3gp")
+    with pytest.raises(SettingsError, match="3 pictures and videos and no questions"):
         open_tasks([str(tmp_path / "in")])
     mix = tmp_path / "mix.toml"
     mix.write_text(f'[[source]]\nname = "{tmp_path}/in"\nquestion = "What is it?"\n', encoding="utf-8")
@@ -208,6 +209,7 @@ def test_pictures_and_videos_alone_with_one_question(tmp_path: Path) -> None:
     assert [(task.id, task.question, kinds(task)) for task in tasks] == [
         ("in/a.jpg", "What is it?", ["image"]),
         ("in/b/c.mp4", "What is it?", ["video"]),
+        ("in/b/d.3gp", "What is it?", ["video"]),
     ]
     assert all(task.answer is None for task in tasks)
 

@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Final
 
 from saccade.errors import SettingsError
+from saccade.media.suffixes import suffixes_of
 from saccade.record.suggest import did_you_mean
 from saccade.tasks.sources.open_table import SUFFIXES
 
 TASKS: Final = "tasks.jsonl"
 TRAJECTORIES: Final = "trajectories.jsonl"
-VIDEOS: Final = (".mp4", ".webm", ".mkv", ".mov", ".avi", ".m4v")
-PICTURES: Final = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+VIDEOS: Final = suffixes_of("video")
+PICTURES: Final = suffixes_of("image")
 _NO_ROWS = ("dataset_info.json", "dataset_infos.json", "state.json", "dataset_dict.json", "report.json", "summary.json")
 _SHARD = re.compile(r"[-_.]\d+-of-\d+$")
 _PLACES = ("", "data/", "*/")

@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Any, Final
 
+from saccade.media.suffixes import suffixes_of
 from saccade.tasks.benchmarks.loaders.rows import from_verl
 from saccade.tasks.benchmarks.problem import FieldError
 from saccade.tasks.benchmarks.values import as_list, first_value, missing
@@ -40,7 +41,7 @@ _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
 _PLACE = "<image>"
 _ASKS, _TELLS = ("human", "user"), ("gpt", "assistant")
-_VIDEO = (".mp4", ".webm", ".mkv", ".mov", ".avi", ".m4v")
+_VIDEO: Final = suffixes_of("video")
 
 
 def plain_row(row: Mapping[str, Any], names: FieldNames) -> dict[str, Any]:
