@@ -100,8 +100,8 @@ def test_ids_are_those_that_the_processor_writes(
     shown = clip.frames if part.sample is None else part.sample.indices
     text = f"<|im_start|>user\n{before}{own_text(checkpoint, part, clip.grid, shown)}{after}<|im_end|>\n"
     encoder = encoder_of(checkpoint)
-    written = f"{text}<|im_start|>assistant\n{encoder.frame.opening}"
-    expected = checkpoint.tokenizer.encode(written, add_special_tokens=False)
+    complete = f"{text}<|im_start|>assistant\n{encoder.frame.opening}"
+    expected = checkpoint.tokenizer.encode(complete, add_special_tokens=False)
     asked = tuple(filter(None, (before, part, after)))
     segment = token_trajectory(trajectory(*asked), encoder).segments[0]
     prompt = build_prompt(replace(ask(), messages=(said("user", *asked),)), checkpoint)
@@ -138,8 +138,8 @@ def test_ids_of_pictures_beside_videos(checkpoint: Checkpoint, asked: list[str |
     if checkpoint.family.trims == "messages":
         text = text.strip()
     encoder = encoder_of(checkpoint)
-    written = f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n{encoder.frame.opening}"
-    expected = checkpoint.tokenizer.encode(written, add_special_tokens=False)
+    complete = f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n{encoder.frame.opening}"
+    expected = checkpoint.tokenizer.encode(complete, add_special_tokens=False)
     segment = token_trajectory(trajectory(*asked), encoder).segments[0]
     prompt = build_prompt(replace(ask(), messages=(said("user", *asked),)), checkpoint)
     assert list(segment.ids) == list(prompt.ids) == expected

@@ -12,7 +12,6 @@ from tests.training.support import allocated
 
 from saccade.errors import SettingsError
 from saccade.models.families.known import FAMILIES
-from saccade.models.families.video import VideoClip
 from saccade.models.local_video import FILE
 from saccade.models.tiny import save_tiny
 from saccade.record.action import Answer
@@ -79,17 +78,11 @@ def test_the_tower_takes_of_a_clip_what_was_planned(tiny: Path, vision: str) -> 
         weight.grad = torch.zeros_like(weight)
     model = trained.model.model
 
-    def seen(width: int, height: int) -> tuple[VideoClip, int, int]:
-        """A clip of 16 frames of that size: bytes of it, and of pictures as large as its steps."""
-        videos = Videos()
-        shown = trained.encoder.shown(videos.put(16, width, height))
-        assert shown.clip is not None
-        pixels = PictureTensors(trained.encoder, videos)([shown])["pixel_values_videos"]
-        grid = torch.tensor([shown.clip.grid])
-        stills = torch.tensor([(1, *shown.clip.grid[1:])] * shown.clip.grid[0])
+    def seen(pixels: torch.Tensor, grid: tuple[int, int, int]) -> tuple[int, int]:
+        """Bytes that a clip takes, and pictures as large as its steps."""
+        stills = torch.tensor([(1, *grid[1:])] * grid[0])
         return (
-            shown.clip,
-            allocated(lambda: looked(model.get_video_features(pixels, grid))),
+            allocated(lambda: looked(model.get_video_features(pixels, torch.tensor([grid])))),
             allocated(lambda: looked(model.get_image_features(pixels, stills))),
         )
 
@@ -97,11 +90,13 @@ def test_the_tower_takes_of_a_clip_what_was_planned(tiny: Path, vision: str) -> 
         if vision == "full":
             sum(part.sum() for part in made.pooler_output).backward()
 
-    side = 8 * trained.encoder.config.vision_config.patch_size
-    clip, of_video, of_pictures = seen(side, side)
-    assert clip.grid == (8, 8, 8)
-    planned = vision_pass(make_skeleton(settings, low=False), clip.tokens, settings)
+    videos = Videos()
+    shown = trained.encoder.shown(videos.put(16, 200, 160))
+    assert shown.clip is not None
+    pixels = PictureTensors(trained.encoder, videos)([shown])["pixel_values_videos"]
+    of_video, of_pictures = seen(pixels, shown.clip.grid)
+    assert of_video == pytest.approx(of_pictures, rel=0.01)
+    # A clip of as many patches a side as the plan measures with.
+    planned = vision_pass(make_skeleton(settings, low=False), 8 * 16, settings)
+    of_video, _ = seen(torch.zeros((8 * 64, pixels.shape[1])), (8, 8, 8))
     assert planned.most == pytest.approx(of_video, rel=0.15)
-    assert of_video == pytest.approx(of_pictures, rel=0.01)
-    _, of_video, of_pictures = seen(200, 160)
-    assert of_video == pytest.approx(of_pictures, rel=0.01)
