@@ -103,6 +103,7 @@ def small(command: list[str]) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_a_folder_of_photographs_goes_all_the_way(
     tiny: Path, server: WireServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +132,7 @@ def test_a_folder_of_photographs_goes_all_the_way(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_a_folder_of_videos_goes_all_the_way(
     tiny: Path, server: WireServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
