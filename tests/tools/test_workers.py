@@ -75,7 +75,9 @@ def test_a_hung_tool_is_ended_and_the_next_call_works(pool: WorkerPool) -> None:
     assert not alive(int(str(before)))
 
 
-def test_a_crash_is_the_tools_and_a_kill_from_outside_is_not(pool: WorkerPool, tmp_path: Path) -> None:
+def test_a_crash_is_the_tools_and_a_kill_from_outside_is_not(
+    pool: WorkerPool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     crashed, killed = call(pool, do="crash"), call(pool, do="die")
     assert (crashed.status, killed.status) == (Status.KILLED, Status.LOST)
     assert "crash again" in crashed.text
@@ -84,8 +86,11 @@ def test_a_crash_is_the_tools_and_a_kill_from_outside_is_not(pool: WorkerPool, t
     assert "SIGKILL" in killed.problem.detail
     # The first time may be bad luck: it is tried once more.
     assert call(pool, do="die-once", mark=str(tmp_path / "died")).ok
+    caplog.clear()
     raised = call(pool, do="raise")
     assert (raised.status, raised.value) == (Status.ERROR, None)
+    assert raised.problem is not None
+    assert f"the tool tricky failed: {raised.problem.detail}" in caplog.messages
 
 
 def test_calls_are_batched_and_one_that_crashes_harms_no_other() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from saccade.tools.geometry import solve as solving
 from saccade.tools.geometry.figure import PlaneFigure, State
 from saccade.tools.geometry.fit import Fit, fit, is_fixed
 from saccade.tools.geometry.solve import Place, _length, _lies, _Problem, _proper, _scale, _starts, _verdict
@@ -171,3 +172,20 @@ def test_several_starts_agree_to_a_thousandth(values: tuple[float, ...], status:
     assert found.letters == ({"x": 5.0} if values else {})
     assert found.points == ({"A": (1.0, 2.0)} if values else {})
     assert found.error == (0.5 if values else float("inf"))
+
+
+@pytest.mark.parametrize(("sketch", "searches"), [({}, 3), ({"A": (2.0, 6.0), "B": (0.0, 0.0), "C": (7.0, 0.0)}, 1)])
+def test_three_starts_that_agree_are_enough_and_one_from_a_sketch(
+    sketch: dict[str, Place], searches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Fit] = []
+
+    def counted(*given: object) -> Fit:
+        seen.append(fit(*given))  # type: ignore[arg-type]
+        return seen[-1]
+
+    monkeypatch.setattr(solving, "fit", counted)
+    forms = ("Equals(MeasureOf(Angle(A,B,C)),40)", "Equals(MeasureOf(Angle(B,C,A)),65)")
+    found = solving.solve(("Triangle(A,B,C)", *forms, "Find(MeasureOf(Angle(C,A,B)))"), sketch)
+    assert (found.status, found.value) == ("solved", pytest.approx(75))
+    assert len(seen) == searches
