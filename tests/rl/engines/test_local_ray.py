@@ -14,10 +14,18 @@ from saccade.errors import UnavailableError
 from saccade.rl.engines import local_ray as module
 from saccade.rl.engines.local_ray import local_ray
 
-WRITES = (
-    "import json, os, sys, time; json.dump([sys.argv[2:], dict(os.environ), os.getpid()], open(sys.argv[1], 'w'))\n"
-)
-COMES_UP = WRITES + "print('Ray runtime started.', flush=True); time.sleep(600)"
+COMES_UP = """
+import json, os, sys, time
+json.dump([sys.argv[2:], dict(os.environ), os.getpid()], open(sys.argv[1], "w"))
+folder = sys.argv[sys.argv.index("--temp-dir") + 1]
+os.makedirs(folder + "/session_1")
+os.symlink("session_1", folder + "/session_latest")
+port = folder + "/session_1/dashboard_agent_listen_port_" + os.environ["RAY_OVERRIDE_NODE_ID_FOR_TESTING"]
+while not os.path.exists(port):  # the agent itself would be too slow for Ray
+    time.sleep(0.02)
+print("Ray runtime started.", flush=True)
+time.sleep(600)
+"""
 FAILS = "print('no room for Ray'); raise SystemExit(7)"
 HANGS = "import time; print('still starting', flush=True); time.sleep(600)"
 
@@ -66,7 +74,8 @@ def test_a_cluster_with_a_port_for_each_agent_and_long_limits_ends_with_the_bloc
         assert len(found["RAY_AUTH_TOKEN"]) == 64
         assert variables["RAY_AUTH_TOKEN"] == found["RAY_AUTH_TOKEN"]
         folder = Path(given(words, "--temp-dir"))
-        assert folder.is_dir()
+        port = folder / "session_1" / f"dashboard_agent_listen_port_{variables['RAY_OVERRIDE_NODE_ID_FOR_TESTING']}"
+        assert port.read_text() == given(words, "--dashboard-agent-listen-port")
     assert not folder.exists()
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)

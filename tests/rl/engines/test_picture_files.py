@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import json
 from pathlib import Path
@@ -13,11 +12,16 @@ from saccade.errors import ModelLostError
 from saccade.models.pictures import EncodedPicture
 from saccade.record.content import ImagePart
 from saccade.rl.engines import picture_files
-from saccade.rl.engines.picture_files import PictureFiles, streamed_body
+from saccade.rl.engines.picture_files import PictureFile, PictureFiles, streamed_body
 
 
 def part(number: int) -> ImagePart:
     return ImagePart(sha256=f"{number:064x}", width=1, height=1, mode="RGB", mime="image/png")
+
+
+async def first(files: PictureFiles, number: int) -> PictureFile:
+    async with files.files_of([part(number)]) as (file,):
+        return file
 
 
 class Encoder:
@@ -37,15 +41,33 @@ async def test_each_is_encoded_once_however_many_there_are() -> None:
     files = PictureFiles(encode)
     parts = [part(number) for number in range(300)]
     for _ in range(3):  # three turns, whose pictures are asked for by two episodes at once
-        await asyncio.gather(*(files.file_of(item) for item in (*parts, *parts)))
+        async with files.files_of(parts), files.files_of(parts):
+            pass
     assert encode.calls == 300
-    file = await files.file_of(parts[7])
-    assert file.path.read_text() == encode(parts[7]).url
-    assert file.size == file.path.stat().st_size
+    async with files.files_of(parts[7:8]) as (file,):
+        assert file.path.read_text() == encode(parts[7]).url
+        assert file.size == file.path.stat().st_size
     files.clear()
     assert not file.path.parent.exists()
-    assert (await files.file_of(parts[7])).path.exists()
+    async with files.files_of(parts[7:8]) as (file,):
+        assert file.path.exists()
     files.clear()
+
+
+async def test_a_request_that_is_under_way_keeps_its_files() -> None:
+    """One that waits for a server with old weights is sent, or sent again, after the update that clears them."""
+    files = PictureFiles(Encoder())
+    async with files.files_of([part(1)]) as (old,):
+        async with files.files_of([part(1)]) as (same,):
+            files.clear()
+        assert old.path.exists()
+        assert same.path == old.path
+        async with files.files_of([part(1)]) as (new,):
+            assert new.path != old.path
+    assert not old.path.parent.exists()
+    assert new.path.exists()
+    files.clear()
+    assert not new.path.parent.exists()
 
 
 async def test_what_failed_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,16 +75,16 @@ async def test_what_failed_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> No
     files = PictureFiles(encode)
     encode.broken = True
     with pytest.raises(OSError, match="no"):
-        await files.file_of(part(1))
+        await first(files, 1)
     encode.broken = False
-    assert (await files.file_of(part(1))).size > 0
+    assert (await first(files, 1)).size > 0
 
     def full(path: Path, data: bytes) -> int:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(ModelLostError, match="TMPDIR"):
-        await files.file_of(part(2))
+        await first(files, 2)
     files.clear()
 
 
@@ -70,7 +92,7 @@ async def test_a_body_is_what_json_makes_of_the_urls(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(picture_files, "_PIECE", 50)
     encode = Encoder()
     files = PictureFiles(encode)
-    pictures = [await files.file_of(part(number)) for number in (3, 4, 3)]  # the same twice
+    pictures = [await first(files, number) for number in (3, 4, 3)]  # the same twice
     body = streamed_body({"ids": [1, 2], "urls": [picture.mark for picture in pictures], "end": "}"}, pictures)
     pieces = [piece async for piece in body.pieces()]
     assert max(map(len, pieces)) <= 50

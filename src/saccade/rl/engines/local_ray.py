@@ -8,8 +8,9 @@ ends it with everything that it started, however this process ends.
 
 Ray's own way (`ray.init` without an address, read in 2.60.0) is not taken, because it gives up on a busy machine: its
 scheduler ends itself when one of its agents, Python processes with large imports, has not written its port into a file
-within 15 seconds, and no setting changes that. It does not wait for an agent whose port is given. So each gets a port;
-the other limits of a start are settings, and long here.
+within 15 seconds, and no setting changes that. It does not wait for an agent whose port is given, and one port that is
+given, that of the dashboard's agent, `ray start` forgets to hand on: so it is written into its file here, as the agent
+itself does later. The other limits of a start are settings, and long here.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -36,11 +37,13 @@ ADDRESS: Final = "RAY_ADDRESS"
 START_SECONDS: Final = 900.0
 SAY_SECONDS: Final = 60.0
 """After so many it is said that Ray is slow to start."""
-_LOOK: Final = 0.5
+_LOOK: Final = 0.2
 _UP: Final = "Ray runtime started."
 """What `ray start` prints when it is."""
 _PROGRAM: Final = (sys.executable, "-m", "ray.scripts.scripts")
 """The command `ray` of this environment."""
+_NODE: Final = "RAY_OVERRIDE_NODE_ID_FOR_TESTING"
+"""Its name is part of that of the file."""
 _PORTS: Final = (
     "--port",
     "--dashboard-agent-grpc-port",
@@ -88,12 +91,13 @@ def local_ray(
         command = [*_PROGRAM, "start", "--head", "--block", "--disable-usage-stats", "--include-dashboard=false"]
         command += ["--log-color", "false", *_ANY_PORT]
         usual = {name: value for name, value in _USUAL.items() if name not in os.environ}
-        key, before = _key(), _times_up(log)
+        key, before, node = _key(), _times_up(log), secrets.token_hex(28)
         process = GuardedProcess(
-            [*command, "--temp-dir", folder, *words, *options], {**usual, **environment, **key}, log
+            [*command, "--temp-dir", folder, *words, *options], {**usual, **environment, **key, _NODE: node}, log
         )
         cleanup.callback(process.stop)
-        _wait_until_up(process, before, seconds)
+        listening = words[words.index("--dashboard-agent-listen-port") + 1]
+        _wait_until_up(process, before, seconds, lambda: _hand_on(Path(folder), node, listening))
         yield {ADDRESS: f"127.0.0.1:{ports[0]}", **key}
 
 
@@ -104,10 +108,21 @@ def _key() -> dict[str, str]:
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
-def _wait_until_up(process: GuardedProcess, before: int, seconds: float) -> None:
+def _hand_on(folder: Path, node: str, port: str) -> None:
+    """Write the port of the dashboard's agent where the scheduler looks for it, once there is a session."""
+    for session in folder.glob("session_*"):
+        file = session / f"dashboard_agent_listen_port_{node}"
+        if not (session.is_symlink() or file.exists()):
+            partial = file.with_suffix(".partial")
+            partial.write_text(port, encoding="utf-8")
+            partial.replace(file)
+
+
+def _wait_until_up(process: GuardedProcess, before: int, seconds: float, meanwhile: Callable[[], None]) -> None:
     """Return when its log says once more than `before` that Ray is up."""
     begin, said = time.monotonic(), False
     while _times_up(process.log) == before:
+        meanwhile()
         if (code := process.ended()) is not None:
             raise UnavailableError(f"Ray does not start: `ray start` ended with code {code}. {process.last_words()}")
         waited = time.monotonic() - begin

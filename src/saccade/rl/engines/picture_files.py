@@ -10,7 +10,8 @@ import asyncio
 import json
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,36 +37,58 @@ class PictureFile:
         return f"picture:{self.path.name}"
 
 
+@dataclass(slots=True)
+class _Folder:
+    """Where files are, and who needs them."""
+
+    place: tempfile.TemporaryDirectory[str]
+    made: dict[str, asyncio.Task[PictureFile]] = field(default_factory=dict)
+    users: int = 0
+
+
 class PictureFiles:
-    """The files of one engine. Made when first needed, gone with `close`."""
+    """The files of one engine. Made when first needed; gone with `clear`, or with the last request that needs them."""
 
     def __init__(self, encode: Callable[[ImagePart], EncodedPicture]) -> None:
         """`encode` makes the picture that servers are sent; it is called in threads."""
         self._encode = encode
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._made: dict[str, asyncio.Task[PictureFile]] = {}
+        self._folder: _Folder | None = None
 
-    async def file_of(self, part: ImagePart) -> PictureFile:
-        """The file of a picture; whoever asks for the same at the same time waits for the same.
+    @asynccontextmanager
+    async def files_of(self, parts: Sequence[ImagePart]) -> AsyncIterator[tuple[PictureFile, ...]]:
+        """The files of pictures, there for as long as the block; whoever asks at the same time waits for the same.
 
         Raises:
-            MediaError: it cannot be read.
-            ModelLostError: there is no room for it.
+            MediaError: one cannot be read.
+            ModelLostError: there is no room for one.
         """
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="saccade-pictures-", ignore_cleanup_errors=True)
-        task = self._made.get(part.sha256)
-        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            path = Path(self._folder.name) / part.sha256
-            task = self._made[part.sha256] = asyncio.create_task(asyncio.to_thread(self._write, part, path))
-        return await asyncio.shield(task)
+            place = tempfile.TemporaryDirectory(prefix="saccade-pictures-", ignore_cleanup_errors=True)
+            self._folder = _Folder(place)
+        folder = self._folder
+        folder.users += 1
+        try:
+            yield tuple(await asyncio.gather(*(self._made(part, folder) for part in parts)))
+        finally:
+            folder.users -= 1
+            self._clean(folder)
 
     def clear(self) -> None:
-        """Delete them all. No turn may be under way."""
-        self._made.clear()
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+        """Delete them all; those of a request that is under way, when it ends."""
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            self._clean(folder)
+
+    def _clean(self, folder: _Folder) -> None:
+        if folder is not self._folder and not folder.users:
+            folder.place.cleanup()
+
+    async def _made(self, part: ImagePart, folder: _Folder) -> PictureFile:
+        task = folder.made.get(part.sha256)
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            path = Path(folder.place.name) / part.sha256
+            task = folder.made[part.sha256] = asyncio.create_task(asyncio.to_thread(self._write, part, path))
+        return await asyncio.shield(task)
 
     def _write(self, part: ImagePart, path: Path) -> PictureFile:
         url = self._encode(part).url.encode()

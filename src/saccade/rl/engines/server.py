@@ -131,8 +131,8 @@ class ServerEngine:
         """
         with self._busy.running():
             parts = image_parts(pictures, self.name)
-            files = await asyncio.gather(*map(self._pictures.file_of, parts))
-            return await self.pool.sample(replace(request, pictures=tuple(files)), home)
+            async with self._pictures.files_of(parts) as files:
+                return await self.pool.sample(replace(request, pictures=files), home)
 
     def _encoded(self, part: ImagePart) -> EncodedPicture:
         """A picture at the size that the policy sees, so that the server has nothing to resize."""

@@ -16,7 +16,7 @@ from saccade.cli.main import main
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import StopReason, Trajectory
 
-pytestmark = [pytest.mark.engines, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]
 CALLS = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes")
 
 

@@ -18,7 +18,7 @@ from tests.rl.train.support import metrics
 import saccade
 from saccade.cli.main import main
 
-pytestmark = [pytest.mark.engines, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]
 TINY = Path(saccade.__file__).parent / "models/weights/tiny"
 RECIPE = """
 dialect = "tiny:look"

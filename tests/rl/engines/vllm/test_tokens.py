@@ -22,7 +22,7 @@ from saccade.rl.engines.server import ServerEngine
 from saccade.tokens.segments import TokenTrajectory
 from saccade.tokens.stream import PromptDelta, TokenStream
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]  # a server may need minutes until it is up
 GAP = 1e-4
 """Nats, in float32: other kernels, the same numbers."""
 

@@ -22,7 +22,7 @@ from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
 from saccade.tokens.stream import TokenStream
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]  # a server may need minutes until it is up
 
 
 def asked(made: TinyPolicy, store: MediaStore) -> TurnRequest:
