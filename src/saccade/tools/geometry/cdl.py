@@ -10,16 +10,16 @@ from typing import Final
 
 from saccade.tools.geometry.terms import FormError, Term, read_term
 
-_PAIRS: Final = {
+_OF_TWO: Final = {
     "Perpendicular": "PerpendicularBetweenLine",
     "Parallel": "ParallelBetweenLine",
+    "IsMidpointOf": "IsMidpointOfLine",
+    "BisectsAngle": "IsBisectorOfAngle",
+    "IsDiameterOf": "IsDiameterOfCircle",
+    "Tangent": "IsTangentOfCircle",
+    "IsChordOf": "IsChordOfCircle",
 }
-_OF_LINE: Final = {
-    "IsMedianOf": "IsMedianOf",
-    "IsAltitudeOf": "IsAltitudeOf",
-    "IsMidsegmentOf": "IsMidsegmentOf",
-}
-_CIRCLES: Final = {"IsDiameterOf": "IsDiameterOfCircle", "Tangent": "IsTangentOfCircle", "IsChordOf": "IsChordOfCircle"}
+_OF_LINE: Final = ("IsMedianOf", "IsAltitudeOf", "IsMidsegmentOf")
 _KINDS: Final = {"Equilateral": "EquilateralTriangle", "Isosceles": "IsoscelesTriangle", "Right": "RightTriangle"}
 _SHAPES: Final = ("Parallelogram", "Rectangle", "Rhombus", "Square", "Trapezoid", "Kite")
 _SIZES: Final = ("AreaOf", "PerimeterOf", "RadiusOf", "DiameterOf")
@@ -36,31 +36,31 @@ def as_cdl(form: str) -> str | None:
 
 def _statement(term: Term) -> str:
     head, args = term.head, term.args
-    if head == "Find" and len(args) == 1:
-        return f"Value({_value(args[0])})"
-    if head == "Equals" and len(args) == 2:
-        return f"Equal({_value(args[0])},{_value(args[1])})"
-    if head in _PAIRS and len(args) == 2:
-        return f"{_PAIRS[head]}({_joined(args[0])},{_joined(args[1])})"
-    if head in ("Congruent", "Similar") and len(args) == 2:
-        return f"{head}BetweenTriangle({_joined(args[0])},{_joined(args[1])})"
-    if head == "PointLiesOnLine" and len(args) == 2:
-        a, b = args[1].names
-        return f"Collinear({a}{args[0].head}{b})"
-    if head == "PointLiesOnCircle" and len(args) == 2:
-        return f"Cocircular({args[1].names[0]},{args[0].head})"
-    if head == "IsMidpointOf":
-        return f"IsMidpointOfLine({_joined(args[0])},{_joined(args[1])})"
-    if head == "BisectsAngle":
-        return f"IsBisectorOfAngle({_joined(args[0])},{_joined(args[1])})"
-    if head in _CIRCLES:
-        return f"{_CIRCLES[head]}({_joined(args[0])},{_joined(args[1])})"
-    if head in _OF_LINE:
-        return f"{head}{args[1].head}({_joined(args[0])},{_joined(args[1])})"
-    if head in _KINDS and len(args) == 1:
-        return f"{_KINDS[head]}({_joined(args[0])})"
     if head in _SHAPES or head == "Circle":
         return f"{head}({_joined(term)})"
+    if head == "Find" and len(args) == 1:
+        return f"Value({_value(args[0])})"
+    if head in _KINDS and len(args) == 1:
+        return f"{_KINDS[head]}({_joined(args[0])})"
+    if len(args) == 2:
+        return _of_two(head, *args)
+    raise FormError(f"{head} has no counterpart")
+
+
+def _of_two(head: str, first: Term, second: Term) -> str:
+    if head == "Equals":
+        return f"Equal({_value(first)},{_value(second)})"
+    if head in ("Congruent", "Similar"):
+        return f"{head}BetweenTriangle({_joined(first)},{_joined(second)})"
+    if head == "PointLiesOnLine" and len(second.names) == 2:
+        a, b = second.names
+        return f"Collinear({a}{first.head}{b})"
+    if head == "PointLiesOnCircle" and second.names:
+        return f"Cocircular({second.names[0]},{first.head})"
+    if head in _OF_LINE:
+        return f"{head}{second.head}({_joined(first)},{_joined(second)})"
+    if head in _OF_TWO:
+        return f"{_OF_TWO[head]}({_joined(first)},{_joined(second)})"
     raise FormError(f"{head} has no counterpart")
 
 
@@ -82,4 +82,5 @@ def _value(term: Term) -> str:
 
 
 def _joined(term: Term) -> str:
-    return "".join(term.names)
+    """The points of a figure; of a circle its centre alone, since what Geometry3K writes after it is its radius."""
+    return "".join(term.names[:1] if term.head == "Circle" else term.names)
