@@ -7,6 +7,7 @@ import gc
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -85,7 +86,16 @@ def test_on_its_own_loop_it_says_so() -> None:
         box.isolation()
 
 
-def test_an_interrupted_call_is_cancelled_before_the_interrupt_goes_on() -> None:
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """Also where this process was started in the background, with the signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
+def test_an_interrupted_call_is_cancelled_before_the_interrupt_is_raised() -> None:
     fake = FakeSandbox()
     with SyncSandbox(fake) as box:
         session = box.open()
