@@ -97,7 +97,7 @@ def test_exit_codes(photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["--model", "compatible:m@http://127.0.0.1:9/v1", "--set", "sampling.top_k=5"], "not know sampling.top_k"),
         (["--model", "M", "--prompt-file", "no-such-file"], "no-such-file"),
         (["--model", "M", "--image", "no-such.png"], "no-such.png"),
-        (["--model", "M", "--dialect", "pyvision-rl-video"], "shows videos only"),
+        (["--model", "M", "--dialect", "pyvision-rl-video"], "is for videos"),
     ],
 )
 def test_mistakes_are_named_before_a_model_is_asked(

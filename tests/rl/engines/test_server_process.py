@@ -85,9 +85,10 @@ def test_it_ends_when_its_starter_is_gone(tmp_path: Path, number: signal.Signals
     port = free_port()
     program = textwrap.dedent(
         f"""
-        import asyncio
+        import asyncio, signal
         from pathlib import Path
         from saccade.rl.engines.server_process import ServerProcess
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the suite runs in the background
         address, log = "http://127.0.0.1:{port}", Path("{tmp_path}/log")
         server = ServerProcess({command(tmp_path, port)!r}, {{}}, address, log)
         asyncio.run(server.wait_until_ready(60))
