@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 if TYPE_CHECKING:
-    from tests.kept_processes import KeptProcesses
     from tests.models.wire_server import WireServer
 
 if find_spec("hypothesis"):  # some environments of `make faces` have none
@@ -54,21 +53,6 @@ def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name), 0))
     monkeypatch.setattr(socket.socket, "sendto", _guarded(socket.socket.sendto, -1))
     monkeypatch.setattr(socket, "getaddrinfo", _guarded_lookup(socket.getaddrinfo))
-
-
-@pytest.fixture(scope="session")
-def _kept() -> Iterator[KeptProcesses]:
-    from tests.kept_processes import KeptProcesses
-
-    kept = KeptProcesses()
-    yield kept
-    kept.end()
-
-
-@pytest.fixture(autouse=True)
-def kept_processes(_kept: KeptProcesses, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Local sandboxes of this process hand their processes on; where the start is the point, a file overrides this."""
-    _kept.patch(monkeypatch)
 
 
 @pytest.fixture(scope="session")

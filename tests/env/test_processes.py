@@ -15,11 +15,6 @@ from saccade.media.store import MediaStore
 from .support import CODE, tasks
 
 
-@pytest.fixture(autouse=True)
-def kept_processes() -> None:
-    """None: an environment starts and ends its own."""
-
-
 def children() -> set[str]:
     """Ids of the processes that any thread of this one has started."""
     return {

@@ -19,11 +19,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
-@pytest.fixture(autouse=True)
-def kept_processes() -> None:
-    """Nothing: tests of the sandbox start and end its processes."""
-
-
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def _one_box() -> AsyncIterator[LocalSandbox]:
     async with LocalSandbox(limits=Limits(cpu_seconds=10, wall_seconds=10)) as opened:
