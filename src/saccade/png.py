@@ -1,10 +1,9 @@
-"""PNG that is written and read in a fraction of Pillow's time, for pictures that somebody looks at a moment later.
+"""PNG that is written and read quickly, for pictures that somebody looks at a moment later.
 
 Every row is stored as its difference from the row above (filter 2, "Up", of the PNG specification), which numpy makes
-and undoes in a millisecond, and compressed by ISA-L at its level 1. Pillow tries all filters on every row, which takes
-longer than compressing them. The same pixels give the same bytes with one version of ISA-L on one kind of processor;
-another may compress differently. Anybody reads these files. `quick_image` reads only files like these, and leaves all
-others to a decoder of PNG.
+and undoes, and compressed by ISA-L at its level 1. Pillow tries all filters on every row. The same pixels give the same
+bytes with one version of ISA-L on one kind of processor; another may compress differently. Anybody reads these files.
+`quick_image` reads only files like these, and leaves all others to a decoder of PNG.
 """
 
 from __future__ import annotations

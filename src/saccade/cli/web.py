@@ -34,7 +34,7 @@ def serve_app(
     )
     gc.collect()
     gc.freeze()  # what is loaded stays: the collector need not look it over again and again while requests come
-    gc.set_threshold(10_000)  # not after every second request
+    gc.set_threshold(10_000)  # seldom: what a request makes is mostly freed by counting references
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:  # uvloop's, where it is installed
         return runner.run(_serve(uvicorn.Server(config), host, line))
 

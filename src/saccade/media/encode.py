@@ -31,7 +31,7 @@ class EncodeOptions:
     lossless: bool = False
     """Of WebP."""
     compression: int = 6
-    """Of PNG, 0 (large) to 9. At 1 it is written by `saccade.png`, many times faster than at all others."""
+    """Of PNG, 0 (large) to 9. At 1 it is written by `saccade.png`, which tries one filter alone."""
     background: tuple[int, int, int] = WHITE
     """RGB below the transparency, for JPEG."""
 
