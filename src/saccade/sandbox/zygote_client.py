@@ -48,9 +48,14 @@ class ZygoteClient:
         _make(cache)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._stderr = os.memfd_create("saccade-stderr")
+        spawning = asyncio.create_task(asyncio.to_thread(_spawn, python, cache, (theirs, self._stderr)))
         try:
-            self._process = await asyncio.to_thread(_spawn, python, cache, (theirs, self._stderr))
+            self._process = await asyncio.shield(spawning)
             wire.send(ours, settings)
+        except asyncio.CancelledError:
+            ours.close()
+            self._process = await spawning  # a thread cannot be stopped: what it starts is for `close` to end
+            raise
         except OSError as error:
             ours.close()
             raise SandboxError(f"the sandbox's interpreter {python!r} could not be started: {error}") from error
