@@ -45,9 +45,9 @@ async def test_a_call_that_hangs_gives_its_place_up(monkeypatch: pytest.MonkeyPa
     hanging.set()
     await asyncio.gather(*hung)
     # No place was given back twice: with one place, two calls are never inside together.
+    monkeypatch.setattr(gate_module, "MOMENT_SECONDS", 1000)
     async with gate.place():
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(gate._free.acquire(), 0.005)
+        assert gate._free.locked()
 
 
 async def test_a_call_that_takes_long_weighs_less_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
