@@ -5,11 +5,8 @@ import hashlib
 import os
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +17,6 @@ from saccade.errors import IsolationError, SandboxClosedError, SandboxError
 from saccade.media.decode import decode
 from saccade.media.store import MediaStore, StoredImage
 from saccade.record.status import Status
-from saccade.sandbox import zygote_client
 from saccade.sandbox.attacks.surroundings import descendants
 from saccade.sandbox.base import SessionOptions
 from saccade.sandbox.isolation import Layer
@@ -170,25 +166,6 @@ async def test_a_closed_sandbox_and_an_unknown_option() -> None:
     await sandbox.close()
     with pytest.raises(SandboxClosedError):
         await sandbox.open()
-
-
-async def test_a_start_that_is_cancelled_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, started, spawn = threading.Event(), [], zygote_client._spawn
-
-    def slow(*asked: Any) -> subprocess.Popen[bytes]:
-        begun.set()
-        time.sleep(0.2)
-        started.append(spawn(*asked))
-        return started[0]
-
-    monkeypatch.setattr(zygote_client, "_spawn", slow)
-    async with LocalSandbox() as sandbox:
-        opening = asyncio.create_task(sandbox.open())
-        await asyncio.to_thread(begun.wait)
-        opening.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await opening
-    assert [process.poll() is not None for process in started] == [True]
 
 
 @pytest.mark.asyncio(loop_scope="session")

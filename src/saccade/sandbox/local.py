@@ -29,6 +29,7 @@ from saccade.guest.session_entry import FAMILY_SESSIONS
 from saccade.record.suggest import did_you_mean
 from saccade.sandbox.base import Binding, SessionOptions
 from saccade.sandbox.bindings import Bound, BoundImage, Memfd, bound_all
+from saccade.sandbox.cancellation import finished
 from saccade.sandbox.cgroup import Cgroups, sweep
 from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.gate import Gate
@@ -201,7 +202,7 @@ class LocalSandbox:
             isolation = self._judged(zygote.hello, reason)
             isolation.require(self._required)
         except BaseException:
-            await zygote.close()
+            await finished(zygote.close())
             self._release()
             raise
         self._zygote, self._isolation = zygote, isolation
@@ -246,12 +247,14 @@ class LocalSandbox:
             link.hear({"op": "ended"})
 
     async def close(self) -> None:
-        """End every session and every process; idempotent."""
+        """End every session and every process, also where the caller is cancelled meanwhile; idempotent."""
         if self._closed:
             return
         self._closed = True
-        await self._stop()
-        self._images.close()
+        try:
+            await finished(self._stop())
+        finally:
+            self._images.close()
 
     async def _stop(self) -> None:
         zygote, self._zygote = self._zygote, None

@@ -14,6 +14,7 @@ from typing import Any
 
 from saccade.errors import SandboxError, SandboxLostError
 from saccade.guest import wire
+from saccade.sandbox.cancellation import finished
 
 ENVIRONMENT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SYSTEMROOT")
 """Variables of the host that reach the interpreter of the sandbox; all others stay outside."""
@@ -48,13 +49,11 @@ class ZygoteClient:
         _make(cache)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._stderr = os.memfd_create("saccade-stderr")
-        spawning = asyncio.create_task(asyncio.to_thread(_spawn, python, cache, (theirs, self._stderr)))
         try:
-            self._process = await asyncio.shield(spawning)
+            await finished(self._launch(python, cache, theirs))
             wire.send(ours, settings)
         except asyncio.CancelledError:
             ours.close()
-            self._process = await spawning  # a thread cannot be stopped: what it starts is for `close` to end
             raise
         except OSError as error:
             ours.close()
@@ -76,6 +75,9 @@ class ZygoteClient:
         except asyncio.CancelledError:
             await self.close()
             raise
+
+    async def _launch(self, python: str, cache: Path, control: socket.socket) -> None:
+        self._process = await asyncio.to_thread(_spawn, python, cache, (control, self._stderr))
 
     async def order(
         self, op: str, session: int, fds: tuple[int, ...] = (), **fields: Any
@@ -209,12 +211,17 @@ class ZygoteClient:
         if process is None:
             return
         try:
-            await asyncio.to_thread(process.wait, 10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            await asyncio.to_thread(process.wait)
+            await finished(asyncio.to_thread(_ended, process))
         finally:
             os.close(self._stderr)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _make(cache: Path) -> None:
