@@ -125,6 +125,7 @@ async def test_the_page_holds_no_secret_and_may_ask_nobody_else() -> None:
         {"sec-fetch-site": "same-site", "origin": "http://localhost:1"},
         {"origin": "https://evil.example"},
         {"origin": "null"},
+        {"origin": "http://["},
     ],
 )
 async def test_the_page_of_another_site_drives_nothing(headers: dict[str, str]) -> None:

@@ -245,7 +245,9 @@ async def test_the_token_comes_from_the_environment_and_is_never_shown(
         assert TOKEN not in f"{box!r} {box._http!r} {session!r}"
 
 
-@pytest.mark.parametrize("url", ["", "ftp://x", "http://", "127.0.0.1:8719", "http://me:secret@host", "http://[::1"])
+@pytest.mark.parametrize(
+    "url", ["", "ftp://x", "http://", "127.0.0.1:8719", "http://me:secret@host", "http://[::1", "http://["]
+)
 def test_an_unusable_url_is_refused(url: str) -> None:
     with pytest.raises(SettingsError) as caught:
         RemoteSandbox(url)

@@ -16,7 +16,7 @@ import torch
 
 from saccade.errors import ModelRefusedError
 from saccade.generate.masks import layer_masks
-from saccade.generate.ragged_cache import RaggedCache
+from saccade.generate.ragged_cache import RaggedCache, cache_argument
 from saccade.generate.state_cache import StateCache
 from saccade.models.kv_cache import cache_bytes_per_token, state_bytes
 from saccade.models.local_weights import Checkpoint
@@ -216,13 +216,14 @@ class SequenceBatch:
         starts = torch.tensor([self._cache.lengths[place] for place in places], device=device)
         full = self._cache.begin(places, counts, device, cache_dtype(self._policy))
         visual = ids == checkpoint.placeholder_id if pictures else None
+        model = checkpoint.model.model
         with self._policy.autocast():
-            hidden: torch.Tensor = checkpoint.model.model(
+            hidden: torch.Tensor = model(
                 input_ids=ids,
                 position_ids=(positions if axes > 1 else positions[0]).to(device),
                 attention_mask=layer_masks(full, starts, visual, checkpoint.family, checkpoint.config),
-                past_key_values=self._cache,
                 use_cache=True,
+                **{cache_argument(type(model)): self._cache},
                 **tensors,
             ).last_hidden_state
         self._cache.end()

@@ -6,8 +6,6 @@ no browser say nothing of the kind; the token is what tells them apart.
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from starlette.requests import Request
 
 from saccade.serve.agent_request import RequestError
@@ -20,6 +18,12 @@ def check_own_page(request: Request) -> None:
     if site is not None:
         own = site in ("same-origin", "none")
     else:  # browsers leave it out of requests to a plain http:// address of another machine
-        own = origin is None or urlsplit(origin).netloc == request.headers.get("host")
+        own = origin is None or is_origin_of(origin, request.headers.get("host", ""))
     if not own:
         raise RequestError("only the page of this server itself may ask this.", code="other_origin", status=403)
+
+
+def is_origin_of(origin: str, host: str) -> bool:
+    """Whether the header `Origin` names a page of the host that the request was sent to, whatever else it holds."""
+    _, scheme, named = origin.partition("://")
+    return bool(scheme) and bool(host) and named == host

@@ -6,10 +6,10 @@ The protocol is OpenEnv's library; this says what it serves and who may reach it
 from __future__ import annotations
 
 from functools import partial
-from urllib.parse import urlsplit
 
 from saccade.errors import UnavailableError
 from saccade.serve.bearer import AsgiApp, BearerGate, Receive, Scope, Send
+from saccade.serve.live_guard import is_origin_of
 from saccade.serve.openenv.environment import NAME, SessionEnvironment
 from saccade.serve.openenv.settings import OpenEnvSettings
 from saccade.serve.openenv.wire import LookObservation, LookState, TurnAction
@@ -63,7 +63,8 @@ class OwnPages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope.get("headers", ()))
         origin = headers.get(b"origin")
-        if origin is None or urlsplit(origin.decode("latin-1")).netloc == headers.get(b"host", b"").decode("latin-1"):
+        host = headers.get(b"host", b"")
+        if origin is None or is_origin_of(origin.decode("latin-1"), host.decode("latin-1")):
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
