@@ -177,6 +177,9 @@ BAD: list[tuple[dict[str, Any], int, str]] = [
     ({"saccade": {"dialect": "vista", "tools": ["/tmp/evil.py:Tool"]}}, 400, ""),
     ({"saccade": {"limits": {"turns": 65}}}, 400, "saccade.limits.turns"),
     ({"saccade": {"limits": {"wall_seconds": 1e6}}}, 400, "saccade.limits.wall_seconds"),
+    ({"saccade": {"frames": {"count": 769}}}, 400, "saccade.frames.count"),
+    ({"saccade": {"frames": {"fps": 1, "most": 10**6}}}, 400, "saccade.frames.most"),
+    ({"saccade": {"frames": {"count": 2, "pixels": 10**9}}}, 400, "saccade.frames.pixels"),
     ({"saccade": {"prompt_file": "/etc/passwd"}}, 400, "saccade.prompt_file"),
 ]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import random
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,6 +33,7 @@ from saccade.record.trajectory import StopReason
 from saccade.rl.engines import local_ray
 from saccade.serve.tools import ray_serve
 from saccade.serve.tools.backend import PooledBackend
+from saccade.serve.tools.media import HeldMedia
 from saccade.serve.tools.ray_serve import serve_on_ray
 from saccade.serve.tools.settings import ToolServeSettings
 from saccade.tools.context import Numbering, ToolContext
@@ -39,6 +42,7 @@ from saccade.tools.registry import make_tool
 from saccade.tools.result import ToolResult
 from saccade.tools.served import client as served_client
 from saccade.tools.served.tool import served_tools
+from saccade.tools.served.wire import MediaKind, ServedMedium
 from saccade.tools.settings import ToolCallSettings
 from saccade.tools.toolbox import Toolbox
 
@@ -93,6 +97,19 @@ def test_results_are_those_of_the_tool_itself_and_a_picture_is_uploaded_once(ser
     with pytest.raises(ToolError, match="has no tool ocr"):
         served_tools(f"{url}#crop,ocr", ToolCallSettings())
     assert [tool.name for tool in served_tools(f"{url}#crop", ToolCallSettings())] == ["crop"]
+
+
+async def test_a_picture_that_somebody_sent_as_a_video_can_be_looked_at() -> None:
+    out = io.BytesIO()
+    Image.new("RGB", (9, 7), "blue").save(out, "PNG")
+    name = sha256(out.getvalue()).hexdigest()
+    held = HeldMedia(10_000)
+    kinds: tuple[MediaKind, ...] = ("video", "image")
+    for kind in kinds:
+        await held.put(kind, name, out.getvalue())
+    seen = held.context([ServedMedium(name="scene", kind="image", sha256=name)], None)
+    assert (seen.image("scene").size, held.bytes) == ((9, 7), len(out.getvalue()))
+    held.close()
 
 
 def test_the_time_limit_of_the_host_holds_and_a_crash_is_typed(served: Served) -> None:

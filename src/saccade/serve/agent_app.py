@@ -122,9 +122,8 @@ async def _answer(request: Request, protocol: _Protocol, pool: AgentPool, allow_
     stack = AsyncExitStack()
     try:
         await stack.enter_async_context(pool.slot())
-        asked = protocol.read(
-            await read_json(request, pool.settings.max_body_bytes), pool.settings, allow_urls=allow_urls
-        )
+        body = await read_json(request, pool.settings.max_body_bytes, pool.settings.request_seconds)
+        asked = protocol.read(body, pool.settings, allow_urls=allow_urls)
         play = await stack.enter_async_context(pool.playing(asked))
         if asked.stream:
             return EventStream(_streamed(protocol, asked, play), stack.pop_all())

@@ -29,7 +29,7 @@ class AgentServeSettings(BaseModel):
     max_turns: int = Field(default=64, ge=1)
     """Most turns that a request may ask for."""
     request_seconds: float = Field(default=600.0, gt=0)
-    """Longest time of an episode; a request may ask for less."""
+    """Longest time of an episode, for which a request may ask for less; and of a request's way to the server."""
 
 
 class AgentOptions(BaseModel):
