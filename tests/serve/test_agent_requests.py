@@ -72,12 +72,28 @@ async def test_a_request_that_does_not_arrive_gives_its_place_back() -> None:
         await asyncio.sleep(60)
 
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
-    few = {"max_requests": 1, "request_seconds": 2}
-    async with (
-        serving({"agent": ScriptedModel([ANSWER])}, sandbox=box(), **few) as url,
-        httpx.AsyncClient(headers=headers, timeout=30) as plain,
-    ):
+    few, model = {"max_requests": 1, "request_seconds": 2}, ScriptedModel([ANSWER])
+    async with serving({"agent": model}, sandbox=box(), **few) as url, httpx.AsyncClient(headers=headers) as plain:
         late = await plain.post(f"{url}/chat/completions", content=hanging())
         assert (late.status_code, late.json()["error"]["code"]) == (408, "request_timeout")
         body = {"model": "agent", "messages": asking()}
         assert (await plain.post(f"{url}/chat/completions", json=body)).status_code == 200
+
+
+NO_JSON = [b"", b"[" * 100_000, b'{"model": "\xff"}', b"null", b"[]"]
+NO_VALUES = ['"temperature": NaN', '"temperature": 1e999', '"user": "half a pair \\ud800"', '"model": "agent"} {']
+SAID = {"chat/completions": '"messages": [{"role": "user", "content": "Which?"}]', "responses": '"input": "Which?"'}
+
+
+@pytest.mark.parametrize("path", SAID)
+async def test_what_is_no_body_is_refused(path: str) -> None:
+    model = ScriptedModel([ANSWER])
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+    wrong = [*NO_JSON, *(f'{{"model": "agent", {SAID[path]}, {value}}}'.encode() for value in NO_VALUES)]
+    async with serving({"agent": model}, sandbox=box()) as url, httpx.AsyncClient(headers=headers) as plain:
+        for body in wrong:
+            refused = await plain.post(f"{url}/{path}", content=body)
+            assert refused.status_code == 400, (body[:80], refused.text)
+            assert refused.json()["error"]["type"] == "invalid_request_error"
+        right = f'{{"model": "agent", {SAID[path]}, "user": "a whole pair \\ud83d\\ude00"}}'
+        assert (await plain.post(f"{url}/{path}", content=right.encode())).status_code == 200

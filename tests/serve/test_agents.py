@@ -95,7 +95,9 @@ async def test_the_synchronous_client_too() -> None:
             text = "".join(chunk.choices[0].delta.content or "" for chunk in streamed)
             events = asked.responses.create(model="agent", input="Which?", stream=True)
             last = [event.type for event in events][-1]
-            names = [model.id for model in asked.models.list()]
+            names = [asked.models.retrieve(model.id).id for model in asked.models.list()]
+            with pytest.raises(openai.NotFoundError, match="not served here"):
+                asked.models.retrieve("other/one")
             return [
                 chat.choices[0].message.content or "",
                 text,
@@ -165,7 +167,9 @@ BAD: list[tuple[dict[str, Any], int, str]] = [
     ({"messages": []}, 400, "messages"),
     ({"messages": [{"role": "king", "content": "x"}]}, 400, "messages[0].role"),
     ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, 400, "messages[0].content[0]"),
+    ({"messages": [{"role": "user", "content": [{"type": ["text"]}]}]}, 400, "messages[0].content[0]"),
     ({"messages": [{"role": "user", "content": ""}]}, 400, ""),
+    ({"stop": ["x", ""]}, 400, "stop.list[constrained-str].1"),
     ({"messages": [{"role": "assistant", "content": "x"}]}, 400, "messages"),
     ({"n": 2}, 400, "n"),
     ({"tools": [{"type": "function"}]}, 400, "tools"),

@@ -16,7 +16,7 @@ from typing import Any
 
 from saccade.errors import UnavailableError
 from saccade.serve import openai_chat, openai_responses
-from saccade.serve.agent_request import AgentQuestion, RequestError
+from saccade.serve.agent_request import AgentQuestion, RequestError, not_served
 from saccade.serve.agents import AgentPool, ServedEpisode
 from saccade.serve.bearer import AsgiApp, BearerGate
 from saccade.serve.openai_errors import UNAUTHORIZED, error_body
@@ -85,9 +85,17 @@ def agent_app(pool: AgentPool, *, token: str | None, only_local: bool, allow_url
     async def health(_: Request) -> Response:
         return JSONResponse({"ok": True})
 
+    def described(name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": started, "owned_by": "saccade"}
+
     async def models(_: Request) -> Response:
-        listed = [{"id": name, "object": "model", "created": started, "owned_by": "saccade"} for name in pool.models]
-        return JSONResponse({"object": "list", "data": listed})
+        return JSONResponse({"object": "list", "data": [described(name) for name in pool.models]})
+
+    async def model(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name in pool.models:
+            return JSONResponse(described(name))
+        return JSONResponse(error_body(not_served(name, pool.models)), 404)
 
     async def metrics(_: Request) -> Response:
         return PlainTextResponse(pool.metrics.text(), media_type="text/plain; version=0.0.4")
@@ -106,6 +114,7 @@ def agent_app(pool: AgentPool, *, token: str | None, only_local: bool, allow_url
             Route("/v1/responses", answering(_RESPONSES), methods=["POST"]),
             Route("/health", health),
             Route("/v1/models", models),
+            Route("/v1/models/{name:path}", model),
             Route("/metrics", metrics),
             *LivePage(pool).routes(),
         ],

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
+from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -79,9 +79,14 @@ async def read_json(request: Request, most: int, seconds: float) -> Any:
         message = f"the request did not arrive within {seconds:g} s. Send smaller pictures, or use a faster connection."
         raise RequestError(message, code="request_timeout", status=408) from None
     try:
-        return await asyncio.to_thread(json.loads, body) if len(body) > _LARGE else json.loads(body)
-    except (ValueError, RecursionError) as error:
+        return await asyncio.to_thread(_read, body) if len(body) > _LARGE else _read(body)
+    except ValueError as error:
         raise RequestError(f"the body is no JSON: {error}.", code="invalid_json") from None
+
+
+def _read(body: bytes) -> Any:
+    # Stricter than `json`: no NaN, no half of a surrogate pair, which no answer could be written with.
+    return from_json(body, allow_inf_nan=False)
 
 
 async def _within(request: Request, most: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -76,3 +77,9 @@ class RequestError(SaccadeError):
     def __init__(self, message: str, *, param: str | None = None, code: str | None = None, status: int = 400) -> None:
         super().__init__(message)
         self.param, self.code, self.status = param, code, status
+
+
+def not_served(model: str, served: Iterable[str]) -> RequestError:
+    """The refusal of a model that is none of `served`."""
+    message = f"the model {model[:100]!r} is not served here. There are: {', '.join(served)}."
+    return RequestError(message, param="model", code="model_not_found", status=404)

@@ -36,7 +36,7 @@ from saccade.record.turn import Turn
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.limits import Limits
 from saccade.serve.agent_metrics import AgentMetrics
-from saccade.serve.agent_request import AgentQuestion, AgentServeSettings, RequestError
+from saccade.serve.agent_request import AgentQuestion, AgentServeSettings, RequestError, not_served
 from saccade.tasks.frames import FrameSettings
 from saccade.tools.named import check_recorded_tools
 from saccade.tools.toolbox import Toolbox
@@ -195,9 +195,7 @@ class AgentPool:
         """
         model = self.models.get(asked.model)
         if model is None:
-            served = ", ".join(self.models)
-            message = f"the model {asked.model[:100]!r} is not served here. There are: {served}."
-            raise RequestError(message, param="model", code="model_not_found", status=404)
+            raise not_served(asked.model, self.models)
         speech = self._speech(asked)
         root = os.path.join(self._folder, str(next(self._numbers)))  # made by the first picture
         try:

@@ -6,7 +6,7 @@ import json
 import secrets
 import time
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,6 +17,8 @@ from saccade.serve.agents import ServedEpisode
 from saccade.serve.openai_content import read_messages
 from saccade.serve.openai_errors import check_outage, of_validation
 from saccade.serve.openai_fields import IgnoredFields, cut_off, final_text, own_field, thought, token_sums
+
+_Stop = Annotated[str, Field(min_length=1)]
 
 
 class _StreamOptions(BaseModel):
@@ -41,13 +43,13 @@ class ChatBody(IgnoredFields):
     messages: list[Any] = Field(min_length=1)
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
-    temperature: float | None = Field(None, ge=0)
+    temperature: float | None = Field(None, ge=0, allow_inf_nan=False)
     top_p: float | None = Field(None, ge=0, le=1)
     top_k: int | None = Field(None, ge=0)
     seed: int | None = None
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)
-    stop: str | list[str] | None = None
+    stop: _Stop | list[_Stop] | None = None
     saccade: AgentOptions = AgentOptions()
     # Taken where they ask for nothing but what is done anyway:
     n: Literal[1, None] = None
