@@ -263,6 +263,7 @@ LOGITS = torch.tensor([2.0, 1.0, 0.5, 0.0, -1.0, -30.0])
         ({"top_p": 0.0}, {0}),
         ({"top_k": 3, "top_p": 0.999}, {0, 1, 2}),
         ({"temperature": 1e-30}, {0}),
+        ({"temperature": 1e-300}, {0}),
         ({"temperature": 0.0}, {0}),
         ({"temperature": None}, {0}),
     ],

@@ -280,16 +280,38 @@ async def test_token_host_type_and_size() -> None:
         assert (await plain.get(f"{url}/nothing", headers=right)).json()["error"]["code"] == "not_found"
 
 
+class Held(Slow):
+    """Answers once it is told to go."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.go = asyncio.Event()
+
+    async def complete(self, *args: Any, **kwargs: Any) -> Any:
+        await self.go.wait()
+        return await super().complete(*args, **kwargs)
+
+
 async def test_too_many_requests_are_refused_and_counted() -> None:
-    model = Slow(0.5)
-    async with serving({"m": model}, sandbox=box(), max_requests=1, max_waiting=1) as url, client(url) as asked:
-        tasks = [asyncio.create_task(asked.responses.create(model="m", input="Which?")) for _ in range(3)]
-        done = await asyncio.gather(*tasks, return_exceptions=True)
-        refused = [one for one in done if isinstance(one, openai.RateLimitError)]
-        assert len(refused) == 1
-        assert refused[0].code == "rate_limit_exceeded"
-        async with httpx.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}) as plain:
-            text = (await plain.get(url.replace("/v1", "/metrics"))).text
+    model = Held()
+    async with (
+        serving({"m": model}, sandbox=box(), max_requests=1, max_waiting=1) as url,
+        client(url) as asked,
+        httpx.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}) as plain,
+    ):
+
+        async def metrics() -> str:
+            return (await plain.get(url.replace("/v1", "/metrics"))).text
+
+        tasks = [asyncio.create_task(asked.responses.create(model="m", input="Which?")) for _ in range(2)]
+        while "saccade_requests_waiting 1" not in await metrics():
+            await asyncio.sleep(0.02)
+        with pytest.raises(openai.RateLimitError) as caught:
+            await asked.responses.create(model="m", input="Which?")
+        assert caught.value.code == "rate_limit_exceeded"
+        model.go.set()
+        await asyncio.gather(*tasks)
+        text = await metrics()
     assert 'saccade_episodes_total{stop="answered"} 2' in text
     assert 'saccade_refusals_total{status="429"} 1' in text
     assert "saccade_turns_total 4" in text
