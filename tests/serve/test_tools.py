@@ -32,6 +32,7 @@ from saccade.record.status import Status
 from saccade.record.trajectory import StopReason
 from saccade.rl.engines import local_ray
 from saccade.serve.tools import ray_serve
+from saccade.serve.tools.app import ToolService, tools_app
 from saccade.serve.tools.backend import PooledBackend
 from saccade.serve.tools.media import HeldMedia
 from saccade.serve.tools.ray_serve import serve_on_ray
@@ -186,6 +187,24 @@ async def test_health_metrics_and_what_breaks_the_wire(served: Served) -> None:
             assert (await client.post(f"{url}/v1/tools/{name}/calls", json=body)).status_code == code, body
         for path, data in (("0" * 64, b"x"), ("zz", b"x")):
             assert (await client.put(f"{url}/v1/media/image/{path}", content=data)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "http://["}, 403),
+        ({"host": "evil.example"}, 400),
+    ],
+)
+async def test_without_a_token_no_page_of_another_site_calls_a_tool(headers: dict[str, str], status: int) -> None:
+    settings = ToolServeSettings.model_validate({"groups": {"light": {"tools": ("crop",)}}})
+    service = ToolService(PooledBackend(settings), settings.server)
+    way = httpx.ASGITransport(tools_app(service, None))
+    async with httpx.AsyncClient(transport=way, base_url="http://127.0.0.1:1", headers=headers) as page:
+        assert (await page.get("/v1/tools")).status_code == status
+    await service.close()
 
 
 async def test_an_episode_with_served_tools_and_one_whose_server_is_gone(served: Served, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from saccade.serve.agent_request import AgentQuestion, RequestError, not_served
 from saccade.serve.agents import AgentPool, ServedEpisode
 from saccade.serve.bearer import AsgiApp, BearerGate
 from saccade.serve.openai_errors import UNAUTHORIZED, error_body
+from saccade.serve.own_pages import LOCAL_NAMES
 
 try:
     from starlette.applications import Starlette
@@ -118,9 +119,7 @@ def agent_app(pool: AgentPool, *, token: str | None, only_local: bool, allow_url
             Route("/metrics", metrics),
             *LivePage(pool).routes(),
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"])]
-        if only_local
-        else [],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_NAMES)] if only_local else [],
         exception_handlers={404: _not_found, 405: _not_found},
     )
     return BearerGate(app, token, refusal=UNAUTHORIZED, free=("/health", PAGE))

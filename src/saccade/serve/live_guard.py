@@ -9,6 +9,7 @@ from __future__ import annotations
 from starlette.requests import Request
 
 from saccade.serve.agent_request import RequestError
+from saccade.serve.own_pages import is_origin_of
 
 
 def check_own_page(request: Request) -> None:
@@ -21,9 +22,3 @@ def check_own_page(request: Request) -> None:
         own = origin is None or is_origin_of(origin, request.headers.get("host", ""))
     if not own:
         raise RequestError("only the page of this server itself may ask this.", code="other_origin", status=403)
-
-
-def is_origin_of(origin: str, host: str) -> bool:
-    """Whether the header `Origin` names a page of the host that the request was sent to, whatever else it holds."""
-    _, scheme, named = origin.partition("://")
-    return bool(scheme) and bool(host) and named == host
