@@ -6,19 +6,17 @@ import json
 import secrets
 import time
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from saccade.episode.asking import Question
 from saccade.record.trajectory import Sampling, Trajectory
-from saccade.serve.agent_request import AgentOptions, AgentQuestion, AgentServeSettings
+from saccade.serve.agent_request import AgentOptions, AgentQuestion, AgentServeSettings, RequestError
 from saccade.serve.agents import ServedEpisode
 from saccade.serve.openai_content import read_messages
 from saccade.serve.openai_errors import check_outage, of_validation
 from saccade.serve.openai_fields import IgnoredFields, cut_off, final_text, own_field, thought, token_sums
-
-_Stop = Annotated[str, Field(min_length=1)]
 
 
 class _StreamOptions(BaseModel):
@@ -49,7 +47,7 @@ class ChatBody(IgnoredFields):
     seed: int | None = None
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)
-    stop: _Stop | list[_Stop] | None = None
+    stop: str | list[str] | None = None
     saccade: AgentOptions = AgentOptions()
     # Taken where they ask for nothing but what is done anyway:
     n: Literal[1, None] = None
@@ -70,6 +68,9 @@ def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> A
     except ValidationError as error:
         raise of_validation(error) from None
     talk = read_messages(given.messages, allow_urls=allow_urls, most=settings.max_media, param="messages")
+    stop = (given.stop,) if isinstance(given.stop, str) else tuple(given.stop or ())
+    if "" in stop:
+        raise RequestError("an empty stop string would cut off every answer.", param="stop", code="invalid_value")
     most = given.max_tokens if given.max_completion_tokens is None else given.max_completion_tokens
     return AgentQuestion(
         model=given.model,
@@ -78,7 +79,7 @@ def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> A
             temperature=given.temperature, top_p=given.top_p, top_k=given.top_k, seed=given.seed, max_tokens=most
         ),
         options=given.saccade,
-        stop=(given.stop,) if isinstance(given.stop, str) else tuple(given.stop or ()),
+        stop=stop,
         stream=bool(given.stream),
         with_usage=given.stream_options is not None and given.stream_options.include_usage,
     )
