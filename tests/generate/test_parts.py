@@ -325,4 +325,4 @@ def test_a_cache_is_given_under_the_models_own_name_for_it() -> None:
         @takes_both
         def forward(self, ids: Any, cache: Any = None, use_cache: bool = True) -> None: ...
 
-    assert (cache_argument(Older), cache_argument(Newer)) == ("past_key_values", "cache")
+    assert (cache_argument(Older()), cache_argument(Newer())) == ("past_key_values", "cache")

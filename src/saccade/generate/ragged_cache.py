@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import Any
 
 import torch
@@ -19,9 +18,8 @@ _BLOCK = 128
 """Places by which buffers grow."""
 
 
-@cache
-def cache_argument(model: type[torch.nn.Module]) -> str:
-    """How the class's `forward` calls its cache: `cache` since transformers 5.24, before it `past_key_values`."""
+def cache_argument(model: torch.nn.Module) -> str:
+    """How the model's `forward` calls its cache: `cache` since transformers 5.24, before it `past_key_values`."""
     return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
 

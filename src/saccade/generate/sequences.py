@@ -100,6 +100,7 @@ class SequenceBatch:
         self._pictures = pictures
         self._most = most_tokens
         self._cache = make_cache(policy, len(sequences), cache_bytes)
+        self._cached_as = cache_argument(policy.checkpoint.model.model)
         self.sequences = list(sequences)
 
     def admit(self, count: int) -> int:
@@ -216,14 +217,13 @@ class SequenceBatch:
         starts = torch.tensor([self._cache.lengths[place] for place in places], device=device)
         full = self._cache.begin(places, counts, device, cache_dtype(self._policy))
         visual = ids == checkpoint.placeholder_id if pictures else None
-        model = checkpoint.model.model
         with self._policy.autocast():
-            hidden: torch.Tensor = model(
+            hidden: torch.Tensor = checkpoint.model.model(
                 input_ids=ids,
                 position_ids=(positions if axes > 1 else positions[0]).to(device),
                 attention_mask=layer_masks(full, starts, visual, checkpoint.family, checkpoint.config),
                 use_cache=True,
-                **{cache_argument(type(model)): self._cache},
+                **{self._cached_as: self._cache},
                 **tensors,
             ).last_hidden_state
         self._cache.end()

@@ -107,7 +107,7 @@ def reading_pass(skeleton: Skeleton, tokens: int) -> PassBytes:
                     position_ids=at.repeat(axes, 1, 1) if axes > 1 else at[None],
                     attention_mask=masks,
                     use_cache=True,
-                    **{cache_argument(type(model)): cache},
+                    **{cache_argument(model): cache},
                 )
                 skeleton.model.train()
             kept = cache.nbytes
