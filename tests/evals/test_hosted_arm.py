@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fastapi import Response
 from tests.models.wire_responses import message, responded
 from tests.models.wire_sandbox import image, interpreted, logs, png, sandbox_running
 
@@ -19,16 +23,26 @@ CALL = interpreted("print(crop)", logs("TRACE-7"), image(png()))
 FAILED = interpreted("boom()", logs("no"), status="failed", at=2)
 
 
+async def _looks_in_ours(body: dict[str, Any]) -> Response:
+    """Code for our sandbox, and the answer once its output is there."""
+    code = "<code>\n```python\nprint('OURS' + '-7')\n```\n</code>"
+    said = "<answer>\n\\boxed{A}\n</answer>" if "OURS-7" in json.dumps(body["input"]) else code
+    return await responded(message(said))(body)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox is for Linux")
 def test_theirs_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-77")
     with sandbox_running() as server:
         server.will(responded(message("Closer. "), CALL, FAILED, message("<answer>A</answer>")))
         name = f"responses:gpt-5.4@{server.url}/v1"
         theirs = evaluate("circled-letter", model=name, dialect="hosted", n=2, out=tmp_path / "theirs")
-        server.will(responded(message("<answer>A</answer>")))
-        ours = evaluate("circled-letter", model=name, dialect="direct", n=2, out=tmp_path / "ours")
+        server.will(_looks_in_ours)
+        ours = evaluate("circled-letter", model=name, dialect="pyvision", n=2, out=tmp_path / "ours")
     assert [row.calls for row in theirs.rows] == [2, 2]
-    assert [row.calls for row in ours.rows] == [0, 0]
+    assert [row.calls for row in ours.rows] == [1, 1]
+    for played in read_lines(ours.path / "trajectories.jsonl", Trajectory):
+        assert [done.stdout for turn in played.turns for done in turn.executions] == ["OURS-7\n"]
     assert len(theirs.compare(ours).pairs) == 2
     make_report([theirs, ours], tmp_path / "report.html")
     assert "theirs against ours" in (tmp_path / "report.html").read_text(encoding="utf-8")

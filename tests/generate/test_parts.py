@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from saccade.generate.prompt import Prompt, build_prompt, frame_encoder  # noqa: E402
+from saccade.generate.ragged_cache import cache_argument  # noqa: E402
 from saccade.generate.scheduler import PlainPolicy, Scheduler  # noqa: E402
 from saccade.generate.token_sampler import TokenSampler  # noqa: E402
 from saccade.models.local_settings import LocalSettings  # noqa: E402
@@ -261,6 +263,7 @@ LOGITS = torch.tensor([2.0, 1.0, 0.5, 0.0, -1.0, -30.0])
         ({"top_p": 0.0}, {0}),
         ({"top_k": 3, "top_p": 0.999}, {0, 1, 2}),
         ({"temperature": 1e-30}, {0}),
+        ({"temperature": 1e-300}, {0}),
         ({"temperature": 0.0}, {0}),
         ({"temperature": None}, {0}),
     ],
@@ -305,3 +308,21 @@ def test_the_processors_chat_template_comes_before_the_tokenizers(tmp_path: Path
     assert texts == ["tokenizer!", "json!", "jinja!"]
     with pytest.raises(ModelRefusedError, match="0 of 1 pictures"):
         build_prompt(Request((said("user", RED),)), checkpoint)
+
+
+def test_a_cache_is_given_under_the_models_own_name_for_it() -> None:
+    def takes_both(forward: Any) -> Any:
+        @functools.wraps(forward)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            return forward(*args, **kwargs)
+
+        return wrapped
+
+    class Older(torch.nn.Module):  # type: ignore[name-defined, misc]
+        def forward(self, ids: Any, past_key_values: Any = None, use_cache: bool = True) -> None: ...
+
+    class Newer(torch.nn.Module):  # type: ignore[name-defined, misc]
+        @takes_both
+        def forward(self, ids: Any, cache: Any = None, use_cache: bool = True) -> None: ...
+
+    assert (cache_argument(Older()), cache_argument(Newer())) == ("past_key_values", "cache")

@@ -95,7 +95,9 @@ async def test_the_synchronous_client_too() -> None:
             text = "".join(chunk.choices[0].delta.content or "" for chunk in streamed)
             events = asked.responses.create(model="agent", input="Which?", stream=True)
             last = [event.type for event in events][-1]
-            names = [model.id for model in asked.models.list()]
+            names = [asked.models.retrieve(model.id).id for model in asked.models.list()]
+            with pytest.raises(openai.NotFoundError, match="not served here"):
+                asked.models.retrieve("other/one")
             return [
                 chat.choices[0].message.content or "",
                 text,
@@ -165,7 +167,9 @@ BAD: list[tuple[dict[str, Any], int, str]] = [
     ({"messages": []}, 400, "messages"),
     ({"messages": [{"role": "king", "content": "x"}]}, 400, "messages[0].role"),
     ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, 400, "messages[0].content[0]"),
+    ({"messages": [{"role": "user", "content": [{"type": ["text"]}]}]}, 400, "messages[0].content[0]"),
     ({"messages": [{"role": "user", "content": ""}]}, 400, ""),
+    ({"stop": ["x", ""]}, 400, "stop"),
     ({"messages": [{"role": "assistant", "content": "x"}]}, 400, "messages"),
     ({"n": 2}, 400, "n"),
     ({"tools": [{"type": "function"}]}, 400, "tools"),
@@ -177,6 +181,9 @@ BAD: list[tuple[dict[str, Any], int, str]] = [
     ({"saccade": {"dialect": "vista", "tools": ["/tmp/evil.py:Tool"]}}, 400, ""),
     ({"saccade": {"limits": {"turns": 65}}}, 400, "saccade.limits.turns"),
     ({"saccade": {"limits": {"wall_seconds": 1e6}}}, 400, "saccade.limits.wall_seconds"),
+    ({"saccade": {"frames": {"count": 769}}}, 400, "saccade.frames.count"),
+    ({"saccade": {"frames": {"fps": 1, "most": 10**6}}}, 400, "saccade.frames.most"),
+    ({"saccade": {"frames": {"count": 2, "pixels": 10**9}}}, 400, "saccade.frames.pixels"),
     ({"saccade": {"prompt_file": "/etc/passwd"}}, 400, "saccade.prompt_file"),
 ]
 
@@ -273,16 +280,38 @@ async def test_token_host_type_and_size() -> None:
         assert (await plain.get(f"{url}/nothing", headers=right)).json()["error"]["code"] == "not_found"
 
 
+class Held(Slow):
+    """Answers once it is told to go."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.go = asyncio.Event()
+
+    async def complete(self, *args: Any, **kwargs: Any) -> Any:
+        await self.go.wait()
+        return await super().complete(*args, **kwargs)
+
+
 async def test_too_many_requests_are_refused_and_counted() -> None:
-    model = Slow(0.5)
-    async with serving({"m": model}, sandbox=box(), max_requests=1, max_waiting=1) as url, client(url) as asked:
-        tasks = [asyncio.create_task(asked.responses.create(model="m", input="Which?")) for _ in range(3)]
-        done = await asyncio.gather(*tasks, return_exceptions=True)
-        refused = [one for one in done if isinstance(one, openai.RateLimitError)]
-        assert len(refused) == 1
-        assert refused[0].code == "rate_limit_exceeded"
-        async with httpx.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}) as plain:
-            text = (await plain.get(url.replace("/v1", "/metrics"))).text
+    model = Held()
+    async with (
+        serving({"m": model}, sandbox=box(), max_requests=1, max_waiting=1) as url,
+        client(url) as asked,
+        httpx.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}) as plain,
+    ):
+
+        async def metrics() -> str:
+            return (await plain.get(url.replace("/v1", "/metrics"))).text
+
+        tasks = [asyncio.create_task(asked.responses.create(model="m", input="Which?")) for _ in range(2)]
+        while "saccade_requests_waiting 1" not in await metrics():
+            await asyncio.sleep(0.02)
+        with pytest.raises(openai.RateLimitError) as caught:
+            await asked.responses.create(model="m", input="Which?")
+        assert caught.value.code == "rate_limit_exceeded"
+        model.go.set()
+        await asyncio.gather(*tasks)
+        text = await metrics()
     assert 'saccade_episodes_total{stop="answered"} 2' in text
     assert 'saccade_refusals_total{status="429"} 1' in text
     assert "saccade_turns_total 4" in text

@@ -66,6 +66,21 @@ async def test_an_episode_comes_as_it_happens_and_ends_as_a_page() -> None:
     assert "&lt;b&gt;42&lt;/b&gt;" in done["page"]
 
 
+async def test_a_piece_of_text_may_end_inside_a_character() -> None:
+    class Halves(Slow):
+        async def complete(self, request: Any, media: Any, *, on_text: Any = None) -> Any:
+            for half in ("\ud83d", "\ude00"):
+                on_text(half)
+                await asyncio.sleep(0.05)
+            return await super().complete(request, media)
+
+    async with serving({"m": Halves(0)}, sandbox=box()) as url, http(url) as client:
+        heard = [event async for event in events(client, "m")]
+    pieces = [event["piece"] for event in heard if event["kind"] == "text"]
+    assert "".join(pieces).startswith("\ud83d\ude00")
+    assert heard[-1]["kind"] == "done"
+
+
 async def test_it_is_stopped_by_its_name_alone() -> None:
     model = Slow(60)
     async with serving({"m": model}, sandbox=box()) as url, http(url) as client:
@@ -125,6 +140,7 @@ async def test_the_page_holds_no_secret_and_may_ask_nobody_else() -> None:
         {"sec-fetch-site": "same-site", "origin": "http://localhost:1"},
         {"origin": "https://evil.example"},
         {"origin": "null"},
+        {"origin": "http://["},
     ],
 )
 async def test_the_page_of_another_site_drives_nothing(headers: dict[str, str]) -> None:

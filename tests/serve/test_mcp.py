@@ -106,7 +106,9 @@ async def test_files_outside_the_folders_cannot_be_read(tmp_path: Path) -> None:
     photo(outside, "private.png")
     (inside / "link.png").symlink_to(outside / "private.png")
     async with stdio("--folder", str(inside)) as client:
-        for path in (str(outside / "private.png"), "../out/private.png", "link.png", "/etc/passwd", "none.png", "."):
+        (inside / "loop.png").symlink_to("loop.png")
+        stolen = (str(outside / "private.png"), "../out/private.png", "link.png", "/etc/passwd", "none.png", ".")
+        for path in (*stolen, "~nobody-of-that-name/x", "a\0b", "x" * 5000, "loop.png", ""):
             tried = await client.call_tool("upload", {"path": path})
             assert tried.is_error, path
             assert "no file" in text(tried)
@@ -179,6 +181,30 @@ async def test_limits_of_sessions_pictures_and_size() -> None:
         assert not sandbox.live
         assert "no such session" in text(await client.call_tool("reset", {"session": session}))
     assert sandbox.closed
+
+
+async def test_branches_at_once_stay_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.serve.fakes import FakeSandbox, FakeSession
+
+    from saccade.serve.mcp_server import mcp_server
+    from saccade.serve.vision_sessions import McpSettings
+    from saccade.tools.toolbox import Toolbox
+
+    branch = FakeSession.branch
+
+    async def slow(session: FakeSession, n: int) -> Any:
+        await asyncio.sleep(0.05)
+        return await branch(session, n)
+
+    monkeypatch.setattr(FakeSession, "branch", slow)
+    sandbox = FakeSandbox()
+    async with Client(mcp_server(sandbox, Toolbox.of("crop"), McpSettings(max_sessions=4))) as client:
+        asked = {"session": session_of(await client.call_tool("run_python", {"code": "1"})), "count": 2}
+        tried = await asyncio.gather(*(client.call_tool("branch", asked) for _ in range(3)))
+        assert [one.is_error for one in tried].count(True) == 2
+        assert len(sandbox.live) == 3
+        await client.call_tool("run_python", {"code": "1"})
+        assert len(sandbox.live) == 4
 
 
 async def test_http_needs_the_token_and_the_right_host() -> None:

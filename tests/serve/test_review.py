@@ -79,9 +79,23 @@ def test_strangers_and_wrong_decisions_are_refused(tmp_path: Path) -> None:
         assert call(port, f"/item/0?token={TOKEN}", {"verdict": "drop"}, token="")[0] == 403
         sha = reply_of(port, "/item/0")["media"][0]["sha256"]
         assert call(port, f"/media/{sha}", token="")[0] == 403
-        for path in ("/media/" + "0" * 64, "/item/9", "/../settings.toml", "/review.py", "/media/../review.jsonl"):
+        for path in (
+            "/media/" + "0" * 64,
+            "/item/9",
+            "/../settings.toml",
+            "/review.py",
+            "/media/../review.jsonl",
+            "http://[",
+        ):
             assert call(port, path)[0] == 404, path
-        for body in ("no json", "[]", {"verdict": "burn"}, {"verdict": "drop", "answer": "x"}, {"verdict": 1}):
+        for body in (
+            "no json",
+            "[]",
+            "[" * 50_000,
+            {"verdict": "burn"},
+            {"verdict": "drop", "answer": "x"},
+            {"verdict": 1},
+        ):
             assert call(port, "/item/0", body)[0] == 400, body
         status, text, _ = call(port, "/item/0", {"verdict": "keep", "question": "Else?"})
         assert (status, b"cannot be corrected" in text) == (400, True)

@@ -32,6 +32,15 @@ async def http(fake: FakeSandbox) -> AsyncIterator[httpx.AsyncClient]:
             yield http
 
 
+ELSEWHERE = [
+    ({"origin": "https://evil.example"}, 403),
+    ({"origin": "null"}, 403),
+    ({"origin": "http://["}, 403),
+    ({"host": "evil.example"}, 400),
+]
+"""What a browser sends for a page of another site, or for one that took the name of this machine."""
+
+
 def name() -> str:
     return secrets.token_hex(16)
 
@@ -69,6 +78,12 @@ async def test_without_a_token_nobody_is_asked(fake: FakeSandbox) -> None:
     async with serving(fake, token=None) as url:
         async with RemoteSandbox(url) as box:
             assert (await (await box.open()).run("print(1)")).ok
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as page:
+            assert (await page.get("/v1/about")).status_code == 200
+            for headers, status in ELSEWHERE:
+                answer = await page.put(f"/v1/sessions/{name()}", content=EMPTY, headers=headers)
+                assert answer.status_code == status, headers
+    assert fake.opened == 1
 
 
 async def test_the_number_of_sessions_is_bounded(http: httpx.AsyncClient, fake: FakeSandbox) -> None:

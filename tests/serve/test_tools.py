@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import random
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,7 +32,9 @@ from saccade.record.status import Status
 from saccade.record.trajectory import StopReason
 from saccade.rl.engines import local_ray
 from saccade.serve.tools import ray_serve
+from saccade.serve.tools.app import ToolService, tools_app
 from saccade.serve.tools.backend import PooledBackend
+from saccade.serve.tools.media import HeldMedia
 from saccade.serve.tools.ray_serve import serve_on_ray
 from saccade.serve.tools.settings import ToolServeSettings
 from saccade.tools.context import Numbering, ToolContext
@@ -39,6 +43,7 @@ from saccade.tools.registry import make_tool
 from saccade.tools.result import ToolResult
 from saccade.tools.served import client as served_client
 from saccade.tools.served.tool import served_tools
+from saccade.tools.served.wire import MediaKind, ServedMedium
 from saccade.tools.settings import ToolCallSettings
 from saccade.tools.toolbox import Toolbox
 
@@ -93,6 +98,19 @@ def test_results_are_those_of_the_tool_itself_and_a_picture_is_uploaded_once(ser
     with pytest.raises(ToolError, match="has no tool ocr"):
         served_tools(f"{url}#crop,ocr", ToolCallSettings())
     assert [tool.name for tool in served_tools(f"{url}#crop", ToolCallSettings())] == ["crop"]
+
+
+async def test_a_picture_that_somebody_sent_as_a_video_can_be_looked_at() -> None:
+    out = io.BytesIO()
+    Image.new("RGB", (9, 7), "blue").save(out, "PNG")
+    name = sha256(out.getvalue()).hexdigest()
+    held = HeldMedia(10_000)
+    kinds: tuple[MediaKind, ...] = ("video", "image")
+    for kind in kinds:
+        await held.put(kind, name, out.getvalue())
+    seen = held.context([ServedMedium(name="scene", kind="image", sha256=name)], None)
+    assert (seen.image("scene").size, held.bytes) == ((9, 7), len(out.getvalue()))
+    held.close()
 
 
 def test_the_time_limit_of_the_host_holds_and_a_crash_is_typed(served: Served) -> None:
@@ -169,6 +187,24 @@ async def test_health_metrics_and_what_breaks_the_wire(served: Served) -> None:
             assert (await client.post(f"{url}/v1/tools/{name}/calls", json=body)).status_code == code, body
         for path, data in (("0" * 64, b"x"), ("zz", b"x")):
             assert (await client.put(f"{url}/v1/media/image/{path}", content=data)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "http://["}, 403),
+        ({"host": "evil.example"}, 400),
+    ],
+)
+async def test_without_a_token_no_page_of_another_site_calls_a_tool(headers: dict[str, str], status: int) -> None:
+    settings = ToolServeSettings.model_validate({"groups": {"light": {"tools": ("crop",)}}})
+    service = ToolService(PooledBackend(settings), settings.server)
+    way = httpx.ASGITransport(tools_app(service, None))
+    async with httpx.AsyncClient(transport=way, base_url="http://127.0.0.1:1", headers=headers) as page:
+        assert (await page.get("/v1/tools")).status_code == status
+    await service.close()
 
 
 async def test_an_episode_with_served_tools_and_one_whose_server_is_gone(served: Served, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ pass with explicit positions and an explicit mask.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +16,11 @@ import torch
 
 _BLOCK = 128
 """Places by which buffers grow."""
+
+
+def cache_argument(model: torch.nn.Module) -> str:
+    """How the model's `forward` calls its cache: `cache` since transformers 5.24, before it `past_key_values`."""
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
 
 class RaggedCache:

@@ -16,7 +16,7 @@ import torch
 
 from saccade.errors import ModelRefusedError
 from saccade.generate.masks import layer_masks
-from saccade.generate.ragged_cache import RaggedCache
+from saccade.generate.ragged_cache import RaggedCache, cache_argument
 from saccade.generate.state_cache import StateCache
 from saccade.models.kv_cache import cache_bytes_per_token, state_bytes
 from saccade.models.local_weights import Checkpoint
@@ -100,6 +100,7 @@ class SequenceBatch:
         self._pictures = pictures
         self._most = most_tokens
         self._cache = make_cache(policy, len(sequences), cache_bytes)
+        self._cached_as = cache_argument(policy.checkpoint.model.model)
         self.sequences = list(sequences)
 
     def admit(self, count: int) -> int:
@@ -221,8 +222,8 @@ class SequenceBatch:
                 input_ids=ids,
                 position_ids=(positions if axes > 1 else positions[0]).to(device),
                 attention_mask=layer_masks(full, starts, visual, checkpoint.family, checkpoint.config),
-                past_key_values=self._cache,
                 use_cache=True,
+                **{self._cached_as: self._cache},
                 **tensors,
             ).last_hidden_state
         self._cache.end()

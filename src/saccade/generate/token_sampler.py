@@ -20,13 +20,16 @@ import torch
 from saccade.errors import ModelRefusedError
 from saccade.record.trajectory import Sampling
 
+_COLDEST = torch.finfo(torch.float32).tiny
+"""A lower temperature than this is 0 to float32, by which nothing can be divided."""
+
 
 class TokenSampler:
     """Picks the next token. No temperature, or 0, is greedy; None and 0 turn `top_k` off, None and 1 `top_p`."""
 
     def __init__(self, sampling: Sampling, forbidden: torch.Tensor) -> None:
         self._greedy = not sampling.temperature
-        self._temperature = sampling.temperature or 1.0
+        self._temperature = max(sampling.temperature or 1.0, _COLDEST)
         self._top_k = sampling.top_k or 0
         self._top_p = 1.0 if sampling.top_p is None else sampling.top_p
         self._forbidden = forbidden

@@ -16,10 +16,11 @@ from typing import Any
 
 from saccade.errors import UnavailableError
 from saccade.serve import openai_chat, openai_responses
-from saccade.serve.agent_request import AgentQuestion, RequestError
+from saccade.serve.agent_request import AgentQuestion, RequestError, not_served
 from saccade.serve.agents import AgentPool, ServedEpisode
 from saccade.serve.bearer import AsgiApp, BearerGate
 from saccade.serve.openai_errors import UNAUTHORIZED, error_body
+from saccade.serve.own_pages import LOCAL_NAMES
 
 try:
     from starlette.applications import Starlette
@@ -85,9 +86,17 @@ def agent_app(pool: AgentPool, *, token: str | None, only_local: bool, allow_url
     async def health(_: Request) -> Response:
         return JSONResponse({"ok": True})
 
+    def described(name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": started, "owned_by": "saccade"}
+
     async def models(_: Request) -> Response:
-        listed = [{"id": name, "object": "model", "created": started, "owned_by": "saccade"} for name in pool.models]
-        return JSONResponse({"object": "list", "data": listed})
+        return JSONResponse({"object": "list", "data": [described(name) for name in pool.models]})
+
+    async def model(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name in pool.models:
+            return JSONResponse(described(name))
+        return JSONResponse(error_body(not_served(name, pool.models)), 404)
 
     async def metrics(_: Request) -> Response:
         return PlainTextResponse(pool.metrics.text(), media_type="text/plain; version=0.0.4")
@@ -106,12 +115,11 @@ def agent_app(pool: AgentPool, *, token: str | None, only_local: bool, allow_url
             Route("/v1/responses", answering(_RESPONSES), methods=["POST"]),
             Route("/health", health),
             Route("/v1/models", models),
+            Route("/v1/models/{name:path}", model),
             Route("/metrics", metrics),
             *LivePage(pool).routes(),
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"])]
-        if only_local
-        else [],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_NAMES)] if only_local else [],
         exception_handlers={404: _not_found, 405: _not_found},
     )
     return BearerGate(app, token, refusal=UNAUTHORIZED, free=("/health", PAGE))
@@ -122,9 +130,8 @@ async def _answer(request: Request, protocol: _Protocol, pool: AgentPool, allow_
     stack = AsyncExitStack()
     try:
         await stack.enter_async_context(pool.slot())
-        asked = protocol.read(
-            await read_json(request, pool.settings.max_body_bytes), pool.settings, allow_urls=allow_urls
-        )
+        body = await read_json(request, pool.settings.max_body_bytes, pool.settings.request_seconds)
+        asked = protocol.read(body, pool.settings, allow_urls=allow_urls)
         play = await stack.enter_async_context(pool.playing(asked))
         if asked.stream:
             return EventStream(_streamed(protocol, asked, play), stack.pop_all())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
+from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -62,16 +62,34 @@ async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
         leaving.cancel()
 
 
-async def read_json(request: Request, most: int) -> Any:
-    """The body, of at most `most` bytes; stops reading as soon as it is over them.
+async def read_json(request: Request, most: int, seconds: float) -> Any:
+    """The body, of at most `most` bytes and within `seconds`; stops reading as soon as it is over either.
 
     Raises:
-        RequestError: it is larger, or no JSON.
+        RequestError: it is larger, slower, or no JSON.
         ClientDisconnect: the client has gone.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":  # a page of another origin can send other types without being asked
         raise RequestError("the content type must be application/json.", code="unsupported_media_type", status=415)
+    try:
+        async with asyncio.timeout(seconds):
+            body = await _within(request, most)
+    except TimeoutError:
+        message = f"the request did not arrive within {seconds:g} s. Send smaller pictures, or use a faster connection."
+        raise RequestError(message, code="request_timeout", status=408) from None
+    try:
+        return await asyncio.to_thread(_read, body) if len(body) > _LARGE else _read(body)
+    except ValueError as error:
+        raise RequestError(f"the body is no JSON: {error}.", code="invalid_json") from None
+
+
+def _read(body: bytes) -> Any:
+    # Stricter than `json`: no NaN, no half of a surrogate pair, which no answer could be written with.
+    return from_json(body, allow_inf_nan=False)
+
+
+async def _within(request: Request, most: int) -> bytes:
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
@@ -82,11 +100,7 @@ async def read_json(request: Request, most: int) -> Any:
                 status=413,
             )
         parts.append(part)
-    body = b"".join(parts)
-    try:
-        return await asyncio.to_thread(json.loads, body) if size > _LARGE else json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"the body is no JSON: {error}.", code="invalid_json") from None
+    return b"".join(parts)
 
 
 def as_sent(error: Exception) -> RequestError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -29,7 +30,7 @@ class AgentServeSettings(BaseModel):
     max_turns: int = Field(default=64, ge=1)
     """Most turns that a request may ask for."""
     request_seconds: float = Field(default=600.0, gt=0)
-    """Longest time of an episode; a request may ask for less."""
+    """Longest time of an episode, for which a request may ask for less; and of a request's way to the server."""
 
 
 class AgentOptions(BaseModel):
@@ -76,3 +77,9 @@ class RequestError(SaccadeError):
     def __init__(self, message: str, *, param: str | None = None, code: str | None = None, status: int = 400) -> None:
         super().__init__(message)
         self.param, self.code, self.status = param, code, status
+
+
+def not_served(model: str, served: Iterable[str]) -> RequestError:
+    """The refusal of a model that is none of `served`."""
+    message = f"the model {model[:100]!r} is not served here. There are: {', '.join(served)}."
+    return RequestError(message, param="model", code="model_not_found", status=404)

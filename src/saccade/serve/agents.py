@@ -36,7 +36,8 @@ from saccade.record.turn import Turn
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.limits import Limits
 from saccade.serve.agent_metrics import AgentMetrics
-from saccade.serve.agent_request import AgentQuestion, AgentServeSettings, RequestError
+from saccade.serve.agent_request import AgentQuestion, AgentServeSettings, RequestError, not_served
+from saccade.tasks.frames import FrameSettings
 from saccade.tools.named import check_recorded_tools
 from saccade.tools.toolbox import Toolbox
 
@@ -194,9 +195,7 @@ class AgentPool:
         """
         model = self.models.get(asked.model)
         if model is None:
-            served = ", ".join(self.models)
-            message = f"the model {asked.model[:100]!r} is not served here. There are: {served}."
-            raise RequestError(message, param="model", code="model_not_found", status=404)
+            raise not_served(asked.model, self.models)
         speech = self._speech(asked)
         root = os.path.join(self._folder, str(next(self._numbers)))  # made by the first picture
         try:
@@ -246,7 +245,7 @@ class AgentPool:
             "model": asked.model,
             "sampling": type(asked.sampling).model_validate(sampling),
             "limits": self._limits(options.limits),
-            "frames": self._base.frames.model_copy(update=options.frames.model_dump(exclude_unset=True)),
+            "frames": self._frames(options.frames),
         }
         changes |= {"dialect": options.dialect} if options.dialect else {}
         changes |= {"tools": options.tools} if options.tools else {}
@@ -267,6 +266,16 @@ class AgentPool:
                 raise RequestError(message, param=f"saccade.limits.{name}")
         always = {**own.model_dump(exclude_none=True), "wall_seconds": most["wall_seconds"]}
         return EpisodeLimits.model_validate({**always, **given})
+
+    def _frames(self, wanted: FrameSettings) -> FrameSettings:
+        own, given = self._base.frames, wanted.model_dump(exclude_unset=True)
+        for name, most in (("count", own.most), ("most", own.most), ("pixels", own.pixels)):
+            if (given.get(name) or 0) > most:
+                message = f"frames.{name} is {given[name]:,}, and this server allows {most:,}. Ask for less."
+                raise RequestError(message, param=f"saccade.frames.{name}")
+        if "fps" in given or "count" in given:
+            given = {"fps": None, "count": None, **given}
+        return own.model_copy(update=given)
 
     def _box(self, settings: AskSettings, plan: Plan) -> Sandbox:
         if self._given is not None:

@@ -81,8 +81,8 @@ class LiveEvents:
 
 
 def live_event(kind: str, **values: Any) -> str:
-    """One server-sent event."""
-    return f"data: {json.dumps({'kind': kind, **values}, ensure_ascii=False)}\n\n"
+    """One server-sent event, in ASCII: a piece of a model's text may end in the middle of a surrogate pair."""
+    return f"data: {json.dumps({'kind': kind, **values})}\n\n"
 
 
 def _shown(so_far: SoFar, state: str) -> str:

@@ -6,11 +6,10 @@ no browser say nothing of the kind; the token is what tells them apart.
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from starlette.requests import Request
 
 from saccade.serve.agent_request import RequestError
+from saccade.serve.own_pages import is_origin_of
 
 
 def check_own_page(request: Request) -> None:
@@ -20,6 +19,6 @@ def check_own_page(request: Request) -> None:
     if site is not None:
         own = site in ("same-origin", "none")
     else:  # browsers leave it out of requests to a plain http:// address of another machine
-        own = origin is None or urlsplit(origin).netloc == request.headers.get("host")
+        own = origin is None or is_origin_of(origin, request.headers.get("host", ""))
     if not own:
         raise RequestError("only the page of this server itself may ask this.", code="other_origin", status=403)

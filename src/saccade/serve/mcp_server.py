@@ -13,6 +13,7 @@ from typing import Any
 from saccade.errors import UnavailableError
 from saccade.sandbox.base import Sandbox
 from saccade.serve.bearer import AsgiApp, BearerGate
+from saccade.serve.own_pages import LOCAL_NAMES
 from saccade.serve.vision_sessions import McpSettings, VisionSessions
 from saccade.tools.toolbox import Toolbox
 
@@ -34,7 +35,6 @@ _INSTRUCTIONS = (
     "out, enlarges, measures and draws, and its pictures come back to you. Give the `session` that an answer names in "
     "your next calls, or variables and pictures will not be there."
 )
-_LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _UNAUTHORIZED = (
     b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "this server asks for a token, in the header '
     b'Authorization as Bearer TOKEN"}}'
@@ -87,8 +87,8 @@ def mcp_app(server: Server[McpTools], settings: McpSettings, *, token: str | Non
     """
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=only_local,
-        allowed_hosts=[f"{name}:*" for name in _LOCAL_NAMES],
-        allowed_origins=[f"http://{name}:*" for name in _LOCAL_NAMES],
+        allowed_hosts=[f"{name}:*" for name in LOCAL_NAMES],
+        allowed_origins=[f"http://{name}:*" for name in LOCAL_NAMES],
     )
     app = server.streamable_http_app(
         transport_security=security,

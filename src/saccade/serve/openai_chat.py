@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from saccade.episode.asking import Question
 from saccade.record.trajectory import Sampling, Trajectory
-from saccade.serve.agent_request import AgentOptions, AgentQuestion, AgentServeSettings
+from saccade.serve.agent_request import AgentOptions, AgentQuestion, AgentServeSettings, RequestError
 from saccade.serve.agents import ServedEpisode
 from saccade.serve.openai_content import read_messages
 from saccade.serve.openai_errors import check_outage, of_validation
@@ -41,7 +41,7 @@ class ChatBody(IgnoredFields):
     messages: list[Any] = Field(min_length=1)
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
-    temperature: float | None = Field(None, ge=0)
+    temperature: float | None = Field(None, ge=0, allow_inf_nan=False)
     top_p: float | None = Field(None, ge=0, le=1)
     top_k: int | None = Field(None, ge=0)
     seed: int | None = None
@@ -68,6 +68,9 @@ def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> A
     except ValidationError as error:
         raise of_validation(error) from None
     talk = read_messages(given.messages, allow_urls=allow_urls, most=settings.max_media, param="messages")
+    stop = (given.stop,) if isinstance(given.stop, str) else tuple(given.stop or ())
+    if "" in stop:
+        raise RequestError("an empty stop string would cut off every answer.", param="stop", code="invalid_value")
     most = given.max_tokens if given.max_completion_tokens is None else given.max_completion_tokens
     return AgentQuestion(
         model=given.model,
@@ -76,7 +79,7 @@ def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> A
             temperature=given.temperature, top_p=given.top_p, top_k=given.top_k, seed=given.seed, max_tokens=most
         ),
         options=given.saccade,
-        stop=(given.stop,) if isinstance(given.stop, str) else tuple(given.stop or ()),
+        stop=stop,
         stream=bool(given.stream),
         with_usage=given.stream_options is not None and given.stream_options.include_usage,
     )

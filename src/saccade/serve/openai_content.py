@@ -77,7 +77,11 @@ def read_messages(messages: Sequence[Any], *, allow_urls: bool, most: int, param
 
 def _has_video(message: Any) -> bool:
     content = message.get("content") if isinstance(message, dict) else None
-    return isinstance(content, list) and any(isinstance(part, dict) and part.get("type") in _VIDEOS for part in content)
+    return isinstance(content, list) and any(_kind(part) in _VIDEOS for part in content)
+
+
+def _kind(part: Any) -> str:
+    return str(part.get("type")) if isinstance(part, dict) else ""
 
 
 def _text(content: Any, talk: MessageTexts, placed: bool, where: str, allow_urls: bool) -> str:
@@ -87,7 +91,7 @@ def _text(content: Any, talk: MessageTexts, placed: bool, where: str, allow_urls
         raise RequestError(f"{where} is neither a text nor a list of parts.", param=where, code="invalid_value")
     pieces: list[str] = []
     for index, part in enumerate(content):
-        kind = part.get("type") if isinstance(part, dict) else None
+        kind = _kind(part)
         if kind in _TEXTS:
             pieces.append(_string(part.get("text", part.get("refusal")), f"{where}[{index}].text"))
         elif kind in _PICTURES or kind in _VIDEOS:
@@ -99,7 +103,7 @@ def _text(content: Any, talk: MessageTexts, placed: bool, where: str, allow_urls
                 pieces.append(f"<image {len(talk.media)}>")
         else:
             raise RequestError(
-                f"{where}[{index}] is of the type {str(kind)[:60]!r}. This server takes text, pictures (image_url, "
+                f"{where}[{index}] is of the type {kind[:60]!r}. This server takes text, pictures (image_url, "
                 "input_image) and videos (video_url, input_video).",
                 param=f"{where}[{index}]",
                 code="invalid_value",

@@ -72,11 +72,11 @@ def check_outage(trajectory: Trajectory) -> None:
 def of_validation(error: ValidationError) -> RequestError:
     """The first mistake of a request's fields."""
     first = error.errors(include_url=False, include_input=False)[0]
-    param = ".".join(str(step) for step in first["loc"]) or None
+    param = ".".join(str(step) for step in first["loc"])[:200] or None
     if first["type"] == "extra_forbidden":
         return RequestError(
             f"the parameter {param!r} is not known here, or cannot be honoured. Leave it out.",
             param=param,
             code="unknown_parameter",
         )
-    return RequestError(f"{param}: {first['msg']}.", param=param, code="invalid_value")
+    return RequestError(f"{param or 'the body'}: {first['msg']}.", param=param, code="invalid_value")

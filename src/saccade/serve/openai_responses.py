@@ -41,7 +41,7 @@ class ResponsesBody(IgnoredFields):
     stream: bool | None = None
     stream_options: dict[str, Literal[False]] | None = None
     include: list[Literal["code_interpreter_call.outputs"]] | None = None
-    temperature: float | None = Field(None, ge=0)
+    temperature: float | None = Field(None, ge=0, allow_inf_nan=False)
     top_p: float | None = Field(None, ge=0, le=1)
     max_output_tokens: int | None = Field(None, ge=1)
     saccade: AgentOptions = AgentOptions()

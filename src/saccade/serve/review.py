@@ -15,7 +15,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from pydantic import ValidationError
 
@@ -89,7 +89,7 @@ class Reviewer:
                 raise ValueError("it is no JSON object")
             with self._lock:
                 self.log.add(self._read(int(match[1]), data))
-        except (ValueError, TypeError, ValidationError, SaccadeError) as error:
+        except (ValueError, TypeError, RecursionError, ValidationError, SaccadeError) as error:
             return _text(HTTPStatus.BAD_REQUEST, f"That is no decision: {error}")
         return _json({"decision": self._decision(self.items.names[int(match[1])]), "decided": len(self.log)})
 
@@ -132,11 +132,11 @@ def _handler(reviewer: Reviewer) -> type[BaseHTTPRequestHandler]:
         sys_version = ""
 
         def do_GET(self) -> None:
-            address = urlsplit(self.path)
-            token = self.headers.get("X-Token") or parse_qs(address.query).get("token", [""])[0]
+            path, _, query = self.path.partition("?")
+            token = self.headers.get("X-Token") or parse_qs(query).get("token", [""])[0]
             if self._is_local():
                 try:
-                    self._send(reviewer.get(address.path, token))
+                    self._send(reviewer.get(path, token))
                 except (SaccadeError, OSError) as error:
                     self._send(_text(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)))
 

@@ -26,12 +26,14 @@ from saccade.errors import (
 )
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.remote_wire import MEDIA_TYPE, PROTOCOL, is_hex
+from saccade.serve.own_pages import LOCAL_NAMES, OwnPages
 from saccade.serve.sandbox_service import MissingPicturesError, SandboxService, ServeSettings
 from saccade.serve.sandbox_sessions import SessionError
 
 try:
     from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
     from fastapi.responses import JSONResponse
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
     from starlette.requests import ClientDisconnect
 except ModuleNotFoundError as missing:
     raise UnavailableError(
@@ -55,7 +57,8 @@ _CODES: tuple[tuple[type[SaccadeError], int, str], ...] = (
 def sandbox_app(sandbox: Sandbox, *, token: str | None, settings: ServeSettings | None = None) -> FastAPI:
     """An ASGI application that lends out sessions of `sandbox`, which it starts and closes itself.
 
-    `token` None means that nobody is asked for one: only for a server that no other machine can reach.
+    `token` None means that nobody is asked for one: only for a server that no other machine can reach. Then requests
+    must name this machine as their host, and no page of another site may send them.
 
     Raises:
         SettingsError: the token is empty.
@@ -75,6 +78,9 @@ def sandbox_app(sandbox: Sandbox, *, token: str | None, settings: ServeSettings 
     app.include_router(_routes(), dependencies=[Depends(_bearer(token))])
     app.add_exception_handler(SaccadeError, _failure)
     app.add_exception_handler(ClientDisconnect, _disconnected)
+    if token is None:  # a page in a browser of this machine must not take its place
+        app.add_middleware(OwnPages)
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_NAMES)
     return app
 
 

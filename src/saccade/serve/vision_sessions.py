@@ -63,6 +63,8 @@ class VisionSessions:
     def __init__(self, sandbox: Sandbox, tools: Toolbox, settings: McpSettings) -> None:
         self._sandbox, self._tools, self.settings = sandbox, tools, settings
         self._held: dict[str, _Held] = {}
+        self._coming = 0
+        """Branches that are being opened."""
 
     async def __aenter__(self) -> Self:
         self._reaper = asyncio.create_task(self._reap())
@@ -88,8 +90,12 @@ class VisionSessions:
     async def branch(self, name: str, count: int) -> list[str]:
         """Names of `count` new sessions that start from the state of `name`. Raises as `use` does."""
         self._admit(count)
-        async with self.use(name) as (_, session):
-            made = await session.branch(count)
+        self._coming += count
+        try:
+            async with self.use(name) as (_, session):
+                made = await session.branch(count)
+        finally:
+            self._coming -= count
         return [self._hold(branch) for branch in made]
 
     async def close(self, name: str) -> None:
@@ -120,9 +126,10 @@ class VisionSessions:
         return name
 
     def _admit(self, count: int) -> None:
-        if len(self._held) + count > self.settings.max_sessions:
+        held = len(self._held) + self._coming
+        if held + count > self.settings.max_sessions:
             raise CallRefusedError(
-                f"{len(self._held)} sessions are open, and {self.settings.max_sessions} are allowed. Continue in one "
+                f"{held} sessions are open, and {self.settings.max_sessions} are allowed. Continue in one "
                 "by its name, or end those that are not needed with close_session."
             )
 
@@ -168,9 +175,10 @@ def inside(path: str, folders: Sequence[Path]) -> Path:
             "This server takes no paths: it was started without --folder. Upload the picture as `data` (base64)."
         )
     roots = [folder.resolve() for folder in folders]
-    full = Path(path).expanduser()
-    real = (full if full.is_absolute() else roots[0] / full).resolve()
-    if not any(real.is_relative_to(root) for root in roots) or not real.is_file():
-        listed = ", ".join(map(str, roots))
-        raise CallRefusedError(f"There is no file {path!r} in the folders that may be read: {listed}.")
-    return real
+    with suppress(OSError, RuntimeError, ValueError):  # names that no file has: of nobody's home, too long, with a NUL
+        full = Path(path).expanduser()
+        real = (full if full.is_absolute() else roots[0] / full).resolve()
+        if any(real.is_relative_to(root) for root in roots) and real.is_file():
+            return real
+    listed = ", ".join(map(str, roots))
+    raise CallRefusedError(f"There is no file {path[:200]!r} in the folders that may be read: {listed}.")

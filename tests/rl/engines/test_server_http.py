@@ -77,6 +77,8 @@ async def test_a_request_may_take_long_but_a_connection_may_not() -> None:
     [
         ("ftp://engine", "must look like http://host:port"),
         ("http://", "must look like"),
+        ("http://[", "must look like"),
+        ("http://a b", "must look like"),
         ("http://me:key@engine:1", "the engine's address .engine. must look like"),
         ("http://engine:port", "cannot be read"),
     ],

@@ -204,7 +204,7 @@ def test_a_token_is_asked_for_and_never_logged(tmp_path: Path) -> None:
 
 
 def test_pages_of_other_sites_reach_nothing(server: str) -> None:
-    for origin in ({"Origin": "https://example.org"}, {"Host": "example.org"}):
+    for origin in ({"Origin": "https://example.org"}, {"Origin": "http://["}, {"Host": "example.org"}):
         with pytest.raises(InvalidStatus):
             connect(server.replace("http", "ws") + "/ws", additional_headers=origin)
         assert httpx.post(f"{server}/reset", json={}, headers=origin).status_code in (400, 403)

@@ -6,7 +6,7 @@ import torch
 
 from saccade.dialects.registry import load_dialect
 from saccade.generate.masks import layer_masks
-from saccade.generate.ragged_cache import RaggedCache
+from saccade.generate.ragged_cache import RaggedCache, cache_argument
 from saccade.generate.state_cache import StateCache
 from saccade.models.kv_cache import GIB, cache_bytes_per_token, state_bytes
 from saccade.rl.engines.settings import LOCAL, VLLM
@@ -101,12 +101,13 @@ def reading_pass(skeleton: Skeleton, tokens: int) -> PassBytes:
             masks = layer_masks(full, at[:1], None, skeleton.family, skeleton.config)
             with skeleton.autocast():
                 skeleton.model.eval()
-                skeleton.model.model(
+                model = skeleton.model.model
+                model(
                     input_ids=ids,
                     position_ids=at.repeat(axes, 1, 1) if axes > 1 else at[None],
                     attention_mask=masks,
-                    past_key_values=cache,
                     use_cache=True,
+                    **{cache_argument(model): cache},
                 )
                 skeleton.model.train()
             kept = cache.nbytes

@@ -6,13 +6,13 @@ The protocol is OpenEnv's library; this says what it serves and who may reach it
 from __future__ import annotations
 
 from functools import partial
-from urllib.parse import urlsplit
 
 from saccade.errors import UnavailableError
-from saccade.serve.bearer import AsgiApp, BearerGate, Receive, Scope, Send
+from saccade.serve.bearer import AsgiApp, BearerGate
 from saccade.serve.openenv.environment import NAME, SessionEnvironment
 from saccade.serve.openenv.settings import OpenEnvSettings
 from saccade.serve.openenv.wire import LookObservation, LookState, TurnAction
+from saccade.serve.own_pages import LOCAL_NAMES, OwnPages
 
 try:
     from openenv.core.env_server.http_server import create_fastapi_app
@@ -24,8 +24,6 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 _UNAUTHORIZED = b'{"detail": "this server asks for a token, in the header Authorization as Bearer TOKEN"}'
-_OTHER_ORIGIN = b'{"detail": "no page of another site may use this server"}'
-_POLICY_VIOLATION = 1008
 
 
 def openenv_app(settings: OpenEnvSettings, *, token: str | None, only_local: bool) -> AsgiApp:
@@ -50,25 +48,5 @@ def openenv_app(settings: OpenEnvSettings, *, token: str | None, only_local: boo
         mode="simulation",
     )
     if only_local:
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"])
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_NAMES)
     return BearerGate(OwnPages(app), token, refusal=_UNAUTHORIZED, free=("/health",))
-
-
-class OwnPages:
-    """An ASGI application that refuses what a browser sends for a page of another site, WebSockets above all."""
-
-    def __init__(self, app: AsgiApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = dict(scope.get("headers", ()))
-        origin = headers.get(b"origin")
-        if origin is None or urlsplit(origin.decode("latin-1")).netloc == headers.get(b"host", b"").decode("latin-1"):
-            await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
-        else:
-            await send(
-                {"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"application/json")]}
-            )
-            await send({"type": "http.response.body", "body": _OTHER_ORIGIN})

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from saccade.errors import MediaError, UnavailableError
 from saccade.record.status import Status
 from saccade.serve.bearer import AsgiApp, BearerGate
+from saccade.serve.own_pages import LOCAL_NAMES, OwnPages
 from saccade.serve.tools.backend import ToolBackend
 from saccade.serve.tools.media import HeldMedia
 from saccade.serve.tools.metrics import ToolServerMetrics
@@ -25,6 +26,7 @@ from saccade.tools.served.wire import MediaKind, ServedCall, ServedRefusal, sent
 try:
     from fastapi import FastAPI, Request, Response
     from starlette.concurrency import run_in_threadpool
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
 except ModuleNotFoundError as missing:
     raise UnavailableError(
         "serving tools needs FastAPI and uvicorn, which are not installed. Run: pip install 'saccade[serve]'"
@@ -122,7 +124,10 @@ class ToolService:
 
 
 def tools_app(service: ToolService, token: str | None) -> AsgiApp:
-    """The application; the service is closed with it. Raises `SettingsError` for an empty token."""
+    """The application; the service is closed with it. Raises `SettingsError` for an empty token.
+
+    Without a token requests must name this machine as their host, and no page of another site may send them.
+    """
     app = routed(lambda: service)
 
     @asynccontextmanager
@@ -131,6 +136,9 @@ def tools_app(service: ToolService, token: str | None) -> AsgiApp:
         await service.close()
 
     app.router.lifespan_context = lifespan
+    if token is None:  # a page in a browser of this machine must not take its place
+        app.add_middleware(OwnPages)
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_NAMES)
     return BearerGate(app, token, refusal=_UNAUTHORIZED, free=("/v1/health",))
 
 
