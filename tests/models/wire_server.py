@@ -56,7 +56,7 @@ class WireServer:
 def running() -> Iterator[WireServer]:
     app = FastAPI()
     server = WireServer()
-    for path in ("/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/models/{call}"):
+    for path in ("/v1/chat/completions", "/openai/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/models/{call}"):
         app.post(path)(server.answer)
     with listening(app) as server.url:
         yield server
