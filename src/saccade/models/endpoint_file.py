@@ -3,9 +3,9 @@
     {"api_key": ["sk-…"], "base_url": "https://…/v1"}
     {"azure_openai_api_key": ["…"], "azure_openai_endpoint": "https://NAME.openai.azure.com"}
 
-A model is asked as such a file says where the file's path stands in the place of an address: `openai:gpt-4.1@FILE.json`.
-A third field, `model`, holds in `openai:@FILE.json`. A key may be a text or a list of texts, of which the first is
-taken, as there. No message holds anything of a key, nor does a cause of one.
+A model is asked as such a file says where its path stands in the place of an address: `openai:gpt-4.1@FILE.json`. A
+third field, `model`, holds in `openai:@FILE.json`. A key may be a text or a list of texts, of which the first is taken,
+as there. No message holds anything of a key, nor does a cause of one.
 """
 
 from __future__ import annotations

