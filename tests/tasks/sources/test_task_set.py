@@ -139,6 +139,13 @@ def test_two_tasks_of_one_id_are_refused(photos: Path, tmp_path: Path) -> None:
     assert len(open_tasks([both])) == 80
 
 
+def test_two_rows_of_one_id_are_named_by_their_numbers(tmp_path: Path) -> None:
+    rows = [{"id": name, "question": "q", "answer": "x"} for name in ("a", "b", "b")]
+    jsonl(tmp_path / "q.jsonl", rows)
+    with pytest.raises(SettingsError, match=r"two tasks with the id 'q/b' \(rows 2 and 3\)"):
+        open_tasks([str(tmp_path / "q.jsonl")])
+
+
 def test_settings_that_change_nothing_are_refused(tmp_path: Path, photos: Path) -> None:
     for table, message in {
         'name = "maze"\nquestion = "?"\n': "would change nothing",
