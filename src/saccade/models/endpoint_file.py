@@ -64,10 +64,10 @@ def read_endpoint_file(name: str, *, azure: bool) -> EndpointFile:
     left = sorted(set(fields) - {*form, _MODEL})
     if left:
         _log.warning("%s: %s means nothing here and is left aside.", name, " and ".join(map(_named, left)))
-    model = fields.get(_MODEL)
-    if model is not None and not (isinstance(model, str) and model.strip()):
+    model = fields.get(_MODEL) or ""
+    if not isinstance(model, str):
         _refuse(name, f"`{_MODEL}` is no text. Write the name of a model, or leave it out")
-    return EndpointFile(_key(name, fields, form[0]), _address(name, fields, form), (model or "").strip())
+    return EndpointFile(_key(name, fields, form[0]), _address(name, fields, form), model.strip())
 
 
 def _fields(name: str) -> Mapping[str, Any]:
@@ -96,10 +96,11 @@ def _fields(name: str) -> Mapping[str, Any]:
 
 def _key(name: str, fields: Mapping[str, Any], field: str) -> ApiKey:
     value = fields.get(field)
-    keys = value if isinstance(value, list) else [value]
-    if not keys or not all(isinstance(key, str) and key.strip() for key in keys):
+    listed = value if isinstance(value, list) else [value]
+    keys = [key.strip() for key in listed if isinstance(key, str) and key.strip()]
+    if not keys or len(keys) < len(listed):
         _refuse(name, f"`{field}` holds no key. Write a key as a text in a list")
-    key = keys[0].strip()
+    key = keys[0]
     if not _KEY.fullmatch(key):
         _refuse(name, f"the key under `{field}` holds a blank or a sign that no key has. Copy it again")
     if len(keys) > 1:

@@ -136,17 +136,17 @@ def _listed(said: object) -> list[Any]:
 
 def _line(number: int, message: object, media: MediaIn, parts: list[ImagePart]) -> RoleMessage:
     """A message as a line; its pictures are added to `parts`."""
-    role = message.get("role") if isinstance(message, dict) else None
+    role: object = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or not isinstance(role, str) or role not in _ROLES:
         raise RecordError(f"message {number} is no object with the role system, user, assistant or tool")
     content = message.get("content")
-    pieces = []
+    pieces: list[str] = []
     for item in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-        kind = item.get("type") if isinstance(item, dict) else None
-        if kind == "text" and isinstance(item.get("text"), str):
-            if IMAGE in item["text"]:
+        kind, said = (item.get("type"), item.get("text")) if isinstance(item, dict) else (None, None)
+        if kind == "text" and isinstance(said, str):
+            if IMAGE in said:
                 raise RecordError(f"a text of message {number} holds {IMAGE} itself, which stands for a picture")
-            pieces.append(item["text"])
+            pieces.append(said)
         elif kind == "image_url":
             parts.append(media.image(_url(number, item.get("image_url"))))
             pieces.append(IMAGE)
