@@ -152,3 +152,16 @@ def test_a_folder_that_no_card_reads(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["cards", "check", str(tmp_path)]) == 2
     assert "no card reads" in (err := capsys.readouterr().err)
     assert "mine.jsonl" in err
+
+
+def test_questions_of_ones_own_are_no_data_set_for_sure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "photos"
+    write_png(folder / "a.png")
+    write_jsonl(folder / "questions.jsonl", [{"image": "a.png", "question": "Is it red?", "answer": "yes"}])
+    main(["cards", "check", str(folder)])
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{folder} may be thyme-rl@1: questions.jsonl")
+    assert second.endswith(f"for questions of your own: saccade tasks check {folder}")
+    (folder / "README.md").write_text("# Kwai-Keye/Thyme-RL\n")
+    main(["cards", "check", str(folder)])
+    assert capsys.readouterr().out.startswith(f"{folder} is thyme-rl@1: ")

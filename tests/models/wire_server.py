@@ -56,8 +56,9 @@ class WireServer:
 def running() -> Iterator[WireServer]:
     app = FastAPI()
     server = WireServer()
-    for path in ("/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/models/{call}"):
-        app.post(path)(server.answer)
+    for path in ("chat/completions", "messages", "responses", "models/{call}"):
+        app.post(f"/v1/{path}")(server.answer)
+        app.post(f"/openai/v1/{path}")(server.answer)
     with listening(app) as server.url:
         yield server
 

@@ -111,7 +111,10 @@ def _recognised(data: Path, say: Callable[[str], None]) -> str:
         )
     matches.sort(key=lambda item: item.card.name == own, reverse=True)
     best, others = matches[0], list(dict.fromkeys(item.name for item in matches[1:] if item.likely))
-    say(f"{data} is {best.name}: {', '.join(sorted({file.name for file in best.files})[:_FILES_SHOWN])}")
+    verb = "may be" if best.guessed and best.card.name != own else "is"
+    say(f"{data} {verb} {best.name}: {', '.join(sorted({file.name for file in best.files})[:_FILES_SHOWN])}")
+    if verb == "may be":
+        say(f"guessed       by the form of its rows alone; for questions of your own: saccade tasks check {data}")
     if names := [name for name in others if name.partition(":")[0] != best.card.id][:_FILES_SHOWN]:
         say(f"read also by  {', '.join(names)} (name one with --card)")
     return best.name

@@ -28,7 +28,10 @@ def convert(
     ],
     out: Annotated[Path, typer.Option(help="Folder to write; must not exist yet.")],
     from_: Annotated[
-        str, typer.Option("--from", help="saccade, atif, sharegpt, swift, thyme, thyme-base64, verl or pyvision-rl.")
+        str,
+        typer.Option(
+            "--from", help="saccade, atif, sharegpt, swift, thyme, thyme-base64, verl, pyvision or pyvision-rl."
+        ),
     ],
     to: Annotated[str, typer.Option("--to", help="One of the same.")],
     dialect: Annotated[str | None, typer.Option(help="Dialect of rows; by default the one that they name.")] = None,

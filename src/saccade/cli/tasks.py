@@ -55,12 +55,13 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Count tasks by source and tag, and say which rows give none; 1 if there are such rows."""
+    from saccade.episode.task_graders import grader_problems
     from saccade.tasks.sources.survey import counts, lines, media_problems
 
     opened = _opened(sources, n, data, split, tag)
     for line in () if as_json else lines(opened):
         print(line)
-    wrong = [str(problem) for problem in opened.problems]
+    wrong = [*grader_problems(opened.parts), *map(str, opened.problems)]
     if not quick:
         with tempfile.TemporaryDirectory(prefix="saccade-check-") as folder:
             problems = counted(media_problems(opened, opened.ids, Path(folder)), "Opening media", len(opened))

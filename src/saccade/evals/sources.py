@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from saccade.episode.task_graders import check_graders
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW, open_card
 from saccade.evals.failures import SampleFailure, add_failure, open_failures
@@ -68,8 +69,8 @@ def open_sources(settings: EvalSettings) -> Mapping[str, ItemSource]:
     """The sources of a run by their names.
 
     Raises:
-        SettingsError: a name means nothing, a world is asked for all its tasks, only some sources have a weight, or a
-            setting of worlds would change nothing.
+        SettingsError: a name means nothing, a world is asked for all its tasks, only some sources have a weight, a
+            setting of worlds would change nothing, or tasks name a grader that cannot be had.
         RegistryError: a card names a grader that does not exist.
         DataError: the data of a benchmark are not on this disk; says how to get them.
     """
@@ -91,7 +92,10 @@ def _opened(source: SourceSettings, settings: EvalSettings, most: int | None) ->
     """The source; a world with `most` tasks, all else whole, for the seed of the run to choose."""
     data = Path(settings.data) if settings.data else None
     most = most if kind_of(source.name) == "world" else None
-    return open_source(source, SourceDefaults(settings.split, data, most, world_tasks=None))
+    opened = open_source(source, SourceDefaults(settings.split, data, most, world_tasks=None))
+    if not settings.grader:
+        check_graders([opened])
+    return opened
 
 
 def _shared(sources: Sequence[SourceSettings], settings: EvalSettings) -> dict[str, ItemSource]:

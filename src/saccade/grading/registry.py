@@ -7,7 +7,7 @@ imported before it is asked for. A rule that changes verdicts gets a new version
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import MappingProxyType
@@ -15,10 +15,10 @@ from typing import Final, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from saccade.errors import SettingsError
+from saccade.errors import SaccadeError, SettingsError
 from saccade.grading.base import Grader
 from saccade.record.registry import Registry, has_members
-from saccade.record.task import AnswerType, Task
+from saccade.record.task import OPEN, AnswerType, Task
 
 GRADERS: Final = Registry[Grader](
     "graders",
@@ -87,6 +87,21 @@ def newest(recorded: str) -> str:
 def check_recorded(spec: str) -> None:
     """Whether the grader that a record names is there; no code is run for it. Raises `RegistryError`."""
     GRADERS.load_recorded(GRADERS.split(spec)[0])
+
+
+def missing_graders(named: Iterable[str]) -> Mapping[str, str]:
+    """Of the graders that tasks name (`Task.grader`) those that cannot be had, with the reason; no code is run."""
+    reasons = {}
+    for spec in dict.fromkeys(named):
+        first, _, second = spec.partition("|")
+        rule = second if first == OPEN else spec
+        try:
+            if rule:
+                check_recorded(rule)
+                load_grader(rule)
+        except SaccadeError as error:
+            reasons[spec] = str(error)
+    return reasons
 
 
 def full_spec(spec: str) -> str:

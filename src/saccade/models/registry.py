@@ -4,6 +4,7 @@
     anthropic:claude-opus-4-8                   compatible:NAME@http://host:8000/v1
     gemini:gemini-3-flash                       responses:gpt-5.4
     vllm:Qwen/Qwen2.5-VL-7B-Instruct@http://host:8000/v1        sglang:NAME@http://host:30000/v1
+    openai:gpt-4.1@FILE.json                    (address and key as `saccade.models.endpoint_file` reads them)
     transformers:FOLDER@http://host:8000/v1     (what `transformers serve` serves)
     local:FOLDER                                local:Qwen/Qwen2.5-VL-7B-Instruct
     scripted:FILE.json                          replay:FILE.jsonl
@@ -76,6 +77,8 @@ def load_model(spec: str) -> Model:
         hint = did_you_mean(provider, PROVIDERS.names())
         if name.endswith(".py"):
             hint = f"Of a file, name what is in it: {name}:NAME."
+        elif name.endswith(".json"):
+            hint = f"A file can hold a server's address and key. Write openai:NAME@{name}"
         raise RegistryError(
             f"there is no provider of models {provider!r}{' and no such module' * slip}. {hint}".rstrip()
         )

@@ -9,11 +9,13 @@ import pytest
 from tests.sft.curate.cases import Runs, blobs, mumbled, ran, said
 
 from saccade.errors import RegistryError, SettingsError
+from saccade.media.budget import POLICIES
 from saccade.media.store import MediaStore
-from saccade.record.content import Message, TextPart, VideoPart
+from saccade.record.content import Message, TextPart, VideoPart, VideoSample
 from saccade.record.status import Status
-from saccade.record.task import AnswerType
+from saccade.record.task import AnswerType, NamedMedia
 from saccade.record.trajectory import Provenance, StopReason
+from saccade.sft.curate.filters.budget import READINGS
 
 
 def test_low_scores_go_and_missing_ones_are_undecided(runs: Runs) -> None:
@@ -168,12 +170,12 @@ def test_budget_of_pixels(runs: Runs) -> None:
         ({"images": 0}, False),
         ({"pixels": 200}, True),
         ({"pixels": 199}, False),
-        ({"tokens": 100, "characters_per_token": 0.5}, True),  # 40 characters, 80 tokens; 2 pictures of 4 tokens
-        ({"tokens": 88, "characters_per_token": 0.5}, True),
-        ({"tokens": 87, "characters_per_token": 0.5}, False),
-        ({"tokens": 42, "characters_per_token": 1, "picture_budget": "qwen3-vl"}, False),  # 64 tokens a picture
-        ({"tokens": 168, "characters_per_token": 1, "picture_budget": "qwen3-vl"}, True),
-        ({"tokens": 167, "characters_per_token": 1, "picture_budget": "qwen3-vl"}, False),
+        # 40 characters, 80 tokens; 2 pictures of 4 tokens; 4 frames of the clip, 2 steps of 17 by 23
+        ({"tokens": 872, "characters_per_token": 0.5}, True),
+        ({"tokens": 871, "characters_per_token": 0.5}, False),
+        # 64 tokens a picture; 2 steps of 15 by 20, each with two marks and a time of 13 characters
+        ({"tokens": 798, "characters_per_token": 1, "picture_budget": "qwen3-vl"}, True),
+        ({"tokens": 797, "characters_per_token": 1, "picture_budget": "qwen3-vl"}, False),
     ],
 )
 def test_what_is_just_within_a_budget_stays(runs: Runs, settings: dict[str, Any], kept: bool) -> None:
@@ -191,6 +193,48 @@ def test_what_is_just_within_a_budget_stays(runs: Runs, settings: dict[str, Any]
     runs.write(runs.trajectory("one", turn, prompt=(shown,)))
     result = runs.curate({"name": "budget", **settings})
     assert bool(result.ids) is kept, result.lines
+
+
+def clip_shown(runs: Runs, **fields: Any) -> Message:
+    """A message that shows a clip, which nobody opens."""
+    clip = VideoPart.model_validate(
+        {"sha256": "a" * 64, "width": 1280, "height": 720, "seconds": 60.0, "fps": 30.0, "frames": 1800, **fields}
+    )
+    stored = MediaStore(runs.root / "run" / "media").path(clip.sha256)
+    stored.parent.mkdir(parents=True, exist_ok=True)
+    stored.write_bytes(b"a clip")
+    return Message(role="user", parts=(clip,))
+
+
+@pytest.mark.parametrize(("budget", "tokens"), [("qwen2.5-vl", 43_202), ("qwen3-vl", 11_520)])
+def test_a_minute_of_video_counts_as_a_plan_of_training_counts_it(runs: Runs, budget: str, tokens: int) -> None:
+    """43,200 features in one block, and 11,400 in 60 steps of two marks each; texts here are nothing."""
+    runs.write(runs.trajectory("one", prompt=(clip_shown(runs),)))
+    settings = {"name": "budget", "picture_budget": budget, "characters_per_token": 1e9}
+    assert runs.curate({**settings, "tokens": tokens}).ids == ["one"]
+    runs.out = runs.root / "again"
+    result = runs.curate({**settings, "tokens": tokens - 1})
+    assert result.ids == []
+    assert result.lines[0].detail == f"0 of text, 0 of pictures, {tokens} of videos"
+
+
+def test_chosen_frames_count_alone_and_what_cannot_be_shown_goes(runs: Runs) -> None:
+    short = clip_shown(runs, sample=VideoSample(indices=(0, 900), pixels=28 * 28 * 4))
+    runs.write(runs.trajectory("short", prompt=(short,)), runs.trajectory("line", prompt=(clip_shown(runs, height=1),)))
+    result = runs.curate({"name": "budget", "tokens": 30})
+    assert result.ids == ["short"]
+    assert result.reasons["line"] == "the model's processor refuses a picture or a video"
+
+
+def test_a_video_that_is_only_opened_by_code_costs_nothing(runs: Runs) -> None:
+    (clip,) = clip_shown(runs).media
+    prompt = (Message(role="user", parts=(TextPart(text="x"),)),)
+    runs.write(runs.trajectory("one", prompt=prompt, task={"media": (NamedMedia(name="video", part=clip),)}))
+    assert runs.curate({"name": "budget", "tokens": 100}).ids == ["one"]
+
+
+def test_every_pixel_budget_has_its_reading_of_videos() -> None:
+    assert set(READINGS) == {name for name, budget in POLICIES.items() if budget is not None}
 
 
 def test_a_budget_with_a_tokenizer_counts_its_tokens(runs: Runs) -> None:

@@ -14,6 +14,7 @@ from tests.tasks.sources.files import deepeyes_row, jsonl, parquet, picture, png
 from saccade.errors import DataError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import AnswerType, Task
+from saccade.tasks.sources.row_tasks import SEARCH
 from saccade.tasks.sources.task_set import TaskPool, open_tasks
 
 
@@ -153,6 +154,8 @@ def test_media_lie_wherever_the_file_says(tmp_path: Path) -> None:
         ({"question": ""}, "there is none among the fields"),
         ({"choices": ["a", "b"], "answer": "C"}, "names none of the 2 choices"),
         ({"conversations": "text"}, "no list of turns"),
+        ({"open": "maybe"}, "open: 'maybe' is neither true nor false"),
+        ({"search": [True]}, "search: [True] is neither true nor false"),
     ],
 )
 def test_rows_that_give_no_task_are_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -164,6 +167,28 @@ def test_rows_that_give_no_task_are_named(tmp_path: Path, change: dict[str, Any]
     assert (problem.file, problem.row) == ("rows.jsonl", 1)
     assert message in str(problem)
     assert "1 broken row, the first: rows.jsonl, row 2" in pool.lines()[0]
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        *((said, True) for said in (True, 1, 1.0, "True", "yes")),
+        *((said, False) for said in (False, 0, None, "false", "No", "0", "")),
+    ],
+)
+def test_open_and_search_are_what_a_row_says(tmp_path: Path, said: object, meant: bool) -> None:
+    row = {"question": "what?", "answer": "a", "open": said, "search": said}
+    (task,) = made(open_tasks([str(jsonl(tmp_path / "rows.jsonl", [row]))]), tmp_path)
+    assert (task.is_open, SEARCH in task.tags) == (meant, meant)
+    (tmp_path / "rows.csv").write_text(f"question,answer,open\nwhat?,a,{'' if said is None else said}\n")
+    (task,) = made(open_tasks([str(tmp_path / "rows.csv")]), tmp_path)
+    assert task.is_open is meant
+
+
+def test_tags_as_a_mapping_are_names_with_values(tmp_path: Path) -> None:
+    row = {"question": "what?", "answer": "a", "tags": {"room": "kitchen", "floor": 2}}
+    (task,) = made(open_tasks([str(jsonl(tmp_path / "rows.jsonl", [row]))]), tmp_path)
+    assert task.tags == ("room=kitchen", "floor=2")
 
 
 def test_a_picture_that_is_none_is_named_with_its_row_when_it_is_opened(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def mix(path: Path, *tables: str) -> str:
         ("maze", "maze", None),
         ("maze=0.5", "maze", 0.5),
         ("chartqa:train=3", "chartqa:train", 3.0),
+        ("maze=1e-2", "maze", 0.01),
         ("a=b", "a=b", None),
     ],
 )
@@ -58,9 +59,10 @@ def test_a_source_as_a_command_line_writes_it(text: str, name: str, weight: floa
     assert parse_source(text) == SourceSettings(name=name, weight=weight)
 
 
-def test_a_weight_of_nothing_is_refused() -> None:
+@pytest.mark.parametrize("text", ["maze=0", "maze=-1", "maze=nan", "maze=-inf", "maze=inf", "maze=1e400", "=0.5"])
+def test_a_weight_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="weight above 0"):
-        parse_source("maze=0")
+        parse_source(text)
 
 
 def test_one_error_names_what_is_near(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, photos: Path) -> None:
@@ -137,6 +139,13 @@ def test_two_tasks_of_one_id_are_refused(photos: Path, tmp_path: Path) -> None:
         open_tasks([str(photos), str(photos / "questions.jsonl")])
     both = mix(tmp_path / "a.toml", f'name = "{photos}"\n', f'name = "{photos}"\nprefix = "b-"\n')
     assert len(open_tasks([both])) == 80
+
+
+def test_two_rows_of_one_id_are_named_by_their_numbers(tmp_path: Path) -> None:
+    rows = [{"id": name, "question": "q", "answer": "x"} for name in ("a", "b", "b")]
+    jsonl(tmp_path / "q.jsonl", rows)
+    with pytest.raises(SettingsError, match=r"two tasks with the id 'q/b' \(rows 2 and 3\)"):
+        open_tasks([str(tmp_path / "q.jsonl")])
 
 
 def test_settings_that_change_nothing_are_refused(tmp_path: Path, photos: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from saccade.dialects.base import Dialect
+from saccade.episode.task_graders import check_graders
 from saccade.errors import SaccadeError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.rewards.registry import REWARDS
@@ -39,8 +40,11 @@ def check_rewards(tasks: TaskPool, reward: RewardSettings) -> None:
     """Whether the reward can be paid for all tasks, with the parameters that some have of their own.
 
     Raises:
-        SettingsError: it has no such parameter, or tasks have no gold answer and the reward is one of Saccade's.
+        SettingsError: it has no such parameter, tasks have no gold answer and the reward is one of Saccade's, or tasks
+            name a grader that cannot be had.
     """
+    if not reward.grader:
+        check_graders(tasks.parts)
     for part in tasks.parts:
         without = [light.id for light in part.lights if not light.answered]
         if without and REWARDS.has(reward.preset.partition(":")[0]):

@@ -127,7 +127,7 @@ class RowFormat:
         about = _about(self.codec.labels(row), held.id, held.provenance.dialect)
         again = self.codec.decode(row, self.codec.media(held), about)
         if again != held:
-            raise RecordError(f"reading the row would not give it back: {_difference(held, again)}")
+            raise RecordError(f"reading the row would not give it back: {difference(held, again)}")
         return row
 
 
@@ -162,7 +162,8 @@ def _text(row: Mapping[str, Any], name: str) -> str:
     return clean_text(value) if isinstance(value, str) else ""
 
 
-def _difference(one: Trajectory, other: Trajectory) -> str:
+def difference(one: Trajectory, other: Trajectory) -> str:
+    """Where two trajectories differ first, in words."""
     for name in ("prompt", "turns", "task", "stop"):
         mine, theirs = getattr(one, name), getattr(other, name)
         if mine == theirs:

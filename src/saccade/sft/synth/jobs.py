@@ -9,6 +9,7 @@ from hashlib import sha256
 from itertools import zip_longest
 from typing import Any
 
+from saccade.episode.task_graders import check_graders
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.sft.synth.settings import SynthSettings
@@ -55,12 +56,16 @@ class Jobs:
     """All jobs of a run, and their tasks."""
 
     def __init__(self, settings: SynthSettings) -> None:
-        """Opens the sources. Raises as `saccade.tasks.sources.task_set.open_tasks`."""
+        """Opens the sources.
+
+        Raises as `saccade.tasks.sources.task_set.open_tasks`, and `SettingsError` for a grader that cannot be had.
+        """
         self._settings = settings
         sources = _each_once(with_knobs(expanded(settings.sources), settings.knobs))
         self.tasks: TaskPool = open_tasks(
             sources, SourceDefaults(settings.split, most=settings.n, start=settings.start)
         )
+        check_graders(self.tasks.parts)
 
     def __len__(self) -> int:
         """How many there are."""

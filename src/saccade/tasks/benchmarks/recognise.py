@@ -29,6 +29,7 @@ from saccade.tasks.benchmarks.values import first_value, matches
 _ROWS = 20
 """So many rows of a folder are tried."""
 _LONGEST_README = 200_000
+_LONGEST_SUFFIX = len(".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,11 @@ class CardMatch:
     def likely(self) -> bool:
         """Whether the card reads more than half of the rows tried."""
         return 2 * self.tasks > self.tried
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the form of its rows alone speaks for the card: nothing names it, and its files may have any name."""
+        return not self.named and self.exact <= _LONGEST_SUFFIX
 
     @property
     def rank(self) -> tuple[bool, bool, bool, int, int, int]:

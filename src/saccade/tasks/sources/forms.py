@@ -36,6 +36,9 @@ USUAL: Final[Mapping[str, tuple[str, ...]]] = {
 """Field of a task -> how rows usually name it; the first that has a value counts."""
 _TAGS = ("data_source", "ability", "env_name", "source_dataset", "dataset", "subject", "type", "level", "l2-category")
 _SAID = ("grader", "open", "search", "difficulty", "hint", "tags")
+_FLAGS = ("open", "search")
+_SAY_YES, _SAY_NO = ("true", "yes", "1"), ("false", "no", "0", "")
+"""As files of plain text say it, in any case."""
 _LONGEST_TAG = 100
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
@@ -62,6 +65,7 @@ def plain_row(row: Mapping[str, Any], names: FieldNames) -> dict[str, Any]:
     if "choices" not in plain and not missing(row.get("A")) and not missing(row.get("B")):
         plain |= {letter: row.get(letter) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter in row}
     plain |= {name: given[name] for name in extra if not missing(given[name])}
+    plain |= {name: _flag(plain[name], name) for name in _FLAGS if name in plain}
     split = given.get("split", _inner(given, "extra_info").get("split"))
     if isinstance(split, str) and split:
         plain["split"] = split
@@ -146,11 +150,21 @@ def _sort_media(plain: dict[str, Any]) -> None:
 
 def _tags(row: Mapping[str, Any], plain: Mapping[str, Any], tagged: tuple[str, ...]) -> Iterator[str]:
     if "tags" in row:
-        yield from (str(tag) for tag in as_list(row["tags"] or []) if tag)
+        tags = row["tags"] or []
+        listed = [f"{name}={value}" for name, value in tags.items()] if isinstance(tags, Mapping) else as_list(tags)
+        yield from (str(tag) for tag in listed if tag)
     named = [(name, row[name]) for name in tagged]
     for name, value in (("category", plain.get("category")), *named):
         if isinstance(value, str | int) and value != "" and len(str(value)) <= _LONGEST_TAG:
             yield f"{name}={value}"
+
+
+def _flag(value: object, name: str) -> bool:
+    """What a row says of a thing that is or is not. Raises `FieldError` for another word."""
+    said = str(value).strip().lower().removesuffix(".0")
+    if said not in (*_SAY_YES, *_SAY_NO):
+        raise FieldError(name, f"{value!r} is neither true nor false")
+    return said in _SAY_YES
 
 
 def _inner(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:

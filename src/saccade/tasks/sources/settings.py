@@ -12,6 +12,7 @@ Nothing is opened here.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from saccade.errors import SettingsError
 from saccade.record.settings import Settings
 from saccade.tasks.benchmarks.card import Names, as_tuple
 
-_WEIGHT = re.compile(r"(?P<name>.+)=(?P<weight>[0-9]*\.?[0-9]+)", re.DOTALL)
+_WEIGHT = re.compile(r"(?P<name>.*)=(?P<weight>[-+]?([0-9]*\.?[0-9]+(e[-+]?[0-9]+)?|nan|inf))", re.DOTALL | re.I)
 
 
 class FieldNames(Settings):
@@ -89,11 +90,11 @@ def parse_source(text: str) -> SourceSettings:
     """A source as a command line writes it: `NAME`, `NAME=WEIGHT`; a split is part of the name, see `resolve.py`.
 
     Raises:
-        SettingsError: there is nothing before the weight, or the weight is 0.
+        SettingsError: there is nothing before the weight, or the weight is no number above 0.
     """
     match = None if Path(text).exists() else _WEIGHT.fullmatch(text)
     name, weight = (match["name"], float(match["weight"])) if match else (text, None)
-    if weight == 0 or not name.strip():
+    if not name.strip() or (weight is not None and not 0 < weight < math.inf):
         raise SettingsError(f"{text!r} is no source: write NAME or NAME=WEIGHT with a weight above 0, as in maze=0.5.")
     return SourceSettings(name=name, weight=weight)
 

@@ -25,6 +25,7 @@ from saccade.tasks.sources.opened import OpenSource, open_source
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.settings import SourceSettings, check_weights, parse_source
 from saccade.tasks.sources.shares import Turns, most_in_shares
+from saccade.tasks.sources.tables import RowPlace
 
 SourceList = Iterable[str | SourceSettings]
 
@@ -53,7 +54,8 @@ class TaskPool:
             for place, light in enumerate(part.lights):
                 name = light.id
                 if name in places:
-                    raise SettingsError(_twice(name, self.parts[places[name][0]], part))
+                    first, at = places[name]
+                    raise SettingsError(_twice(name, (self.parts[first], at), (part, place)))
                 places[name] = (number, place)
         return places
 
@@ -184,9 +186,14 @@ def _of_file(named: SourceSettings) -> Sequence[SourceSettings]:
     return [source.model_copy(update={"weight": named.weight * (source.weight or 1.0) / weight_sum}) for source in held]
 
 
-def _twice(name: str, first: OpenSource, second: OpenSource) -> str:
+def _twice(name: str, one: tuple[OpenSource, int], other: tuple[OpenSource, int]) -> str:
+    """Why two tasks, each a source and its place there, cannot share an id."""
+    (first, _), (second, _) = one, other
     if first is second:
-        return f"{first.settings} has two tasks with the id {name!r}. Give each row an id of its own."
+        spots = [part.spots[place] for part, place in (one, other)]
+        numbers = [str(at.number + 1) for spot in spots if isinstance(at := getattr(spot, "place", None), RowPlace)]
+        rows = f" (rows {' and '.join(numbers)})" * bool(numbers)
+        return f"{first.settings} has two tasks with the id {name!r}{rows}. Give each row an id of its own."
     return (
         f"{first.settings} and {second.settings} both have a task with the id {name!r}. Name a source once, or set "
         'prefix = "..." for one of them in a [[source]] table.'

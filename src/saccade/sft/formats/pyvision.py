@@ -1,0 +1,168 @@
+r"""`pyvision`: a list of messages for each episode, as PyVision dumps it (`test_messages.json`).
+
+    [{"role": "user", "content": [{"type": "text", "text": "<image_clue_0>"},
+                                  {"type": "image_url", "image_url": {"url": "data:image/png;base64,…"}}, …]},
+     {"role": "assistant", "content": [{"type": "text", "text": "…</code>\n"}]}, …]
+
+One file for each episode, pictures inline. A line break follows what the model wrote where it ends in a closing code
+tag, as there. A list says nothing of its task but the question: id, gold answer and source are lost. What else is held
+is said in `conversation.py`. Read are a file or a folder of files, in the dialect `pyvision` unless another is given,
+and also lists in which the closing tag came twice, which PyVision's code writes where a server keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from saccade.errors import RecordError, SaccadeError
+from saccade.media.store import MediaStore
+from saccade.record.base import clean_text
+from saccade.record.content import ImagePart, Role
+from saccade.record.trajectory import Trajectory
+from saccade.sft.curate.stage import Media
+from saccade.sft.formats.base import ConversionOptions, Refused, TrajectorySource
+from saccade.sft.formats.conversation import (
+    IMAGE,
+    Conversation,
+    ConversationFacts,
+    RoleMessage,
+    flatten,
+    held,
+    unflatten,
+)
+from saccade.sft.formats.media_refs import MediaIn, MediaOut
+from saccade.sft.formats.row_format import difference
+
+_DIALECT: Final = "pyvision"
+_ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_CODE_END = re.compile(r"</code>\n*\Z")
+_CODE_END_TWICE = re.compile(r"</code>\s*</code>(?=\n*\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class PyVisionFormat:
+    """The format; see the module's head."""
+
+    def read(self, path: Path, options: ConversionOptions, store: MediaStore) -> TrajectorySource:
+        """See `Format`. Each file is a row, in the order of the files' names."""
+        files = [path] if path.is_file() else sorted(path.glob("*.json"))
+        if not files:
+            raise RecordError(f"{path} is neither a list of messages nor a folder with some (*.json).")
+        return TrajectorySource(_read(files, options, store), store)
+
+    def write(
+        self, trajectories: Iterable[Trajectory], media: Media, folder: Path, options: ConversionOptions
+    ) -> list[Refused]:
+        out = MediaOut(media, folder)
+        refused = []
+        for number, trajectory in enumerate(trajectories):
+            try:
+                messages = checked_messages(trajectory, out)
+            except RecordError as error:
+                refused.append(Refused(row=number, id=trajectory.id, reason=str(error)))
+                continue
+            name = f"{number:06d}-{_UNSAFE.sub('-', trajectory.id)[:80]}.json"
+            text = json.dumps(messages, ensure_ascii=False, indent=4)
+            (folder / name).write_text(text + "\n", encoding="utf-8", newline="\n")
+        return refused
+
+
+def checked_messages(trajectory: Trajectory, out: MediaOut) -> list[dict[str, Any]]:
+    """The messages of a trajectory.
+
+    Raises:
+        RecordError: it shows a video, or reading the list would not give its turns back.
+    """
+    kept = held(trajectory)
+    talk = flatten(kept)
+    if not all(isinstance(part, ImagePart) for part in talk.media):
+        raise RecordError("it shows a video as such, for which PyVision's lists have no form")
+    urls = iter([f"data:{part.mime};base64,{out.base64(part)}" for part in talk.media])
+    lines = [RoleMessage(line.role, _closed(line)) for line in talk.lines]
+    messages = [
+        {"role": line.role, "content": [_part(piece, urls) for piece in re.split(f"({IMAGE})", line.text) if piece]}
+        for line in lines
+    ]
+    about = ConversationFacts(kept.id, kept.provenance.dialect)
+    again = unflatten(Conversation(about, tuple(_opened(line) for line in lines), talk.media))
+    again = again.model_copy(update={"task": kept.task})
+    if again != kept:
+        raise RecordError(f"reading the list would not give it back: {difference(kept, again)}")
+    return messages
+
+
+def _part(piece: str, urls: Iterator[str]) -> dict[str, Any]:
+    if piece == IMAGE:
+        return {"type": "image_url", "image_url": {"url": next(urls)}}
+    return {"type": "text", "text": piece}
+
+
+def _closed(line: RoleMessage) -> str:
+    return line.text + "\n" if line.role == "assistant" and _CODE_END.search(line.text) else line.text
+
+
+def _opened(line: RoleMessage) -> RoleMessage:
+    """What `_closed` made a line of."""
+    if line.role != "assistant" or not _CODE_END.search(line.text):
+        return line
+    return RoleMessage(line.role, line.text.removesuffix("\n"))
+
+
+def _read(files: Sequence[Path], options: ConversionOptions, store: MediaStore) -> Iterator[Trajectory | Refused]:
+    for number, file in enumerate(files):
+        name = clean_text(file.stem)
+        try:
+            said = json.loads(file.read_text(encoding="utf-8-sig"))
+            media = MediaIn(options.images or file.parent, store)
+            parts: list[ImagePart] = []
+            lines = tuple(_line(at, message, media, parts) for at, message in enumerate(_listed(said)))
+            about = ConversationFacts(name, options.dialect or _DIALECT)
+            yield unflatten(Conversation(about, lines, tuple(parts)))
+        except (SaccadeError, OSError, ValueError, RecursionError) as error:
+            yield Refused(row=number, id=name, reason=clean_text(str(error)) or type(error).__name__)
+
+
+def _listed(said: object) -> list[Any]:
+    if not isinstance(said, list) or not said:
+        raise RecordError("it is no list of messages")
+    return said
+
+
+def _line(number: int, message: object, media: MediaIn, parts: list[ImagePart]) -> RoleMessage:
+    """A message as a line; its pictures are added to `parts`."""
+    role: object = message.get("role") if isinstance(message, dict) else None
+    if not isinstance(message, dict) or not isinstance(role, str) or role not in _ROLES:
+        raise RecordError(f"message {number} is no object with the role system, user, assistant or tool")
+    content = message.get("content")
+    pieces: list[str] = []
+    for item in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+        kind, said = (item.get("type"), item.get("text")) if isinstance(item, dict) else (None, None)
+        if kind == "text" and isinstance(said, str):
+            if IMAGE in said:
+                raise RecordError(f"a text of message {number} holds {IMAGE} itself, which stands for a picture")
+            pieces.append(said)
+        elif kind == "image_url":
+            parts.append(media.image(_url(number, item.get("image_url"))))
+            pieces.append(IMAGE)
+        else:
+            raise RecordError(f"message {number} holds what is neither a text nor a picture")
+    text = "".join(pieces)
+    if role == "assistant":
+        text = _CODE_END_TWICE.sub("</code>", text)
+    return _opened(RoleMessage(cast(Role, role), text))
+
+
+def _url(number: int, named: object) -> str:
+    url = named.get("url") if isinstance(named, dict) else named
+    if not isinstance(url, str) or re.match(r"https?://", url):
+        raise RecordError(f"a picture of message {number} is not in the list itself, and nothing is fetched")
+    return url
+
+
+FORMAT = PyVisionFormat()
