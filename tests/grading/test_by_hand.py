@@ -18,6 +18,7 @@ from saccade.grading.mra import mean_relative_accuracy
 from saccade.grading.number_words import says_another, with_digits
 from saccade.grading.numerals import numerals, repeating_as_fraction
 from saccade.grading.options import options_of
+from saccade.grading.prose import leading_number
 from saccade.grading.quantities import Quantity, quantity
 from saccade.grading.registry import load_grader
 from saccade.grading.units import unit_named
@@ -228,6 +229,43 @@ def test_quantities_that_are_the_same(answer: str, gold: str, relative: str, sam
     assert said is not None
     assert wanted is not None
     assert same_quantity(said, wanted, Tolerance(relative=Fraction(relative))) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1+2 = 3", "3"),
+        ("x = 2y = 6", "6"),
+        ("1/3 ≈ 0.33", "0.33"),
+        (r"5.9 \approx 6", "6"),
+        ("x = 5 or 6", None),
+        ("maybe x = 5", None),  # what is doubted is not cut off
+        ("not 6 = 5", None),
+    ],
+)
+def test_the_last_side_of_an_equation_is_meant(text: str, value: str | None) -> None:
+    assert quantity(text) == (None if value is None else Quantity(Fraction(value)))
+
+
+@pytest.mark.parametrize(
+    ("piece", "kept"),
+    [
+        ("5% of the 9 cars", "5% of the"),
+        ("1982 with an income of 9,000", "1982"),
+        ("7 red dogs are 9 years old", "7 red dogs"),
+        ("7, not 8", "7, not 8"),
+        ("5 or 9", "5 or 9"),
+    ],
+)
+def test_a_number_at_the_start_keeps_two_words(piece: str, kept: str) -> None:
+    assert leading_number(piece) == kept
+
+
+@pytest.mark.parametrize(
+    ("name", "index"), [("1", 0), ("27", 26), ("0", None), ("28", None), ("01", None), ("A", None)]
+)
+def test_more_than_26_options_have_numbers(name: str, index: int | None) -> None:
+    assert options_of(tuple(f"text {number}" for number in range(27))).index(name) == index
 
 
 @pytest.mark.parametrize(

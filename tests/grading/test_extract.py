@@ -181,6 +181,8 @@ def test_the_longest_answer_and_the_longest_candidate() -> None:
     for text in ("x" * 2_001, "Answer: " + "x" * 2_001):
         found = final_answer(text)
         assert (found.text, found.problem) == (None, "the final answer is longer than 2000 characters")
+    low, high = "x" * 2_000, "X" * 2_000
+    assert final_answer(f"Answer: {low}\nAnswer: {high}", str.casefold).text == high
     assert final_answer(" " * 199_999 + "y").text == "y"
     assert final_answer(" " * 200_000 + "y").problem == "the answer is longer than 200000 characters"
 

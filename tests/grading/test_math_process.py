@@ -44,6 +44,23 @@ def test_silent_process_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     comparer.close()
 
 
+def test_what_a_library_prints_is_no_reply(tmp_path: Path) -> None:
+    worker = tmp_path / "worker.py"
+    worker.write_text(
+        "import math_verify, runpy\n"
+        "quiet = math_verify.parse\n"
+        "def loud(*given, **named):\n"
+        "    print('a warning', flush=True)\n"
+        "    return quiet(*given, **named)\n"
+        "math_verify.parse = loud\n"
+        f"runpy.run_path({str(WORKER)!r}, run_name='__main__')\n"
+    )
+    comparer = FormulaComparer(worker)
+    assert comparer.same("\\sqrt{50}", "5\\sqrt{2}") is True
+    assert comparer.same("\\sqrt{50}", "5\\sqrt{3}") is False
+    comparer.close()
+
+
 def test_process_that_cannot_start_is_an_error(tmp_path: Path) -> None:
     worker = tmp_path / "worker.py"
     worker.write_text("raise SystemExit(1)\n")

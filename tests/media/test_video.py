@@ -273,3 +273,15 @@ def test_no_memory_for_a_frame_is_too_large(monkeypatch: pytest.MonkeyPatch, tmp
 )
 def test_types_of_containers(container: str, beginning: bytes, mime: str) -> None:
     assert _mime_type(container, beginning) == mime
+
+
+@pytest.mark.parametrize(("end", "mime"), [(4096, "video/webm"), (4097, "video/x-matroska")])
+def test_the_kind_of_matroska_stands_in_the_first_4096_bytes(end: int, mime: str) -> None:
+    data = clips.vp9()
+    assert data[4] == 0x80 | 31, "the header has its size in one byte"
+    header, rest = data[5:36], data[36:]
+    fill = end - (data.index(b"\x42\x82\x84webm") + 7) - len(b"\xec\x00\x00") - 7
+    void = b"\xec" + (0x4000 | fill).to_bytes(2, "big") + bytes(fill)  # an element that means nothing
+    longer = data[:4] + b"\x01" + (len(void) + len(header)).to_bytes(7, "big") + void + header + rest
+    assert longer.index(b"webm") + 4 == end
+    assert probe(longer).mime == mime

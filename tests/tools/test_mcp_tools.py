@@ -125,6 +125,11 @@ def test_records_and_clients_name_no_program_and_no_server(name: str) -> None:
         check_recorded_tools([name])
 
 
+async def test_a_server_that_cannot_be_started_is_lost_and_says_why() -> None:
+    with pytest.raises(ToolLostError, match=r"--x cannot be used: FileNotFoundError: .*no-such-program"):
+        await McpConnection("/no-such-program --x").client()
+
+
 async def test_a_server_that_never_answers_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("saccade.tools.mcp.connection._OPEN_SECONDS", 0.2)
     program = tmp_path / "silent.py"

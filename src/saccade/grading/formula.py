@@ -127,7 +127,7 @@ def _without_unit(text: str) -> tuple[str, str]:
     spaced = body[-1].isspace() or len(name) > 1
     if name in ("rad", "radian", "radians"):
         return body, "rad"
-    if spaced and (name in ("unit", "units") or (is_known(name) and (len(name) > 1 or body[-1].isspace()))):
+    if spaced and (name in ("unit", "units") or is_known(name)):
         dimension = unit_named(name)
         if dimension.dimension == "angle":
             return body, "°"

@@ -80,7 +80,7 @@ def test_a_bar_stands_on_another_of_its_width(upper: PixelBox, marked: bool, lyi
     [
         ((180, 154, 200, 200), RED, True), ((180, 155, 200, 200), RED, False), ((180, 151, 200, 200), RED, True),
         ((180, 150, 200, 200), RED, False), ((178, 154, 200, 200), RED, True), ((183, 154, 200, 200), RED, False),
-        ((180, 154, 203, 200), RED, False), ((180, 154, 200, 200), BLUE, False),
+        ((180, 154, 203, 200), RED, False), ((180, 154, 200, 200), BLUE, False), ((182, 154, 202, 200), RED, True),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("lying", [False, True])
@@ -91,6 +91,17 @@ def test_a_grid_line_of_four_pixels_cuts_no_bar(lower: PixelBox, color: Rgb, joi
     both_boxes = (min(180, lower[0]), 100, max(200, lower[2]), 200)
     boxes = [mark.box for mark in marks(shapes, [])]
     assert ((turned(both_boxes) if lying else both_boxes) in boxes) is joined
+
+
+@pytest.mark.parametrize("sides", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 1)])
+@pytest.mark.parametrize("lying", [False, True])
+def test_parts_of_a_bar_lie_a_little_to_either_side(sides: tuple[int, ...], lying: bool) -> None:
+    parts = [bar(180 + side, 200 - 30 * (part + 1), 200 + side, 198 - 30 * part) for part, side in enumerate(sides)]
+    shapes = [*BASE, *parts]
+    if lying:
+        shapes = [bar(*turned(shape.box), color=shape.color) for shape in shapes]
+    whole = (180, 110, 202, 198)
+    assert (turned(whole) if lying else whole) in [mark.box for mark in marks(shapes, [])]
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from tests.tools.chart.drawn import BLUE, GREEN, RED, Board, standing
 
 from saccade.tools.chart.axes import number_axis, number_of
 from saccade.tools.chart.legend import find_legend
-from saccade.tools.chart.reading import ChartReading, read_chart
-from saccade.tools.chart.shapes import find_shapes
+from saccade.tools.chart.reading import ChartReading, _is_frame, read_chart
+from saccade.tools.chart.shapes import ColourShape, find_shapes
 from saccade.tools.chart.words import split_lines
 from saccade.tools.ocr import TextLine
 
@@ -234,3 +234,9 @@ def test_labels_that_ocr_took_together_are_cut_apart() -> None:
     parts = split_lines(np.asarray(board.picture), [line])
     assert [part.text for part in parts] == ["Oak", "Sea wall"]
     assert abs(parts[1].box[0] - second.box[0]) <= 3
+
+
+@pytest.mark.parametrize(("size", "frame"), [((101, 51), True), ((101, 50), False), ((100, 51), False)])
+def test_what_is_wider_and_higher_than_half_the_picture_is_the_plot(size: tuple[int, int], frame: bool) -> None:
+    shape = ColourShape("rectangle", (7, 9, 7 + size[0], 9 + size[1]), RED, 1, np.zeros((0, 2), np.int32))
+    assert _is_frame(shape, np.zeros((100, 200, 3), np.uint8)) is frame

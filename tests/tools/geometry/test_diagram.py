@@ -112,13 +112,13 @@ def test_each_label_in_a_circle_is_that_of_the_nearest_radius() -> None:
     assert [(label.text, label.at) for label in reading.labels] == [("7", ("O", "A")), ("5", ("O", "B"))]
 
 
-def circle(*turns: float) -> np.ndarray:
+def circle(*turns: float, width: int = 2) -> np.ndarray:
     """A circle of radius 100 around (120, 120) with radii at these angles, clockwise from the right."""
     picture = Image.new("RGB", (240, 240), "white")
     pen = ImageDraw.Draw(picture)
     pen.ellipse((20, 20, 220, 220), outline="black", width=2)
     for turn in turns:
-        pen.line((120, 120, *on_rim(turn)), fill="black", width=2)
+        pen.line((120, 120, *on_rim(turn)), fill="black", width=width)
     return np.asarray(picture)
 
 
@@ -145,6 +145,12 @@ def test_radii_at_any_angle(turns: tuple[int, ...], chords: tuple[tuple[str, str
     assert reading.points["O"] == pytest.approx((120, 120), abs=1)
     for name, turn in zip("ABC", turns, strict=False):
         assert reading.points[name] == pytest.approx(on_rim(turn, 100), abs=3)
+
+
+@pytest.mark.parametrize("width", [4, 6, 8])
+@pytest.mark.parametrize("turns", [(0,), (0, 90), (-1, 120, 240)])
+def test_a_thick_radius_to_the_right_is_one(turns: tuple[int, ...], width: int) -> None:
+    assert len(read_diagram(circle(*turns, width=width), ()).chords) == len(turns)
 
 
 def test_what_is_written_outside_a_circle_or_is_no_number_labels_nothing() -> None:

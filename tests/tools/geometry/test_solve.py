@@ -45,6 +45,13 @@ RIGHT = ("Perpendicular(Line(A,C),Line(B,C))", "Equals(LengthOf(Line(A,B)),10)",
          12),
         (("Triangle(A,B,C)", "Equals(LengthOf(Line(A,B)),13)", "Equals(LengthOf(Line(B,C)),14)",
           "Equals(LengthOf(Line(C,A)),15)", "IsAltitudeOf(Line(D,A),Triangle(A,B,C))", "Find(LengthOf(Line(B,D)))"), 5),
+        (("Triangle(A,B,C)", "Equals(LengthOf(Line(A,B)),5)", "Find(LengthOf(Line(B,A)))"), 5),
+        (("Equals(LengthOf(Line(A,B)),5)", "Find(LengthOf(Line(A,B)))"), 5),
+        (("Quadrilateral(A,B,C,D)", "Triangle(A,B,E)", "Rhombus($)", "Equals(LengthOf(Line(A,C)),6)",
+          "Equals(LengthOf(Line(B,D)),8)", "Find(PerimeterOf(Rhombus($)))"), 20),
+        (("Triangle(A,B,C)", "Isosceles(Triangle($))", "Equilateral(Triangle(B,C,A))", "Equals(LengthOf(Line(A,B)),4)",
+          "Find(PerimeterOf(Triangle($)))"), 12),
+        (("Circle(O,r)", "Equals(RadiusOf(Circle(O)),5)", "Find(DiameterOf(Circle($)))"), 10),
     ],
 )  # fmt: skip
 def test_school_book_problems(forms: tuple[str, ...], value: float) -> None:

@@ -8,8 +8,10 @@ import pytest
 from saccade.tools.geometry import solve as solving
 from saccade.tools.geometry.figure import PlaneFigure, State
 from saccade.tools.geometry.fit import Fit, fit, is_fixed
-from saccade.tools.geometry.solve import Place, _length, _lies, _Problem, _proper, _scale, _starts, _verdict
+from saccade.tools.geometry.measures import polygon
+from saccade.tools.geometry.solve import _length, _lies, _Problem, _proper, _scale, _starts, _verdict
 from saccade.tools.geometry.terms import read_term
+from saccade.tools.geometry.unnamed import Place
 
 
 def figure(*points: str, letters: str = "", radius: str = "") -> PlaneFigure:
@@ -129,6 +131,36 @@ def test_which_figure_is_one(found: dict[str, Place], drawn: dict[str, Place], p
     for name, place in found.items():
         vector[made.columns[f"{name}.x"] :][:2] = place
     assert _proper(Fit(vector, 0.0, np.zeros((0, len(vector)))), made, drawn) is proper
+
+
+@pytest.mark.parametrize(
+    ("statement", "third", "proper"),
+    [
+        ("Triangle(A,B,C)", (2, 0), False), ("Triangle(A,B,C)", (2, 0.03), False), ("Triangle(A,B,C)", (2, 0.1), True),
+        ("Triangle(C,B,A)", (0.5, 0.03), True), ("Polygon(A,B,C)", (2, 0), True), ("Shape(A,B,C)", (2, 0), True),
+    ],
+)  # fmt: skip
+def test_a_corner_of_a_polygon_is_not_straight(statement: str, third: Place, proper: bool) -> None:
+    made = PlaneFigure()
+    polygon(read_term(statement), made)
+    vector = np.zeros(len(made.columns))
+    for name, place in {"A": (0, 0), "B": (1, 0), "C": third}.items():
+        vector[made.columns[f"{name}.x"] :][:2] = place
+    assert _proper(Fit(vector, 0.0, np.zeros((0, len(vector)))), made, {}) is proper
+
+
+def test_a_search_ends_at_a_solution_where_an_unknown_hardly_matters() -> None:
+    made = figure("A", "B")
+    length = [lambda state: (state.length("A", "B") - 5) / 5]
+    for start in ((8.4, 4.7, 2.4, 2.2), (10.6, 7.4, 5.0, 6.2), (4.43, 4.25, 4.44, 2.94)):
+        assert fit(length, made.columns, np.array(start)).error < 1e-9
+
+
+def test_rhombi_are_not_folded_up_whatever_the_starts() -> None:
+    forms = ("Rhombus(A,B,C,D)", "Equals(LengthOf(Line(A,C)),6)", "Equals(LengthOf(Line(B,D)),8)",
+             "Find(PerimeterOf(Rhombus(A,B,C,D)))")  # fmt: skip
+    values = [solving.solve(forms, seed=seed).value for seed in range(3)]
+    assert values == [pytest.approx(20)] * 3
 
 
 def test_a_search_moves_what_is_free_alone() -> None:

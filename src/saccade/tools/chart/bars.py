@@ -56,11 +56,15 @@ def read_bars(
 
 
 def _joined(shapes: Sequence[ColourShape]) -> list[ColourShape]:
-    """The rectangles, those put together that a grid line cuts."""
+    """The rectangles, those put together that grid lines cut: first what is cut into upper and lower parts."""
+    return sorted(_joined_along(_joined_along(shapes, 1), 0), key=lambda item: (item.box[1], item.box[0]))
+
+
+def _joined_along(shapes: Sequence[ColourShape], axis: int) -> list[ColourShape]:
     joined: list[ColourShape] = []
-    for shape in sorted(shapes, key=lambda item: (item.box[1], item.box[0])):
+    for shape in sorted(shapes, key=lambda item: item.box[axis]):
         for index, other in enumerate(joined):
-            if same_colour(shape.color, other.color) and _continues(other.box, shape.box):
+            if same_colour(shape.color, other.color) and _continues(other.box, shape.box, axis):
                 (x0, y0, x1, y1), (left, top, right, bottom) = other.box, shape.box
                 box = (min(x0, left), min(y0, top), max(x1, right), max(y1, bottom))
                 joined[index] = replace(other, box=box, area=other.area + shape.area)
@@ -70,10 +74,10 @@ def _joined(shapes: Sequence[ColourShape]) -> list[ColourShape]:
     return joined
 
 
-def _continues(a: PixelBox, b: PixelBox) -> bool:
-    below = abs(a[0] - b[0]) <= 2 and abs(a[2] - b[2]) <= 2 and 0 < b[1] - a[3] <= _SPLIT
-    beside = abs(a[1] - b[1]) <= 2 and abs(a[3] - b[3]) <= 2 and 0 < b[0] - a[2] <= _SPLIT
-    return below or beside
+def _continues(a: PixelBox, b: PixelBox, axis: int) -> bool:
+    side = 1 - axis
+    level = abs(a[side] - b[side]) <= 2 and abs(a[side + 2] - b[side + 2]) <= 2
+    return level and 0 < b[axis] - a[axis + 2] <= _SPLIT
 
 
 def _is_patch(shape: ColourShape, legend: Sequence[ChartLegendEntry]) -> bool:

@@ -37,11 +37,13 @@ def as_cdl(form: str) -> str | None:
 def _statement(term: Term) -> str:
     head, args = term.head, term.args
     if head in _SHAPES or head == "Circle":
-        return f"{head}({_joined(term)})"
+        return f"{head}({_named(term)})"
     if head == "Find" and len(args) == 1:
         return f"Value({_value(args[0])})"
-    if head in _KINDS and len(args) == 1:
-        return f"{_KINDS[head]}({_joined(args[0])})"
+    if head in _KINDS and len(args) == 1 and args[0].head == "Triangle":
+        return f"{_KINDS[head]}({_named(args[0])})"
+    if head in ("Isosceles", "Right") and len(args) == 1 and args[0].head == "Trapezoid":
+        return f"{head}Trapezoid({_named(args[0])})"
     if len(args) == 2:
         return _of_two(head, *args)
     raise FormError(f"{head} has no counterpart")
@@ -79,6 +81,14 @@ def _value(term: Term) -> str:
     if head in _ANGLES:
         return f"{_ANGLES[head]}({_value(Term('MeasureOf', (inner,))) if inner.args else inner.head})"
     raise FormError(f"{head} has no counterpart")
+
+
+def _named(term: Term) -> str:
+    """The points of a figure that a statement is about: without them it says nothing."""
+    points = _joined(term)
+    if not points or "$" in points:
+        raise FormError(f"{term} names no points")
+    return points
 
 
 def _joined(term: Term) -> str:

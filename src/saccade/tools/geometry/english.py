@@ -37,6 +37,7 @@ _ASKING: Final = (
     "[Ff]ind|[Ss]olve for|[Dd]etermine|[Cc]alculate|[Ww]hat is|[Hh]ow long is|[Hh]ow large is|[Hh]ow large are|Evaluate"
 )
 _BREAK: Final = r"\.\s(?=[A-Z])|(?<!\d)\.\s|\.$|[?!;]|,|\band\b|\b[Ii]f\b|\bso that\b|\bsuch that\b|\bwhere\b|\bwhen\b"
+_LEAD: Final = r"^(?:In|Given|Let|Assume|Suppose|Use|Then|that|to|(?:In )?the figure(?! is ))\s+"
 _UNITS: Final = r"(?:[Ll]engths are )?in(?: square)?(?: \w+)?"
 """Says in which units the answer is; the forms have none."""
 _NUMBER: Final = r"[-+]?[\w\\./√()^+\-*]*[\w)]"
@@ -85,7 +86,7 @@ def _plain(text: str) -> str:
 
 def _clauses(text: str) -> Iterator[str]:
     for part in re.split(_BREAK, text):
-        clause = re.sub(r"^(?:In|Given|Let|Assume|Suppose|Use|Then|that|to|(?:In )?the figure)\s+", "", part.strip())
+        clause = re.sub(_LEAD, "", part.strip())
         if clause.strip(" .") and not re.fullmatch(_UNITS, clause):
             yield clause.strip(" .")
 
@@ -187,7 +188,21 @@ def _same_lines(m: re.Match[str]) -> list[str]:
     return [f"Equals(LengthOf({_line(m[1])}),LengthOf({_line(m[2])}))"]
 
 
+def _of_kinds(words: str | None, shape: str) -> list[str]:
+    """A figure and what is said of it: `isosceles right` are two statements."""
+    kinds = re.findall(r"(?<!-)\b[a-z]+", words or "")
+    if shape.startswith("Triangle") and kinds:
+        return [f"{kind.capitalize()}({shape})" for kind in kinds]
+    # Equal sides alone make no other figure regular, as the forms would have it.
+    return [] if "equilateral" in kinds else [shape, *(f"{kind.capitalize()}({shape})" for kind in kinds)]
+
+
 _A = "(?:an? |the )?"
+_THE = "(?:(?:[Tt]he|[Tt]his|[Ee]ach|[Aa]n?) )?"
+_WHERE = "(?: (?:below|above|shown|drawn))?"
+_NOUNS: Final = f"triangle|{_POLYGONS}"
+_KINDS: Final = r"(?:(?:equilateral|isosceles|right|regular)(?:-angled)?\b ?)+"
+_SPECIAL: Final = "parallelogram|rectangle|rhombus|square|trapezoid|kite"
 _RULES: Final[tuple[tuple[str, _Maker], ...]] = (
     (r"⊙ ?([A-Z])\b", lambda m: [f"Circle({m[1]})"]),
     (r"\b([A-Z]{2}) ⟂ ([A-Z]{2})\b", _pair("Perpendicular")),
@@ -197,16 +212,20 @@ _RULES: Final[tuple[tuple[str, _Maker], ...]] = (
     (r"△ ?([A-Z]{3}) ≅ △ ?([A-Z]{3})", _triangles("Congruent")),
     (r"△ ?([A-Z]{3}) ~ △ ?([A-Z]{3})", _triangles("Similar")),
     (rf"\b({_POLYGONS}) ([A-Z]{{4,8}})\b(?! is an?)", lambda m: [_poly(m[1].capitalize(), m[2])]),
-    (rf"\b([A-Z]{{4,8}}) is an? (?:isosceles )?({_POLYGONS})\b", lambda m: [_poly(m[2].capitalize(), m[1])]),
-    (rf"^(?:the )?(?:{_POLYGONS}) is an? ({_POLYGONS})$", lambda m: [f"{m[1].capitalize()}($)"]),
     (
-        rf"△ ?([A-Z]{{3}}) is {_A}(equilateral|isosceles|right)\b",
-        lambda m: [f"{m[2].capitalize()}({_poly('Triangle', m[1])})"],
+        rf"\b([A-Z]{{4,8}}) is an? ({_KINDS})?({_POLYGONS})\b",
+        lambda m: _of_kinds(m[2], _poly(m[3].capitalize(), m[1])),
     ),
+    (rf"△ ?([A-Z]{{3}}) is {_A}({_KINDS})", lambda m: _of_kinds(m[2], _poly("Triangle", m[1]))),
+    (rf"\b({_KINDS})△ ?([A-Z]{{3}})", lambda m: _of_kinds(m[1], _poly("Triangle", m[2]))),
+    # Without a name: the one of the picture.
     (
-        r"\b(equilateral|isosceles|right) △ ?([A-Z]{3})",
-        lambda m: [f"{m[1].capitalize()}({_poly('Triangle', m[2])})"],
+        rf"^{_THE}(?:figure|shape|{_NOUNS}){_WHERE} is an? ({_KINDS})?({_NOUNS})$",
+        lambda m: _of_kinds(m[1], f"{m[2].capitalize()}($)"),
     ),
+    (rf"^{_THE}({_NOUNS}){_WHERE} is ({_KINDS})$", lambda m: _of_kinds(m[2], f"{m[1].capitalize()}($)")),
+    (rf"^{_THE}({_KINDS})({_NOUNS}){_WHERE}$", lambda m: _of_kinds(m[1], f"{m[2].capitalize()}($)")),
+    (rf"^{_THE}({_SPECIAL}){_WHERE}$", lambda m: [f"{m[1].capitalize()}($)"]),
     (
         rf"\b([A-Z]) is {_A}midpoint of ([A-Z]{{2}})\b",
         lambda m: [f"IsMidpointOf(Point({m[1]}),{_line(m[2])})"],

@@ -28,6 +28,8 @@ class PlaneFigure:
     """Centre -> points on the circle."""
     on_line: list[tuple[str, str, str]] = field(default_factory=list)
     """(point, end, end)."""
+    corners: set[tuple[str, str, str]] = field(default_factory=set)
+    """(point, corner, point) of the polygons that statements name."""
     arc_ends: list[tuple[str, str]] = field(default_factory=list)
     """(point, centre) of ends of arcs that no statement puts on a circle."""
 

@@ -42,12 +42,14 @@ def fit(residuals: Sequence[Residual], columns: dict[str, int], start: Array, fr
         held[list(free)] = 1.0
     values = _values(residuals, columns, vector[None])[0]
     jacobian = _jacobian(residuals, columns, vector) * held
+    scale = np.full(len(vector), 1e-9)
     for _ in range(_STEPS):
         if float(np.abs(values).max(initial=0.0)) < 1e-10 or damping > 1e12:
             break
         normal = jacobian.T @ jacobian
-        scale = np.diag(np.maximum(np.diag(normal), 1e-9))
-        step = np.linalg.lstsq(normal + damping * scale, -jacobian.T @ values, rcond=None)[0]
+        # It never falls: an unknown that matters little just here would else leap where it matters much (Moré, 1978).
+        scale = np.maximum(scale, np.diag(normal))
+        step = np.linalg.lstsq(normal + damping * np.diag(scale), -jacobian.T @ values, rcond=None)[0]
         moved = _values(residuals, columns, (vector + step)[None])[0]
         if moved @ moved < values @ values:
             vector, values, damping = vector + step, moved, damping / 5

@@ -24,6 +24,8 @@ POLYGONS: Final = frozenset(
         *("Polygon", "Pentagon", "Hexagon", "Heptagon", "Octagon", "Shape"),
     )
 )
+ANY_OUTLINE: Final = frozenset(("Polygon", "Shape"))
+"""Names of polygons that do not say how many corners there are; a point on a side may be named among them."""
 MARKS: Final = frozenset(
     ("Shaded", "Blue", "Green", "Red", "Right", "Regular", "Isosceles", "Equilateral", "Shape", "Minor")
 )
@@ -44,8 +46,10 @@ def polygon(term: Term, figure: PlaneFigure) -> list[str]:
     if term.head not in POLYGONS or len(term.args) < 3:
         raise FormError(f"{term} is no polygon with its corners named")
     names = [figure.point(name) for name in term.names]
-    for a, b in zip(names, [*names[1:], names[0]], strict=True):
+    for before, a, b in zip([names[-1], *names[:-1]], names, [*names[1:], names[0]], strict=True):
         figure.line((a, b))
+        if term.head not in ANY_OUTLINE:
+            figure.corners.add((before, a, b))
     return names
 
 

@@ -16,12 +16,12 @@ import numpy as np
 
 from saccade.tools.geometry.figure import Array, PlaneFigure, State
 from saccade.tools.geometry.fit import Fit, Residual, fit, is_fixed
-from saccade.tools.geometry.measures import POLYGONS, MeasuredValue, measure
+from saccade.tools.geometry.measures import MeasuredValue, measure
 from saccade.tools.geometry.statements import at_radius, implied, residuals_of
 from saccade.tools.geometry.terms import FormError, Term, read_term
+from saccade.tools.geometry.unnamed import Place, with_names
 
 SolveStatus = Literal["solved", "open", "contradiction"]
-Place = tuple[float, float]
 HOLDS: Final = 0.01
 """Largest residual of a figure that satisfies its statements: printed measures are rounded."""
 _STARTS: Final = 8
@@ -110,7 +110,8 @@ def _read(forms: Sequence[str], sketch: Mapping[str, Place]) -> _Problem:
             terms.append((form, read_term(form)))
         except FormError as error:
             problem.unread.append((form, str(error)))
-    terms = [(form, _named(term, terms)) for form, term in terms]
+    named = with_names([term for _, term in terms], sketch)
+    terms = [(form, term) for (form, _), term in zip(terms, named, strict=True)]
     # Lines and circles first: what an angle of one letter or an arc means depends on them.
     terms.sort(key=lambda item: _ORDER.get(item[1].head, 1))
     for form, term in terms:
@@ -130,20 +131,6 @@ def _read(forms: Sequence[str], sketch: Mapping[str, Place]) -> _Problem:
     problem.goal = measure(goals[0].args[0], problem.figure)
     problem.residuals += [at_radius(end, centre, f"r.{centre}") for end, centre in problem.figure.arc_ends]
     return problem
-
-
-def _named(term: Term, terms: Sequence[tuple[str, Term]]) -> Term:
-    """The term with the one figure of the statements in place of `$`, as in `Find(AreaOf(Triangle($)))`."""
-    if [arg.head for arg in term.args] == ["$"]:
-        round_one = term.head == "Circle"
-        known = {
-            other.args
-            for _, other in terms
-            if "$" not in other.names and (other.head == "Circle" if round_one else other.head in POLYGONS)
-        }
-        if len(known) == 1:
-            return Term(term.head, next(iter(known)))
-    return Term(term.head, tuple(_named(arg, terms) for arg in term.args))
 
 
 def _drawn_on_lines(figure: PlaneFigure, sketch: Mapping[str, Place]) -> list[Residual]:
@@ -213,18 +200,24 @@ def _set_radii(figure: PlaneFigure, start: Array) -> None:
 
 
 def _proper(solution: Fit, figure: PlaneFigure, sketch: Mapping[str, Place]) -> bool:
-    """Whether no line has shrunk to a point, and no angle that is one in the sketch has become straight."""
+    """Whether no line has shrunk to a point, and no corner of a polygon or angle of the sketch has become straight."""
     state = State(figure.columns, solution.vector[None])
     lengths = [float(state.length(*sorted(pair))[0]) for pair in figure.lines]
     if lengths and min(lengths) <= 1e-3 * max(lengths):
+        return False
+    if not all(_is_bent(state, corner) for corner in figure.corners):
         return False
     drawn = State(figure.columns, _drawn(figure, sketch)[None])
     for b in sketch:
         ends = [name for name in figure.neighbours(b) if name in sketch]
         for a, c in combinations(ends, 2):
-            if _BENT < float(drawn.angle(a, b, c)[0]) < 180 - _BENT and not 1 < float(state.angle(a, b, c)[0]) < 179:
+            if _BENT < float(drawn.angle(a, b, c)[0]) < 180 - _BENT and not _is_bent(state, (a, b, c)):
                 return False
     return True
+
+
+def _is_bent(state: State, corner: tuple[str, str, str]) -> bool:
+    return 1 < float(state.angle(*corner)[0]) < 179
 
 
 def _drawn(figure: PlaneFigure, sketch: Mapping[str, Place]) -> Array:
