@@ -162,7 +162,9 @@ class SamplingServer:
         left, read = iter(pictures), list[int]()
         for token in ids:
             if token == encoder.placeholder_id:
-                tokens = [piece for piece in encoder.family.picture(next(left).tokens) if isinstance(piece, SpecialToken)]
+                tokens = [
+                    piece for piece in encoder.family.picture(next(left).tokens) if isinstance(piece, SpecialToken)
+                ]
                 read += encoder.encode(tokens if encoder.family.own_marks else tokens[1:-1])[0]
             else:
                 read.append(token)
