@@ -147,6 +147,9 @@ def test_a_run_that_stands_still_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
     sleeper = tmp_path / "sleeps.py"
     sleeper.write_text("print('waiting', flush=True); import time; time.sleep(600)")
     monkeypatch.setattr(launch, "_command", lambda folder: [launch.sys.executable, str(sleeper)])
+    last_change, log = launch._last_change, tmp_path / "verl" / "verl.log"
+    # The clock runs from the program's first word on, for its start may be slow.
+    monkeypatch.setattr(launch, "_last_change", lambda out: last_change(out) if log.read_text() else launch.time.time())
     with pytest.raises(TrainingError, match=r"stood still .*waiting"):
         launch._watched(verl_settings(verl={"step_seconds": 1.0}), tmp_path, {})
 

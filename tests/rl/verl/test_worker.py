@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 import torch
 from tests.rl.policies import policy
-from tests.rl.verl.served import LocalClient
+from tests.rl.verl.served import LocalClient, Output
 from tests.rl.verl.support import verl_settings
 
 from saccade.models.tiny import save_tiny
+from saccade.record.action import Answer, ToolCall
 from saccade.record.settings import save_settings
+from saccade.record.status import Status
 from saccade.rl.train.settings import RlSettings
 from saccade.rl.verl.worker import AskedRollout, EpisodeWorker, PlayedRollout, held_out, open_worker
 from saccade.training.folder import SETTINGS
@@ -79,6 +81,37 @@ async def test_groups_are_played_under_the_names_of_their_place(folder: Path, tm
     assert {one.rollout.trajectory.group for one in answers} == {tasks.ids[1]}
     assert {asked["temperature"] for asked in client.asked} == {0.25}
     assert answers[0].engine is not found[0].engine
+
+
+class Caller(LocalClient):
+    """Writes a call of a tool in the first turn of each rollout, and then an answer."""
+
+    async def generate(self, request_id: str, *, prompt_ids: list[int], **more: Any) -> Output:
+        again = request_id in {asked["id"] for asked in self.asked}
+        self.asked.append({"id": request_id, "ids": prompt_ids, "images": len(more["image_data"] or ())})
+        call = '<tool_call>{"tool": "contours", "image": "image_0"}</tool_call>'
+        ids = list(self.server.policy.encoder.text("<answer>Yes</answer>" if again else call))
+        return Output(ids, [-0.5] * len(ids), extra_fields={"min_global_steps": 1, "max_global_steps": 1})
+
+
+async def test_typed_tools_are_called(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "prompt.txt").write_text("System Prompt:\nTools:\n{tools}\n\nUser Prompt:\n{query}\n")
+    rollouts = {**RECIPE["rollout"], "sampling": {"max_tokens": 200}, "limits": {"turns": 3, "context_tokens": 2048}}
+    spoken = {"dialect": "vista", "tools": ["contours"], "prompt_file": str(tmp_path / "prompt.txt")}
+    plain = {"model": {"source": str(folder)}, "tasks": {"source": "touching-circles", "most": 4}}
+    worker = await opened(
+        tmp_path / "run", verl_settings({**RECIPE, **spoken, "rollout": rollouts}, **plain, threads=1)
+    )
+    client = Caller(policy(folder), worker.store)
+    for one in await played(worker, client, TRAINED, 2):
+        call, answer = one.rollout.trajectory.turns
+        assert isinstance(call.action, ToolCall)
+        assert call.execution is not None
+        assert (call.action.name, call.execution.status) == ("contours", Status.OK)
+        assert answer.action == Answer(text="Yes")
+        assert one.rollout.trajectory.provenance.tools == ("contours",)
+    # What a tool shows is among the pictures of the next turn.
+    assert sorted(asked["images"] for asked in client.asked) == [1, 1, 2, 2]
 
 
 async def test_held_out_tasks_have_a_grader_of_their_own(folder: Path, tmp_path: Path) -> None:
