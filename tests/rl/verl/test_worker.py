@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ RECIPE: dict[str, Any] = {
     },
     "reward": {"preset": "pyvision-rl@1:paper"},
 }
+Opened = Callable[[Path, RlSettings], Awaitable[EpisodeWorker]]
 TRAINED = AskedRollout("a", 0, 3, "touching-circles@1/train/0", validation=False)
 
 
@@ -47,18 +50,27 @@ def settings_for(folder: Path, **more: Any) -> RlSettings:
     return verl_settings(RECIPE, **{"threads": torch.get_num_threads(), **plain, **watched, **more})
 
 
-async def opened(out: Path, settings: RlSettings) -> EpisodeWorker:
-    out.mkdir()
-    (out / "verl").mkdir()
-    save_settings(settings, out / SETTINGS)
-    return await open_worker(out)
+@pytest.fixture
+async def opened() -> AsyncIterator[Opened]:
+    """Opens workers; what they leave to the end of their process ends with the test."""
+    async with AsyncExitStack() as stack:
+
+        async def begun(out: Path, settings: RlSettings) -> EpisodeWorker:
+            out.mkdir()
+            (out / "verl").mkdir()
+            save_settings(settings, out / SETTINGS)
+            worker = await open_worker(out)
+            stack.push_async_exit(worker._sandbox)
+            return worker
+
+        yield begun
 
 
 async def played(worker: EpisodeWorker, client: LocalClient, asked: AskedRollout, count: int) -> list[PlayedRollout]:
     return await asyncio.gather(*(worker.play(replace(asked, number=number), client) for number in range(count)))
 
 
-async def test_groups_are_played_under_the_names_of_their_place(folder: Path, tmp_path: Path) -> None:
+async def test_groups_are_played_under_the_names_of_their_place(folder: Path, tmp_path: Path, opened: Opened) -> None:
     settings, out = settings_for(folder), tmp_path / "run"
     worker = await opened(out, settings)
     client = LocalClient(policy(folder), worker.store, version=5)
@@ -94,7 +106,7 @@ class Caller(LocalClient):
         return Output(ids, [-0.5] * len(ids), extra_fields={"min_global_steps": 1, "max_global_steps": 1})
 
 
-async def test_typed_tools_are_called(folder: Path, tmp_path: Path) -> None:
+async def test_typed_tools_are_called(folder: Path, tmp_path: Path, opened: Opened) -> None:
     (tmp_path / "prompt.txt").write_text("System Prompt:\nTools:\n{tools}\n\nUser Prompt:\n{query}\n")
     rollouts = {**RECIPE["rollout"], "sampling": {"max_tokens": 200}, "limits": {"turns": 3, "context_tokens": 2048}}
     spoken = {"dialect": "vista", "tools": ["contours"], "prompt_file": str(tmp_path / "prompt.txt")}
@@ -114,7 +126,7 @@ async def test_typed_tools_are_called(folder: Path, tmp_path: Path) -> None:
     assert sorted(asked["images"] for asked in client.asked) == [1, 1, 2, 2]
 
 
-async def test_held_out_tasks_have_a_grader_of_their_own(folder: Path, tmp_path: Path) -> None:
+async def test_held_out_tasks_have_a_grader_of_their_own(folder: Path, tmp_path: Path, opened: Opened) -> None:
     settings = settings_for(folder, validation={"tasks": 1, "samples": 1, "grader": "text"})
     worker = await opened(tmp_path / "run", settings)
     client, tasks = LocalClient(policy(folder), worker.store), held_out(settings)
@@ -125,7 +137,7 @@ async def test_held_out_tasks_have_a_grader_of_their_own(folder: Path, tmp_path:
     assert graders == ["text@1", "yes-no@1", "yes-no@1"]
 
 
-async def test_what_a_worker_shares_with_the_others(folder: Path, tmp_path: Path) -> None:
+async def test_what_a_worker_shares_with_the_others(folder: Path, tmp_path: Path, opened: Opened) -> None:
     rules = {"concurrent": 5, "dollars": 3.0}
     reward = {"preset": "pyvision-rl@1:paper", "judge_rules": rules}
     for workers, most, room in ((2, 12, 3), (4, 7, 1), (1, 4, 2)):
