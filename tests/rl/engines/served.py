@@ -23,6 +23,7 @@ from tests.rl.policies import TinyPolicy, policy
 from saccade.generate.sequences import SequenceBatch, TokenSequence
 from saccade.generate.token_sampler import sample_tokens
 from saccade.media.store import MediaStore
+from saccade.models.families.pieces import SpecialToken
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture
 from saccade.tokens.stream import PromptDelta
@@ -155,10 +156,19 @@ class SamplingServer:
         return token
 
     def _expanded(self, ids: list[int], pictures: tuple[PromptPicture, ...]) -> tuple[int, ...]:
-        placeholder = self.policy.encoder.placeholder_id
-        assert ids.count(placeholder) == len(pictures), "one placeholder for each picture"
-        left = iter(pictures)
-        return tuple(i for token in ids for i in [token] * (next(left).tokens if token == placeholder else 1))
+        """As vLLM does: of some families the marks around a picture are written here, and must not be there before."""
+        encoder = self.policy.encoder
+        assert ids.count(encoder.placeholder_id) == len(pictures), "one placeholder for each picture"
+        left, read = iter(pictures), list[int]()
+        for token in ids:
+            if token == encoder.placeholder_id:
+                tokens = [
+                    piece for piece in encoder.family.picture(next(left).tokens) if isinstance(piece, SpecialToken)
+                ]
+                read += encoder.encode(tokens if encoder.family.own_marks else tokens[1:-1])[0]
+            else:
+                read.append(token)
+        return tuple(read)
 
 
 def _picture(url: str) -> Image.Image:

@@ -334,10 +334,23 @@ async def test_new_weights_are_sampled_with(
     assert after.logprobs != before.logprobs
 
 
-async def test_other_families_and_addresses_are_refused(store: MediaStore, tmp_path: Path) -> None:
-    save_tiny(tmp_path / "tiles", "internvl")
-    with pytest.raises(SettingsError, match="internvl has no server engine"):
-        ServerEngine([Connection("http://127.0.0.1:9")], policy(tmp_path / "tiles"), store, tmp_path)
+@pytest.mark.parametrize("family", ["internvl", "gemma4"])
+async def test_of_families_whose_marks_a_server_writes_it_is_given_none(
+    family: str, store: MediaStore, tmp_path: Path
+) -> None:
+    save_tiny(tmp_path / "tiny", family)
+    made = policy(tmp_path / "tiny")
+    with running("vllm", made, store) as server:
+        engine, local = ServerEngine([connection(server)], made, store, tmp_path), TransformersEngine(made, store)
+        ours, theirs = await talked(local, made, store, 0.0), await talked(engine, made, store, 0.0)
+        await local.close()
+        await engine.close()
+    for one, other in zip(ours, theirs, strict=True):
+        assert other.ids().tolist() == one.ids().tolist()
+    assert any(len(tokens.pictures) > 1 for tokens in theirs)
+
+
+def test_addresses_that_are_none_are_refused() -> None:
     for address in ("ftp://host", "host:8000", "http://user:secret@host"):
         with pytest.raises(SettingsError, match="address") as refused:
             Connection(address)

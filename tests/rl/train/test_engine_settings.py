@@ -42,6 +42,13 @@ def test_a_recipe_says_who_samples_and_the_run_keeps_it(tmp_path: Path) -> None:
         check_settings(load_rl_settings(recipe, None, [*NAMED, "engine.source=http://a:1"]))
 
 
+def test_a_dialect_that_shows_videos_is_not_sampled_by_servers() -> None:
+    named = [*NAMED, "dialect=direct:video"]
+    check_settings(load_rl_settings("codedance", None, named))
+    with pytest.raises(SettingsError, match=r"recipe\.dialect: direct@1:video shows videos .*leave --engine out"):
+        check_settings(load_rl_settings("codedance", None, [*named, "engine.source=vllm"]))
+
+
 async def test_every_process_waits_until_the_engine_has_the_weights() -> None:
     waited: list[str] = []
     processes = SimpleNamespace(barrier=lambda: waited.append("all"), device=SimpleNamespace(type="cpu"))

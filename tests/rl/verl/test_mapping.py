@@ -135,6 +135,7 @@ def test_every_line_is_the_one_that_was_reviewed(name: str, recipe: dict[str, An
         ({"recipe": {"curriculum": {"highest": 0.9}}}, "recipe.curriculum"),
         ({"recipe": {"rollout": {"sampling": {"temperature": 0.0}, "limits": {"context_tokens": 99}}}}, "temperature"),
         ({"recipe": {"rollout": {}}}, "context_tokens"),
+        ({"recipe": {"dialect": "direct:video"}}, "direct@1:video shows videos as such"),
         ({"engine": {"source": "vllm"}}, "engine: verl starts"),
         ({"model": {"language": "lora"}}, "model.language"),
         ({"model": {"vision": "projector"}}, "model.vision"),

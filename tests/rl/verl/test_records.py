@@ -147,6 +147,9 @@ def test_a_run_that_stands_still_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
     sleeper = tmp_path / "sleeps.py"
     sleeper.write_text("print('waiting', flush=True); import time; time.sleep(600)")
     monkeypatch.setattr(launch, "_command", lambda folder: [launch.sys.executable, str(sleeper)])
+    last_change, log = launch._last_change, tmp_path / "verl" / "verl.log"
+    # The clock runs from the program's first word on, for its start may be slow.
+    monkeypatch.setattr(launch, "_last_change", lambda out: last_change(out) if log.read_text() else launch.time.time())
     with pytest.raises(TrainingError, match=r"stood still .*waiting"):
         launch._watched(verl_settings(verl={"step_seconds": 1.0}), tmp_path, {})
 
@@ -223,6 +226,7 @@ def test_a_run_that_verl_ended_early_goes_on_and_leaves_a_checkpoint_of_our_form
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
+    from saccade.models.tiny import save_tiny
     from saccade.rl.verl import launch
 
     out, done = (tmp_path / "run").resolve(), iter((2, 3))
@@ -230,7 +234,9 @@ def test_a_run_that_verl_ended_early_goes_on_and_leaves_a_checkpoint_of_our_form
     monkeypatch.setattr(launch, "_need_verl", lambda: None)
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")  # so that no Ray is started here
     monkeypatch.setattr(launch, "_command", lambda _: [launch.sys.executable, "-c", ENDS, str(next(done)), str(out)])
-    settings = verl_settings(tasks={"source": "touching-circles", "most": 2}, validation={"every": 0})
+    save_tiny(tmp_path / "tiny")
+    source = {"source": str(tmp_path / "tiny")}
+    settings = verl_settings(tasks={"source": "touching-circles", "most": 2}, validation={"every": 0}, model=source)
     with pytest.raises(TrainingError, match="verl ended after 2 of 3 steps"):
         launch.train_on_verl(settings, out)
     assert not (out / "model").exists()
@@ -238,6 +244,20 @@ def test_a_run_that_verl_ended_early_goes_on_and_leaves_a_checkpoint_of_our_form
     assert (out / "model" / "config.json").read_text() == "{}"
     assert learned_dialect(out / "model") == "tiny@1:look"
     assert [line["step"] for line in metrics(out)] == [1, 2, 3]
+
+
+def test_a_family_whose_pictures_verl_s_servers_would_misread_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    from saccade.models.tiny import save_tiny
+    from saccade.rl.verl import launch
+
+    monkeypatch.setattr(launch, "_need_verl", lambda: None)
+    save_tiny(tmp_path / "tiles", "internvl")
+    with pytest.raises(SettingsError, match=r"of the family internvl\. .* qwen2_5_vl, .*without --on verl"):
+        launch.train_on_verl(verl_settings(model={"source": str(tmp_path / "tiles")}), tmp_path / "run")
+    assert not (tmp_path / "run" / "verl").exists()
 
 
 @pytest.mark.parametrize(("every", "held_out"), [(0, ["none"]), (5, None)])

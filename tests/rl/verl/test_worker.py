@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,13 @@ from typing import Any
 import pytest
 import torch
 from tests.rl.policies import policy
-from tests.rl.verl.served import LocalClient
+from tests.rl.verl.served import LocalClient, Output
 from tests.rl.verl.support import verl_settings
 
 from saccade.models.tiny import save_tiny
+from saccade.record.action import Answer, ToolCall
 from saccade.record.settings import save_settings
+from saccade.record.status import Status
 from saccade.rl.train.settings import RlSettings
 from saccade.rl.verl.worker import AskedRollout, EpisodeWorker, PlayedRollout, held_out, open_worker
 from saccade.training.folder import SETTINGS
@@ -29,6 +33,7 @@ RECIPE: dict[str, Any] = {
     },
     "reward": {"preset": "pyvision-rl@1:paper"},
 }
+Opened = Callable[[Path, RlSettings], Awaitable[EpisodeWorker]]
 TRAINED = AskedRollout("a", 0, 3, "touching-circles@1/train/0", validation=False)
 
 
@@ -45,18 +50,27 @@ def settings_for(folder: Path, **more: Any) -> RlSettings:
     return verl_settings(RECIPE, **{"threads": torch.get_num_threads(), **plain, **watched, **more})
 
 
-async def opened(out: Path, settings: RlSettings) -> EpisodeWorker:
-    out.mkdir()
-    (out / "verl").mkdir()
-    save_settings(settings, out / SETTINGS)
-    return await open_worker(out)
+@pytest.fixture
+async def opened() -> AsyncIterator[Opened]:
+    """Opens workers; what they leave to the end of their process ends with the test."""
+    async with AsyncExitStack() as stack:
+
+        async def begun(out: Path, settings: RlSettings) -> EpisodeWorker:
+            out.mkdir()
+            (out / "verl").mkdir()
+            save_settings(settings, out / SETTINGS)
+            worker = await open_worker(out)
+            stack.push_async_exit(worker._sandbox)
+            return worker
+
+        yield begun
 
 
 async def played(worker: EpisodeWorker, client: LocalClient, asked: AskedRollout, count: int) -> list[PlayedRollout]:
     return await asyncio.gather(*(worker.play(replace(asked, number=number), client) for number in range(count)))
 
 
-async def test_groups_are_played_under_the_names_of_their_place(folder: Path, tmp_path: Path) -> None:
+async def test_groups_are_played_under_the_names_of_their_place(folder: Path, tmp_path: Path, opened: Opened) -> None:
     settings, out = settings_for(folder), tmp_path / "run"
     worker = await opened(out, settings)
     client = LocalClient(policy(folder), worker.store, version=5)
@@ -81,7 +95,38 @@ async def test_groups_are_played_under_the_names_of_their_place(folder: Path, tm
     assert answers[0].engine is not found[0].engine
 
 
-async def test_held_out_tasks_have_a_grader_of_their_own(folder: Path, tmp_path: Path) -> None:
+class Caller(LocalClient):
+    """Writes a call of a tool in the first turn of each rollout, and then an answer."""
+
+    async def generate(self, request_id: str, *, prompt_ids: list[int], **more: Any) -> Output:
+        again = request_id in {asked["id"] for asked in self.asked}
+        self.asked.append({"id": request_id, "ids": prompt_ids, "images": len(more["image_data"] or ())})
+        call = '<tool_call>{"tool": "contours", "image": "image_0"}</tool_call>'
+        ids = list(self.server.policy.encoder.text("<answer>Yes</answer>" if again else call))
+        return Output(ids, [-0.5] * len(ids), extra_fields={"min_global_steps": 1, "max_global_steps": 1})
+
+
+async def test_typed_tools_are_called(folder: Path, tmp_path: Path, opened: Opened) -> None:
+    (tmp_path / "prompt.txt").write_text("System Prompt:\nTools:\n{tools}\n\nUser Prompt:\n{query}\n")
+    rollouts = {**RECIPE["rollout"], "sampling": {"max_tokens": 200}, "limits": {"turns": 3, "context_tokens": 2048}}
+    spoken = {"dialect": "vista", "tools": ["contours"], "prompt_file": str(tmp_path / "prompt.txt")}
+    plain = {"model": {"source": str(folder)}, "tasks": {"source": "touching-circles", "most": 4}}
+    worker = await opened(
+        tmp_path / "run", verl_settings({**RECIPE, **spoken, "rollout": rollouts}, **plain, threads=1)
+    )
+    client = Caller(policy(folder), worker.store)
+    for one in await played(worker, client, TRAINED, 2):
+        call, answer = one.rollout.trajectory.turns
+        assert isinstance(call.action, ToolCall)
+        assert call.execution is not None
+        assert (call.action.name, call.execution.status) == ("contours", Status.OK)
+        assert answer.action == Answer(text="Yes")
+        assert one.rollout.trajectory.provenance.tools == ("contours",)
+    # What a tool shows is among the pictures of the next turn.
+    assert sorted(asked["images"] for asked in client.asked) == [1, 1, 2, 2]
+
+
+async def test_held_out_tasks_have_a_grader_of_their_own(folder: Path, tmp_path: Path, opened: Opened) -> None:
     settings = settings_for(folder, validation={"tasks": 1, "samples": 1, "grader": "text"})
     worker = await opened(tmp_path / "run", settings)
     client, tasks = LocalClient(policy(folder), worker.store), held_out(settings)
@@ -92,7 +137,7 @@ async def test_held_out_tasks_have_a_grader_of_their_own(folder: Path, tmp_path:
     assert graders == ["text@1", "yes-no@1", "yes-no@1"]
 
 
-async def test_what_a_worker_shares_with_the_others(folder: Path, tmp_path: Path) -> None:
+async def test_what_a_worker_shares_with_the_others(folder: Path, tmp_path: Path, opened: Opened) -> None:
     rules = {"concurrent": 5, "dollars": 3.0}
     reward = {"preset": "pyvision-rl@1:paper", "judge_rules": rules}
     for workers, most, room in ((2, 12, 3), (4, 7, 1), (1, 4, 2)):

@@ -43,7 +43,8 @@ class ModelFamily(ABC):
     picture_options: Mapping[str, object] = field(default_factory=dict)
     """Options of its image processor that the family's own processor always sets."""
     own_marks: bool = False
-    """Servers write marks of their own around its pictures, so no engine at a server can be given ids for them."""
+    """Its processor writes the token on each side of a picture's placeholders too, and so does a server: what either is
+    given has the placeholder alone."""
     start: tuple[str, ...] = ()
     """Tokens in front of every conversation."""
     ends: tuple[str, ...] = (CHATML_END,)

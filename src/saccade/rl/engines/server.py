@@ -21,11 +21,10 @@ from pathlib import Path
 
 import torch
 
-from saccade.errors import ModelRefusedError, SettingsError
+from saccade.errors import ModelRefusedError
 from saccade.generate.base import ContextFullError, SampledTurn, Slot, TurnRequest
 from saccade.generate.turn import start_turn
 from saccade.models.base import MediaReader
-from saccade.models.families.known import FAMILIES
 from saccade.models.pictures import EncodedPicture, decoded_picture
 from saccade.png import quick_png
 from saccade.record.content import ImagePart
@@ -36,6 +35,7 @@ from saccade.rl.engines.server_check import EncodedPolicy
 from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.server_pool import ServerPool
 from saccade.rl.engines.wire import SampleOutput, SampleRequest
+from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import PromptPicture, image_parts
 
 _log = logging.getLogger(__name__)
@@ -65,16 +65,7 @@ class ServerEngine:
             media: has the pictures.
             weights: folder for new weights, which every server must see under the same path.
             shared: whether the servers are on GPUs that train, and are to `sleep` meanwhile.
-
-        Raises:
-            SettingsError: the family's pictures are written in another way by servers.
         """
-        if policy.encoder.family.own_marks:
-            served = [name for name, family in FAMILIES.items() if not family.own_marks]
-            raise SettingsError(
-                f"{policy.encoder.family.model_type} has no server engine: servers write marks of their own "
-                f"around its pictures. Leave out --engine, or take one of {', '.join(served)}."
-            )
         self.pool = ServerPool([SamplingServer(connection, policy) for connection in connections])
         self.name = f"server:{self.pool.addresses}"
         self.policy = policy
@@ -160,7 +151,7 @@ class ServerSlot:
         turn = start_turn(engine.policy, request, len(read), context)
         digest = sha256(f"{self._seed}:{self._turns}".encode()).digest()
         sample_request = SampleRequest(
-            collapse_placeholders(read, pictures, engine.policy.encoder.placeholder_id),
+            collapse_placeholders(read, pictures, engine.policy.encoder),
             turn.left,
             engine.bias,
             stop=request.stop,
@@ -200,11 +191,20 @@ class ServerSlot:
             raise ModelRefusedError(f"{self._engine.name} sampled id {banned[0]} in spite of its bias.")
 
 
-def collapse_placeholders(ids: Sequence[int], pictures: Sequence[PromptPicture], placeholder: int) -> tuple[int, ...]:
-    """`ids` with one placeholder for each picture, in place of one for each of its features."""
-    kept, at = [], 0
+def collapse_placeholders(ids: Sequence[int], pictures: Sequence[PromptPicture], encoder: Encoder) -> tuple[int, ...]:
+    """`ids` with one placeholder for each picture, in place of one for each of its features.
+
+    Without the marks around it where servers write those.
+    """
+    kept: list[int] = []
+    at, marks = 0, int(encoder.family.own_marks)
     left = iter(pictures)
     while at < len(ids):
-        kept.append(ids[at])
-        at += next(left).tokens if ids[at] == placeholder else 1
+        if ids[at] == encoder.placeholder_id:
+            at += next(left).tokens + marks
+            del kept[len(kept) - marks :]
+            kept.append(encoder.placeholder_id)
+        else:
+            kept.append(ids[at])
+            at += 1
     return tuple(kept)

@@ -9,13 +9,14 @@ from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import BeforeValidator, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
+from saccade.dialects.registry import load_dialect
 from saccade.episode.session_limits import SessionLimits
 from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
 from saccade.models.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.record.settings import Settings, load_settings
 from saccade.rewards.judges.client import ASK_LIMITS
-from saccade.rl.engines.settings import EngineSettings, check_engine
+from saccade.rl.engines.settings import LOCAL, EngineSettings, check_engine
 from saccade.rl.generation.rollouts import GenerationSettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.rl.verl.settings import VerlSettings
@@ -176,6 +177,19 @@ def check_machine(settings: RlSettings) -> None:
     if not settings.model.source:
         raise SettingsError("no checkpoint is named: give one with --model")
     check_engine(settings.engine)
+    if settings.engine.source != LOCAL and (why := unserved(settings.recipe)):
+        raise SettingsError(f"recipe.dialect: {why}, or leave --engine out")
+
+
+def unserved(recipe: Recipe) -> str:
+    """Why no server can sample episodes of this recipe, and what to do; empty where one can."""
+    dialect = load_dialect(recipe.dialect)
+    if not getattr(dialect, "shows_videos", False):
+        return ""
+    return (
+        f"{dialect.id} shows videos as such, and a server cannot be given their frames: it would choose others than "
+        "training sees. Take a dialect that shows frames as pictures (direct)"
+    )
 
 
 def check_settings(settings: RlSettings) -> None:

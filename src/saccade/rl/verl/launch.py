@@ -37,7 +37,8 @@ from saccade.rl.train.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_se
 from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
 from saccade.rl.verl.mapping import PART, nested, verl_lines
 from saccade.rl.verl.metrics import new_log, write_metrics
-from saccade.rl.verl.refused import check_on_verl
+from saccade.rl.verl.policy import load_policy
+from saccade.rl.verl.refused import check_family, check_on_verl
 from saccade.rl.verl.rows import training_rows, validation_rows, write_rows
 from saccade.rl.verl.said import SAID, SaidAgain
 from saccade.tasks.sources.resolve import SourceDefaults
@@ -63,6 +64,7 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     Raises:
         SettingsError: a setting is missing or wrong, cannot be followed on verl, or `out` holds another run.
         UnavailableError: verl is not installed in this environment, or Ray does not start.
+        ModelRefusedError: the checkpoint's tokens cannot be loaded.
         SandboxError: a sandbox host cannot be reached, or this machine cannot isolate a sandbox.
         TrainingError: verl ended with an error, or stood still for too long.
     """
@@ -72,6 +74,7 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     _need_cluster(settings)
     out = out.resolve()
     check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW)
+    check_family(load_policy(settings.model.source).encoder.family.model_type, settings.model.source)
     tasks = _checked_tasks(settings, out)
     asyncio.run(_check_sandbox(settings))
     prepare(settings, out, tasks)

@@ -7,9 +7,10 @@ from functools import reduce
 from typing import Any, Final
 
 from saccade.dialects.registry import load_dialect
+from saccade.errors import SettingsError
 from saccade.record.mistakes import mistaken
 from saccade.rl.generation.slot_model import check_sampling
-from saccade.rl.train.settings import RlSettings
+from saccade.rl.train.settings import RlSettings, unserved
 from saccade.rl.verl.mapping import context_tokens, most_groups
 from saccade.rl.verl.settings import check_verl
 
@@ -25,6 +26,8 @@ REFUSED: Final[Mapping[str, str]] = {
     "retry": "turns go to verl's servers through Ray; set verl.turn_seconds",
 }
 """Setting, with everything below it -> why it must be left as it is, and what to do."""
+FAMILIES: Final = ("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
+"""Those whose image processor is Qwen2-VL's: verl folds the placeholders of no other (`workers/rollout/utils.py`)."""
 
 
 def check_on_verl(settings: RlSettings) -> None:
@@ -49,8 +52,20 @@ def check_on_verl(settings: RlSettings) -> None:
             "recipe.curriculum: verl measures no pass rates; name those of a run without --on verl (of its first step: "
             "--set steps=1) in verl.pass_rates"
         )
+    if why := unserved(settings.recipe):
+        wrong.append(f"recipe.dialect: {why}")
     if wrong:
         raise mistaken(wrong, "--on verl")
+
+
+def check_family(family: str, source: str) -> None:
+    """Raises SettingsError for a checkpoint `source` of a `family` whose pictures verl gives to its servers wrongly."""
+    if family not in FAMILIES:
+        raise SettingsError(
+            f"model.source: {source} is of the family {family}. verl 0.9.1 gives its servers the placeholders of a "
+            f"picture once alone only for {', '.join(FAMILIES)}; of others they would read another prompt than is "
+            "trained on. Train it without --on verl."
+        )
 
 
 def notes(settings: RlSettings) -> list[str]:

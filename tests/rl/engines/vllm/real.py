@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -17,13 +18,34 @@ from saccade.rl.engines.vllm_process import free_port, serve_command, serve_envi
 CONTEXT = 2048
 
 
-def save_random(folder: Path, seed: int = 0) -> None:
+WIDER = {
+    "qwen2_5_vl": [4, 6, 6],
+    "qwen3_vl": [4, 6, 6],
+    "qwen3_vl_moe": [4, 6, 6],
+    "qwen3_5": [4, 2, 2],
+    "qwen3_5_moe": [4, 2, 2],
+    "glm4v": [4, 2, 2],
+    "glm4v_moe": [4, 2, 2],
+    "glm46v": [4, 2, 2],
+    "internvl": None,
+    "gemma4": None,
+}
+"""Families -> how the numbers of a head of 32 are shared out among the axes of positions, where there are several."""
+
+
+def save_random(folder: Path, seed: int = 0, family: str = "qwen2_5_vl") -> None:
     """A tiny checkpoint with random weights whose heads have 32 numbers: vLLM's CPU kernels know no narrower ones."""
-    save_tiny(folder, "qwen2_5_vl")
+    save_tiny(folder, family)
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    text, sections = config["text_config"], WIDER[family]
+    text |= {"hidden_size": 128, "intermediate_size": 256}
+    text |= {name: 2 * text[name] for name in ("head_dim", "global_head_dim") if text.get(name)}
+    if sections is not None:
+        text["rope_parameters"]["mrope_section"] = sections
+        config["vision_config"]["out_hidden_size"] = 128
+    path.write_text(json.dumps(config))
     config = transformers.AutoConfig.from_pretrained(folder)
-    config.text_config.update({"hidden_size": 128, "intermediate_size": 256})
-    config.text_config.rope_parameters["mrope_section"] = [4, 6, 6]
-    config.vision_config.out_hidden_size = 128
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = transformers.AutoModelForImageTextToText.from_config(config)

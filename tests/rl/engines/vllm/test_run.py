@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from tests.rl.train.support import metrics
 
 import saccade
 from saccade.cli.main import main
+from saccade.rl.engines import memory_folder
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]
 TINY = Path(saccade.__file__).parent / "models/weights/tiny"
@@ -90,9 +92,10 @@ def test_two_servers_behind_one_run_read_every_update(recipe: Path, vllm_program
     assert min(sampled) > 0.2 * max(sampled)
 
 
-def test_servers_that_the_run_starts_end_with_it(starting: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("weights", ["disk", "memory"])
+def test_servers_that_the_run_starts_end_with_it(starting: Path, tmp_path: Path, weights: str) -> None:
     out = tmp_path / "run"
-    assert main(arguments(starting, out)) == 0
+    assert main(arguments(starting, out, "--set", f"engine.weights={weights}")) == 0
     gaps = updated(out)
     print(f"\ngaps after an update: {gaps} nats")
     assert gaps
@@ -100,6 +103,10 @@ def test_servers_that_the_run_starts_end_with_it(starting: Path, tmp_path: Path)
     assert not _children_of(out)
     log = (out / "servers" / "vllm-0.log").read_text()
     assert log.count("Reloading and processing weights took") == 4
+    assert (out / "served").exists() == (weights == "disk")
+    folder = Path(re.findall(r"'model_tag': '([^']+)'", log)[0])
+    assert folder.is_relative_to(out if weights == "disk" else memory_folder.SHARED)
+    assert folder.exists() == (weights == "disk")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
