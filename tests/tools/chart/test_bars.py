@@ -100,8 +100,8 @@ def test_parts_of_a_bar_lie_a_little_to_either_side(sides: tuple[int, ...], lyin
     shapes = [*BASE, *parts]
     if lying:
         shapes = [bar(*turned(shape.box), color=shape.color) for shape in shapes]
-    whole = (180, 110, 202, 198)
-    assert (turned(whole) if lying else whole) in [mark.box for mark in marks(shapes, [])]
+    joined = (180, 110, 202, 198)
+    assert (turned(joined) if lying else joined) in [mark.box for mark in marks(shapes, [])]
 
 
 @pytest.mark.parametrize(
