@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -204,6 +205,26 @@ async def test_without_a_token_no_page_of_another_site_calls_a_tool(headers: dic
     way = httpx.ASGITransport(tools_app(service, None))
     async with httpx.AsyncClient(transport=way, base_url="http://127.0.0.1:1", headers=headers) as page:
         assert (await page.get("/v1/tools")).status_code == status
+    await service.close()
+
+
+async def test_a_client_that_goes_away_in_its_request_is_no_fault() -> None:
+    settings = ToolServeSettings.model_validate({"groups": {"light": {"tools": ("crop",)}}})
+    service = ToolService(PooledBackend(settings), settings.server)
+    heard = iter([{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}])
+    said: list[Any] = []
+
+    async def receive() -> Any:
+        return next(heard)
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    path = "/v1/tools/crop/calls"
+    about = {"path": path, "raw_path": path.encode(), "query_string": b"", "headers": [(b"host", b"localhost")]}
+    scope = {"type": "http", "http_version": "1.1", "method": "POST", "scheme": "http", "root_path": "", **about}
+    await tools_app(service, None)(scope, receive, send)
+    assert said[0]["status"] == 499
     await service.close()
 
 

@@ -27,6 +27,7 @@ try:
     from fastapi import FastAPI, Request, Response
     from starlette.concurrency import run_in_threadpool
     from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from starlette.requests import ClientDisconnect
 except ModuleNotFoundError as missing:
     raise UnavailableError(
         "serving tools needs FastAPI and uvicorn, which are not installed. Run: pip install 'saccade[serve]'"
@@ -145,6 +146,7 @@ def tools_app(service: ToolService, token: str | None) -> AsgiApp:
 def routed(service: Callable[[], ToolService]) -> FastAPI:
     """The routes, over a service that is there when the first request comes."""
     app = FastAPI(title="Saccade tools", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_exception_handler(ClientDisconnect, _disconnected)
 
     async def upload(request: Request, kind: MediaKind, sha256: str) -> Response:
         return await service().upload(request, kind, sha256)
@@ -170,6 +172,10 @@ def routed(service: Callable[[], ToolService]) -> FastAPI:
     ):
         app.add_api_route(path, endpoint, methods=[method], response_class=Response)
     return app
+
+
+async def _disconnected(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=499)
 
 
 def _refusal(code: int, error: str, message: str, missing: tuple[str, ...] = ()) -> Response:
