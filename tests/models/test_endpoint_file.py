@@ -127,6 +127,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "as published": ({"api_key": ["sk-xxx"], "base_url": "xxx"}, "`base_url` is no address"),
     "address in blank": ({"api_key": [CANARY], "base_url": " "}, "`base_url` is no address"),
     "address a list": ({"api_key": [CANARY], "base_url": ["http://h/v1"]}, "`base_url` is no address"),
+    "password": ({"api_key": ["k"], "base_url": f"https://me:{CANARY}@h/v1"}, "`base_url` is no address"),
     "no scheme": ({"api_key": [CANARY], "base_url": "h:8000/v1"}, "`base_url` is no address"),
     "model a list": ({"api_key": [CANARY], "model": ["m"]}, "`model` is no text"),
     "azure, no place": ({"azure_openai_api_key": [CANARY]}, "`azure_openai_endpoint` is no address"),

@@ -30,7 +30,8 @@ _MODEL: Final = "model"
 _AZURE_PATH: Final = "/openai/v1/"
 """Where a resource of Azure's speaks the same protocol as OpenAI."""
 _MOST_BYTES: Final = 65_536
-_URL: Final = re.compile(r"https?://[^\s/]+\S*")
+_URL: Final = re.compile(r"https?://[^\s/?#@]+([/?#]\S*)?")
+"""Without a user and a password, which errors would show."""
 _KEY: Final = re.compile(r"[!-~]+")
 """What a header may hold."""
 _EXAMPLE: Final = '{"api_key": ["sk-…"], "base_url": "https://…/v1"}'
