@@ -103,3 +103,11 @@ async def test_a_body_is_what_json_makes_of_the_urls(monkeypatch: pytest.MonkeyP
     with pytest.raises(ValueError, match="does not hold"):
         streamed_body({"urls": []}, pictures)
     files.clear()
+
+
+async def test_a_picture_is_sent_a_quarter_of_a_mebibyte_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "picture"
+    path.write_bytes(bytes(600_000))
+    picture = PictureFile(path, 600_000)
+    body = streamed_body({"url": picture.mark}, [picture])
+    assert [len(piece) async for piece in body.pieces()][1:-1] == [2**18, 2**18, 600_000 - 2**19]

@@ -239,6 +239,7 @@ async def test_the_session_of_a_group_ends_with_its_block(sandbox: LocalSandbox)
     async with GroupSandbox(sandbox) as group:
         session = await group.open({"n": 1})
         root = group._root
+        assert (await group.isolation(), group.limits) == (await sandbox.isolation(), sandbox.limits)
     assert (await session.run("print(n)")).stdout == "1\n", "a branch lives on"
     await session.close()
     assert root is not None

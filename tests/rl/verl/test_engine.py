@@ -76,6 +76,7 @@ async def test_episodes_are_those_in_process(
     first = [asked for asked in client.asked if asked["id"] == client.asked[0]["id"]]
     assert len(first) == 3
     assert len({asked["seed"] for asked in first}) == 3
+    assert max(asked["seed"] for asked in client.asked) < 2**48
     assert all(set(asked["logit_bias"]) == set(tokens.forbidden) for asked in client.asked)
 
 
