@@ -120,7 +120,7 @@ def test_a_step_that_keeps_nothing_goes_on_and_a_killed_run_is_resumed(
     assert all(line["rollouts"] == 16 and line["trained_rollouts"] == 0 and line["updates"] == 0 for line in steps)
     # The second start went on from the checkpoint; one that had begun anew would make step 1 again.
     again = (out / "verl" / "log-1.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in again][0] == done + 1
+    assert json.loads(again[0])["step"] == done + 1
     kept = list(read_lines(out / "rollouts" / "trajectories.jsonl", Trajectory))
     assert len({trajectory.id for trajectory in kept}) == len(kept)
 
