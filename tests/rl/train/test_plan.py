@@ -1,5 +1,6 @@
 """The plan of a run's memory: what fits, what is refused and with which advice, and the recipes that are shipped."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from saccade.cli.main import main
 from saccade.errors import SettingsError
 from saccade.models.kv_cache import GIB
 from saccade.models.tiny import save_tiny
-from saccade.recipes.find import recipe_names
+from saccade.recipes.find import find_recipe, recipe_names
 from saccade.rl.train.plan import plan_memory
 from saccade.rl.train.settings import load_rl_settings
 from saccade.training.memory.plan import MemoryPlan, Phase, PlanItem, usable
@@ -79,6 +80,14 @@ def test_a_family_whose_positions_have_one_axis_is_planned_too(tmp_path: Path) -
     save_tiny(tmp_path / "tiles", "internvl")
     plan = plan_memory(load_rl_settings("codedance", "tiny", [f"model.source={tmp_path / 'tiles'}"]), 1, "cpu")
     assert {item.what: item.bytes > 0 for item in plan.phases[1].items}["reading prompts"]
+
+
+@pytest.mark.parametrize("name", recipe_names("rl"))
+def test_shipped_recipes_say_what_decides_the_memory(name: str) -> None:
+    """In the file itself: a default may change, and who reads a recipe need not know it."""
+    said = tomllib.loads(find_recipe("rl", name).read_text())
+    assert 0 < said["rollout"]["limits"]["context_tokens"] <= said["machine"]["max_tokens_per_batch"]
+    assert said["machine"]["model"] == {"shard": True, "gradient_checkpointing": True}
 
 
 @pytest.mark.slow

@@ -36,6 +36,8 @@ WIDER = {
 def save_random(folder: Path, seed: int = 0, family: str = "qwen2_5_vl") -> None:
     """A tiny checkpoint with random weights whose heads have 32 numbers: vLLM's CPU kernels know no narrower ones."""
     save_tiny(folder, family)
+    if family == "internvl":
+        _complete_internvl(folder)
     path = folder / "config.json"
     config = json.loads(path.read_text())
     text, sections = config["text_config"], WIDER[family]
@@ -51,6 +53,15 @@ def save_random(folder: Path, seed: int = 0, family: str = "qwen2_5_vl") -> None
         model = transformers.AutoModelForImageTextToText.from_config(config)
     model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
     model.save_pretrained(folder)
+
+
+def _complete_internvl(folder: Path) -> None:
+    """What its processor, which vLLM asks and this package does not, wants of a checkpoint."""
+    marks = {"start": "<img>", "end": "</img>", "context": "<IMG_CONTEXT>"}
+    named = {"video_token": "<video>", **{f"{name}_image_token": token for name, token in marks.items()}}
+    transformers.AutoTokenizer.from_pretrained(folder, extra_special_tokens=named).save_pretrained(folder)
+    config = {"processor_class": "InternVLProcessor", "image_seq_length": 4}
+    (folder / "processor_config.json").write_text(json.dumps(config))
 
 
 class RealServer:

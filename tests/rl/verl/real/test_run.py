@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 from pathlib import Path
@@ -117,6 +118,9 @@ def test_a_step_that_keeps_nothing_goes_on_and_a_killed_run_is_resumed(
     assert {line["step"] for line in steps} >= set(range(done + 1, 4))
     # Both rounds were played, for neither gave a group that the rule keeps.
     assert all(line["rollouts"] == 16 and line["trained_rollouts"] == 0 and line["updates"] == 0 for line in steps)
+    # The second start went on from the checkpoint; one that had begun anew would make step 1 again.
+    again = (out / "verl" / "log-1.jsonl").read_text().splitlines()
+    assert json.loads(again[0])["step"] == done + 1
     kept = list(read_lines(out / "rollouts" / "trajectories.jsonl", Trajectory))
     assert len({trajectory.id for trajectory in kept}) == len(kept)
 
