@@ -149,8 +149,8 @@ def test_a_step_of_verl_s_trainer_with_our_plug_in(core: Any, aggregate: str, kl
     assert loss.item() == pytest.approx(expected.item(), abs=1e-5)
     (gradient,) = torch.autograd.grad(loss, logprobs)
     lengths = [len(row) for row in step["mask"]]
-    rows = theirs.split([prompt + length for prompt, length in zip(step["prompts"], lengths, strict=True)])
-    for mine, row, prompt, length in zip(gradient, rows, step["prompts"], lengths, strict=True):
+    split = theirs.split([prompt + length for prompt, length in zip(step["prompts"], lengths, strict=True)])
+    for mine, row, prompt, length in zip(gradient, split, step["prompts"], lengths, strict=True):
         assert torch.allclose(mine[:length], row[prompt - 1 : prompt - 1 + length], atol=1e-6)
     assert float(metrics["actor/logprob_gap"].aggregate()) == pytest.approx(sums.max_logprob_diff, abs=1e-6)
 

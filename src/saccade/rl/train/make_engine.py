@@ -36,7 +36,7 @@ async def open_engine(settings: RlSettings, learner: Learner, media: MediaStore,
     Servers that the run starts itself, by its first process, have ended when the block is left.
 
     Raises:
-        SettingsError: an address is none, no server can serve this family, or there are too few GPUs.
+        SettingsError: an address is none, or there are too few GPUs.
         UnavailableError: vLLM is to be started and not installed.
         ModelLostError: a server that was started did not come up.
     """

@@ -18,18 +18,7 @@ from saccade.rl.engines.vllm_process import free_port, serve_command, serve_envi
 CONTEXT = 2048
 
 
-WIDER = {
-    "qwen2_5_vl": [4, 6, 6],
-    "qwen3_vl": [4, 6, 6],
-    "qwen3_vl_moe": [4, 6, 6],
-    "qwen3_5": [4, 2, 2],
-    "qwen3_5_moe": [4, 2, 2],
-    "glm4v": [4, 2, 2],
-    "glm4v_moe": [4, 2, 2],
-    "glm46v": [4, 2, 2],
-    "internvl": None,
-    "gemma4": None,
-}
+WIDER = {"qwen2_5_vl": [4, 6, 6], "qwen3_vl": [4, 6, 6], "glm4v": [4, 2, 2], "internvl": None}
 """Families -> how the numbers of a head of 32 are shared out among the axes of positions, where there are several."""
 
 
@@ -42,7 +31,8 @@ def save_random(folder: Path, seed: int = 0, family: str = "qwen2_5_vl") -> None
     config = json.loads(path.read_text())
     text, sections = config["text_config"], WIDER[family]
     text |= {"hidden_size": 128, "intermediate_size": 256}
-    text |= {name: 2 * text[name] for name in ("head_dim", "global_head_dim") if text.get(name)}
+    if text.get("head_dim"):
+        text["head_dim"] = 32
     if sections is not None:
         text["rope_parameters"]["mrope_section"] = sections
         config["vision_config"]["out_hidden_size"] = 128

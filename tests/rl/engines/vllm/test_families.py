@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]  # a server may ne
 
 
 # Gemma 4 is not among them: attention in vLLM's CPU build does not let the tokens of a picture see each other.
-@pytest.mark.parametrize("family", ["internvl", "qwen3_vl"])
+@pytest.mark.parametrize("family", ["qwen3_vl", "glm4v", "internvl"])
 async def test_a_family(family: str, vllm_program: Path, store: MediaStore, tmp_path: Path) -> None:
     first, other = tmp_path / "first", tmp_path / "other"
     save_random(first, family=family)
