@@ -49,7 +49,7 @@ def sft(
     plan: shared.PlanOption = False,
     gpu_memory: shared.GpuMemory = None,
 ) -> None:
-    """Train a Qwen2.5-VL, Qwen3-VL or InternVL3 checkpoint on trajectories.
+    """Train a checkpoint (Qwen-VL, InternVL, GLM-V, Gemma; docs/models.md) on trajectories.
 
     The loss is on what the model wrote, never on what it was shown.
     """
