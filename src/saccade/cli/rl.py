@@ -71,7 +71,7 @@ def rl(
     nodes: Nodes = None,
     gpus: Gpus = None,
 ) -> None:
-    """Train a checkpoint (Qwen-VL, InternVL, GLM-V, Gemma; docs/models.md) by reinforcement learning, here or with verl."""
+    """Train a checkpoint (Qwen-VL, InternVL, GLM-V, Gemma; docs/models.md) by reinforcement learning, also on verl."""
     option = with_tools(option, tools)
     if recipe == "list":
         print(recipe_list("rl"))
