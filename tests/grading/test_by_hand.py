@@ -437,6 +437,27 @@ def test_an_option_within_a_longer_phrase(text: str, found: set[int]) -> None:
     assert options_of(("dark blue", "left of dog")).mentioned_by_text(text) == found
 
 
+@pytest.mark.parametrize("text", ["there are 12 dogs", "it is x", "it is 7"])
+def test_options_of_one_sign_or_with_a_digit_first_are_mentioned_in_no_sentence(text: str) -> None:
+    assert options_of(("12 dogs", "x", "7")).mentioned_by_text(text) == set()
+
+
+@pytest.mark.parametrize(
+    ("rest", "tail"),
+    [
+        ("dark blue, so", ", so"),
+        ("Dark blue", ""),
+        ("darkblue", ""),
+        ("dark blues", "dark blues"),
+        ("a dark blue", "a dark blue"),
+    ],
+)
+def test_what_follows_the_text_of_an_option(rest: str, tail: str) -> None:
+    options = options_of(("dark blue", "red"))
+    assert options.without(rest, 0) == tail
+    assert options.begins(rest, 0) is (tail != rest)
+
+
 @pytest.mark.parametrize(
     ("same", "people", "credit"),
     [
@@ -478,6 +499,8 @@ def test_accuracy_of_vqa(same: int, people: int, credit: float) -> None:
         ("red, blue", "red blue"),
         ("left/right", "left right"),
         ("left / right", "left right"),
+        ("left/ right/up", "left rightup"),
+        ("left /right/up", "left rightup"),
         ("it is. So", "it is so"),
         ("2.5", "2.5"),
         ("the", "the"),

@@ -5,7 +5,7 @@ import pytest
 from saccade.grading.clean import clean
 from saccade.grading.compare import number_said
 from saccade.grading.extract import final_answer
-from saccade.grading.marks import marked
+from saccade.grading.marks import marked, tagged
 from saccade.grading.quantities import quantity
 from saccade.grading.wrappers import unwrapped
 
@@ -36,6 +36,7 @@ from saccade.grading.wrappers import unwrapped
         ("The answer is Paris, the capital.\nAnswer: Paris", "Paris"),
         ("So the answer is the city of Paris.\nAnswer: paris", "paris"),
         ('The answer is "New York", a city.\nAnswer: New York', "New York"),
+        ("The answer is B2, the bomber.\nAnswer: B2", "B2"),
         ("<answer>A</answer> so <answer>a</answer>", "a"),
         ("The correct answer for the left is 4, and the correct answer for the right one is 5", "5"),
     ],
@@ -93,6 +94,19 @@ def test_a_last_line_of_code_is_read_whole_or_not_at_all() -> None:
     assert final_answer("```\n```" + "x" * 1_998, number_said, prose=True).problem.startswith(
         "the final answer is longer"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "insides"),
+    [
+        ("a</answer>b", []),
+        ("a</answer>b<answer>c", ["c"]),
+        ("<answer>a<answer>b</answer>c", ["a<answer>b"]),
+        ("<answer>a</answer>b</answer><ANSWER>c", ["a", "c"]),
+    ],
+)
+def test_what_stands_in_tags(text: str, insides: list[str]) -> None:
+    assert tagged(text) == insides
 
 
 def test_formula_braces_are_no_answer_braces() -> None:
@@ -235,6 +249,7 @@ PROSE = [
     (" ".join(["word"] * 300) + " It is 3 of 4, so 7 is it.", None),
     ("There are some dogs here.\nI count **5** of them now.\nThey play with 3 cats and 2 birds.", 5),
     ("7 red dogs. I see 8.", None),
+    ("7 dogs. I see 8 cats. So it is 7.", 7),
     ("7 dogs are there. In the end 8.", 8),
 ]
 
@@ -261,3 +276,10 @@ def test_of_many_short_lines_the_first_and_the_last_eight_are_looked_at(place: i
     lines[place] = "8"
     found = final_answer("\n".join([*lines, "7"]), number_said, prose=True)
     assert found.text == (None if place < 8 or place >= 12 else "7")
+
+
+@pytest.mark.parametrize("place", range(16))
+def test_of_up_to_16_short_lines_all_are_looked_at(place: int) -> None:
+    lines = [f"word{number}" for number in range(16)]
+    lines[place] = "8"
+    assert final_answer("\n".join([*lines, "7"]), number_said, prose=True).text is None

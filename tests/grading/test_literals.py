@@ -87,7 +87,7 @@ def test_lists_as_lines(text: str, wanted: str | None) -> None:
 @pytest.mark.parametrize("mark", ["", "- "])
 def test_as_many_lines_as_a_list_may_have(mark: str) -> None:
     lines = [f"w{number}" for number in range(MOST_ITEMS + 2)]
-    for count in (2, MOST_ITEMS, MOST_ITEMS + 1):
+    for count in (2, MOST_ITEMS, MOST_ITEMS + 1, MOST_ITEMS + 2):
         text = lines_as_array("\n".join(mark + line for line in lines[:count]))
         if mark or count <= MOST_ITEMS:
             assert json.loads(text) == lines[: min(count, MOST_ITEMS + 1)]

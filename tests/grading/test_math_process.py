@@ -68,6 +68,20 @@ def test_process_that_cannot_start_is_an_error(tmp_path: Path) -> None:
         FormulaComparer(worker).same("1", "2")
 
 
+def test_process_that_is_not_ready_in_time_is_started_anew_and_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = tmp_path / "worker.py"
+    worker.write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setattr(math_process, "START_SECONDS", 0.1)
+    monkeypatch.setattr(math_process, "REPLY_SECONDS", 0.1)
+    comparer = FormulaComparer(worker)
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="did not start"):
+            comparer.same("1", "2")
+    comparer.close()
+
+
 def test_missing_package_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UnavailableError, match=r"saccade\[math\]"):

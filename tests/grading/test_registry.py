@@ -113,7 +113,7 @@ def test_the_threshold_of_anls() -> None:
         ("text:tolerance=0.1", "it has none"),
         ("relaxed:tolerance", "no parameter"),
         ("relaxed:tolerance=2", "less than or equal to 1"),
-        ("number:relative=much", "relative"),
+        ("number:relative=much", "relative: Input should be a valid number, unable to parse string"),
     ],
 )
 def test_a_parameter_that_is_none(wanted: str, message: str) -> None:

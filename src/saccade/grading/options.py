@@ -249,9 +249,9 @@ class AnswerOptions:
         return found
 
     def without_texts(self, text: str) -> str:
-        """`text` without the texts of all options."""
+        """`text` without the texts of all options, the longest first."""
         rest = bare(text)
-        for words in self.words:
+        for words in sorted(self.words, key=len, reverse=True):
             rest = rest.replace(words, " ") if words else rest
         return rest
 

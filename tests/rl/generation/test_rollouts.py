@@ -13,6 +13,7 @@ from tests.serve.fakes import TOKEN, FakeSandbox, Wire, serving
 from saccade.dialects.base import Dialect
 from saccade.episode.plan import Plan
 from saccade.errors import SandboxClosedError, SandboxLostError, SettingsError, TrainingError
+from saccade.generate.base import TurnRequest
 from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
 from saccade.models.tiny import save_tiny
@@ -27,6 +28,7 @@ from saccade.rl.generation.rollouts import (
     checked_tokens,
     generate_rollouts,
 )
+from saccade.rl.generation.slot_model import SlotModel
 from saccade.rl.rollout import Rollout
 from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.local import LocalSandbox
@@ -34,6 +36,7 @@ from saccade.sandbox.pool import SandboxPool
 from saccade.sandbox.remote import RemoteSandbox
 from saccade.sandbox.remote_http import Retry
 from saccade.tokens.segments import SegmentKind
+from saccade.tokens.stream import PromptDelta, TokenStream
 
 
 @pytest.fixture(scope="module")
@@ -233,6 +236,17 @@ async def test_cut_distributions_are_refused(made: TinyPolicy, store: MediaStore
     cut = Plan(wanted[0].task, wanted[0].dialect, Sampling(top_p=0.9), group="t0")
     with pytest.raises(SettingsError, match="top_p"):
         await played(made, store, None, [cut])
+
+
+async def test_a_model_that_was_closed_left_its_slot(made: TinyPolicy, store: MediaStore) -> None:
+    engine = TransformersEngine(made, store)
+    (slot,) = engine.slots([1])
+    await SlotModel(engine.name, slot, TokenStream(made.encoder, "e")).close()
+    try:
+        with pytest.raises(RuntimeError, match="was released"):
+            await slot.generate(TurnRequest(PromptDelta(made.encoder.text("Say it.")), max_tokens=1))
+    finally:
+        await engine.close()
 
 
 async def test_the_session_of_a_group_ends_with_its_block(sandbox: LocalSandbox) -> None:

@@ -144,6 +144,24 @@ def test_clauses_that_state_something(clause: str, statements: tuple[str, ...]) 
 
 
 @pytest.mark.parametrize(
+    ("text", "statements", "unread"),
+    [
+        ("In the figure, AB = 5.", ("Equals(LengthOf(Line(A,B)),5)",), ()),
+        ("in the figure below, AB = 5.", ("Equals(LengthOf(Line(A,B)),5)",), ()),
+        ("In this diagram, AB = 5.", ("Equals(LengthOf(Line(A,B)),5)",), ()),
+        ("As shown in the figure, AB = 5.", ("Equals(LengthOf(Line(A,B)),5)",), ()),
+        ("The figure has two parts, AB = 5.", ("Equals(LengthOf(Line(A,B)),5)",), ("The figure has two parts",)),
+        ("In the figure drawn by Ann, AB = 5.", ("Equals(LengthOf(Line(A,B)),5)",), ("the figure drawn by Ann",)),
+    ],
+)
+def test_a_clause_that_only_names_the_picture_says_nothing(
+    text: str, statements: tuple[str, ...], unread: tuple[str, ...]
+) -> None:
+    found = read_english(f"{text} Find x.")
+    assert (found.statements, found.unread) == (statements, unread)
+
+
+@pytest.mark.parametrize(
     ("asked", "term"),
     [
         ("Find m⌒AB.", "MeasureOf(Arc(A,B))"), ("Find cos ∠ABC.", "CosOf(Angle(A,B,C))"), ("Find sin x.", "SinOf(x)"),

@@ -40,6 +40,10 @@ _BREAK: Final = r"\.\s(?=[A-Z])|(?<!\d)\.\s|\.$|[?!;]|,|\band\b|\b[Ii]f\b|\bso t
 _LEAD: Final = r"^(?:In|Given|Let|Assume|Suppose|Use|Then|that|to|(?:In )?the figure(?! is ))\s+"
 _UNITS: Final = r"(?:[Ll]engths are )?in(?: square)?(?: \w+)?"
 """Says in which units the answer is; the forms have none."""
+_PICTURE: Final = (
+    r"(?:(?:[Aa]s shown )?[Ii]n )?(?:[Tt]he|[Tt]his) (?:figure|diagram|picture)(?: (?:below|above|shown|drawn))?"
+)
+"""Names the picture and says nothing of it."""
 _NUMBER: Final = r"[-+]?[\w\\./√()^+\-*]*[\w)]"
 _ROLES: Final = {"diameter": "IsDiameterOf", "radius": "IsRadiusOf", "chord": "IsChordOf"}
 _LINES: Final = {"median": "IsMedianOf", "altitude": "IsAltitudeOf", "midsegment": "IsMidsegmentOf"}
@@ -87,7 +91,7 @@ def _plain(text: str) -> str:
 def _clauses(text: str) -> Iterator[str]:
     for part in re.split(_BREAK, text):
         clause = re.sub(_LEAD, "", part.strip())
-        if clause.strip(" .") and not re.fullmatch(_UNITS, clause):
+        if clause.strip(" .") and not re.fullmatch(rf"{_UNITS}|{_PICTURE}", clause):
             yield clause.strip(" .")
 
 
