@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.media.clips import h264
 from tests.sft.formats.cases import Scene, picture, read
 from tests.sft.formats.test_foreign import Foreign
+from tests.tasks.sources import files
 
 from saccade.dialects.registry import load_dialect
 from saccade.errors import DataError
@@ -21,6 +22,7 @@ from saccade.record.content import VideoPart
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, RewardParameter, Task
 from saccade.record.trajectory import Provenance, Trajectory
 from saccade.sft.formats.base import ConversionOptions
+from saccade.sft.formats.convert import convert
 from saccade.sft.formats.registry import load_format
 from saccade.sft.formats.row_files import find_rows, read_rows
 from saccade.tasks.sources.settings import FieldNames, SourceSettings
@@ -245,3 +247,36 @@ def test_pictures_of_tools_are_none_of_the_question(scene: Scene) -> None:
     (task,) = open_tasks([str(target)]).tasks(MediaStore(scene.root / "store"))
     assert [item.part for item in task.media] == [scene.put(0)]
     assert (task.question, task.answer) == ("How many?", "5")
+
+
+def test_a_folder_of_tasks_that_were_not_played_is_converted(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    folder = tmp_path / "mine"
+    files.picture(folder / "a.png")
+    files.picture(folder / "b.png", "blue")
+    files.video(folder / "clips" / "c.mp4")
+    rows: list[dict[str, Any]] = [
+        {"image": "a.png", "question": "What colour?", "answer": "red", "grader": "text@1", "boxes": [[1, 2, 30, 40]]},
+        {"image": "b.png", "question": "How many?", "choices": ["2", "3"], "answer": "3", "category": "count"},
+        {"images": ["a.png", "b.png"], "question": "Which is blue?", "answer": "second"},
+        {"video": "clips/c.mp4", "question": "What happens?", "answer": "it gets brighter"},
+        {"image": "lost.png", "question": "?", "answer": "x"},
+    ]
+    files.jsonl(folder / "questions.jsonl", rows)
+    pool = open_tasks([str(folder)])
+    known = {name: pool.make(name, MediaStore(tmp_path / "store")) for name in pool.ids}
+
+    def converted(to: str, dialect: str) -> tuple[dict[str, Task], list[str]]:
+        out = tmp_path / f"{to}-{dialect}"
+        options = ConversionOptions(dialect)
+        done = convert(folder, out, (load_format("saccade"), load_format(to)), options)
+        again = open_tasks([str(out / file) for file in ("data.json", "train.parquet") if (out / file).exists()])
+        return {
+            task.id.partition("/")[2].removesuffix("#0"): task for task in again.tasks(MediaStore(tmp_path / "store2"))
+        }, [item.reason for item in done.refused]
+
+    image, why = converted("pyvision-rl", "pyvision-rl-image")
+    assert len(image) == 2
+    assert [reason.partition(",")[0] for reason in why if "PyVision" in reason]
+    print(image.keys(), why, known.keys())
+    raise AssertionError
