@@ -21,7 +21,7 @@ from saccade.tasks.worlds.base import Clip, draw_sample
 
 _NAMED = 3
 """Ids that a message names."""
-_DRAWN = 4
+_DRAWN = 2
 """Tasks of a world that must all be of no use before it is refused."""
 _ANYTHING = "0" * 64
 
