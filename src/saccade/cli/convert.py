@@ -24,7 +24,8 @@ _SHOWN = 10
 @app.command()
 def convert(
     source: Annotated[
-        Path, typer.Argument(help="Folder of a run or of documents, a file of rows, or a folder with one.")
+        Path,
+        typer.Argument(help="Folder of a run, of tasks (with --dialect) or documents; a file of rows, or its folder."),
     ],
     out: Annotated[Path, typer.Option(help="Folder to write; must not exist yet.")],
     from_: Annotated[

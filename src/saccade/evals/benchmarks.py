@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from saccade.dialects.base import Dialect
+from saccade.episode.task_media import Unshown, takes_pictures, unshown
 from saccade.errors import SaccadeError
 from saccade.evals.failures import SampleFailure, add_failure
 from saccade.evals.grades import Headline
@@ -34,8 +36,11 @@ from saccade.tasks.benchmarks.problem import RowProblem
 from saccade.tasks.benchmarks.registry import load_card, recorded_card
 from saccade.tasks.benchmarks.row_files import SourceRow
 from saccade.tasks.benchmarks.values import matches
+from saccade.tasks.frames import FrameSettings
 from saccade.tasks.shuffle import shuffled
-from saccade.tasks.sources.opened import drawn
+from saccade.tasks.sources.card_reader import CardReader
+from saccade.tasks.sources.opened import OpenSource, drawn
+from saccade.tasks.sources.settings import SourceSettings
 from saccade.tasks.sources.task_set import expanded
 
 FOLDER = "tasks"
@@ -53,6 +58,15 @@ class CardSource:
 
     benchmark: Benchmark
     note: str = ""
+
+    def unshown(self, dialect: Dialect, frames: FrameSettings) -> Sequence[Unshown]:
+        """See `Source`. Rows are read for it only where the card leaves it open."""
+        card = self.benchmark.card
+        if not card.fields.videos and takes_pictures(dialect):
+            return ()
+        rows = CardReader(self.benchmark)
+        lights = [row[1] for row in rows.scan() if not isinstance(row, RowProblem)]
+        return tuple(unshown(OpenSource(SourceSettings(name=rows.label), rows, lights), dialect, frames))
 
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
         """See `Source`. Tasks that are not in `out` yet are made now.

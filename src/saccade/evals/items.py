@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from saccade.dialects.base import Dialect
+from saccade.episode.task_media import Unshown
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
+from saccade.tasks.frames import FrameSettings
 
 T = TypeVar("T")
 
@@ -35,6 +38,9 @@ class ItemSource(Protocol):
     @property
     def note(self) -> str:
         """What a person should know of what is taken and what is not; empty for nothing."""
+
+    def unshown(self, dialect: Dialect, frames: FrameSettings) -> Sequence[Unshown]:
+        """Its tasks with pictures or videos that the dialect cannot show, as far as is known before they are made."""
 
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
         """The tasks of the run in folder `out`, in the source's order; rows that give none go to its failures.

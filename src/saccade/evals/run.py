@@ -37,7 +37,7 @@ from saccade.evals.requests import keeper
 from saccade.evals.rows import read_rows
 from saccade.evals.samples import EvalSample, samples
 from saccade.evals.settings import EvalSettings
-from saccade.evals.sources import chosen, open_sources
+from saccade.evals.sources import check_shown, chosen, open_sources
 from saccade.evals.summary import Summary, summarise, write_summary
 from saccade.evals.verdicts import VERDICTS, grade_again, keep_verdicts, verdicts_of
 from saccade.grading.registry import GRADERS, load_grader
@@ -82,7 +82,8 @@ async def evaluate(
     With a `player` the name of the model in the settings is a label only.
 
     Raises:
-        SettingsError: a source is wrong, the folder was made with other settings, or the dialect takes no such tools.
+        SettingsError: a source is wrong, the folder was made with other settings, or the dialect takes no such tools
+            or can show no task of a source.
         RegistryError: a dialect, tool, grader or model is unknown.
         ModelError, SandboxError: outages that do not end.
     """
@@ -94,6 +95,7 @@ async def evaluate(
     if settings.grader:
         load_grader(settings.grader)
     sources = open_sources(settings)
+    unshown = check_shown(sources, settings, dialect)
     await _check_models(settings, out, asked=player is None)
     folder = await asyncio.to_thread(_opened, settings, out)
     store = folder.store.limited(settings.media.limits)
@@ -102,7 +104,7 @@ async def evaluate(
     listed = list(samples(items, settings.k))
     missing = [sample for sample in listed if sample.id not in folder]
     progress = EvalProgress(len(listed), skipped=len(listed) - len(missing), most_outages=max(OUTAGES, workers))
-    progress.notices += [source.note for source in sources.values() if source.note]
+    progress.notices += [*(source.note for source in sources.values() if source.note), *unshown]
     watch(progress)
     if missing:
         async with _stage(settings, out, store, player) as stage:

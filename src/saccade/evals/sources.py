@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from saccade.dialects.base import Dialect
 from saccade.episode.task_graders import check_graders
+from saccade.episode.task_media import Unshown, unshown
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW, open_card
 from saccade.evals.failures import SampleFailure, add_failure, open_failures
@@ -19,6 +21,7 @@ from saccade.evals.items import Item, ItemSource, of_shard
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
 from saccade.record.base import clean_text
+from saccade.tasks.frames import FrameSettings
 from saccade.tasks.sources.opened import OpenSource, drawn, open_source
 from saccade.tasks.sources.resolve import SourceDefaults, kind_of, with_knobs
 from saccade.tasks.sources.settings import SourceSettings, check_weights
@@ -45,6 +48,9 @@ class OpenedSource:
     def _missing(self) -> bool:
         """Whether there are fewer tasks than its share asks for."""
         return self.opened.settings.weight is not None and (self.n or 0) > len(self.opened.lights)
+
+    def unshown(self, dialect: Dialect, frames: FrameSettings) -> Sequence[Unshown]:
+        return tuple(unshown(self.opened, dialect, frames))
 
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
         if settings.shards[0] == 0:
@@ -109,6 +115,21 @@ def _shared(sources: Sequence[SourceSettings], settings: EvalSettings) -> dict[s
         sizes = [len(one.lights) for one in opened]
         counts = turns.counts(most_in_shares(turns.shares, sizes))
     return {str(source): OpenedSource(one, n) for source, one, n in zip(sources, opened, counts, strict=True)}
+
+
+def check_shown(sources: Mapping[str, ItemSource], settings: EvalSettings, dialect: Dialect) -> tuple[str, ...]:
+    """What to say of tasks that the dialect cannot show, where others of their source can be played.
+
+    Raises:
+        SettingsError: no task of a source can be.
+    """
+    notices = []
+    for source in sources.values():
+        for problem in source.unshown(dialect, settings.frames):
+            if problem.all:
+                raise SettingsError(str(problem))
+            notices.append(f"{problem} As it is, they come to nothing; the others are played.")
+    return tuple(notices)
 
 
 async def chosen(

@@ -233,13 +233,17 @@ def test_replies_that_earlier_versions_kept_are_found(runs: Runs, judges: Judges
 def test_a_judge_that_hangs_ends_the_run_and_loses_nothing(runs: Runs, server: WireServer) -> None:
     runs.write(*(runs.trajectory(str(number)) for number in range(30)))
     asked = table("cross-check", judge=f"compatible:judge@{server.url}/v1", seconds=0.5, outages=3, concurrent=2)
-    server.will(chat(GOOD), slow(server))
-    with pytest.raises(ModelLostError, match=r"gave no reply within 0\.5 s|was not asked"):
-        runs.curate(asked)
-    assert len(server.bodies) <= 5
-    assert not runs.out.exists()
+    for _ in range(20):  # until a machine under load gives its one reply in time
+        server.will(chat(GOOD), slow(server))
+        with pytest.raises(ModelLostError, match=r"gave no reply within 0\.5 s|was not asked"):
+            runs.curate(asked)
+        assert len(server.bodies) <= 5
+        assert not runs.out.exists()
+        if kept := [path for path in (runs.root / "cache").rglob("*") if path.is_file() and path.stat().st_size]:
+            break
+    assert len(kept) == 1
     server.will(chat(GOOD))
-    assert len(runs.curate(asked).ids) == 30
+    assert len(runs.curate(asked | {"seconds": 60}).ids) == 30
     assert len(server.bodies) == 29
 
 

@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from tests.media.clips import h264
 from tests.sft.formats.cases import Scene, picture, read
 from tests.sft.formats.test_foreign import Foreign
+from tests.tasks.sources import files
 
 from saccade.dialects.registry import load_dialect
-from saccade.errors import DataError
+from saccade.errors import DataError, RecordError
 from saccade.media.store import MediaStore
 from saccade.record.content import VideoPart
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, RewardParameter, Task
 from saccade.record.trajectory import Provenance, Trajectory
 from saccade.sft.formats.base import ConversionOptions
+from saccade.sft.formats.convert import convert
 from saccade.sft.formats.registry import load_format
 from saccade.sft.formats.row_files import find_rows, read_rows
 from saccade.tasks.sources.settings import FieldNames, SourceSettings
@@ -245,3 +247,41 @@ def test_pictures_of_tools_are_none_of_the_question(scene: Scene) -> None:
     (task,) = open_tasks([str(target)]).tasks(MediaStore(scene.root / "store"))
     assert [item.part for item in task.media] == [scene.put(0)]
     assert (task.question, task.answer) == ("How many?", "5")
+
+
+def test_a_folder_of_tasks_that_were_not_played_is_converted(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    folder = tmp_path / "mine"
+    files.picture(folder / "a.png")
+    files.picture(folder / "b.png", "blue")
+    files.video(folder / "clips" / "c.mp4")
+    rows: list[dict[str, Any]] = [
+        {"image": "a.png", "question": "What colour?", "answer": "red", "grader": "text@1", "boxes": [[1, 2, 30, 40]]},
+        {"image": "b.png", "question": "How many?", "choices": ["2", "3"], "answer": "3", "category": "count"},
+        {"images": ["a.png", "b.png"], "question": "Which is blue?", "answer": "second"},
+        {"video": "clips/c.mp4", "question": "What happens?", "answer": "it gets brighter"},
+        {"image": "lost.png", "question": "?", "answer": "x"},
+    ]
+    files.jsonl(folder / "questions.jsonl", rows)
+    known = open_tasks([str(folder)])
+
+    def there_and_again(to: str, dialect: str) -> list[str]:
+        """What was refused; what was not is the same task when it is read."""
+        out, store = tmp_path / f"{to}-{dialect}", MediaStore(tmp_path / "store")
+        done = convert(folder, out, (load_format("saccade"), load_format(to)), ConversionOptions(dialect))
+        again = open_tasks([str(out)])
+        for task in again.tasks(store):
+            name = task.id.removeprefix(f"{again.parts[0].label}/").removesuffix("#0")
+            assert task.model_copy(update={"id": name}) == known.make(name, store)
+        assert len(again) == done.written == done.read - len(done.refused)
+        return [item.reason for item in done.refused]
+
+    two, moves, lost = there_and_again("pyvision-rl", "pyvision-rl-image")
+    assert "one picture or one video, and it has 2" in two
+    assert "shows pictures only" in moves
+    assert "no file lost.png" in lost
+    still = there_and_again("pyvision-rl", "pyvision-rl-video")
+    assert len(still) == 4
+    assert len(there_and_again("verl", "deepeyes")) == 2
+    with pytest.raises(RecordError, match="--dialect"):
+        load_format("saccade").read(folder, ConversionOptions(), MediaStore(tmp_path / "store"))

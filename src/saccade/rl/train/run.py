@@ -21,6 +21,7 @@ import torch
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.episode.settings import sandbox_at
+from saccade.episode.task_media import check_media
 from saccade.media.store import MediaStore
 from saccade.rl.generation.rollouts import RolloutResources, generate_rollouts
 from saccade.rl.generation.slot_model import check_sampling
@@ -55,7 +56,8 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
 
     Raises:
-        SettingsError: a setting is missing or wrong, or `out` holds a run already, or one with other settings.
+        SettingsError: a setting is missing or wrong, or `out` holds a run already, or one with other settings, or
+            the dialect cannot show the pictures or videos of a task.
         TrainingError: every rollout of a step was lost, or sampling and training disagree.
         ModelRefusedError: the checkpoint cannot be loaded, or a server of the engine is of no use.
         ModelLostError: that server cannot be reached, or did not come up.
@@ -67,6 +69,7 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     processes = join_processes(settings.threads, cpu=not torch.cuda.is_available())
     opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
     check_rewards(opened, settings.recipe.reward)
+    check_media(opened.parts, load_dialect(settings.recipe.dialect))
     tasks = as_list(opened)
     trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
     begin_run(settings, out, processes)
@@ -153,7 +156,9 @@ class _RlRun:
         validation = self._settings.validation
         if not validation.every:
             return None
-        return validation_tasks(validation.source, self._settings.sources, validation.tasks)
+        return validation_tasks(
+            validation.source, self._settings.sources, validation.tasks, load_dialect(self._recipe.dialect)
+        )
 
     async def _choose_tasks(self, trainer: Trainer, tasks: TaskList) -> TaskList:
         """The tasks that a curriculum leaves, from how the first policy does on all of them."""

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from saccade.dialects.base import Dialect
+from saccade.episode.task_media import check_media
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.rl.select.curriculum import epoch_order
@@ -63,20 +65,32 @@ class TaskList:
         return Turns(self.shares)
 
 
-def validation_tasks(named: Sequence[str], trained_on: Sequence[str | SourceSettings], most: int) -> TaskList | None:
+def validation_tasks(
+    named: Sequence[str],
+    trained_on: Sequence[str | SourceSettings],
+    most: int,
+    dialect: Dialect | None = None,
+) -> TaskList | None:
     """The tasks that a run is watched on, of each source at most `most`; None where there are none.
 
-    If none are `named`, those of the validation splits of the worlds that are trained on. Raises as `open_tasks`.
+    If none are `named`, those of the validation splits of the worlds that are trained on. Raises as `open_tasks`, and
+    `SettingsError` where the `dialect` cannot show one of them.
     """
     wanted = SourceDefaults(split="validation", most=most)
     if named:
-        return as_list(open_tasks(named, wanted))
+        return _checked(open_tasks(named, wanted), dialect)
     plain = [source.model_copy(update={"split": "", "most": most}) for source in expanded(trained_on)]
     worlds = [source for source in plain if isinstance(open_reader(source, wanted), WorldReader)]
     if not worlds:
         _log.warning("Nothing is validated: no world is trained on, and validation.source names no tasks.")
         return None
-    return as_list(open_tasks(worlds, wanted))
+    return _checked(open_tasks(worlds, wanted), dialect)
+
+
+def _checked(tasks: TaskPool, dialect: Dialect | None) -> TaskList:
+    if dialect is not None:
+        check_media(tasks.parts, dialect)
+    return as_list(tasks)
 
 
 def as_list(tasks: TaskPool) -> TaskList:

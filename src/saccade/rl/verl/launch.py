@@ -23,6 +23,7 @@ from pathlib import Path
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.episode.settings import sandbox_at
+from saccade.episode.task_media import check_media
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.learned_dialect import write_learned
@@ -96,7 +97,10 @@ def prepare(settings: RlSettings, out: Path, tasks: TaskList) -> None:
     save_settings(settings, out / SETTINGS)
     write_rows(training_rows(settings, tasks), folder / "train.parquet")
     validation = settings.validation
-    held_out = validation_tasks(validation.source, settings.sources, validation.tasks) if validation.every else None
+    held_out = None
+    if validation.every:
+        dialect = load_dialect(settings.recipe.dialect)
+        held_out = validation_tasks(validation.source, settings.sources, validation.tasks, dialect)
     write_rows(validation_rows(held_out), folder / "validation.parquet")
     loop = {"name": PART, "_target_": "saccade.rl.verl.agent_loop.SaccadeLoop", "out": str(out)}
     # JSON is YAML.
@@ -123,6 +127,7 @@ def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
     recipe = settings.recipe
     opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
     check_rewards(opened, recipe.reward)
+    check_media(opened.parts, load_dialect(recipe.dialect))
     tasks, store = as_list(opened), MediaStore(out / "rollouts" / MEDIA)
     if recipe.curriculum is not None:
         tasks = tasks.only(chosen_before(tasks, recipe.curriculum, Path(settings.verl.pass_rates)))

@@ -34,7 +34,7 @@ class ConversionOptions:
     """The options of a conversion."""
 
     dialect: str | None = None
-    """Dialect in which the turns of rows are read that name none."""
+    """Dialect in which the turns of rows are read that name none, and in which tasks that were not played are asked."""
     images: Path | None = None
     """Folder to which paths of pictures in rows are relative; by default that of the file."""
     root: str = ""

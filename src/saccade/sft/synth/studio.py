@@ -16,6 +16,7 @@ from typing import Self
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.settings import sandbox_at
+from saccade.episode.task_media import check_media
 from saccade.errors import ModelDeniedError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
@@ -58,7 +59,7 @@ class Studio:
 
         Raises:
             RegistryError: a world, a dialect or a tool is unknown.
-            SettingsError: a knob is wrong, or the dialect offers no tools.
+            SettingsError: a knob is wrong, the dialect offers no tools, or it cannot show a task's pictures or videos.
         """
         self.settings = settings
         teacher = settings.teacher
@@ -76,6 +77,7 @@ class Studio:
             self.jobs = self.stored = StoredJobs(settings)
         else:
             self.jobs = sourced = Jobs(settings)
+            check_media(sourced.tasks.parts, self._dialect)
             self._said = outcome_lines(settings, sourced)
             if not teacher.model:
                 _check_experts_know(sourced.tasks)

@@ -20,6 +20,7 @@ from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.episode.session_limits import SessionLimits
 from saccade.episode.settings import sandbox_at
+from saccade.episode.task_media import check_media
 from saccade.errors import SettingsError
 from saccade.generate.local_model import completion_of
 from saccade.generate.prompt import build_prompt
@@ -110,8 +111,8 @@ def validation_tasks(
     """What `settings.validation.source` names; None where it names nothing.
 
     Raises:
-        SettingsError: a source is none, no dialect can be told, k samples would be the same, weights are divided, or
-            limits of sessions are set that nothing would keep.
+        SettingsError: a source is none, no dialect can be told, it cannot show a task, k samples would be the same,
+            weights are divided, or limits of sessions are set that nothing would keep.
         PromptFileError: the prompt file of the data cannot be used.
     """
     validation = settings.validation
@@ -132,6 +133,7 @@ def validation_tasks(
     if not dialect:
         raise SettingsError("the trajectories name no dialect, so validation.dialect must: how are tasks put?")
     tasks = open_tasks(validation.source, SourceDefaults(split="validation", most=validation.tasks))
+    check_media(tasks.parts, load_dialect(dialect))
     return ValidationTasks(tasks, dialect, settings, out)
 
 

@@ -6,7 +6,7 @@ shuffled or cycled as the card says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -21,10 +21,10 @@ from saccade.tasks.benchmarks.loaders.registry import load_loader
 from saccade.tasks.benchmarks.loaders.rows import RowLoader
 from saccade.tasks.benchmarks.make_task import draft, make_task, tags_of
 from saccade.tasks.benchmarks.media_files import MediaFiles
-from saccade.tasks.benchmarks.pictures import RowMediaReader
+from saccade.tasks.benchmarks.pictures import RowMediaReader, items
 from saccade.tasks.benchmarks.problem import FieldError, RowProblem
 from saccade.tasks.benchmarks.row_files import SourceRow
-from saccade.tasks.benchmarks.values import matches
+from saccade.tasks.benchmarks.values import first_value, matches
 from saccade.tasks.shuffle import shuffled
 from saccade.tasks.sources.open_table import open_table
 from saccade.tasks.sources.reader import TaskSummary
@@ -116,8 +116,15 @@ class CardReader:
         said = draft(fields, card)
         known = {name: value for name, value in fields.items() if value is not UNREAD}
         tags = tags_of(known, card, said.question)
+        pictures, videos = _count(fields, card.fields.images), _count(fields, card.fields.videos)
         light = TaskSummary(
-            said.id, tags, said.answer_type, said.answer is not None, grader=_grader(card, said.answer_type)
+            said.id,
+            tags,
+            said.answer_type,
+            said.answer is not None,
+            pictures + videos,
+            _grader(card, said.answer_type),
+            videos=videos,
         )
         return light, len(said.choices)
 
@@ -127,6 +134,12 @@ class CardReader:
             return
         for turn in range(max(1, choices)):
             yield f"{name}/cycle-{turn}"
+
+
+def _count(fields: Mapping[str, Any], names: Sequence[str]) -> int:
+    """How many pictures or videos a row names; a column that was not read counts as one."""
+    value = first_value(fields, names)
+    return 0 if value is None else 1 if value is UNREAD else len(items(value))
 
 
 def _grader(card: Card, kind: AnswerType) -> str:

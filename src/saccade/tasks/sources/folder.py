@@ -26,6 +26,8 @@ TRAJECTORIES: Final = "trajectories.jsonl"
 VIDEOS: Final = suffixes_of("video")
 PICTURES: Final = suffixes_of("image")
 _NO_ROWS = ("dataset_info.json", "dataset_infos.json", "state.json", "dataset_dict.json", "report.json", "summary.json")
+_REFUSED: Final = "refused.jsonl"
+"""What `saccade convert` could not write, beside what it could; no set of rows where there is another."""
 _SHARD = re.compile(r"[-_.]\d+-of-\d+$")
 _PLACES = ("", "data/", "*/")
 
@@ -69,6 +71,7 @@ def _grouped(folder: Path) -> dict[str, list[Path]]:
     """The files of rows by their name without the number of a shard, where the first of them lie."""
     for place in _PLACES:
         files = [path for path in sorted(folder.glob(f"{place}*")) if _has_rows(path)]
+        files = [path for path in files if path.name != _REFUSED] or files
         if strong := [path for path in files if path.suffix.lower() != ".json"]:
             files = strong  # a JSON file beside them may be anything
         groups: dict[str, list[Path]] = {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from saccade.media.store import MediaStore
+from saccade.record.content import VideoPart
 from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.problem import RowProblem
 
@@ -27,6 +28,8 @@ class TaskSummary:
     """Pictures and videos; 1 where they were not counted yet."""
     grader: str = ""
     reward: tuple[tuple[str, object], ...] = ()
+    videos: int | None = None
+    """How many of the media are videos; None where that is not known yet."""
 
 
 class SourceReader(Protocol):
@@ -55,6 +58,7 @@ class SourceReader(Protocol):
 def light_of(task: Task) -> TaskSummary:
     """What a scan says of a task that is at hand."""
     reward = tuple((parameter.name, parameter.value) for parameter in task.reward)
+    videos = sum(isinstance(item.part, VideoPart) for item in task.media)
     return TaskSummary(
-        task.id, task.tags, task.answer_type, task.answer is not None, len(task.media), task.grader, reward
+        task.id, task.tags, task.answer_type, task.answer is not None, len(task.media), task.grader, reward, videos
     )

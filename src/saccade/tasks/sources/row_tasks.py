@@ -37,14 +37,15 @@ class RowTasks:
     def light(self, row: Mapping[str, Any], files: MediaFiles) -> TaskSummary:
         """What a row says, its pictures and videos looked for and not opened. Raises `FieldError`."""
         plain = self._plain(row)
-        count = _look_for(plain, files)
+        pictures, videos = _look_for(plain, "images", files), _look_for(plain, "videos", files)
         if (recorded := self._recorded(row)) is not None:
             return replace(light_of(recorded), id=self._id(_named(plain)))
         said = draft(plain, _card(*_shape(plain), self.settings.fields))
         if plain.get("images") is not UNREAD:
             _check_places(plain, len(items(plain.get("images", []))))
         kind = _type(said, plain)
-        return TaskSummary(self._id(said.id), plain["tags"], kind, said.answer is not None, count, _grader(plain))
+        answered, count = said.answer is not None, pictures + videos
+        return TaskSummary(self._id(said.id), plain["tags"], kind, answered, count, _grader(plain), videos=videos)
 
     def task(self, row: Mapping[str, Any], media: RowMediaReader) -> Task:
         """The task. Raises `FieldError`, also for a picture that cannot be used."""
@@ -165,17 +166,15 @@ def _named(plain: Mapping[str, Any]) -> str:
     return task_id(_card("field", False, _USUAL_NAMES), as_text(plain["id"], "id"))
 
 
-def _look_for(plain: Mapping[str, Any], files: MediaFiles) -> int:
-    """How many pictures and videos a row names; raises `FieldError` for a file that is not there."""
-    count = 0
-    for name in ("images", "videos"):
-        if (value := plain.get(name)) is not None:
-            listed = [UNREAD] if value is UNREAD else items(value)
-            count += len(listed)
-            for item in listed:
-                if item is not UNREAD:
-                    files.named(item)
-    return count
+def _look_for(plain: Mapping[str, Any], name: str, files: MediaFiles) -> int:
+    """How many pictures or videos a row names; raises `FieldError` for a file that is not there."""
+    if (value := plain.get(name)) is None:
+        return 0
+    listed = [UNREAD] if value is UNREAD else items(value)
+    for item in listed:
+        if item is not UNREAD:
+            files.named(item)
+    return len(listed)
 
 
 def _check_places(plain: Mapping[str, Any], pictures: int) -> None:

@@ -11,7 +11,7 @@ from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.problem import RowProblem
 from saccade.tasks.sources.reader import TaskSummary
-from saccade.tasks.worlds.base import Knobs, Split, World, draw_sample, make_task
+from saccade.tasks.worlds.base import Clip, Knobs, Split, World, draw_sample, make_task
 
 WORLD_TASKS: Final = 4096
 """Tasks of a world, which has no end, where nobody says how many."""
@@ -45,7 +45,9 @@ class WorldReader:
             return
         for index in range(self.start, self.start + self.count * _WITHOUT_ONE):
             sample = draw_sample(self.world, self.split, index, self.knobs)
-            yield index, TaskSummary(self._id(index), sample.tags, sample.answer_type, media=len(sample.media))
+            videos = sum(isinstance(item, Clip) for item in sample.media.values())
+            count = len(sample.media)
+            yield index, TaskSummary(self._id(index), sample.tags, sample.answer_type, media=count, videos=videos)
 
     def make(self, spot: int, store: MediaStore) -> Task:
         return make_task(self.world, self.split, spot, store, self.knobs)
