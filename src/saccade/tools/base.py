@@ -218,7 +218,7 @@ class Tool(OfferedTool, Generic[A, R]):
             value = self.result.model_validate_json(outcome.value.model_dump_json()).model_dump(mode="json")
         except (ValueError, AttributeError) as error:
             return self._unusable(f"the result breaks its own schema: {error}")
-        if wrong := _wrong_outcome(outcome):
+        if wrong := _wrong_outcome(outcome.text, outcome.pictures):
             return self._unusable(wrong)
         names = context.fresh_names(stem for stem, _ in outcome.pictures)
         pictures = tuple(ToolPicture(name, image) for name, (_, image) in zip(names, outcome.pictures, strict=True))
@@ -279,13 +279,13 @@ def _attempt_all(tool: Tool[A, R], calls: Sequence[tuple[A, ToolContext]]) -> Se
         return [error] * len(calls)
 
 
-def _wrong_outcome(outcome: ToolOutcome[R]) -> str:
+def _wrong_outcome(text: object, pictures: object) -> str:
     """What is wrong with the text or the pictures that a tool gave beside its value; empty if nothing is."""
-    if not isinstance(outcome.text, str):
-        return f"the text is of type {type(outcome.text).__name__}, not str"
-    if not isinstance(outcome.pictures, tuple | list):
-        return f"`pictures` is of type {type(outcome.pictures).__name__}, not a tuple of (stem of the name, picture)"
-    for item in outcome.pictures:
+    if not isinstance(text, str):
+        return f"the text is of type {type(text).__name__}, not str"
+    if not isinstance(pictures, tuple | list):
+        return f"`pictures` is of type {type(pictures).__name__}, not a tuple of (stem of the name, picture)"
+    for item in pictures:
         if not isinstance(item, tuple | list) or [isinstance(part, str) for part in item] != [True, False]:
             return f"`pictures` holds {type(item).__name__}, not (stem of the name, picture)"
         if not isinstance(item[1], Image.Image):
