@@ -167,6 +167,46 @@ def test_a_result_that_breaks_its_schema_is_a_failure_of_the_tool() -> None:
     assert "schema" in result.problem.detail
 
 
+class _MuteError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "says"),
+    [
+        (None, "NoneType"),
+        (ToolOutcome(EchoResult.model_construct(label="\ud800", score=0.5)), "schema"),
+        (ToolOutcome(EchoResult(label="a", score=0.5), text=5), "text is of type int"),  # type: ignore[arg-type]
+        (ToolOutcome(EchoResult(label="a", score=0.5), Image.new("L", (4, 4))), "`pictures` is of type Image"),  # type: ignore[arg-type]
+        (ToolOutcome(EchoResult(label="a", score=0.5), (Image.new("L", (4, 4)),)), "`pictures` holds Image"),  # type: ignore[arg-type]
+        (ToolOutcome(EchoResult(label="a", score=0.5), (("a", "a.png"),)), "holds tuple"),  # type: ignore[arg-type]
+        (ToolOutcome(EchoResult(label="a", score=0.5), (("a", b"png"),)), "picture a is of type bytes"),  # type: ignore[arg-type]
+        (ToolOutcome(EchoResult(label="a", score=0.5), (("a", Image.new("L", (0, 4))),)), "no pixels: 0 × 4"),
+    ],
+)
+def test_an_outcome_of_wrong_types_is_a_failure_of_the_tool(
+    outcome: Any, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Careless(Echo):
+        def run(self, arguments: EchoArguments, context: ToolContext) -> ToolOutcome[EchoResult]:
+            result: ToolOutcome[EchoResult] = outcome
+            return result
+
+    result = Careless().call({"x_label": "a"}, EMPTY)
+    assert (result.status, result.pictures, result.value) == (Status.ERROR, (), None)
+    assert result.problem is not None
+    assert result.problem.kind is ProblemKind.TOOL_FAILURE
+    assert says in result.problem.detail
+    assert result.problem.detail in caplog.text
+
+
+def test_an_exception_that_cannot_say_what_it_is_is_typed_too() -> None:
+    result = raising(_MuteError()).call({"x_label": "a"}, EMPTY)
+    assert result.problem is not None
+    assert (result.status, result.problem.detail) == (Status.ERROR, "_MuteError")
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

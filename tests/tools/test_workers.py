@@ -120,6 +120,16 @@ def test_a_worker_that_cannot_make_the_tool_is_an_outage(pool: WorkerPool, tmp_p
     assert (missing.problem.kind, missing.problem.kind.vista) == (ProblemKind.UNAVAILABLE, None)
 
 
+def test_a_tool_whose_load_fails_is_unavailable_and_no_crash(pool: WorkerPool) -> None:
+    before = of(call(pool), "pid")
+    torn = call(pool, PooledTool("tricky", ToolSource(HERE, {"weights": "torn"}), seconds=5.0))
+    assert torn.status is Status.REFUSED
+    assert torn.problem is not None
+    assert (torn.problem.kind, torn.problem.kind.vista) == (ProblemKind.UNAVAILABLE, None)
+    assert "load() failed: EOFError: the file ends in the middle" in torn.problem.detail
+    assert of(call(pool), "pid") == before
+
+
 def test_pictures_of_a_store_travel_by_name_and_give_the_same_result(tmp_path: Path, pool: WorkerPool) -> None:
     store = MediaStore(tmp_path)
     part = store.put_image(Image.effect_noise((60, 40), 90).convert("RGB"))

@@ -51,6 +51,8 @@ class Tricky(Tool[TrickyArguments, TrickyResult]):
         self._loads = 0
 
     def load(self) -> None:
+        if self._weights == "torn":
+            raise EOFError("the file ends in the middle")
         if self._weights != "here":
             raise UnavailableError(f"there are no weights at {self._weights}")
         self._loads += 1

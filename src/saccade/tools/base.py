@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from PIL import Image
-from pydantic import ValidationError
 
 from saccade.errors import MediaError, ToolError, ToolLostError, UnavailableError
 from saccade.record.own_code import blame
@@ -217,10 +216,10 @@ class Tool(OfferedTool, Generic[A, R]):
         try:
             # Through JSON: what a caller stores must follow the schema that was promised, whoever wrote the tool.
             value = self.result.model_validate_json(outcome.value.model_dump_json()).model_dump(mode="json")
-        except (ValidationError, AttributeError) as error:
-            message = f"{self.name} gave a result that cannot be used. Use another tool."
-            problem = Problem(ProblemKind.TOOL_FAILURE, message, f"the result breaks its own schema: {error}")
-            return failed(self.name, Status.ERROR, problem)
+        except (ValueError, AttributeError) as error:
+            return self._unusable(f"the result breaks its own schema: {error}")
+        if wrong := _wrong_outcome(outcome.text, outcome.pictures):
+            return self._unusable(wrong)
         names = context.fresh_names(stem for stem, _ in outcome.pictures)
         pictures = tuple(ToolPicture(name, image) for name, (_, image) in zip(names, outcome.pictures, strict=True))
         lines = [outcome.text or json.dumps(value, ensure_ascii=False)]
@@ -243,9 +242,20 @@ class Tool(OfferedTool, Generic[A, R]):
             problem = Problem(ProblemKind.TOOL_FAILURE, message, f"MemoryError: {error}")
             return failed(self.name, Status.OUT_OF_MEMORY, problem)
         message = f"{self.name} failed inside. The same call will fail again: use other arguments or another tool."
-        detail = blame(error) or f"{type(error).__name__}: {error}"
+        detail = _words(error)
         _log.warning("the tool %s failed: %s", self.name, detail)  # the model is not told why
         return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, message, detail))
+
+    def not_loaded(self, error: Exception) -> ToolResult:
+        """What a call gives when `load` raised `error`."""
+        detail = f"its load() failed: {_words(error)}"
+        _log.warning("the tool %s is not available: %s", self.name, detail)
+        return self._unavailable(detail)
+
+    def _unusable(self, why: str) -> ToolResult:
+        _log.warning("the tool %s gave a result that cannot be used: %s", self.name, why)
+        message = f"{self.name} gave a result that cannot be used. Use another tool."
+        return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, message, why))
 
     def _unavailable(self, why: str) -> ToolResult:
         message = f"{self.name} is not available here. Use another tool, or answer without it."
@@ -267,3 +277,26 @@ def _attempt_all(tool: Tool[A, R], calls: Sequence[tuple[A, ToolContext]]) -> Se
         return tool.run_batch(calls)
     except Exception as error:
         return [error] * len(calls)
+
+
+def _wrong_outcome(text: object, pictures: object) -> str:
+    """What is wrong with the text or the pictures that a tool gave beside its value; empty if nothing is."""
+    if not isinstance(text, str):
+        return f"the text is of type {type(text).__name__}, not str"
+    if not isinstance(pictures, tuple | list):
+        return f"`pictures` is of type {type(pictures).__name__}, not a tuple of (stem of the name, picture)"
+    for item in pictures:
+        if not isinstance(item, tuple | list) or [isinstance(part, str) for part in item] != [True, False]:
+            return f"`pictures` holds {type(item).__name__}, not (stem of the name, picture)"
+        if not isinstance(item[1], Image.Image):
+            return f"the picture {item[0]} is of type {type(item[1]).__name__}, not a Pillow image"
+        if 0 in item[1].size:
+            return f"the picture {item[0]} has no pixels: {item[1].width} × {item[1].height}"
+    return ""
+
+
+def _words(error: Exception) -> str:
+    try:
+        return blame(error) or f"{type(error).__name__}: {error}"
+    except Exception:  # an exception of a tool of one's own may fail to say what it is
+        return type(error).__name__

@@ -13,8 +13,10 @@ asked for unless a table names it. A tool without what it needs is not offered.
 
 from __future__ import annotations
 
+import logging
 import os
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +26,9 @@ from pydantic import PositiveFloat, PositiveInt
 
 from saccade.errors import SettingsError
 from saccade.record.settings import Settings
+from saccade.record.suggest import did_you_mean
+
+_log = logging.getLogger(__name__)
 
 VARIABLE: Final = "SACCADE_TOOL_SETUP"
 """Names the file."""
@@ -93,6 +98,18 @@ def tool_setup(tool: str) -> ToolSetup:
 def _tables(path: str, changed: int) -> dict[str, ToolSetup]:
     try:
         data: dict[str, Any] = tomllib.loads(Path(path).read_text("utf-8"))
-        return {tool: ToolSetup.model_validate(table) for tool, table in data.items()}
+        tables = {tool: ToolSetup.model_validate(table) for tool, table in data.items()}
     except (OSError, ValueError) as error:  # pydantic's and TOML's errors are ValueErrors
         raise SettingsError(f"{path}, which {VARIABLE} names, is no setup of tools: {error}") from error
+    _warn_of_strangers(path, tables)
+    return tables
+
+
+def _warn_of_strangers(path: str, tables: Iterable[str]) -> None:
+    # No error: a tool in a file of one's own, which is registered nowhere, may read a table too.
+    from saccade.tools.registry import ALIASES, TOOLS
+
+    for name in sorted(set(tables) - set(TOOLS.names())):
+        known = ALIASES.get(name)
+        hint = f"Its table is [{known}]." if known else did_you_mean(name, TOOLS.names())
+        _log.warning("%s has a table [%s], but no registered tool has that name. %s", path, name, hint)

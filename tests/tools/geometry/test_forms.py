@@ -92,6 +92,11 @@ def test_english(text: str, statements: tuple[str, ...], goal: str) -> None:
     [
         ("AB ⟂ CD, EF ≅ GH", ("Perpendicular(Line(A,B),Line(C,D))", "Equals(LengthOf(Line(E,F)),LengthOf(Line(G,H)))")),
         ("∠ABC ≅ ∠2", ("Equals(MeasureOf(Angle(A,B,C)),MeasureOf(Angle(2)))",)),
+        ("∠ABC is a right angle", ("Equals(MeasureOf(Angle(A,B,C)),90)",)),
+        ("m∠ABC is 35", ("Equals(MeasureOf(Angle(A,B,C)),35)",)),
+        ("AB is x", ("Equals(LengthOf(Line(A,B)),x)",)),
+        ("∠C is a wide angle", ()),
+        ("AB is a long side", ()),
         (r"$\triangle ABC \sim \triangle DEF$", ("Similar(Triangle(A,B,C),Triangle(D,E,F))",)),
         ("△ABC is equilateral", ("Equilateral(Triangle(A,B,C))",)),
         ("△ABC is an isosceles triangle", ("Isosceles(Triangle(A,B,C))",)),

@@ -164,3 +164,17 @@ def test_problems_of_geometry3k() -> None:
         right += found.value is not None and abs(found.value - gold) <= 0.01 * abs(gold)
     assert len(files) == 10
     assert right >= 8
+
+
+@pytest.mark.parametrize("value", ["1/0", r"\frac{1}{0}", "10^400", "9" * 360, "2+1/(3-3)"])
+def test_a_number_without_a_finite_value_is_left_out_and_named(value: str) -> None:
+    found = solve((*RIGHT, f"Equals(LengthOf(Line(A,C)),{value})", "Find(LengthOf(Line(A,C)))"))
+    assert found.status == "solved"
+    assert [why for _, why in found.unread] == [f"{value!r} has no finite value"]
+
+
+@pytest.mark.parametrize(
+    "forms", [("Equals(x,y/0)", "Find(x)"), ("Equals(x,5)", "Find(x/0)"), ("Equals(0/x,1)", "Find(x)")]
+)
+def test_what_has_no_value_at_any_figure_is_no_solution(forms: tuple[str, ...]) -> None:
+    assert solve(forms).value is None

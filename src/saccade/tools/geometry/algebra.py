@@ -24,13 +24,17 @@ def read_expression(text: str) -> tuple[ExpressionValue, frozenset[str]]:
     """The function that an expression writes, and the unknowns in it.
 
     Raises:
-        FormError: it is none.
+        FormError: it is none, or a number without a finite value, such as `1/0`.
     """
     clean = _DEGREES.sub("", text).replace("−", "-").replace("\\cdot", "*").replace("\\times", "*")
     reader = _Reader(_tokens(clean), text)
     value = reader.sum()
     if reader.rest:
         raise FormError(f"{text!r} cannot be read from {reader.rest[0]!r} on")
+    if not reader.unknowns:
+        with np.errstate(all="ignore"):
+            if not np.isfinite(value({})):
+                raise FormError(f"{text!r} has no finite value")
     return value, frozenset(reader.unknowns)
 
 
@@ -96,9 +100,9 @@ class _Reader:
                 raise FormError(f"a bracket in {self._text!r} is not closed")
             return value
         if token in ("pi", "π"):
-            return lambda _: np.pi
+            return lambda _: np.float64(np.pi)
         if token[0].isdigit() or token[0] == ".":
-            number = float(token)
+            number = np.float64(token)  # of numpy: divided by zero it is infinite, where Python's raises
             return lambda _: number
         if token.isalpha() and len(token) == 1:
             self.unknowns.add(token)

@@ -165,7 +165,8 @@ def _statements(clause: str) -> Iterator[str]:
 
 def _equations(clause: str) -> Iterator[str]:
     """`AB = 3x + 5`, `m∠ABC = m∠DEF`, `the radius of ⊙X is 5`."""
-    parts = re.split(r"\s*=\s*|\s+is\s+(?=[\d\\.√]|[a-z]\b)", clause)
+    # Not the article of `∠ C is a right angle`.
+    parts = re.split(r"\s*=\s*|\s+is\s+(?=[\d\\.√]|[a-z]\b(?! [a-z]{2}))", clause)
     if len(parts) != 2:
         return
     left = re.search(r"(?:(?:m )?[∠⌒] ?(?:[A-Z]{1,3}|\d+)|\b[A-Z]{2}|\b[a-z])$", parts[0])
@@ -213,6 +214,10 @@ _RULES: Final[tuple[tuple[str, _Maker], ...]] = (
     (r"\b([A-Z]{2}) ∥ ([A-Z]{2})\b", _pair("Parallel")),
     (r"\b([A-Z]{2}) ≅ ([A-Z]{2})\b", _same_lines),
     (r"∠ ?([A-Z]{1,3}|\d+) ≅ ∠ ?([A-Z]{1,3}|\d+)", _same_angles),
+    (
+        rf"∠ ?([A-Z]{{1,3}}|\d+) is {_A}right(?: angle)?$",
+        lambda m: [f"Equals(MeasureOf({_angle(m[1])}),90)"],
+    ),
     (r"△ ?([A-Z]{3}) ≅ △ ?([A-Z]{3})", _triangles("Congruent")),
     (r"△ ?([A-Z]{3}) ~ △ ?([A-Z]{3})", _triangles("Similar")),
     (rf"\b({_POLYGONS}) ([A-Z]{{4,8}})\b(?! is an?)", lambda m: [_poly(m[1].capitalize(), m[2])]),

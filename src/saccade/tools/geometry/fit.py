@@ -33,8 +33,12 @@ class Fit:
     jacobian: Array
 
 
+@np.errstate(divide="ignore", over="ignore", invalid="ignore")
 def fit(residuals: Sequence[Residual], columns: dict[str, int], start: Array, free: Sequence[int] | None = None) -> Fit:
-    """The nearest solution to `start`, or the best that was found; only the columns `free` are moved, if given."""
+    """The nearest solution to `start`, or the best that was found; only the columns `free` are moved, if given.
+
+    Where a residual or its slope has no finite value, as of `x/0`, there is none: the error is infinite.
+    """
     vector, damping = start.copy(), 1e-2
     held = np.ones(len(vector))
     if free is not None:
@@ -46,6 +50,8 @@ def fit(residuals: Sequence[Residual], columns: dict[str, int], start: Array, fr
     for _ in range(_STEPS):
         if float(np.abs(values).max(initial=0.0)) < 1e-10 or damping > 1e12:
             break
+        if not (np.isfinite(values).all() and np.isfinite(jacobian).all()):
+            return Fit(vector, np.inf, jacobian)
         normal = jacobian.T @ jacobian
         # It never falls: an unknown that matters little just here would else leap where it matters much (Moré, 1978).
         scale = np.maximum(scale, np.diag(normal))

@@ -234,7 +234,10 @@ def _verdict(problem: _Problem, fits: Sequence[Fit]) -> Solved:
     columns = problem.figure.columns
     if not fits:
         return _solved("contradiction", None, problem, None)
-    values = [float(problem.goal(State(columns, one.vector[None]))[0]) for one in fits]
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        values = [float(problem.goal(State(columns, one.vector[None]))[0]) for one in fits]
+    if not np.isfinite(values).all():  # as of x/0
+        return _solved("open", None, problem, fits[0])
     agree = max(values) - min(values) <= _AGREE * max(1e-6, *map(abs, values))
     fixed = agree and is_fixed(fits[0], problem.goal, columns)
     return _solved("solved" if fixed else "open", values[0] if fixed else None, problem, fits[0])

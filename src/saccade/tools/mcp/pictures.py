@@ -37,9 +37,7 @@ def filled(
 
 def wants_text(schema: Mapping[str, Any]) -> bool:
     """Whether any argument may be a text, and so a picture."""
-    return any(
-        "string" in str(given.get("type", given.get("anyOf", ""))) for given in schema.get("properties", {}).values()
-    )
+    return any(_may_be_text(given) for given in schema.get("properties", {}).values())
 
 
 def taken(data: str) -> Image.Image | str:
@@ -54,7 +52,13 @@ def taken(data: str) -> Image.Image | str:
         return f"(A picture was left out: it cannot be read, {type(error).__name__}.)"
 
 
-def _picture(name: str, schema: Mapping[str, Any], context: ToolContext, value: str, folder: Path | None) -> str:
+def _may_be_text(schema: Mapping[str, Any] | bool) -> bool:
+    if isinstance(schema, bool):  # true: anything at all
+        return schema
+    return "string" in str(schema.get("type", schema.get("anyOf", "")))
+
+
+def _picture(name: str, schema: Mapping[str, Any] | bool, context: ToolContext, value: str, folder: Path | None) -> str:
     png = io.BytesIO()
     context.image(value).image.save(png, "PNG", compress_level=1)
     if folder is not None and name.lower().endswith(("path", "file")):
@@ -62,6 +66,7 @@ def _picture(name: str, schema: Mapping[str, Any], context: ToolContext, value: 
         path.write_bytes(png.getvalue())
         return str(path)
     encoded = base64.b64encode(png.getvalue()).decode()
-    if schema.get("contentEncoding") == "base64" or name.lower().endswith(("base64", "data", "bytes")):
+    is_base64 = not isinstance(schema, bool) and schema.get("contentEncoding") == "base64"
+    if is_base64 or name.lower().endswith(("base64", "data", "bytes")):
         return encoded
     return f"data:image/png;base64,{encoded}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
 
 from saccade.errors import MediaError, ToolError, ToolLostError, UnavailableError
 from saccade.record.status import Status
@@ -25,10 +28,14 @@ from saccade.tools.settings import ToolCallSettings
 
 if TYPE_CHECKING:
     import mcp_types as types
+    from jsonschema import Draft202012Validator
 
 _NAMES = " Where it takes a picture, give the picture's name, such as image_1."
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _INVALID_PARAMS: Final = -32602
+_OUTAGES: Final = (-32000, -32001)
+"""Codes that the client gives itself when the connection is closed, or an answer does not come."""
+_LIST_SECONDS: Final = 60.0
 _KINDS: Final = {"required": ProblemKind.SCHEMA, "additionalProperties": ProblemKind.ARGUMENT_NAME}
 
 
@@ -39,6 +46,7 @@ class McpTool(OutsideTool):
         self._connection, self._settings = connection, settings
         self._server_name, self._schema = tool.name, tool.input_schema
         self.name = _NO_NAME.sub("_", tool.name)
+        self._arguments = _validator(connection.where, tool)
         description = " ".join((tool.description or tool.title or tool.name).split())
         self._definition = ToolDefinition(
             name=self.name,
@@ -90,13 +98,22 @@ class McpTool(OutsideTool):
 
         if isinstance(error, MCPError) and error.code == _INVALID_PARAMS:
             return failed(self.name, Status.ERROR, Problem(ProblemKind.ARGUMENT_FORMAT, str(error)[:2000]))
+        if isinstance(error, MCPError) and error.code not in _OUTAGES:  # the server is there and says no
+            message = str(error)[:2000] or f"{self.name} failed."
+            return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, message))
+        if isinstance(error, ValidationError) or (isinstance(error, RuntimeError) and self._server_name in str(error)):
+            return self._unusable(f"the server's answer is no result of this tool: {error}")
         await self._connection.close()  # the next call opens it anew
         return self._lost(f"{self._connection.where}: {type(error).__name__}: {str(error)[:300]}")
 
     def _mistake(self, arguments: Mapping[str, Any]) -> Problem | None:
-        from jsonschema import Draft202012Validator
+        from referencing.exceptions import Unresolvable
 
-        errors = list(Draft202012Validator(self._schema).iter_errors(arguments))
+        try:
+            errors = list(self._arguments.iter_errors(arguments))
+        except Unresolvable as error:
+            message = f"{self.name} cannot be called: its schema refers to what it does not hold. Use another tool."
+            return Problem(ProblemKind.TOOL_FAILURE, message, str(error))
         if not errors:
             return None
         lines = [f"{'.'.join(map(str, item.path)) or 'arguments'}: {item.message[:200]}" for item in errors[:4]]
@@ -120,14 +137,40 @@ class McpTool(OutsideTool):
         text = "\n".join(lines)
         if result.is_error:
             return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, text or f"{self.name} failed."))
+        try:
+            json.dumps(result.structured_content, allow_nan=False)
+        except ValueError as error:
+            return self._unusable(f"its structured content is no JSON: {error}")
         names = context.fresh_names(self.name for _ in images)
         pictures = tuple(ToolPicture(name, image) for name, image in zip(names, images, strict=True))
         notes = [f"New image {p.name}: {p.image.width} × {p.image.height} pixels." for p in pictures]
         value = {"text": text, "structured": result.structured_content}
         return ToolResult(self.name, Status.OK, value, pictures, "\n".join([*lines, *notes]) or "(no content)")
 
+    def _unusable(self, detail: str) -> ToolResult:
+        message = f"{self.name} gave a result that cannot be used. Use another tool."
+        return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, message, detail))
+
     def _lost(self, detail: str) -> ToolResult:
         return failed(self.name, Status.LOST, Problem(ProblemKind.TOOL_FAILURE, "", detail))
+
+
+def _validator(where: str, tool: types.Tool) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+    from referencing import Registry
+
+    if not tool.name:
+        raise ToolError(f"the MCP server {where} has a tool without a name, so no model can call it. Name it there.")
+    try:
+        Draft202012Validator.check_schema(tool.input_schema)
+    except SchemaError as error:
+        raise ToolError(
+            f"{tool.name} of the MCP server {where} has arguments whose schema is no JSON Schema: "
+            f"{error.json_path}: {error.message}. Correct it there."
+        ) from error
+    # With a registry of its own, nothing that a schema refers to is fetched from the network.
+    return Draft202012Validator(tool.input_schema, registry=Registry())
 
 
 def mcp_tools(where: str, settings: ToolCallSettings) -> list[McpTool]:
@@ -135,7 +178,7 @@ def mcp_tools(where: str, settings: ToolCallSettings) -> list[McpTool]:
 
     Raises:
         UnavailableError: the package `mcp` is missing, or the server cannot be used.
-        ToolError: it has no tools.
+        ToolError: it has no tools, or one without a name or with a schema that is none.
     """
     connection = connection_to(where)
 
@@ -148,10 +191,15 @@ def mcp_tools(where: str, settings: ToolCallSettings) -> list[McpTool]:
             if (cursor := page.next_cursor) is None:
                 return tools
 
+    from mcp import MCPError
+
     try:
-        offered = in_background(listed()).result()
+        offered = in_background(asyncio.wait_for(listed(), _LIST_SECONDS)).result()
     except ToolLostError as error:
         raise UnavailableError(f"{error} Check the command or the address after mcp:.") from error
+    except (MCPError, ValidationError, TimeoutError) as error:
+        why = f"no end of it came in {_LIST_SECONDS:g} s" if isinstance(error, TimeoutError) else str(error)
+        raise UnavailableError(f"the MCP server {where} gives no list of tools: {why}. Repair the server.") from error
     if not offered:
         raise ToolError(f"the MCP server {where} offers no tools.")
     return [McpTool(connection, tool, settings) for tool in offered]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import logging
 import random
 import time
@@ -79,6 +80,8 @@ class ToolServer:
 
     async def call(self, name: str, arguments: object, context: ToolContext, alias: str | None) -> ToolResult:
         """The result of a call; LOST after `retry_seconds` of outage."""
+        if (problem := _no_json(arguments)) is not None:
+            return failed(name, Status.ERROR, problem)
         try:
             media = await asyncio.to_thread(_media, context)
         except MediaError as error:
@@ -112,7 +115,7 @@ class ToolServer:
             answer = await self._send("POST", f"/v1/tools/{name}/calls", call.model_dump_json().encode())
             if answer.status_code != 409:
                 break
-            for hash_ in ServedRefusal.model_validate_json(answer.content).missing:
+            for hash_ in self._missing(answer, media):
                 medium = media[hash_]
                 data = await asyncio.to_thread(medium.data)
                 put = await self._send("PUT", f"/v1/media/{medium.served.kind}/{hash_}", data)
@@ -127,6 +130,15 @@ class ToolServer:
         if result.status is Status.LOST:
             raise _TryAgainError("" if result.problem is None else result.problem.detail)
         return result
+
+    def _missing(self, answer: httpx.Response, media: dict[str, _Medium]) -> tuple[str, ...]:
+        try:
+            missing = ServedRefusal.model_validate_json(answer.content).missing
+        except ValidationError as error:
+            raise ToolLostError(f"{self.url} refused a call in no words of the protocol: {error}") from error
+        if strange := set(missing) - set(media):
+            raise ToolLostError(f"{self.url} asks for media that the call did not name: {', '.join(strange)[:300]}")
+        return missing
 
     async def _send(self, method: str, path: str, body: bytes | None = None) -> httpx.Response:
         try:
@@ -191,6 +203,15 @@ def _video(name: str, path: Path) -> _Medium:
 
 def _named(name: str, kind: MediaKind, hash_: str) -> ServedMedium:
     return ServedMedium(name=name, kind=kind, sha256=hash_)
+
+
+def _no_json(arguments: object) -> Problem | None:
+    try:
+        json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        message = "Arguments hold something that JSON cannot. Use finite numbers, whole characters and lists."
+        return Problem(ProblemKind.ARGUMENT_FORMAT, message, str(error)[:300])
+    return None
 
 
 def _lost(name: str, detail: str) -> ToolResult:

@@ -18,7 +18,6 @@ from typing import Any
 
 from saccade.errors import SaccadeError, UnavailableError
 from saccade.tools.base import Tool
-from saccade.tools.registry import ToolSource
 from saccade.tools.workers.wire import WorkerFault, WorkerJob, WorkerReply, WorkerState
 
 _PR_SET_PDEATHSIG = 1
@@ -42,25 +41,29 @@ def main(descriptor: int, parent: int) -> None:
 
 
 def _done(job: WorkerJob, tools: dict[str, Tool[Any, Any]], connection: Connection) -> WorkerReply:
+    key = repr(job.source)
     try:
-        tool = _tool(job.source, tools)
+        tool = tools.get(key) or job.source.make()
+        failure = None if key in tools else _load(tool)
         _send(connection, WorkerState.LOADED)
-        return tool.call_batch(job.calls)
+        if failure is None or isinstance(failure, UnavailableError):  # the latter: the call itself says so
+            results = tool.call_batch(job.calls)
+        else:
+            results = [tool.not_loaded(failure)] * len(job.calls)
     except SaccadeError as error:
         return WorkerFault(str(error))
-
-
-def _tool(source: ToolSource, tools: dict[str, Tool[Any, Any]]) -> Tool[Any, Any]:
-    key = repr(source)
-    if key not in tools:
-        tool = source.make()
-        try:
-            if not tool.needs.missing():
-                tool.load()
-        except UnavailableError:
-            return tool  # the call says so, and the next one tries again
+    if failure is None:  # otherwise the next call tries to load it again
         tools[key] = tool
-    return tools[key]
+    return results
+
+
+def _load(tool: Tool[Any, Any]) -> Exception | None:
+    try:
+        if not tool.needs.missing():
+            tool.load()
+    except Exception as error:  # of a tool of one's own, anything
+        return error
+    return None
 
 
 def _send(connection: Connection, reply: WorkerReply) -> None:
