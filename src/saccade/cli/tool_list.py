@@ -33,6 +33,9 @@ class ListedTool:
 
 def list_tools(as_json: AsJson = False) -> None:
     """List the 26 tools of VISTA-Gym and all others: state, cost, needs, and how to have what is missing."""
+    from saccade.tools.setup_check import warn_of_unread_tables
+
+    warn_of_unread_tables()
     listed = list(listed_tools())
     if as_json:
         print_json(listed)

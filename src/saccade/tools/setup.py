@@ -13,10 +13,9 @@ asked for unless a table names it. A tool without what it needs is not offered.
 
 from __future__ import annotations
 
-import logging
 import os
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,9 +25,6 @@ from pydantic import PositiveFloat, PositiveInt
 
 from saccade.errors import SettingsError
 from saccade.record.settings import Settings
-from saccade.record.suggest import did_you_mean
-
-_log = logging.getLogger(__name__)
 
 VARIABLE: Final = "SACCADE_TOOL_SETUP"
 """Names the file."""
@@ -84,14 +80,19 @@ def tool_setup(tool: str) -> ToolSetup:
     Raises:
         SettingsError: the file cannot be read, or a table has something that no setup has.
     """
+    return configured().get(tool, ToolSetup())
+
+
+def configured() -> Mapping[str, ToolSetup]:
+    """Every table of the file by its name; none without a file. Raises as `tool_setup`."""
     path = os.environ.get(VARIABLE, "")
     if not path:
-        return ToolSetup()
+        return {}
     try:
         changed = Path(path).stat().st_mtime_ns
     except OSError as error:
         raise SettingsError(f"{VARIABLE} names {path}, which cannot be read: {error}. Name a TOML file.") from error
-    return _tables(path, changed).get(tool, ToolSetup())
+    return _tables(path, changed)
 
 
 @lru_cache(maxsize=4)
@@ -101,15 +102,4 @@ def _tables(path: str, changed: int) -> dict[str, ToolSetup]:
         tables = {tool: ToolSetup.model_validate(table) for tool, table in data.items()}
     except (OSError, ValueError) as error:  # pydantic's and TOML's errors are ValueErrors
         raise SettingsError(f"{path}, which {VARIABLE} names, is no setup of tools: {error}") from error
-    _warn_of_strangers(path, tables)
     return tables
-
-
-def _warn_of_strangers(path: str, tables: Iterable[str]) -> None:
-    # No error: a tool in a file of one's own, which is registered nowhere, may read a table too.
-    from saccade.tools.registry import ALIASES, TOOLS
-
-    for name in sorted(set(tables) - set(TOOLS.names())):
-        known = ALIASES.get(name)
-        hint = f"Its table is [{known}]." if known else did_you_mean(name, TOOLS.names())
-        _log.warning("%s has a table [%s], but no registered tool has that name. %s", path, name, hint)

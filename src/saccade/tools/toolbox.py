@@ -20,6 +20,7 @@ from saccade.tools.problem import Problem, ProblemKind
 from saccade.tools.registry import ALIASES, TOOLS, lacking
 from saccade.tools.result import ToolResult, failed
 from saccade.tools.settings import DEFAULT_CALLS, ToolCallSettings
+from saccade.tools.setup_check import warn_of_unread_tables
 
 
 class Toolbox:
@@ -46,7 +47,9 @@ class Toolbox:
             RegistryError: a name is unknown; suggests the nearest.
             ToolError: two tools have one name, or one cannot be made.
             UnavailableError: a server of tools cannot be reached.
+            SettingsError: the setup of tools cannot be read.
         """
+        warn_of_unread_tables()
         wanted = names or TOOLS.names()
         return cls(tool for name in wanted for tool in named_tools(name, calls))
 
