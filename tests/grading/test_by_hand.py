@@ -11,20 +11,20 @@ from saccade.grading.anls import similarity
 from saccade.grading.boxes import read_box
 from saccade.grading.clean import LONGEST_ANSWER, clean, clipped, folded
 from saccade.grading.clock import Time, same_time, time_of
-from saccade.grading.compare import Tolerance, same_quantity
+from saccade.grading.compare import Tolerance, number_said, same_quantity
 from saccade.grading.formula import _matrix
 from saccade.grading.formula_value import NoValueError
 from saccade.grading.mra import mean_relative_accuracy
 from saccade.grading.number_words import says_another, with_digits
 from saccade.grading.numerals import numerals, repeating_as_fraction
-from saccade.grading.options import options_of
+from saccade.grading.options import label, options_of
 from saccade.grading.prose import leading_number
 from saccade.grading.quantities import Quantity, quantity
 from saccade.grading.registry import load_grader
 from saccade.grading.units import unit_named
 from saccade.grading.vqa import normalised, vqa_accuracy
 from saccade.record.box import Box, iou
-from saccade.record.task import Task
+from saccade.record.task import AnswerType, Task
 
 
 @pytest.mark.parametrize(
@@ -453,9 +453,25 @@ def test_options_of_one_sign_or_with_a_digit_first_are_mentioned_in_no_sentence(
     ],
 )
 def test_what_follows_the_text_of_an_option(rest: str, tail: str) -> None:
-    options = options_of(("dark blue", "red"))
+    options = options_of(("dark blue", "7"))
     assert options.without(rest, 0) == tail
     assert options.begins(rest, 0) is (tail != rest)
+    assert options.without("7.0", 1) == ""
+
+
+def test_options_have_letters_up_to_26_and_then_numbers() -> None:
+    assert [label(0, 26), label(25, 26), label(0, 27), label(26, 27)] == ["A", "Z", "1", "27"]
+    task = Task(id="t", question="q", choices=tuple(map(str, range(27))), answer="5", answer_type=AnswerType.CHOICE)
+    assert load_grader("choice").grade("5", task).reason == "option 6"  # the text goes before the number
+
+
+def test_of_options_with_the_same_text_the_first_is_named() -> None:
+    task = Task(id="t", question="q", choices=("dog", "cat", "cat"), answer="cat", answer_type=AnswerType.CHOICE)
+    assert load_grader("choice").grade("I see that it is the cat", task).reason == "option B"
+
+
+def test_a_stated_number_is_no_text() -> None:
+    assert (number_said("5") == "5") is False
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,8 @@ PROSE = [
     ("7 red dogs. I see 8.", None),
     ("7 dogs. I see 8 cats. So it is 7.", 7),
     ("7 dogs are there. In the end 8.", 8),
+    ("Therefore, there are 5 dogs.\nSo the number of all is 6.\nOf 3 and 9 I know nothing.", 6),
+    ("Hope this is 5 of 9. Feel free to ask.", None),
 ]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from saccade.errors import GradingError, RegistryError, SettingsError
 from saccade.grading.base import Verdict, golds_of
-from saccade.grading.registry import DEFAULTS, GRADERS, grader_for, load_grader
+from saccade.grading.registry import DEFAULTS, GRADERS, grader_for, load_grader, missing_graders
 from saccade.record.content import ImagePart
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
 
@@ -23,6 +23,14 @@ def test_every_type_of_answer_has_a_grader() -> None:
 def test_miss_suggests() -> None:
     with pytest.raises(RegistryError, match="relaxed"):
         load_grader("relaxd")
+
+
+def test_graders_that_tasks_name_and_that_cannot_be_had() -> None:
+    assert missing_graders(["", "number", "open", "open|number@1", "relaxed:tolerance=0.1"]) == {}
+    missing = missing_graders(["numbr", "open|relaxd", "relaxed:tolerance=2", "own.py:MINE", "numbr", "number"])
+    assert list(missing) == ["numbr", "open|relaxd", "relaxed:tolerance=2", "own.py:MINE"]
+    for reason, words in zip(missing.values(), ("number", "relaxed", "less than or equal to 1", "own.py"), strict=True):
+        assert words in reason
 
 
 @pytest.mark.parametrize("wanted", GRADERS.ids())
