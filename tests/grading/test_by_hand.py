@@ -199,6 +199,7 @@ def test_units(word: str, dimension: str, factor: str) -> None:
 )
 def test_words_and_letters_of_scale(text: str, value: int) -> None:
     assert quantity(text) == Quantity(Fraction(value))
+    assert quantity(f"{text} apples") == Quantity(Fraction(value), unit_named("apples"))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from saccade.errors import GradingError, RegistryError, SettingsError
 from saccade.grading.base import Verdict, golds_of
 from saccade.grading.registry import DEFAULTS, GRADERS, grader_for, load_grader, missing_graders
 from saccade.record.content import ImagePart
-from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
+from saccade.record.task import OPEN, AnswerType, EvidenceBox, NamedMedia, Task
 
 
 @pytest.mark.parametrize("wanted", GRADERS.ids())
@@ -26,9 +26,9 @@ def test_miss_suggests() -> None:
 
 
 def test_graders_that_tasks_name_and_that_cannot_be_had() -> None:
-    assert missing_graders(["", "number", "open", "open|number@1", "relaxed:tolerance=0.1"]) == {}
-    missing = missing_graders(["numbr", "open|relaxd", "relaxed:tolerance=2", "own.py:MINE", "numbr", "number"])
-    assert list(missing) == ["numbr", "open|relaxd", "relaxed:tolerance=2", "own.py:MINE"]
+    assert missing_graders(["", "number", OPEN, f"{OPEN}|number@1", "relaxed:tolerance=0.1"]) == {}
+    missing = missing_graders(["numbr", f"{OPEN}|relaxd", "relaxed:tolerance=2", "own.py:MINE", "numbr", "number"])
+    assert list(missing) == ["numbr", f"{OPEN}|relaxd", "relaxed:tolerance=2", "own.py:MINE"]
     for reason, words in zip(missing.values(), ("number", "relaxed", "less than or equal to 1", "own.py"), strict=True):
         assert words in reason
 
