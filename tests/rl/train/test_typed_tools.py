@@ -24,7 +24,6 @@ def scores(trajectory: Trajectory) -> dict[str, float | None]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.slow
 def test_cloned_calls_of_tools_are_executed_and_rewarded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_tiny(tmp_path / "random")
     prompt = tmp_path / "prompt.txt"
