@@ -75,8 +75,14 @@ WEAKENED: Mapping[Layer, Mapping[Promise, str]] = {
     },
     Layer.CPU_SHARES: {Promise.BOUNDED: "a session with many processes gets many shares of the processors"},
     Layer.INSPECTION: {
-        Promise.UNDONE: "a program that patches its runtime may keep shared memory, which no rollback reaches",
-        Promise.SEPARATE: "branches of a program that patches its runtime may share sockets and open files",
+        Promise.UNDONE: (
+            "a program that patches its runtime may keep shared memory, which no rollback reaches; a mapped file "
+            "(np.memmap) that a failed call replaced stays the one that it made"
+        ),
+        Promise.SEPARATE: (
+            "branches of a program that patches its runtime may share sockets and open files, and a file that is "
+            "mapped while a session is branched is the origin's in its branches"
+        ),
     },
 }
 """Layer -> what each promise loses without it."""
