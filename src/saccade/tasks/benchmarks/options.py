@@ -47,6 +47,8 @@ def split_question(question: str) -> tuple[str, tuple[str, ...]]:
 
     A last line that asks for the letter is taken off with the options: dialects ask in their own words.
     """
+    if "B" not in question:  # two options at least have their letters
+        return question, ()
     original, question = question, _ASKED.sub("", question)
     for head in (_HEAD, _AT_LINE):
         places = list(head.finditer(question))

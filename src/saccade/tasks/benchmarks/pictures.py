@@ -95,7 +95,9 @@ class RowMediaReader:
 
 def items(value: object) -> list[Any]:
     """What a value names: one thing, or a list, which may be written as a JSON array."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
+    if isinstance(value, str):
+        if not value.lstrip().startswith("["):
+            return [value]
         try:
             listed = json.loads(value.replace("'", '"') if '"' not in value else value)
         except (ValueError, RecursionError):

@@ -30,13 +30,13 @@ RowFields = Mapping[str, Any]
 
 _SLOT = re.compile(r"\{([^{}]+)\}")
 _MOST_NUMBERED = 100
-_EMPTIABLE = (str, bytes, list, tuple, dict)
+_EMPTIABLE = (bytes, list, tuple, dict)
 
 
 def first_value(fields: RowFields, names: Sequence[str]) -> Any:
     """The value of the first name that has one, or None."""
     for name in names:
-        value = _named(fields, name)
+        value = fields[name] if name in fields else _named(fields, name)
         if not missing(value):
             return value
     return None
@@ -44,6 +44,8 @@ def first_value(fields: RowFields, names: Sequence[str]) -> Any:
 
 def missing(value: object) -> bool:
     """Whether a value is none: null, an empty text or list, or NaN, as tables write empty cells."""
+    if isinstance(value, str):  # first, since most are
+        return not value
     if isinstance(value, float):
         return math.isnan(value)
     return value is None or (not value and isinstance(value, _EMPTIABLE))
@@ -55,6 +57,8 @@ def as_text(value: object, field: str) -> str:
     Raises:
         FieldError: it is neither text, number nor a list of these.
     """
+    if isinstance(value, str):
+        return clean_text(value)
     if isinstance(value, list | tuple):
         return json.dumps([_item(item, field) for item in value], ensure_ascii=False)
     return _item(value, field)
@@ -103,8 +107,6 @@ def _item(value: object, field: str) -> str:
 
 
 def _named(fields: RowFields, name: str) -> Any:
-    if name in fields:
-        return fields[name]
     if name.endswith("#"):
         return _numbered(fields, name[:-1])
     if "{" in name:

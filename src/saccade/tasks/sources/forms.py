@@ -64,9 +64,10 @@ def plain_row(row: Mapping[str, Any], names: FieldNames) -> dict[str, Any]:
         plain.pop("question")
     if "choices" not in plain and not missing(row.get("A")) and not missing(row.get("B")):
         plain |= {letter: row.get(letter) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter in row}
-    plain |= {name: given[name] for name in extra if not missing(given[name])}
-    plain |= {name: _flag(plain[name], name) for name in _FLAGS if name in plain}
-    split = given.get("split", _inner(given, "extra_info").get("split"))
+    if extra:
+        plain |= {name: given[name] for name in extra if not missing(given[name])}
+        plain |= {name: _flag(plain[name], name) for name in _FLAGS if name in plain}
+    split = given["split"] if "split" in given else _inner(given, "extra_info").get("split")
     if isinstance(split, str) and split:
         plain["split"] = split
     _sort_media(plain)
