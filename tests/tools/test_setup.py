@@ -1,4 +1,4 @@
-"""The file that says where tools find their weights: what no tool reads is said."""
+"""The file that says where tools find their weights: what no tool reads is said, and what is not there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from saccade.tools.setup import VARIABLE, tool_setup
+from saccade.tools.setup import VARIABLE, SetupEntry, tool_setup
 from saccade.tools.setup_check import _warn
 from saccade.tools.toolbox import Toolbox
 
@@ -27,3 +27,23 @@ def test_a_table_that_no_registered_tool_reads_is_said_once(
     Toolbox.of("rotate")
     expected = f"the setup that {VARIABLE} names has a table [{table}], but no tool is registered so. {says}"
     assert caplog.messages == ([expected] if says else [])
+
+
+@pytest.mark.parametrize("weights", ["/no/such/folder", "./missing", "~/nobody/has/this"])
+def test_a_folder_that_is_not_there_is_none(weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "setup.toml"
+    monkeypatch.setenv(VARIABLE, str(file))
+    entry = SetupEntry("sam", "weights", "facebook/sam2.1-hiera-tiny")
+    file.write_text(f'[sam]\nweights = "{weights}"\n')
+    assert not entry.named
+    assert entry.todo == f"there is no folder {weights}: correct [sam] weights in the file that {VARIABLE} names"
+
+
+@pytest.mark.parametrize("weights", ["facebook/sam2.1-hiera-tiny", "{folder}"])
+def test_a_folder_and_a_name_of_the_hub_are_taken(
+    weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "setup.toml"
+    monkeypatch.setenv(VARIABLE, str(file))
+    file.write_text(f'[sam]\nweights = "{weights.format(folder=tmp_path)}"\n')
+    assert SetupEntry("sam", "weights", "").named

@@ -65,13 +65,26 @@ class SetupEntry:
 
     @property
     def named(self) -> bool:
-        """Whether the setup gives it."""
-        return bool(getattr(tool_setup(self.tool), self.key))
+        """Whether the setup gives it; a folder that is not there is none."""
+        return bool(self._given) and not self._is_absent
 
     @property
     def todo(self) -> str:
         """What to write where."""
+        if self._is_absent:
+            return (
+                f"there is no folder {self._given}: correct [{self.tool}] {self.key} in the file that {VARIABLE} names"
+            )
         return f'write [{self.tool}] {self.key} = "{self.example}" in the file that {VARIABLE} names'
+
+    @property
+    def _given(self) -> str:
+        return str(getattr(tool_setup(self.tool), self.key))
+
+    @property
+    def _is_absent(self) -> bool:
+        """Whether what is written as a path, and not as a hub's name, is no folder."""
+        return self.key == "weights" and self._given.startswith(("/", ".", "~")) and not Path(self._given).is_dir()
 
 
 def tool_setup(tool: str) -> ToolSetup:
