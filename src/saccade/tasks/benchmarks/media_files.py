@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from saccade.tasks.benchmarks.problem import FieldError, short
@@ -18,6 +19,7 @@ from saccade.tasks.benchmarks.values import missing
 
 _LONGEST_PATH = 1024
 _SHORTEST_BASE64 = 64
+_OFTEN = 1000
 _WEB = ("http://", "https://")
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
 """Suffixes that the path of a picture may lack."""
@@ -33,6 +35,10 @@ class MediaFiles:
     """Folders inside it where media may lie; with `anywhere`, of the user's."""
     anywhere: bool = False
     """Whether absolute paths and those with `..` are followed."""
+    _asked: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+    """How often a file was looked for in a folder."""
+    _listed: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The files of folders that were asked for often."""
 
     def named(self, value: object) -> None:
         """Look whether there is a file of a picture that is named by its path; what holds its bytes is not decoded.
@@ -42,10 +48,21 @@ class MediaFiles:
         """
         if isinstance(value, Mapping):
             value = next((value[key] for key in ("bytes", "path", "image") if not missing(value.get(key))), value)
-        if self.anywhere and isinstance(value, str) and os.path.isfile(os.path.join(self.folder, value)):
+        if self.anywhere and isinstance(value, str) and self._lies(value):
             return  # the usual place first, without a path object: there may be very many rows
         if isinstance(value, str) and self.path(value, PICTURES) is None and decoded(value) is None:
             raise FieldError("media", self.absent(value))
+
+    def _lies(self, value: str) -> bool:
+        """Whether a file of that path is there; a folder that is asked for often is listed once, which costs less."""
+        file = os.path.join(self.folder, value)
+        folder, name = os.path.split(file)
+        if (listed := self._listed.get(folder)) is not None:
+            return name in listed
+        self._asked[folder] += 1
+        if self._asked[folder] == _OFTEN:
+            self._listed[folder] = _files_of(folder)
+        return os.path.isfile(file)
 
     def absent(self, value: object) -> str:
         """Why there is no such file."""
@@ -79,6 +96,14 @@ class MediaFiles:
         for start in range(len(steps)):
             for root in ("", *self.further):
                 yield self.folder.joinpath(root, *steps[start:])
+
+
+def _files_of(folder: str) -> frozenset[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return frozenset(entry.name for entry in entries if entry.is_file())
+    except (OSError, ValueError):
+        return frozenset()
 
 
 def _is_file(path: Path) -> bool:

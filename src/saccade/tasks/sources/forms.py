@@ -90,10 +90,9 @@ def _adapted(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row of one of the forms with what they hide under plain names."""
     if isinstance(row.get("prompt"), list) or "reward_model" in row:
         row = from_verl(row)
-    elif (talk := next((row[key] for key in ("conversations", "messages") if key in row), None)) is not None:
+    elif (talk := row.get("conversations", row.get("messages"))) is not None:
         row = {**row, **_said(talk, row)}
-    hint = _inner(row, "mm_hint")
-    if hint.get("hint_path"):
+    if "mm_hint" in row and (hint := _inner(row, "mm_hint")).get("hint_path"):
         kind = "videos" if hint.get("hint_type") == "video" else "images"
         row = {**{key: value for key, value in row.items() if key != kind}, kind: hint["hint_path"]}
     return row

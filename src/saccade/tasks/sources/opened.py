@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -118,9 +120,10 @@ def open_source(source: SourceSettings, wanted: SourceDefaults) -> OpenSource:
     most = min((most for most in (source.most, wanted.most) if most), default=None)
     if isinstance(opened.reader, WorldReader):
         most = opened.reader.count
-    for spot, light in _chosen_by_tag(opened, most):
-        opened.lights.append(opened.finished(light))
-        opened.spots.append(spot)
+    with _uncollected():
+        for spot, light in _chosen_by_tag(opened, most):
+            opened.lights.append(opened.finished(light))
+            opened.spots.append(spot)
     if most is not None and len(opened.lights) > most:
         keep = sorted(drawn([light.id for light in opened.lights], most, source.seed))
         opened.undrawn = len(opened.lights) - most
@@ -129,6 +132,18 @@ def open_source(source: SourceSettings, wanted: SourceDefaults) -> OpenSource:
     if not opened.lights:
         raise SettingsError(_nothing(opened))
     return opened
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No search for cycles meanwhile: what a scan keeps has none, and each search would look through all of it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _chosen_by_tag(opened: OpenSource, most: int | None) -> Iterator[tuple[Spot, TaskSummary]]:
