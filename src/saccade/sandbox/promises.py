@@ -76,7 +76,7 @@ WEAKENED: Mapping[Layer, Mapping[Promise, str]] = {
     Layer.CPU_SHARES: {Promise.BOUNDED: "a session with many processes gets many shares of the processors"},
     Layer.INSPECTION: {
         Promise.UNDONE: (
-            "a program that patches its runtime may keep shared memory, which no rollback reaches; a mapped file "
+            "a program that patches its runtime may keep shared memory, which no rollback reaches, and a mapped file "
             "(np.memmap) that a failed call replaced stays the one that it made"
         ),
         Promise.SEPARATE: (
