@@ -45,6 +45,7 @@ def main() -> None:
         signal.setitimer(signal.ITIMER_PROF, PROCESSOR_SECONDS)
         gold, answer = formula(request["gold"]), formula(request["answer"])
         same = bool(gold) and bool(answer) and verify(gold, answer, timeout_seconds=None)
+        signal.setitimer(signal.ITIMER_PROF, 0)  # to answer and to read the next request takes of no request's time
         replies.write(json.dumps({"same": bool(same)}) + "\n")
         replies.flush()
 

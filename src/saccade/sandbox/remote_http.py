@@ -202,7 +202,8 @@ def _checked_url(url: str) -> str:
         raise SettingsError(f"the sandbox URL cannot be read: {error}. Example: http://127.0.0.1:8719") from error
     if parsed.userinfo:
         raise SettingsError("the sandbox URL holds a user or password; pass token=... instead.")
-    named = bool(parsed.host) and "%" not in parsed.host  # what can be in no name is escaped, a lone bracket too
+    # What can be in no name is escaped, a lone bracket too; %25 alone begins the zone of an IPv6 address.
+    named = bool(parsed.host) and "%" not in parsed.host.partition("%25")[0]
     if parsed.scheme not in ("http", "https") or not named:
         raise SettingsError(f"the sandbox URL {url!r} must look like http://host:port or https://host.")
     return str(parsed).rstrip("/")

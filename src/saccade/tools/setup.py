@@ -112,7 +112,6 @@ def configured() -> Mapping[str, ToolSetup]:
 def _tables(path: str, changed: int) -> dict[str, ToolSetup]:
     try:
         data: dict[str, Any] = tomllib.loads(Path(path).read_text("utf-8"))
-        tables = {tool: ToolSetup.model_validate(table) for tool, table in data.items()}
+        return {tool: ToolSetup.model_validate(table) for tool, table in data.items()}
     except (OSError, ValueError) as error:  # pydantic's and TOML's errors are ValueErrors
         raise SettingsError(f"{path}, which {VARIABLE} names, is no setup of tools: {error}") from error
-    return tables

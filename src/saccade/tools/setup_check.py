@@ -17,8 +17,9 @@ _log = logging.getLogger(__name__)
 
 def warn_of_unread_tables() -> None:
     """Log each table that no registered tool reads, once in a process. Raises as `tool_setup`."""
-    for name in sorted(set(configured()) - set(TOOLS.names())):
-        _warn(name)
+    for name in sorted(configured()):
+        if not TOOLS.has(name):
+            _warn(name)
 
 
 @lru_cache(maxsize=64)

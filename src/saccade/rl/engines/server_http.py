@@ -149,7 +149,8 @@ def checked_address(address: str) -> str:
         parsed = httpx.URL(address)
     except (httpx.InvalidURL, TypeError) as error:
         raise SettingsError(f"the engine's address cannot be read: {error}. Example: http://127.0.0.1:8000") from error
-    named = bool(parsed.host) and "%" not in parsed.host  # what can be in no name is escaped, a lone bracket too
+    # What can be in no name is escaped, a lone bracket too; %25 alone begins the zone of an IPv6 address.
+    named = bool(parsed.host) and "%" not in parsed.host.partition("%25")[0]
     if parsed.scheme not in ("http", "https") or not named or parsed.userinfo:
         raise SettingsError(
             f"the engine's address {parsed.host or address!r} must look like http://host:port, without user or "

@@ -27,6 +27,7 @@ from saccade.sft.formats.atif_foreign import left_out, media_paths, read_foreign
 from saccade.sft.formats.atif_read import is_own, own_media, read_own
 from saccade.sft.formats.atif_write import write_document
 from saccade.sft.formats.base import ConversionOptions, Refused, TrajectorySource
+from saccade.sft.formats.document_files import write_documents
 from saccade.sft.formats.media_refs import MediaIn, MediaOut
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _VERSION = re.compile(r"ATIF-v1\.[0-8]")
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _HARBOR = "trajectory.json"
 """How Harbor calls the document of a trial, somewhere below the trial's folder."""
 
@@ -56,17 +56,7 @@ class AtifFormat:
     ) -> list[Refused]:
         models = load_atif()
         out = MediaOut(media, folder, options.root)
-        refused = []
-        for number, trajectory in enumerate(trajectories):
-            try:
-                document = checked_document(trajectory, out, models)
-            except RecordError as error:
-                refused.append(Refused(row=number, id=trajectory.id, reason=str(error)))
-                continue
-            name = f"{number:06d}-{_UNSAFE.sub('-', trajectory.id)[:80]}.json"
-            text = json.dumps(document, ensure_ascii=False, indent=2)
-            (folder / name).write_text(text + "\n", encoding="utf-8", newline="\n")
-        return refused
+        return write_documents(trajectories, folder, lambda each: checked_document(each, out, models), indent=2)
 
 
 def checked_document(trajectory: Trajectory, out: MediaOut, models: Any) -> dict[str, Any]:

@@ -35,12 +35,12 @@ from saccade.sft.formats.conversation import (
     held,
     unflatten,
 )
+from saccade.sft.formats.document_files import write_documents
 from saccade.sft.formats.media_refs import MediaIn, MediaOut
 from saccade.sft.formats.row_format import difference
 
 _DIALECT: Final = "pyvision"
 _ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _CODE_END = re.compile(r"</code>\n*\Z")
 _CODE_END_TWICE = re.compile(r"</code>\s*</code>(?=\n*\Z)")
 
@@ -60,17 +60,7 @@ class PyVisionFormat:
         self, trajectories: Iterable[Trajectory], media: Media, folder: Path, options: ConversionOptions
     ) -> list[Refused]:
         out = MediaOut(media, folder)
-        refused = []
-        for number, trajectory in enumerate(trajectories):
-            try:
-                messages = checked_messages(trajectory, out)
-            except RecordError as error:
-                refused.append(Refused(row=number, id=trajectory.id, reason=str(error)))
-                continue
-            name = f"{number:06d}-{_UNSAFE.sub('-', trajectory.id)[:80]}.json"
-            text = json.dumps(messages, ensure_ascii=False, indent=4)
-            (folder / name).write_text(text + "\n", encoding="utf-8", newline="\n")
-        return refused
+        return write_documents(trajectories, folder, lambda each: checked_messages(each, out), indent=4)
 
 
 def checked_messages(trajectory: Trajectory, out: MediaOut) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """`saccade`: a run folder, `trajectories.jsonl` beside `media/`. Holds everything.
 
 Tasks that were not played are read too, of a folder of them or another source by its name (`saccade.tasks.sources`),
-each as an episode that has not begun,
-asked in the dialect that the options name. Other formats of tasks are written from them.
+each as an episode that has not begun, asked in the dialect that the options name. Other formats of tasks are written
+from them.
 """
 
 from __future__ import annotations

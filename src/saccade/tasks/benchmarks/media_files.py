@@ -20,6 +20,7 @@ from saccade.tasks.benchmarks.values import missing
 _LONGEST_PATH = 1024
 _SHORTEST_BASE64 = 64
 _OFTEN = 1000
+"""Looks into one folder, after which it is listed instead."""
 _WEB = ("http://", "https://")
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
 """Suffixes that the path of a picture may lack."""

@@ -101,6 +101,7 @@ class McpTool(OutsideTool):
         if isinstance(error, MCPError) and error.code not in _OUTAGES:  # the server is there and says no
             message = str(error)[:2000] or f"{self.name} failed."
             return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, message))
+        # The client raises a bare RuntimeError with the tool's name for content that breaks the schema of its results.
         if isinstance(error, ValidationError) or (isinstance(error, RuntimeError) and self._server_name in str(error)):
             return self._unusable(f"the server's answer is no result of this tool: {error}")
         await self._connection.close()  # the next call opens it anew
