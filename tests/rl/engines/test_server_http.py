@@ -87,3 +87,4 @@ def test_what_is_no_address_of_a_server(address: str, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         checked_address(address)
     assert checked_address("https://engine:8000/v1") == "https://engine:8000"
+    assert checked_address("http://[fe80::1%25eth0]:8000") == "http://[fe80::1%25eth0]:8000"
