@@ -24,9 +24,9 @@ from saccade.record.trajectory import Sampling
 from saccade.reproduce.settings import ExamSettings
 from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, generate_rollouts
 from saccade.rl.train.tasks import as_list
+from saccade.tasks.sources.folder import TASKS
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.tasks.stored import TASKS
 from saccade.training.settings import ModelSettings
 from saccade.training.weights import load_trainable
 

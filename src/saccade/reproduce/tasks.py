@@ -15,7 +15,7 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import write_lines
 from saccade.record.task import Task
 from saccade.reproduce.settings import TaskSet
-from saccade.tasks.stored import TASKS
+from saccade.tasks.sources.folder import TASKS
 from saccade.tasks.worlds.base import draw_sample, store_sample
 from saccade.tasks.worlds.registry import chosen_knobs, load_world
 

@@ -122,11 +122,6 @@ class Checkpoints:
         return sorted(path for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
 
 
-def is_checkpoint(folder: Path) -> bool:
-    """Whether `folder` is one."""
-    return _NAME.fullmatch(folder.resolve().name) is not None and (folder / "state.json").is_file()
-
-
 def read_checkpoint(folder: Path, advice: str) -> tuple[RunState, StoredTensors]:
     """State and weights of a checkpoint. Raises `TrainingError` with `advice` if it cannot be read."""
     try:

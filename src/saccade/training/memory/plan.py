@@ -94,13 +94,6 @@ class TrainingMemory:
     vision: PassBytes
     pixels: int
 
-    @property
-    def of_text(self) -> int:
-        """Bytes of an update without pictures."""
-        state = self.state
-        kept = state.weights + state.gradients + state.optimizer + state.gathered_update
-        return kept + max(self.language.most, self.language.held + self.logits.most)
-
     def update(self, checkpointed: bool, tokens_setting: str) -> Phase:
         """The phase of an update. `tokens_setting` is the name of the setting that bounds a pass."""
         most = max(self.vision.most, self.vision.held + self.language.most)
