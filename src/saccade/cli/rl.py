@@ -97,10 +97,10 @@ def rl(
 def _show_plan(settings: RlSettings, processes: int, gpu_memory: float | None) -> None:
     from saccade.rl.train.settings import check_machine
 
+    check_machine(settings)
     shared.need_training()
     from saccade.rl.train.plan import plan_memory
 
-    check_machine(settings)
     shared.show_plan(lambda device: plan_memory(settings, processes, device), gpu_memory)
 
 
