@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.rl.verl.support import verl_settings
 
+from saccade.cli.main import main
 from saccade.errors import SettingsError, TrainingError
 from saccade.models.tiny_weights import tiny_weights
 from saccade.record.settings import save_settings
@@ -15,6 +16,7 @@ from saccade.rl.train.settings import RlSettings
 
 pytest.importorskip("torch")
 launch = pytest.importorskip("saccade.rl.verl.launch")
+train = pytest.importorskip("saccade.rl.train.run").train
 
 
 def test_a_machine_with_fewer_gpus_is_refused_before_ray_is_started(
@@ -73,3 +75,44 @@ def test_a_checkpoint_that_is_not_complete_is_not_begun_from(
     shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
     with pytest.raises(TrainingError, match=words):
         launch.train_on_verl(settings, tmp_path, resume=True)
+
+
+def test_a_run_is_resumed_on_the_trainer_that_began_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both would find the same settings, none of their own checkpoints, and begin anew over what is there."""
+    monkeypatch.setattr(launch, "_need_verl", lambda: None)
+    monkeypatch.setattr(launch, "_train", lambda settings, out: pytest.fail("verl was started"))
+    settings = verl_settings(model={"source": str(tiny_weights())})
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    save_settings(settings, tmp_path / "settings.toml")
+    with pytest.raises(SettingsError, match=r"was begun on Saccade's own trainer.*without --on verl"):
+        launch.train_on_verl(settings, tmp_path, resume=True)
+    (tmp_path / "verl").mkdir()
+    with pytest.raises(SettingsError, match=r"was begun on verl.*Add --on verl"):
+        train(settings, tmp_path, resume=True)
+
+
+def test_a_run_is_resumed_with_the_tasks_that_it_was_begun_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "_need_verl", lambda: None)
+    started: list[int] = []
+    monkeypatch.setattr(launch, "_train", lambda settings, out: started.append(settings.recipe.steps))
+    monkeypatch.setattr(launch, "_exported", lambda settings, out: out / "model")
+    out, questions = tmp_path / "run", tmp_path / "questions"
+
+    def resumed(steps: int) -> None:
+        more = {"model": {"source": str(tiny_weights())}, "verl": {"gpus": 2, "device": "cpu"}}
+        settings = verl_settings({"steps": steps}, **more, tasks={"source": str(questions)}, validation={"every": 0})
+        launch.train_on_verl(settings, out, resume=True)
+
+    def questioned(count: int) -> None:
+        assert main(["worlds", "sample", "touching-circles", "--n", str(count), "--out", str(questions)]) == 0
+
+    questioned(3)
+    resumed(2)
+    resumed(4)
+    shutil.rmtree(questions)
+    questioned(4)
+    with pytest.raises(TrainingError, match="begun with other tasks"):
+        resumed(4)
+    assert started == [2, 4]

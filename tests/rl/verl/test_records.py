@@ -274,7 +274,7 @@ def test_held_out_rows_are_those_of_the_validation_splits(
     pytest.importorskip("torch")
     from saccade.rl.verl.launch import prepare
 
-    prepare(verl_settings(validation={"every": every, "tasks": 3}), tmp_path, tasks())
+    prepare(verl_settings(validation={"every": every, "tasks": 3}), tmp_path, [])
     rows = load_pyarrow()[1].read_table(tmp_path / "verl" / "validation.parquet").to_pylist()
     found = [row["extra_info"]["task"] for row in rows]
     expected = validation_tasks((), ("touching-circles",), 3)
@@ -287,7 +287,7 @@ def test_what_verl_reads_is_written(tmp_path: Path) -> None:
     from saccade.rl.verl.launch import prepare
 
     settings = verl_settings(max_logprob_diff=0.5, verl={"device": "cpu", "gpus": 2}, validation={"every": 0})
-    prepare(settings, tmp_path, tasks())
+    prepare(settings, tmp_path, training_rows(settings, tasks()))
     config = json.loads((tmp_path / "verl" / "run.yaml").read_text())
     assert config["defaults"] == ["ppo_trainer", "_self_"]
     assert config["trainer"]["n_gpus_per_node"] == 2

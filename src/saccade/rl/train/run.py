@@ -37,6 +37,7 @@ from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings
 from saccade.rl.train.step import Trainer, Updater
 from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
+from saccade.rl.verl.checkpoints import check_trainer
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.tokens.batch import Collator
@@ -69,6 +70,7 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     check_settings(settings)
     check_sampling(settings.recipe.rollout.sampling)
     check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW, MAY_CHANGE)
+    check_trainer(out, on_verl=False)
     processes = join_processes(settings.threads, cpu=not torch.cuda.is_available())
     if settings.engine.source == VLLM:
         check_servers(settings.engine, processes.count)

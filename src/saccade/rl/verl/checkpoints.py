@@ -1,4 +1,4 @@
-"""verl's checkpoints in OUT/checkpoints, looked at before verl is started.
+"""What a run on verl would be resumed from, looked at before verl is started: trainer, checkpoint, tasks.
 
 Where the folder that its last checkpoint names is gone, verl 0.9.1 begins anew, and where the place in the data set is
 missing, with the first tasks again; it says so only in its log.
@@ -6,12 +6,40 @@ missing, with the first tasks again; it says so only in its log.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from saccade.errors import TrainingError
+from saccade.errors import SettingsError, TrainingError
+from saccade.rl.verl.rows import ROWS, read_names
+from saccade.training.folder import SETTINGS
 
 _PARTS = ("model", "optim", "extra_state")
 """What each process writes."""
+
+
+def check_trainer(out: Path, *, on_verl: bool) -> None:
+    """Raises `SettingsError` where `out` holds a run of the other trainer: its checkpoints would not be found."""
+    begun_on_verl = (out / "verl").is_dir()
+    if begun_on_verl == on_verl or not (out / SETTINGS).exists():
+        return
+    if on_verl:
+        raise SettingsError(
+            f"the run in {out} was begun on Saccade's own trainer. Continue it without --on verl, or name another "
+            "folder."
+        )
+    raise SettingsError(f"the run in {out} was begun on verl. Add --on verl, or name another folder.")
+
+
+def check_same_tasks(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raises `TrainingError` where a run in `out` was begun with other tasks than those of `rows`."""
+    file = out / "verl" / ROWS
+    before = read_names(file) if file.exists() else []
+    now = [row["extra_info"]["task"] for row in rows[: len(before)]]
+    if before != now:
+        raise TrainingError(
+            f"the run in {out} was begun with other tasks. Put the old ones back, or begin anew in another folder."
+        )
 
 
 def last_checkpoint(out: Path, ranks: int) -> tuple[int, Path] | None:

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -38,12 +39,12 @@ from saccade.rl.train.curriculum import chosen_before
 from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings
 from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
-from saccade.rl.verl.checkpoints import last_checkpoint
+from saccade.rl.verl.checkpoints import check_same_tasks, check_trainer, last_checkpoint
 from saccade.rl.verl.mapping import PART, nested, verl_lines
 from saccade.rl.verl.metrics import new_log, write_metrics
 from saccade.rl.verl.policy import load_policy
 from saccade.rl.verl.refused import check_family, check_on_verl
-from saccade.rl.verl.rows import training_rows, validation_rows, write_rows
+from saccade.rl.verl.rows import ROWS, training_rows, validation_rows, write_rows
 from saccade.rl.verl.said import SAID, SaidAgain
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
@@ -71,7 +72,8 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
         UnavailableError: verl is not installed in this environment, or Ray does not start.
         ModelRefusedError: the checkpoint's tokens cannot be loaded.
         SandboxError: a sandbox host cannot be reached, or this machine cannot isolate a sandbox.
-        TrainingError: verl ended with an error, or stood still for too long, or its last checkpoint is not complete.
+        TrainingError: verl ended with an error, or stood still for too long; or its last checkpoint is not complete, or
+            was trained on other tasks.
     """
     check_settings(settings)
     check_on_verl(settings)
@@ -79,12 +81,14 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     _need_cluster(settings)
     out = out.resolve()
     check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW)
+    check_trainer(out, on_verl=True)
     check_family(load_policy(settings.model.source).encoder.family.model_type, settings.model.source)
-    tasks = _checked_tasks(settings, out)
+    rows = training_rows(settings, _checked_tasks(settings, out))
+    check_same_tasks(out, rows)
     begun = _last_checkpoint(settings, out)
     if begun is None or begun[0] < settings.recipe.steps:
         asyncio.run(_check_sandbox(settings))
-        prepare(settings, out, tasks)
+        prepare(settings, out, rows)
         _train(settings, out)
     return _exported(settings, out)
 
@@ -101,12 +105,12 @@ def _train(settings: RlSettings, out: Path) -> None:
         raise TrainingError(f"verl ended after {step} of {settings.recipe.steps} steps; {out}/verl/verl.log says why")
 
 
-def prepare(settings: RlSettings, out: Path, tasks: TaskList) -> None:
-    """Write everything that verl reads into `out`."""
+def prepare(settings: RlSettings, out: Path, rows: list[dict[str, Any]]) -> None:
+    """Write everything that verl reads into `out`; `rows` are the tasks."""
     folder = out / "verl"
     folder.mkdir(parents=True, exist_ok=True)
     save_settings(settings, out / SETTINGS)
-    write_rows(training_rows(settings, tasks), folder / "train.parquet")
+    write_rows(rows, folder / ROWS)
     validation = settings.validation
     held_out = None
     if validation.every:
