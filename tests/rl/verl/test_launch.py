@@ -37,6 +37,7 @@ def test_a_machine_with_fewer_gpus_is_refused_before_ray_is_started(
 def ended_run(out: Path, steps: int) -> RlSettings:
     """A run of two processes on the tiny checkpoint as verl leaves it after `steps` steps."""
     settings = verl_settings(model={"source": str(tiny_weights())}, verl={"gpus": 2, "device": "cpu"})
+    (out / "verl").mkdir()
     made = out / "checkpoints" / f"global_step_{steps}"
     (made / "actor" / "huggingface").mkdir(parents=True)
     names = [f"{part}_world_size_2_rank_{rank}.pt" for part in ("model", "optim", "extra_state") for rank in range(2)]
