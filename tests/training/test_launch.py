@@ -43,6 +43,23 @@ if __name__ == "__main__":
     build(settings, Path(sys.argv[1]).parent / "out", Waits(), processes=2)
 """
 
+REFUSING = """
+import os, time
+from saccade.errors import SettingsError, TrainingError
+from saccade.training.launch import launch
+
+def refuse():
+    if os.environ["RANK"] == "1":
+        raise SettingsError("there is no such file")
+    time.sleep(600)
+
+if __name__ == "__main__":
+    try:
+        launch(refuse, (), 2)
+    except TrainingError as error:
+        print(error)
+"""
+
 
 def alive(process: int) -> bool:
     """Whether a process runs; one that ended and was not waited for does not."""
@@ -80,3 +97,10 @@ def test_workers_of_a_killed_run_end(program: str, tmp_path: Path) -> None:
             if alive(process):
                 os.kill(process, signal.SIGKILL)
         parent.wait()
+
+
+def test_of_a_refusal_in_one_process_there_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(REFUSING)
+    command = [sys.executable, str(tmp_path / "program.py")]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    assert done.stdout == "there is no such file\n"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saccade.cli import train_options as shared
-from saccade.cli.rl_verl import Gpus, Nodes, TrainerName, run_on_verl
+from saccade.cli.rl_verl import Gpus, Nodes, TrainerName, refuse_verl, run_on_verl
 from saccade.cli.tool_option import ToolNames, with_tools
 from saccade.errors import SettingsError
 from saccade.recipes.find import recipe_list
@@ -86,7 +86,9 @@ def rl(
         if gpu_memory is not None:
             raise SettingsError("--gpu-memory is for the plan of Saccade's own trainer; with --on verl leave it out.")
         run_on_verl(on, settings, out, resume=resume, plan=plan, processes=processes)
-    elif plan:
+        return
+    refuse_verl({"--nodes": nodes, "--gpus": gpus}, settings.verl)
+    if plan:
         _show_plan(settings, processes, gpu_memory)
     else:
         _train_here(settings, out, resume, processes)
@@ -95,19 +97,17 @@ def rl(
 def _show_plan(settings: RlSettings, processes: int, gpu_memory: float | None) -> None:
     from saccade.rl.train.settings import check_machine
 
+    check_machine(settings)
     shared.need_training()
     from saccade.rl.train.plan import plan_memory
 
-    check_machine(settings)
     shared.show_plan(lambda device: plan_memory(settings, processes, device), gpu_memory)
 
 
 def _train_here(settings: RlSettings, out: Path, resume: bool, processes: int) -> None:
     from saccade.rl.train.settings import check_settings
-    from saccade.rl.verl.settings import check_no_verl
 
     check_settings(settings)
-    check_no_verl(settings.verl)
     shared.need_training()
     shared.run(_train, settings, out, resume, processes)
 

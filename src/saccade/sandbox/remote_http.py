@@ -28,6 +28,7 @@ from saccade.errors import (
     SettingsError,
     TooLargeError,
 )
+from saccade.record.server_address import checked_address
 from saccade.sandbox import remote_wire as wire
 
 _log = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ class Http:
         retry: Retry | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self.url = _checked_url(url)
+        self.url = checked_address(url, "the sandbox's", 8719, f"a token goes into {TOKEN_VARIABLE}")
         self._retry = retry or Retry()
         token = os.environ.get(TOKEN_VARIABLE) if token is None else token
         self._client = httpx.AsyncClient(
@@ -193,17 +194,3 @@ def _authorization(token: str | None) -> dict[str, str]:
     if not token.isascii() or not token.isprintable() or " " in token:
         raise SettingsError("the sandbox token holds characters that a header cannot carry; use printable ASCII.")
     return {"authorization": f"Bearer {token}"}
-
-
-def _checked_url(url: str) -> str:
-    try:
-        parsed = httpx.URL(url)
-    except (httpx.InvalidURL, TypeError) as error:
-        raise SettingsError(f"the sandbox URL cannot be read: {error}. Example: http://127.0.0.1:8719") from error
-    if parsed.userinfo:
-        raise SettingsError("the sandbox URL holds a user or password; pass token=... instead.")
-    # What can be in no name is escaped, a lone bracket too; %25 alone begins the zone of an IPv6 address.
-    named = bool(parsed.host) and "%" not in parsed.host.partition("%25")[0]
-    if parsed.scheme not in ("http", "https") or not named:
-        raise SettingsError(f"the sandbox URL {url!r} must look like http://host:port or https://host.")
-    return str(parsed).rstrip("/")

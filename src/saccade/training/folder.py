@@ -22,10 +22,12 @@ def check_folder(
     resume: bool,
     may_differ: Collection[str] = (),
     may_grow: Mapping[str, str] = MappingProxyType({}),
+    may_change: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Whether a run with these settings, but for those that `may_differ`, may write to `out`.
 
-    Those that `may_grow` may be larger than they were; what follows from that is their text, for the log.
+    Those that `may_grow` may be larger than they were, those that `may_change` others; what follows from that is their
+    text, for the log.
 
     Raises:
         SettingsError: it holds a run and `resume` is not said, or no run, or one with other settings.
@@ -41,7 +43,8 @@ def check_folder(
         raise SettingsError(f"{out} holds a run already. Continue it with --resume, or name another folder.")
     changes = differences(load_saved(type(settings), kept), settings)
     grown = [item for item in changes if item.name in may_grow and _is_larger(item)]
-    changed = [item for item in changes if item.name not in may_differ and item not in grown]
+    others = [item for item in changes if item.name in may_change]
+    changed = [item for item in changes if item.name not in may_differ and item not in (*grown, *others)]
     if changed:
         listed = "\n".join(f"  {item}" for item in changed)
         raise SettingsError(
@@ -50,6 +53,8 @@ def check_folder(
     check_files(kept)
     for item in grown:
         _LOG.warning("The run in %s is resumed with more %s. %s", out, item, may_grow[item.name])
+    for item in others:
+        _LOG.warning("The run in %s is resumed with other %s. %s", out, item, may_change[item.name])
 
 
 def _is_larger(item: Difference) -> bool:

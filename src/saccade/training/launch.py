@@ -5,6 +5,7 @@ launch(train_here, (settings, out), processes=8)
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -38,6 +39,8 @@ def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: 
     from torch.distributed import TCPStore
     from torch.multiprocessing import ProcessExitedException, get_context, start_processes
 
+    # It would warn of each process that it ends because another one failed, and that is told here.
+    logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
     errors = get_context("spawn").SimpleQueue()
     # They meet here: a port that the first of them opened later could be taken by then.
     meeting = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)

@@ -9,7 +9,7 @@ import pytest
 
 from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
 from saccade.models.retry import Clock, RetryPolicy
-from saccade.rl.engines.server_http import CONNECT_SECONDS, Connection, checked_address
+from saccade.rl.engines.server_http import CONNECT_SECONDS, Connection, engine_address
 
 
 def connection(*answers: httpx.Response, tries: int = 1, waits: list[float] | None = None) -> Connection:
@@ -72,19 +72,7 @@ async def test_a_request_may_take_long_but_a_connection_may_not() -> None:
     await way.close()
 
 
-@pytest.mark.parametrize(
-    ("address", "words"),
-    [
-        ("ftp://engine", "must look like http://host:port"),
-        ("http://", "must look like"),
-        ("http://[", "must look like"),
-        ("http://a b", "must look like"),
-        ("http://me:key@engine:1", "the engine's address .engine. must look like"),
-        ("http://engine:port", "cannot be read"),
-    ],
-)
-def test_what_is_no_address_of_a_server(address: str, words: str) -> None:
-    with pytest.raises(SettingsError, match=words):
-        checked_address(address)
-    assert checked_address("https://engine:8000/v1") == "https://engine:8000"
-    assert checked_address("http://[fe80::1%25eth0]:8000") == "http://[fe80::1%25eth0]:8000"
+def test_the_address_of_an_engine_needs_no_v1_and_takes_no_key() -> None:
+    assert engine_address("https://engine:8000/v1") == "https://engine:8000"
+    with pytest.raises(SettingsError, match=r"the engine's address 'engine' must .* SACCADE_ENGINE_API_KEY"):
+        engine_address("http://me:key@engine:1")

@@ -209,6 +209,7 @@ def test_the_command_of_a_server(tmp_path: Path) -> None:
     [
         (EngineSettings(source="http://a:1,http://a:1/v1"), "twice"),
         (EngineSettings(source="http://a:1,b"), "must look like"),
+        (EngineSettings(source="VLM"), r"no address .*http://host:port.* Did you mean 'vllm'\?"),
         (EngineSettings(source="http://a:1", gpus=2), r"engine\.gpus is for servers that the run starts"),
         (EngineSettings(options=("--seed", "1")), r"engine\.options"),
     ],

@@ -5,13 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tests.rl.train.support import rl_settings
 
-from saccade.errors import SettingsError
+from saccade.errors import SettingsError, UnavailableError
 from saccade.generate.sequences import cache_bytes_of
 from saccade.record.settings import load_saved, save_settings
 from saccade.rl.engines.settings import EngineSettings
 from saccade.rl.train.make_engine import cache_of_batch, most_context, sync_weights
-from saccade.rl.train.settings import RlSettings, check_settings, load_rl_settings
+from saccade.rl.train.run import train
+from saccade.rl.train.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings, load_rl_settings
+from saccade.training.folder import check_folder
 from saccade.training.settings import ModelSettings
 from saccade.training.weights import load_trainable
 
@@ -94,3 +97,28 @@ def test_an_episode_that_the_cache_cannot_hold_is_refused_before_the_first(tiny:
         "codedance", None, [*NAMED, f"generation.cache={row}", "rollout.limits.context_tokens=1000"]
     )
     assert budget(shorter) == 1024 * 512
+
+
+def test_a_run_whose_servers_cannot_start_leaves_no_run_behind(tiny: Path, tasks: Path, tmp_path: Path) -> None:
+    """Who mends the setting would be told else that the folder holds a run with other settings."""
+    settings = rl_settings(tiny, tasks, engine={"source": "vllm", "program": "no-such"})
+    with pytest.raises(UnavailableError, match=r"engine\.program"):
+        train(settings, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_may_be_resumed_with_other_servers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def resumed(*engine: str) -> None:
+        check_folder(
+            load_rl_settings("codedance", None, [*NAMED, *engine]), tmp_path, True, MAY_DIFFER, MAY_GROW, MAY_CHANGE
+        )
+
+    save_settings(load_rl_settings("codedance", None, [*NAMED, "engine=http://a:1"]), tmp_path / "settings.toml")
+    resumed("engine.source=http://a:1")
+    assert caplog.messages == []
+    resumed("engine.source=http://b:1", "engine.weights=memory")
+    (said,) = caplog.messages
+    assert 'engine.source: "http://a:1" -> "http://b:1"' in said
+    resumed("engine.source=vllm", "engine.gpus=2", "engine.program=/opt/vllm", "engine.ready_seconds=5")
+    with pytest.raises(SettingsError, match=r"engine\.options"):
+        resumed("engine.source=vllm", 'engine.options=["--dtype", "float16"]')

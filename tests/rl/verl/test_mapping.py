@@ -144,6 +144,12 @@ def test_every_line_is_the_one_that_was_reviewed(name: str, recipe: dict[str, An
         ({"retry": {"tries": 1}}, "retry"),
         ({"verl": {"gpus": 4, "tensor_parallel": 3}}, "tensor_parallel"),
         ({"verl": {"device": "cpu", "nodes": 2}}, "one machine"),
+        ({"verl": {"gpus": 3}}, "verl.gpus: an update has 8 rollouts (2 groups of 4), which 3 GPUs"),
+        ({"verl": {"gpus": 4, "nodes": 3}}, "which 12 GPUs"),
+        ({"verl": {"options": ["trainer.nnodes=2"]}}, "verl.options: trainer.nnodes comes from verl.nodes; set that"),
+        ({"verl": {"options": ["++trainer.nnodes=2"]}}, "verl.options: trainer.nnodes comes from verl.nodes"),
+        ({"verl": {"options": ["trainer.nnodes"]}}, "verl.options: 'trainer.nnodes' is no setting; write a.b=value"),
+        ({"recipe": {"optimizer": {"updates": 2}}, "verl": {"gpus": 8}}, "1 group of 4"),
     ],
 )
 def test_what_verl_cannot_follow_is_refused_by_name(more: dict[str, Any], said: str) -> None:
@@ -153,6 +159,9 @@ def test_what_verl_cannot_follow_is_refused_by_name(more: dict[str, Any], said: 
 
 def test_the_settings_of_a_run_are_not_refused() -> None:
     check_on_verl(verl_settings())
+    apart = ["actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size=3"]
+    check_on_verl(verl_settings(verl={"gpus": 12, "options": apart}))  # 4 ranks, each of 3 GPUs
+    check_on_verl(verl_settings(verl={"options": ["+a.b=1", "actor_rollout_ref.rollout.name=vllm"]}))
     assert notes(verl_settings())[-1].startswith("a step that keeps nothing")
     assert any("sequence-mean" in note for note in notes(verl_settings({"loss": {"aggregate": "sequence-mean"}})))
 
@@ -182,6 +191,32 @@ def test_the_plan_says_where_each_line_comes_from(capsys: pytest.CaptureFixture[
     assert "actor_rollout_ref.actor.clip_ratio_c = 3.0  # recipe.loss.dual_clip\n" in printed
 
 
+def test_a_plan_refuses_a_checkpoint_whose_pictures_verl_would_misread(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def planned(model: Path | str) -> tuple[int, str]:
+        code = main(["rl", "codedance", "--model", str(model), "--tasks", "visual-search", "--on", "verl", "--plan"])
+        printed = capsys.readouterr()
+        return code, printed.out + printed.err
+
+    (tmp_path / "config.json").write_text('{"model_type": "internvl"}', encoding="utf-8")
+    code, said = planned(tmp_path)
+    assert code == 2
+    assert "family internvl" in said
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    code, said = planned(tmp_path)
+    assert code == 2
+    assert "says no family" in said
+    code, said = planned("Qwen/Qwen2.5-VL-7B-Instruct")
+    assert (code, "its family is not known" in said) == (0, False)
+    code, said = planned("some/checkpoint")
+    assert code == 0
+    assert "# model.source: its family is not known here, and is looked at when the run begins" in said
+    code, said = planned("./nowhere")
+    assert code == 2
+    assert "./nowhere" in said
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -189,6 +224,9 @@ def test_the_plan_says_where_each_line_comes_from(capsys: pytest.CaptureFixture[
         (["--on", "trl"], "no such trainer"),
         (["--on", "verl", "--processes", "2"], "--processes is for Saccade's own trainer"),
         (["--set", "verl.gpus=4"], "verl.gpus is for --on verl"),
+        (["--nodes", "2", "--plan", "--gpu-memory", "80"], "--nodes is for verl, "),
+        (["--gpus", "8"], "--gpus is for verl, "),
+        (["--set", "verl.nodes=2", "--plan", "--gpu-memory", "80"], "verl.nodes is for --on verl"),
     ],
 )
 def test_the_command_line_refuses_what_does_not_go_together(

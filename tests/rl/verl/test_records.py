@@ -133,7 +133,7 @@ def test_several_machines_need_a_cluster_that_is_named(tmp_path: Path, monkeypat
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(launch, "_need_verl", lambda: None)
     with pytest.raises(SettingsError, match=r"verl\.nodes is 2.*RAY_ADDRESS"):
-        launch.train_on_verl(verl_settings(verl={"nodes": 2}), tmp_path / "run")
+        launch.train_on_verl(verl_settings(verl={"nodes": 2, "gpus": 4}), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -217,9 +217,13 @@ with open(os.environ["VERL_FILE_LOGGER_PATH"], "w") as log:
 made = out / "checkpoints" / f"global_step_{steps}" / "actor" / "huggingface"
 made.mkdir(parents=True)
 (made / "config.json").write_text("{}")
+(made.parents[1] / "data.pt").touch()
+for part in ("model", "optim", "extra_state"):
+    for rank in range(2):
+        (made.parent / f"{part}_world_size_2_rank_{rank}.pt").touch()
 (out / "checkpoints" / "latest_checkpointed_iteration.txt").write_text(f"{steps}\\n")
 """
-"""What verl leaves of a run of so many steps."""
+"""What verl leaves of a run of so many steps by two processes."""
 
 
 def test_a_run_that_verl_ended_early_goes_on_and_leaves_a_checkpoint_of_our_form(
@@ -236,7 +240,8 @@ def test_a_run_that_verl_ended_early_goes_on_and_leaves_a_checkpoint_of_our_form
     monkeypatch.setattr(launch, "_command", lambda _: [launch.sys.executable, "-c", ENDS, str(next(done)), str(out)])
     save_tiny(tmp_path / "tiny")
     source = {"source": str(tmp_path / "tiny")}
-    settings = verl_settings(tasks={"source": "touching-circles", "most": 2}, validation={"every": 0}, model=source)
+    few = {"source": "touching-circles", "most": 2}
+    settings = verl_settings(tasks=few, validation={"every": 0}, model=source, verl={"gpus": 2})
     with pytest.raises(TrainingError, match="verl ended after 2 of 3 steps"):
         launch.train_on_verl(settings, out)
     assert not (out / "model").exists()
@@ -256,7 +261,9 @@ def test_a_family_whose_pictures_verl_s_servers_would_misread_is_refused(
     monkeypatch.setattr(launch, "_need_verl", lambda: None)
     save_tiny(tmp_path / "tiles", "internvl")
     with pytest.raises(SettingsError, match=r"of the family internvl\. .* qwen2_5_vl, .*without --on verl"):
-        launch.train_on_verl(verl_settings(model={"source": str(tmp_path / "tiles")}), tmp_path / "run")
+        launch.train_on_verl(
+            verl_settings(model={"source": str(tmp_path / "tiles")}, verl={"device": "cpu"}), tmp_path / "run"
+        )
     assert not (tmp_path / "run" / "verl").exists()
 
 
@@ -267,7 +274,7 @@ def test_held_out_rows_are_those_of_the_validation_splits(
     pytest.importorskip("torch")
     from saccade.rl.verl.launch import prepare
 
-    prepare(verl_settings(validation={"every": every, "tasks": 3}), tmp_path, tasks())
+    prepare(verl_settings(validation={"every": every, "tasks": 3}), tmp_path, [])
     rows = load_pyarrow()[1].read_table(tmp_path / "verl" / "validation.parquet").to_pylist()
     found = [row["extra_info"]["task"] for row in rows]
     expected = validation_tasks((), ("touching-circles",), 3)
@@ -280,7 +287,7 @@ def test_what_verl_reads_is_written(tmp_path: Path) -> None:
     from saccade.rl.verl.launch import prepare
 
     settings = verl_settings(max_logprob_diff=0.5, verl={"device": "cpu", "gpus": 2}, validation={"every": 0})
-    prepare(settings, tmp_path, tasks())
+    prepare(settings, tmp_path, training_rows(settings, tasks()))
     config = json.loads((tmp_path / "verl" / "run.yaml").read_text())
     assert config["defaults"] == ["ppo_trainer", "_self_"]
     assert config["trainer"]["n_gpus_per_node"] == 2

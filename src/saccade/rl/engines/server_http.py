@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 import httpx
 
-from saccade.errors import ModelError, ModelRefusedError, SettingsError
+from saccade.errors import ModelError, ModelRefusedError
 from saccade.models.failures import retry_after
 from saccade.models.keys import ApiKey, find_key
 from saccade.models.retry import ENGINE_RETRY, Clock, OutageError, RetryPolicy, with_retries
+from saccade.record.server_address import checked_address
 from saccade.rl.engines.picture_files import PictureFile, StreamedBody, streamed_body
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ class Connection:
         Raises:
             SettingsError: `address` is none.
         """
-        self.address = checked_address(address)
+        self.address = engine_address(address)
         self._retry = retry
         self._clock = clock
         self._key: ApiKey = find_key("engine", needed=False)
@@ -143,17 +144,6 @@ def _words(response: httpx.Response) -> str:
     return text.strip().rstrip(".")[:_LONGEST_DETAIL] or "no reason given"
 
 
-def checked_address(address: str) -> str:
+def engine_address(address: str) -> str:
     """`address` without what need not be said. Raises `SettingsError` unless it is one of a server."""
-    try:
-        parsed = httpx.URL(address)
-    except (httpx.InvalidURL, TypeError) as error:
-        raise SettingsError(f"the engine's address cannot be read: {error}. Example: http://127.0.0.1:8000") from error
-    # What can be in no name is escaped, a lone bracket too; %25 alone begins the zone of an IPv6 address.
-    named = bool(parsed.host) and "%" not in parsed.host.partition("%25")[0]
-    if parsed.scheme not in ("http", "https") or not named or parsed.userinfo:
-        raise SettingsError(
-            f"the engine's address {parsed.host or address!r} must look like http://host:port, without user or "
-            "password; a key goes into SACCADE_ENGINE_API_KEY."
-        )
-    return str(parsed).rstrip("/").removesuffix("/v1")
+    return checked_address(address, "the engine's", 8000, "a key goes into SACCADE_ENGINE_API_KEY").removesuffix("/v1")

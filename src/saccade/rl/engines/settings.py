@@ -8,7 +8,8 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, model_vali
 
 from saccade.errors import SettingsError
 from saccade.record.settings import Settings
-from saccade.rl.engines.server_http import checked_address
+from saccade.record.suggest import did_you_mean
+from saccade.rl.engines.server_http import engine_address
 
 LOCAL, VLLM = "local", "vllm"
 
@@ -56,7 +57,12 @@ class EngineSettings(Settings):
 
 def check_engine(settings: EngineSettings) -> None:
     """Raises `SettingsError` for an address that is none, one that is named twice, and settings that nothing reads."""
-    addresses = [checked_address(address) for address in settings.addresses]
+    if settings.addresses and "://" not in settings.source:
+        hint = did_you_mean(settings.source.lower(), (LOCAL, VLLM))
+        raise SettingsError(
+            f"engine.source: {settings.source!r} is no address of a server, such as http://host:port. {hint}"
+        )
+    addresses = [engine_address(address) for address in settings.addresses]
     if twice := [address for address in addresses if addresses.count(address) > 1]:
         raise SettingsError(f"engine.source names {twice[0]} twice; name each server once.")
     plain = EngineSettings(source=settings.source)

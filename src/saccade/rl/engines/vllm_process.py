@@ -50,13 +50,7 @@ async def vllm_servers(
         UnavailableError: vLLM is not installed.
         ModelLostError: a server ended, or is not ready in time.
     """
-    devices = serving_devices(settings, torch.cuda.device_count(), training)
-    program = shutil.which(settings.program)
-    if program is None:
-        raise UnavailableError(
-            f"there is no program {settings.program!r}, and engine.source=vllm starts it. Install vLLM, best in an "
-            "environment of its own, and name it: --set engine.program=/path/to/bin/vllm"
-        )
+    devices, program = check_servers(settings, training)
     with ExitStack() as stack:
         servers = []
         for number, device in enumerate(devices):
@@ -77,6 +71,23 @@ async def vllm_servers(
             await server.wait_until_ready(settings.ready_seconds)
             _log.info("vLLM answers at %s; it prints to %s.", server.address, server.log)
         yield servers
+
+
+def check_servers(settings: EngineSettings, training: int) -> tuple[list[int | None], str]:
+    """The GPU of each server, as `serving_devices` gives them, and the program; for a look before weights are loaded.
+
+    Raises:
+        SettingsError: the machine has not as many GPUs.
+        UnavailableError: vLLM is not installed.
+    """
+    devices = serving_devices(settings, torch.cuda.device_count(), training)
+    program = shutil.which(settings.program)
+    if program is None:
+        raise UnavailableError(
+            f"there is no program {settings.program!r}, and engine.source=vllm starts it. Install vLLM, best in an "
+            "environment of its own, and name it: --set engine.program=/path/to/bin/vllm"
+        )
+    return devices, program
 
 
 def serving_devices(settings: EngineSettings, there: int, training: int) -> list[int | None]:

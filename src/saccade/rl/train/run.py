@@ -23,6 +23,8 @@ from saccade.episode.run_folder import MEDIA
 from saccade.episode.settings import sandbox_at
 from saccade.episode.task_media import check_media
 from saccade.media.store import MediaStore
+from saccade.rl.engines.settings import VLLM
+from saccade.rl.engines.vllm_process import check_servers
 from saccade.rl.generation.rollouts import RolloutResources, generate_rollouts
 from saccade.rl.generation.slot_model import check_sampling
 from saccade.rl.rollout import Rollout
@@ -32,9 +34,10 @@ from saccade.rl.train.make_engine import open_engine, sync_weights
 from saccade.rl.train.metrics import RlCallback, rollout_metrics
 from saccade.rl.train.rollout_store import open_rollout_store, with_worth
 from saccade.rl.train.scoring import load_scorer
-from saccade.rl.train.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings
+from saccade.rl.train.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings
 from saccade.rl.train.step import Trainer, Updater
 from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
+from saccade.rl.verl.checkpoints import check_trainer
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.tokens.batch import Collator
@@ -57,7 +60,8 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
 
     Raises:
         SettingsError: a setting is missing or wrong, or `out` holds a run already, or one with other settings, or
-            the dialect cannot show the pictures or videos of a task.
+            the dialect cannot show the pictures or videos of a task, or there are too few GPUs for servers.
+        UnavailableError: vLLM is to be started and not installed.
         TrainingError: every rollout of a step was lost, or sampling and training disagree.
         ModelRefusedError: the checkpoint cannot be loaded, or a server of the engine is of no use.
         ModelLostError: that server cannot be reached, or did not come up.
@@ -65,8 +69,11 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     """
     check_settings(settings)
     check_sampling(settings.recipe.rollout.sampling)
-    check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW)
+    check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW, MAY_CHANGE)
+    check_trainer(out, on_verl=False)
     processes = join_processes(settings.threads, cpu=not torch.cuda.is_available())
+    if settings.engine.source == VLLM:
+        check_servers(settings.engine, processes.count)
     opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
     check_rewards(opened, settings.recipe.reward)
     check_media(opened.parts, load_dialect(settings.recipe.dialect))

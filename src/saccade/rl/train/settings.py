@@ -165,10 +165,13 @@ MAY_DIFFER = (
     "verl.turn_seconds",
     "verl.step_seconds",
     "sandbox",
+    *(f"engine.{name}" for name in ("gpus", "shared", "memory", "weights", "program", "ready_seconds")),
 )
 """Settings that a run may be resumed with in place of its own: they decide nothing of what is trained."""
 MAY_GROW: Final = {"recipe.steps": "It ends as if it had been begun with them."}
 """Those that may be larger than they were, and what follows."""
+MAY_CHANGE: Final = {"engine.source": "Turns are sampled there from here on, and tokens may be others than before."}
+"""Those that may be others, and what follows."""
 _MACHINE = frozenset(RlSettings.model_fields) - {"recipe"}
 
 

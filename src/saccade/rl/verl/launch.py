@@ -19,6 +19,9 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
@@ -36,11 +39,12 @@ from saccade.rl.train.curriculum import chosen_before
 from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings
 from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
+from saccade.rl.verl.checkpoints import check_same_tasks, check_trainer, last_checkpoint
 from saccade.rl.verl.mapping import PART, nested, verl_lines
 from saccade.rl.verl.metrics import new_log, write_metrics
 from saccade.rl.verl.policy import load_policy
 from saccade.rl.verl.refused import check_family, check_on_verl
-from saccade.rl.verl.rows import training_rows, validation_rows, write_rows
+from saccade.rl.verl.rows import ROWS, training_rows, validation_rows, write_rows
 from saccade.rl.verl.said import SAID, SaidAgain
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
@@ -63,11 +67,13 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
 
     Raises:
-        SettingsError: a setting is missing or wrong, cannot be followed on verl, or `out` holds another run.
+        SettingsError: a setting is missing or wrong, cannot be followed on verl, this machine has fewer GPUs, or `out`
+            holds another run.
         UnavailableError: verl is not installed in this environment, or Ray does not start.
         ModelRefusedError: the checkpoint's tokens cannot be loaded.
         SandboxError: a sandbox host cannot be reached, or this machine cannot isolate a sandbox.
-        TrainingError: verl ended with an error, or stood still for too long.
+        TrainingError: verl ended with an error, or stood still for too long; or its last checkpoint is not complete, or
+            was trained on other tasks.
     """
     check_settings(settings)
     check_on_verl(settings)
@@ -75,10 +81,20 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     _need_cluster(settings)
     out = out.resolve()
     check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW)
+    check_trainer(out, on_verl=True)
     check_family(load_policy(settings.model.source).encoder.family.model_type, settings.model.source)
-    tasks = _checked_tasks(settings, out)
-    asyncio.run(_check_sandbox(settings))
-    prepare(settings, out, tasks)
+    rows = training_rows(settings, _checked_tasks(settings, out))
+    check_same_tasks(out, rows)
+    begun = _last_checkpoint(settings, out)
+    if begun is None or begun[0] < settings.recipe.steps:
+        asyncio.run(_check_sandbox(settings))
+        prepare(settings, out, rows)
+        _train(settings, out)
+    return _exported(settings, out)
+
+
+def _train(settings: RlSettings, out: Path) -> None:
+    """Run verl from its last checkpoint to the end of the run."""
     variables = environment(settings, out)
     try:
         with local_ray(out / "verl" / "ray.log", variables, *_resources(settings)) as cluster:
@@ -87,15 +103,14 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
         step = write_metrics(out, settings.recipe.optimizer.updates * settings.recipe.optimizer.epochs)
     if step < settings.recipe.steps:
         raise TrainingError(f"verl ended after {step} of {settings.recipe.steps} steps; {out}/verl/verl.log says why")
-    return _exported(settings, out)
 
 
-def prepare(settings: RlSettings, out: Path, tasks: TaskList) -> None:
-    """Write everything that verl reads into `out`."""
+def prepare(settings: RlSettings, out: Path, rows: list[dict[str, Any]]) -> None:
+    """Write everything that verl reads into `out`; `rows` are the tasks."""
     folder = out / "verl"
     folder.mkdir(parents=True, exist_ok=True)
     save_settings(settings, out / SETTINGS)
-    write_rows(training_rows(settings, tasks), folder / "train.parquet")
+    write_rows(rows, folder / ROWS)
     validation = settings.validation
     held_out = None
     if validation.every:
@@ -199,14 +214,19 @@ def _last_change(out: Path) -> float:
 
 def _exported(settings: RlSettings, out: Path) -> Path:
     """The last checkpoint's model, as our own trainer writes it."""
-    step = (out / "checkpoints" / "latest_checkpointed_iteration.txt").read_text(encoding="utf-8").strip()
-    made = out / "checkpoints" / f"global_step_{step}" / "actor" / "huggingface"
+    last = _last_checkpoint(settings, out)
+    if last is None:
+        raise TrainingError(f"verl ended without a checkpoint; {out}/verl/verl.log says why")
     model = out / "model"
     partial = begin_folder(model)
-    shutil.copytree(made, partial, dirs_exist_ok=True)
+    shutil.copytree(last[1] / "actor" / "huggingface", partial, dirs_exist_ok=True)
     write_learned(partial, {load_dialect(settings.recipe.dialect).id: 1})
     finish_folder(model)
     return model
+
+
+def _last_checkpoint(settings: RlSettings, out: Path) -> tuple[int, Path] | None:
+    return last_checkpoint(out, settings.verl.nodes * settings.verl.gpus)
 
 
 def _need_verl() -> None:
@@ -219,9 +239,17 @@ def _need_verl() -> None:
 
 
 def _need_cluster(settings: RlSettings) -> None:
-    nodes = settings.verl.nodes
-    if nodes > 1 and not os.environ.get(ADDRESS):
+    nodes, gpus = settings.verl.nodes, settings.verl.gpus
+    if os.environ.get(ADDRESS):
+        return
+    if nodes > 1:
         raise SettingsError(
             f"verl.nodes is {nodes}, and no Ray cluster over them is named. Run `ray start` on each machine and set "
             f"{ADDRESS}, or leave verl.nodes at 1 for a Ray of this machine alone."
+        )
+    there = torch.cuda.device_count()
+    if settings.verl.device == "gpu" and gpus > there:
+        raise SettingsError(
+            f"verl.gpus is {gpus}, and this machine has {there} GPUs. Say --gpus {there or 1}, or name a Ray cluster "
+            f"that has them in {ADDRESS}; to try a run without a GPU: --set verl.device=cpu."
         )

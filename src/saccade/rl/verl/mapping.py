@@ -127,6 +127,11 @@ def most_groups(recipe: Recipe) -> int:
     return rounds.tasks if isinstance(selection, KeepAll) else rounds.tasks * rounds.rounds
 
 
+def update_groups(recipe: Recipe) -> int:
+    """Groups of an update, as verl divides a step that has most."""
+    return math.ceil(most_groups(recipe) / recipe.optimizer.updates)
+
+
 def _model(settings: RlSettings) -> list[ConfigLine]:
     model, actor = settings.model, "actor_rollout_ref.actor"
     exact = exact_floats(settings)
@@ -253,7 +258,7 @@ def _optimizer(settings: RlSettings) -> list[ConfigLine]:
         ConfigLine(f"{actor}.grad_clip", own.clip or NO_LIMIT, "recipe.optimizer.clip"),
         ConfigLine(
             f"{actor}.ppo_mini_batch_size",
-            math.ceil(most_groups(settings.recipe) / own.updates),
+            update_groups(settings.recipe),
             "recipe.optimizer.updates",
         ),
         ConfigLine(f"{actor}.ppo_epochs", own.epochs, "recipe.optimizer.epochs"),

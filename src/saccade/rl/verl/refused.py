@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import reduce
+from pathlib import Path
 from typing import Any, Final
 
 from saccade.dialects.registry import load_dialect
@@ -11,7 +12,7 @@ from saccade.errors import SettingsError
 from saccade.record.mistakes import mistaken
 from saccade.rl.generation.slot_model import check_sampling
 from saccade.rl.train.settings import RlSettings, unserved
-from saccade.rl.verl.mapping import context_tokens, most_groups
+from saccade.rl.verl.mapping import context_tokens, most_groups, update_groups, verl_lines
 from saccade.rl.verl.settings import check_verl
 
 REFUSED: Final[Mapping[str, str]] = {
@@ -52,10 +53,37 @@ def check_on_verl(settings: RlSettings) -> None:
             "recipe.curriculum: verl measures no pass rates; name those of a run without --on verl (of its first step: "
             "--set steps=1) in verl.pass_rates"
         )
+    if why := _undivided(settings):
+        wrong.append(f"verl.gpus: {why}")
     if why := unserved(settings.recipe):
         wrong.append(f"recipe.dialect: {why}")
+    wrong += _overriding(settings)
     if wrong:
         raise mistaken(wrong, "--on verl")
+
+
+def _overriding(settings: RlSettings) -> Iterator[str]:
+    """Options of verl that are none, or would let its configuration say otherwise than the settings of the run."""
+    ours = {line.key: line.source for line in verl_lines(settings, Path()) if not line.source.startswith("(")}
+    for option in settings.verl.options:
+        key, equals, _ = option.lstrip("+").partition("=")
+        if not equals:
+            yield f"verl.options: {option!r} is no setting; write a.b=value"
+        elif ours.get(key, "verl.device") != "verl.device":  # what a CPU needs is a guess that may be mended
+            yield f"verl.options: {key} comes from {ours[key]}; set that"
+
+
+def _undivided(settings: RlSettings) -> str:
+    """Why verl's processes cannot divide an update; empty where they can. verl finds out after a step was played."""
+    groups, size = update_groups(settings.recipe), settings.recipe.rollout.group_size
+    ranks = settings.verl.gpus * settings.verl.nodes
+    if groups * size % ranks == 0 or any("sequence_parallel" in option for option in settings.verl.options):
+        return ""
+    return (
+        f"an update has {groups * size} rollouts ({groups} group{'s' * (groups > 1)} of {size}), which {ranks} GPUs "
+        "cannot divide evenly. Take other --gpus or --nodes, or change rollout.group_size, optimizer.updates or how "
+        "many groups are kept"
+    )
 
 
 def check_family(family: str, source: str) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from saccade.rl.train.settings import RlSettings
 from saccade.rl.train.tasks import TaskList
 from saccade.rl.verl.mapping import PART
 from saccade.tasks.benchmarks.row_files import load_pyarrow
+
+ROWS: Final = "train.parquet"
+"""In OUT/verl."""
 
 
 def training_rows(settings: RlSettings, tasks: TaskList) -> list[dict[str, Any]]:
@@ -28,6 +31,12 @@ def write_rows(rows: list[dict[str, Any]], path: Path) -> None:
     """Write parquet. Raises `UnavailableError` without pyarrow."""
     pyarrow, parquet = load_pyarrow()
     parquet.write_table(pyarrow.Table.from_pylist(rows), str(path))
+
+
+def read_names(path: Path) -> list[str]:
+    """The tasks of rows that were written, in their order. Raises `UnavailableError` without pyarrow."""
+    _, parquet = load_pyarrow()
+    return [row["extra_info"]["task"] for row in parquet.read_table(str(path), columns=["extra_info"]).to_pylist()]
 
 
 def _row(task: str, place: int, *, validation: bool) -> dict[str, Any]:
