@@ -267,7 +267,11 @@ async def test_token_host_type_and_size() -> None:
             refused = await plain.get(root + path, headers={"authorization": "Bearer wrong"})
             assert refused.status_code == 401
             assert refused.json()["error"]["code"] == "invalid_api_key"
-        assert (await plain.get(f"{root}/metrics", headers={**right, "host": "evil.example"})).status_code == 400
+        for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost:1@evil.example", ""):
+            elsewhere = await plain.get(f"{root}/metrics", headers={**right, "host": host})
+            assert (elsewhere.status_code, elsewhere.json()["error"]["code"]) == (400, "other_host")
+        for host in ("localhost", "LOCALHOST:80", "[::1]:80"):
+            assert (await plain.get(f"{root}/metrics", headers={**right, "host": host})).status_code == 200
         answer = await plain.get(f"{url}/models", headers={**right, "origin": "http://evil.example"})
         assert "access-control-allow-origin" not in answer.headers
         chat = f"{url}/chat/completions"
@@ -278,6 +282,8 @@ async def test_token_host_type_and_size() -> None:
         broken = await plain.post(chat, headers={**right, "content-type": "application/json"}, content=b"{")
         assert broken.json()["error"]["code"] == "invalid_json"
         assert (await plain.get(f"{url}/nothing", headers=right)).json()["error"]["code"] == "not_found"
+        got = await plain.get(chat, headers=right)
+        assert (got.status_code, got.json()["error"]["code"]) == (405, "not_found")
 
 
 class Held(Slow):
