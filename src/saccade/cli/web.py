@@ -29,7 +29,6 @@ def serve_app(
         port=port,
         log_level="warning",
         access_log=False,  # below that level, and yet made for each request
-        proxy_headers=False,  # nothing here asks who a client is, nor by which scheme it came
         ws="websockets-sansio" if websockets else "none",
         timeout_graceful_shutdown=grace_seconds,
         timeout_keep_alive=60,

@@ -77,6 +77,8 @@ def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, sto
             images_only = all(isinstance(item.part, ImagePart) for item in task.media)
             why = "there is no video" if images_only else "neither frames.fps nor frames.count is set"
             notes.append(f"{settings.frames.given} changes nothing: {why}")
+    if not with_frames.media:
+        return Prepared(with_frames, dialect, {}, opening, tuple(notes))
     shown = scaled_down(with_frames, settings.media.shown_pixels, store)
     names = {item.part.sha256: own_name(item.name) for item in with_frames.media}
     notes += [f"{names[sha256]}: {item.note}" for sha256, item in shown.items()]

@@ -208,8 +208,8 @@ class AgentPool:
             raise not_served(asked.model, self.models)
         speech = self._speech(asked)
         root = os.path.join(self._folder, str(next(self._numbers)))  # made by the first picture
+        store = MediaStore(root, limits=speech.settings.media.limits)
         try:
-            store = MediaStore(root, limits=speech.settings.media.limits)
             plan = await self._plan(asked, speech, store)
             play, start = ServedEpisode(store, plan, model.name), time.monotonic()
             if watch is unwatched and asked.stream:
@@ -223,7 +223,7 @@ class AgentPool:
                 await play.leave()
                 self.metrics.note(play.outcome, time.monotonic() - start)
         finally:
-            if os.path.exists(root):
+            if store.written:
                 await asyncio.to_thread(shutil.rmtree, root)
 
     async def _plan(self, asked: AgentQuestion, speech: _Speech, store: MediaStore) -> Plan:
