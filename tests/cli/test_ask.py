@@ -123,7 +123,7 @@ def test_a_password_in_an_address_is_neither_recorded_nor_shown(
     command: str, option: str, photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address, out = "compatible:m@http://me:hidden-word@127.0.0.1:9/v1", tmp_path / "out"
-    asked = [str(photo), "Which colour?"] if command == "ask" else ["visual-search"]
+    asked = [str(photo), "Which colour?"] if command == "ask" else ["visual-search", "--n", "1"]
     model = [] if option == "--model" else ["--model", scripted(tmp_path, ANSWER)]
     assert main([command, *asked, *model, option, address, "--out", str(out)]) == 2
     said = capsys.readouterr()
