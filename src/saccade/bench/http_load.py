@@ -35,8 +35,7 @@ async def _load(url: str, asked: object, requests: int, at_once: int, spread: fl
     left, loop = iter(range(requests)), asyncio.get_running_loop()
     host, port = address.hostname or "", address.port or 80
     made = [
-        await loop.create_connection(lambda: _Client(head.encode() + body, left), host, port)
-        for _ in range(at_once)
+        await loop.create_connection(lambda: _Client(head.encode() + body, left), host, port) for _ in range(at_once)
     ]
     clients = [client for _, client in made]
     start = time.perf_counter()
