@@ -118,6 +118,20 @@ def test_several_pictures_and_none(photo: Path, tmp_path: Path) -> None:
     assert (none.task.media, none.task.question) == ((), "What is 2 + 2?")
 
 
+@pytest.mark.parametrize(("command", "option"), [("ask", "--model"), ("eval", "--model"), ("eval", "--judge")])
+def test_a_password_in_an_address_is_neither_recorded_nor_shown(
+    command: str, option: str, photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address, out = "compatible:m@http://me:hidden-word@127.0.0.1:9/v1", tmp_path / "out"
+    asked = [str(photo), "Which colour?"] if command == "ask" else ["visual-search", "--n", "1"]
+    model = [] if option == "--model" else ["--model", scripted(tmp_path, ANSWER)]
+    assert main([command, *asked, *model, option, address, "--out", str(out)]) == 2
+    said = capsys.readouterr()
+    assert "holds a user or a password" in " ".join(said.err.split())
+    kept = [file.read_text(errors="replace") for file in tmp_path.rglob("*") if file.is_file()]
+    assert not any("hidden-word" in text for text in [said.out, said.err, *kept])
+
+
 @pytest.mark.parametrize("words", [["PHOTO"], ["PHOTO", "PHOTO"], ["https://example.org/a.jpg"]])
 def test_a_forgotten_question(words: list[str], photo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = [str(photo) if word == "PHOTO" else word for word in words]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.sft.formats.cases import Scene
+from tests.tasks.sources.files import video
 
 from saccade.cli.main import main
 
@@ -35,3 +36,17 @@ def test_mistakes_are_named(tmp_path: Path, option: str, words: str, capsys: pyt
     arguments = [text for pair in known.items() for text in pair]
     assert main(["convert", str(tmp_path), "--out", str(tmp_path / "out"), *arguments]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_video_is_refused_without_advice_that_cannot_be_followed_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "tasks"
+    folder.mkdir()
+    video(folder / "clip.mp4")
+    (folder / "q.jsonl").write_text(json.dumps({"question": "What?", "videos": ["clip.mp4"], "answer": "x"}) + "\n")
+    arguments = [str(folder), "--out", str(tmp_path / "out"), "--from", "saccade", "--to", "sharegpt"]
+    assert main(["convert", *arguments, "--dialect", "pyvision"]) == 1
+    said = capsys.readouterr().err
+    assert "is a video; a dialect for videos takes it" in said
+    assert "frames.fps" not in said

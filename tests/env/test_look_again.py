@@ -21,7 +21,7 @@ from saccade.record.trajectory import EpisodeLimits, StopReason, Trajectory
 from saccade.sandbox.result import RunResult
 from saccade.sandbox.scripted import ScriptedSandbox
 
-from .support import ANSWER, CODE, environment, result, tasks
+from .support import ANSWER, CODE, environment, result, tasks, video_task
 
 SHOW = CODE.replace("print(1)", "show()")
 
@@ -238,6 +238,17 @@ def test_without_gold_there_is_no_score(store: MediaStore) -> None:
     _, reward, _, _, info = env.step(ANSWER)
     assert (reward, info["scores"]) == (0.0, {"correct": None})
     env.close()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "says"), [("pyvision", "1 of 4 tasks holds a video .task-v."), ("pyvision-rl-video", "3 of 4 tasks")]
+)
+def test_tasks_that_the_dialect_cannot_show_are_refused_at_once(store: MediaStore, dialect: str, says: str) -> None:
+    mixed = [*tasks(store), video_task(store).model_copy(update={"id": "task-v"})]
+    with pytest.raises(SettingsError, match=says):
+        LookAgainEnv(mixed, dialect, store)
+    with pytest.raises(SettingsError, match="is for videos"):
+        LookAgainEnv("visual-search", "pyvision-rl-video")
 
 
 def test_what_is_refused(store: MediaStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import sys
 from pathlib import Path
@@ -162,6 +163,24 @@ async def test_extra_fields_choose_dialect_limits_choices_and_the_record() -> No
         assert cut.choices[0].message.content == "bl"
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_is_ignored_of_a_request_is_named_in_its_answer(stream: bool) -> None:
+    asks = {
+        "/chat/completions": ({"messages": asking()}, {"reasoning_effort": "high", "user": "me", "metadata": None}),
+        "/responses": ({"input": "Which?"}, {"reasoning": {"effort": "low"}, "service_tier": "flex"}),
+    }
+    names = {"/chat/completions": ["reasoning_effort", "user"], "/responses": ["reasoning", "service_tier"]}
+    async with serving(agent(), sandbox=box()) as url, httpx.AsyncClient() as plain:
+        for path, (question, more) in asks.items():
+            for given, named in (({}, []), (more, names[path])):
+                body = {"model": "agent", "stream": stream, **question, **given}
+                answer = await plain.post(url + path, json=body, headers={"authorization": f"Bearer {TOKEN}"})
+                assert answer.status_code == 200, answer.text
+                events = [line[6:] for line in answer.text.splitlines() if line.startswith("data: {")]
+                last = json.loads([text for text in events or [answer.text] if '"ignored"' in text][-1])
+                assert last.get("response", last)["saccade"]["ignored"] == named
+
+
 BAD: list[tuple[dict[str, Any], int, str]] = [
     ({"model": "other"}, 404, "model"),
     ({"messages": []}, 400, "messages"),
@@ -174,7 +193,8 @@ BAD: list[tuple[dict[str, Any], int, str]] = [
     ({"n": 2}, 400, "n"),
     ({"tools": [{"type": "function"}]}, 400, "tools"),
     ({"logprobs": True}, 400, "logprobs"),
-    ({"reasoning_effort": "high"}, 400, "reasoning_effort"),
+    ({"reasoning_effort": 3}, 400, "reasoning_effort"),
+    ({"verbosity": "low"}, 400, "verbosity"),
     ({"saccade": {"dialect": "pyvison"}}, 400, ""),
     ({"saccade": {"dialect": "os:system"}}, 400, ""),
     ({"saccade": {"dialect": "/tmp/evil.py:Dialect"}}, 400, ""),
@@ -267,7 +287,11 @@ async def test_token_host_type_and_size() -> None:
             refused = await plain.get(root + path, headers={"authorization": "Bearer wrong"})
             assert refused.status_code == 401
             assert refused.json()["error"]["code"] == "invalid_api_key"
-        assert (await plain.get(f"{root}/metrics", headers={**right, "host": "evil.example"})).status_code == 400
+        for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost:1@evil.example", ""):
+            elsewhere = await plain.get(f"{root}/metrics", headers={**right, "host": host})
+            assert (elsewhere.status_code, elsewhere.json()["error"]["code"]) == (400, "other_host")
+        for host in ("localhost", "LOCALHOST:80", "[::1]:80"):
+            assert (await plain.get(f"{root}/metrics", headers={**right, "host": host})).status_code == 200
         answer = await plain.get(f"{url}/models", headers={**right, "origin": "http://evil.example"})
         assert "access-control-allow-origin" not in answer.headers
         chat = f"{url}/chat/completions"
@@ -278,6 +302,8 @@ async def test_token_host_type_and_size() -> None:
         broken = await plain.post(chat, headers={**right, "content-type": "application/json"}, content=b"{")
         assert broken.json()["error"]["code"] == "invalid_json"
         assert (await plain.get(f"{url}/nothing", headers=right)).json()["error"]["code"] == "not_found"
+        got = await plain.get(chat, headers=right)
+        assert (got.status_code, got.json()["error"]["code"]) == (405, "not_found")
 
 
 class Held(Slow):

@@ -219,7 +219,8 @@ async def test_http_needs_the_token_and_the_right_host() -> None:
                 pass
         right = {"authorization": "Bearer 0123456789abcdef0123456789abcdef", "host": "evil.example"}
         async with httpx2.AsyncClient(headers=right) as connection:
-            assert (await connection.post(url, json={})).status_code == 421
+            elsewhere = await connection.post(url, json={})
+            assert (elsewhere.status_code, elsewhere.json()["error"]["code"]) == (421, -32600)
 
 
 @pytest.mark.parametrize(

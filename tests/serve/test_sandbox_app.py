@@ -83,6 +83,7 @@ async def test_without_a_token_nobody_is_asked(fake: FakeSandbox) -> None:
             for headers, status in ELSEWHERE:
                 answer = await page.put(f"/v1/sessions/{name()}", content=EMPTY, headers=headers)
                 assert answer.status_code == status, headers
+            assert answer.json()["error"] == "host"
     assert fake.opened == 1
 
 

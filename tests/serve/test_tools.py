@@ -44,7 +44,7 @@ from saccade.tools.registry import make_tool
 from saccade.tools.result import ToolResult
 from saccade.tools.served import client as served_client
 from saccade.tools.served.tool import served_tools
-from saccade.tools.served.wire import MediaKind, ServedMedium
+from saccade.tools.served.wire import MediaKind, ServedMedium, ServedRefusal
 from saccade.tools.settings import ToolCallSettings
 from saccade.tools.toolbox import Toolbox
 
@@ -204,7 +204,9 @@ async def test_without_a_token_no_page_of_another_site_calls_a_tool(headers: dic
     service = ToolService(PooledBackend(settings), settings.server)
     way = httpx.ASGITransport(tools_app(service, None))
     async with httpx.AsyncClient(transport=way, base_url="http://127.0.0.1:1", headers=headers) as page:
-        assert (await page.get("/v1/tools")).status_code == status
+        answer = await page.get("/v1/tools")
+        assert answer.status_code == status
+        assert "host" not in headers or ServedRefusal.model_validate_json(answer.content).error == "host"
     await service.close()
 
 

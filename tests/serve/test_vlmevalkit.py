@@ -44,6 +44,7 @@ def ask(kind, name, **more):
 for kind in (OpenAIWrapper, GPT4V):
     for way in ways:
         print("ANSWER", kind.__name__, ask(kind, "agent", **way))
+print("ANSWER gemini", ask(OpenAIWrapper, "gemini-agent"))  # for which it also sends reasoning_effort
 print("UNKNOWN", ask(OpenAIWrapper, "nobody", verbose=True))
 print("DENIED", ask(OpenAIWrapper, "agent", key="wrong"))
 """
@@ -65,7 +66,8 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 async def test_its_classes_get_answers_and_tell_errors(packages: str, tmp_path: Path) -> None:
     Image.new("RGB", (64, 48), "blue").save(tmp_path / "blue.png")
-    async with serving({"agent": ScriptedModel(two_turns, name="agent")}) as url:
+    names = ("agent", "gemini-agent")
+    async with serving({name: ScriptedModel(two_turns, name=name) for name in names}) as url:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", ASKING, url, str(tmp_path / "blue.png"), TOKEN),
             env={**os.environ, "PYTHONPATH": packages, "HF_HUB_OFFLINE": "1", "HOME": str(tmp_path)},
@@ -75,8 +77,8 @@ async def test_its_classes_get_answers_and_tell_errors(packages: str, tmp_path: 
         out = (await process.communicate())[0].decode()
     assert process.returncode == 0, out
     answers = [line for line in out.splitlines() if line.startswith("ANSWER ")]
-    assert len(answers) >= 2, out
+    assert len(answers) >= 3, out
     assert all(line.split()[-1] == "blue" for line in answers), out
-    assert "is not served here. There are: agent." in out
+    assert "is not served here. There are: agent, gemini-agent." in out
     failed = [line for line in out.splitlines() if line.startswith(("UNKNOWN ", "DENIED "))]
     assert [line.split(" ", 1)[1].strip(". ") for line in failed] == ["Failed to obtain answer via API"] * 2, out

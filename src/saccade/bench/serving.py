@@ -1,27 +1,25 @@
 """`saccade bench serve`: what a server of agents costs beside its model, under load, and its memory over many requests.
 
 The server is a process of its own, with a model in it that answers after a fixed time and costs nothing, so no second
-HTTP is in the figures. The load comes from this process over connections that stay open, one for each request at once;
-server and load share the machine. What the model allows is the requests at once divided by its time. Beside it stand an
-address of the same server that only waits for as long (what HTTP allows here) and the CPU of the server per request,
-which other work on the machine disturbs less. With code the bound is what model and sandbox allow: the same calls made
-straight to the sandbox in the same run.
+HTTP is in the figures. The load comes from this process (http_load.py) over connections that stay open, one for each
+request at once; server and load share the machine. What the model allows is the requests at once divided by its time.
+Beside it stand an address of the same server that only waits for as long (what HTTP allows here) and the CPU of the
+server per request, which other work on the machine disturbs less. With code the bound is what model and sandbox allow:
+the same calls made straight to the sandbox in the same run.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from saccade.bench.evaluation import SECONDS, WITH_CODE, WITHOUT, straight
+from saccade.bench.http_load import request_rate
 from saccade.bench.loop import LoopFigure
 from saccade.bench.machine import cpu_of, memory_of
 from saccade.bench.serving_process import PAUSE
@@ -139,39 +137,5 @@ def _server(dialect: str, at_once: int) -> Iterator[tuple[str, int]]:
 
 def _rate(url: str, requests: int, at_once: int, path: str = ASK) -> float:
     """Requests per second."""
-    return asyncio.run(_load(url + path, requests, at_once))
-
-
-async def _load(url: str, requests: int, at_once: int) -> float:
-    left = iter(range(requests))
-    start = time.perf_counter()
-    await asyncio.gather(*(_worker(url, left) for _ in range(at_once)))
-    return requests / (time.perf_counter() - start)
-
-
-async def _worker(url: str, left: Iterator[int]) -> None:
-    address = urlsplit(url)
-    reader, writer = await asyncio.open_connection(address.hostname, address.port)
-    body = json.dumps({"model": "bench", "messages": [{"role": "user", "content": "What is 1 + 1?"}]}).encode()
-    head = (
-        f"POST {address.path} HTTP/1.1\r\nhost: {address.netloc}\r\ncontent-type: application/json\r\n"
-        f"content-length: {len(body)}\r\n\r\n"
-    )
-    try:
-        for _ in left:
-            writer.write(head.encode() + body)
-            answer = await _answer(reader)
-            if answer["choices"][0]["message"]["content"] != "2":
-                raise SandboxError(f"a request of the benchmark was answered with {answer}")
-    finally:
-        writer.close()
-
-
-async def _answer(reader: asyncio.StreamReader) -> dict[str, list[dict[str, dict[str, str]]]]:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-    size = int(head.partition("content-length:")[2].partition("\r\n")[0])
-    body = await reader.readexactly(size)
-    if not head.startswith("http/1.1 200"):
-        raise SandboxError(f"a request of the benchmark was refused: {body[:500].decode('utf-8', 'replace')}")
-    answer: dict[str, list[dict[str, dict[str, str]]]] = json.loads(body)
-    return answer
+    asked = {"model": "bench", "messages": [{"role": "user", "content": "What is 1 + 1?"}]}
+    return request_rate(url + path, asked, requests, at_once, spread=SECONDS)

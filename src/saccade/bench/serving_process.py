@@ -16,7 +16,7 @@ from saccade.record.action import Answer, Code
 from saccade.serve.agent_app import agent_app
 from saccade.serve.agent_request import AgentServeSettings
 from saccade.serve.agents import AgentPool
-from saccade.serve.bearer import AsgiApp, Receive, Scope, Send
+from saccade.serve.asgi import AsgiApp, Receive, Scope, Send, send_json
 
 PAUSE: Final = "/pause"
 """An address that waits as long as the model and answers: what HTTP costs without an agent."""
@@ -50,7 +50,6 @@ class TimedModel:
 
 def _with_pause(application: AsgiApp) -> AsgiApp:
     body = json.dumps({"choices": [{"message": {"content": "2"}}]}).encode()
-    head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
 
     async def served(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] != PAUSE:
@@ -58,8 +57,7 @@ def _with_pause(application: AsgiApp) -> AsgiApp:
         while (await receive()).get("more_body"):
             pass
         await asyncio.sleep(SECONDS)
-        await send({"type": "http.response.start", "status": 200, "headers": head})
-        await send({"type": "http.response.body", "body": body})
+        await send_json(send, body)
 
     return served
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from saccade.episode.asking import AskSettings
     from saccade.models.base import Model
 
-_USERINFO = re.compile(r"@https?://[^/?#\s]*@")
 TOKEN_VARIABLE = "SACCADE_SERVE_TOKEN"
 GRACE_SECONDS = 30
 
@@ -65,11 +63,6 @@ def serve(
     from saccade.serve.agents import AgentPool
 
     names = list(dict.fromkeys(model or ["tiny"]))
-    if any(_USERINFO.search(name) for name in names):
-        raise SettingsError(
-            "the address of a model holds a user or a password, and clients are told the names of models. Leave it "
-            "out; a key goes into the provider's variable (docs/models.md)."
-        )
     tables = read_tables(settings)
     check_tables(settings, tables, "ask", "serve")
     serving = of_table(AgentServeSettings, tables.get("serve"), {"max_requests": max_requests})

@@ -28,6 +28,7 @@ def serve_app(
         host=host,
         port=port,
         log_level="warning",
+        access_log=False,  # below that level, and yet made for each request
         ws="websockets-sansio" if websockets else "none",
         timeout_graceful_shutdown=grace_seconds,
         timeout_keep_alive=60,

@@ -91,6 +91,20 @@ class ShapedDialect(Protocol):
         """The shape in which the call was written that `parse` reads from `text`; empty if it holds none."""
 
 
+@runtime_checkable
+class VideoDialect(Protocol):
+    """A dialect whose messages can hold videos as such; others name frames of them, or have code open the files."""
+
+    @property
+    def shows_videos(self) -> bool:
+        """Whether it does."""
+
+
+def shows_videos(dialect: object) -> bool:
+    """Whether videos of a task stand in the dialect's messages as such."""
+    return isinstance(dialect, VideoDialect) and dialect.shows_videos
+
+
 # For the way of every turn: `isinstance` with such a protocol takes many times as long.
 def calls_functions(dialect: object) -> TypeGuard[FunctionDialect]:
     """Whether it is a `FunctionDialect`."""

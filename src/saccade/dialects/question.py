@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from string import ascii_uppercase
+from typing import Self
 
 from saccade.errors import SettingsError
 from saccade.record.content import ImagePart, MediaPart, VideoPart
@@ -18,6 +19,18 @@ from saccade.record.task import AnswerType, Task
 
 class VideoNotShownError(SettingsError):
     """The dialect shows pictures only, and the task has a video."""
+
+    fact = ""
+    """What is wrong, without the advice to show frames."""
+
+    @classmethod
+    def of(cls, dialect: str, video: str, task: str) -> Self:
+        """The error for the media `video` of `task`."""
+        fact = f"dialect {dialect} shows pictures only, but {video!r} of task {task} is a video"
+        advice = "Use a dialect for videos, such as pyvision-rl-video, or have frames of it shown (frames.fps=1)."
+        error = cls(f"{fact}. {advice}")
+        error.fact = fact
+        return error
 
 
 _PLACEHOLDER = re.compile(r"<image>|<image (?P<one>\d{1,4})>|<IMAGE_PLACE_HOLDER_(?P<zero>\d{1,4})>|(?P<video><video>)")
@@ -94,10 +107,7 @@ def pictures_of(task: Task, dialect: str) -> tuple[tuple[str, ImagePart], ...]:
     """
     for item in task.media:
         if isinstance(item.part, VideoPart):
-            raise VideoNotShownError(
-                f"dialect {dialect} shows pictures only, but {item.name!r} of task {task.id} is a video. "
-                "Use a dialect for videos, such as pyvision-rl-video, or have frames of it shown (frames.fps=1)."
-            )
+            raise VideoNotShownError.of(dialect, item.name, task.id)
     return tuple((item.name, item.part) for item in task.media if isinstance(item.part, ImagePart))
 
 

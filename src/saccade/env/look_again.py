@@ -116,7 +116,8 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
             options: see `LookAgainOptions`.
 
         Raises:
-            SettingsError: there are no tasks, or the dialect knows no typed tools but some were given.
+            SettingsError: there are no tasks, the dialect cannot show one of them, or it knows no typed tools but some
+                were given.
             RegistryError: an id is unknown, that of the reward included.
         """
         given = _Given(**options)
@@ -140,7 +141,7 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         self._finalizer = weakref.finalize(self, self._stage.close)
         if given.sandbox is None or callable(given.sandbox):
             self.spec = spec_of({"tasks": tasks, "dialect": dialect, "store": store, **options})
-        self._tasks = task_source(tasks, self._stage.store)
+        self._tasks = task_source(tasks, self._stage.store, self.dialect)
         self.action_space = TextSpace(example_turns(self.dialect))
         self.observation_space = spaces.Dict(  # type: ignore[assignment]  # Gymnasium types it as a dict of Any
             text=TextSpace(), pictures=PicturesSpace(self._stage.store.limits.pixels)
@@ -152,7 +153,7 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         """Begin an episode with a random task, or the one that `options={"task": id or index}` names.
 
         Raises:
-            SettingsError: there is no such task, or the dialect cannot show it, or an option is unknown.
+            SettingsError: there is no such task, or an option is unknown.
             MediaError: pictures of the task are not in the store.
             gymnasium.error.ClosedEnvironmentError: it was closed.
         """

@@ -12,6 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
+from saccade.dialects.base import Dialect
+from saccade.episode.task_media import check_listed, check_media
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.suggest import did_you_mean
@@ -39,14 +41,14 @@ class ListedTasks:
     def __init__(self, tasks: Sequence[Task]) -> None:
         if not tasks:
             raise SettingsError("the list of tasks is empty, so no episode can begin; give at least one task")
-        self._tasks = tuple(tasks)
-        self._by_id = {task.id: task for task in self._tasks}
-        if len(self._by_id) < len(self._tasks):
+        self.tasks = tuple(tasks)
+        self._by_id = {task.id: task for task in self.tasks}
+        if len(self._by_id) < len(self.tasks):
             raise SettingsError("two of the tasks share an id; give each its own")
 
     def draw(self, rng: np.random.Generator) -> Task:
         """A random task."""
-        return self._tasks[int(rng.integers(len(self._tasks)))]
+        return self.tasks[int(rng.integers(len(self.tasks)))]
 
     def find(self, wanted: str | int) -> Task:
         """The task of that id or index (from 0). Raises `SettingsError` if there is none."""
@@ -54,9 +56,9 @@ class ListedTasks:
             if wanted not in self._by_id:
                 raise SettingsError(f"no task has the id {wanted!r}. {did_you_mean(wanted, self._by_id)}".rstrip())
             return self._by_id[wanted]
-        if not 0 <= wanted < len(self._tasks):
-            raise SettingsError(f"there is no task {wanted}: there are {len(self._tasks)}, counted from 0")
-        return self._tasks[wanted]
+        if not 0 <= wanted < len(self.tasks):
+            raise SettingsError(f"there is no task {wanted}: there are {len(self.tasks)}, counted from 0")
+        return self.tasks[wanted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +109,12 @@ class SourceTasks:
         return self._tasks.make(wanted, self._store)
 
 
-def task_source(tasks: Sequence[Task] | Sequence[str] | str, store: MediaStore) -> TaskSource:
+def task_source(tasks: Sequence[Task] | Sequence[str] | str, store: MediaStore, dialect: Dialect) -> TaskSource:
     """A list of tasks, or sources by their names, as a source; of worlds their training split.
 
     Raises:
-        SettingsError: the list is empty, two tasks share an id, or a name means nothing (suggests the nearest).
+        SettingsError: the list is empty, two tasks share an id, a name means nothing (suggests the nearest), or the
+            dialect cannot show a task.
         RegistryError: code of the user's own cannot be loaded.
         DataError, RecordError: the data of a source cannot be read.
     """
@@ -119,10 +122,13 @@ def task_source(tasks: Sequence[Task] | Sequence[str] | str, store: MediaStore) 
         tasks = (tasks,)
     named = [task for task in tasks if isinstance(task, str)]
     if not named:
-        return ListedTasks([task for task in tasks if isinstance(task, Task)])
+        listed = ListedTasks([task for task in tasks if isinstance(task, Task)])
+        check_listed(listed.tasks, dialect)
+        return listed
     if len(named) < len(tasks):
         raise SettingsError("tasks and names of sources stand in one list. Give either tasks or names.")
     opened = open_tasks(named)
+    check_media(opened.parts, dialect)
     only = opened.parts[0]
     if len(opened.parts) == 1 and isinstance(only.reader, WorldReader) and not only.settings.tags:
         return WorldTasks(only.reader, store)

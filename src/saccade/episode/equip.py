@@ -54,9 +54,11 @@ def equipped(
 
 def missing_words(tools: Toolbox | None) -> str:
     """What a person should know of tools that lack something here, where all others are offered; empty for none."""
+    if tools is None:
+        return ""  # and no tool is imported, which takes a second
     everything = Toolbox.of()
     missing = everything.missing()
     ready = {tool.name for tool in everything.definitions if tool.name not in missing}
-    if tools is None or not missing or {tool.name for tool in tools.definitions} != ready:
+    if not missing or {tool.name for tool in tools.definitions} != ready:
         return ""
     return f"Not available here, so not offered: {', '.join(missing)}. `saccade tools list` says why."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from saccade.dialects.base import Dialect, Opening
+from saccade.dialects.base import Dialect, Opening, shows_videos
 from saccade.dialects.question import VideoNotShownError
 from saccade.episode.session_limits import SessionLimits
 from saccade.episode.settings import EpisodeSettings
@@ -77,6 +77,8 @@ def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, sto
             images_only = all(isinstance(item.part, ImagePart) for item in task.media)
             why = "there is no video" if images_only else "neither frames.fps nor frames.count is set"
             notes.append(f"{settings.frames.given} changes nothing: {why}")
+    if not with_frames.media:
+        return Prepared(with_frames, dialect, {}, opening, tuple(notes))
     shown = scaled_down(with_frames, settings.media.shown_pixels, store)
     names = {item.part.sha256: own_name(item.name) for item in with_frames.media}
     notes += [f"{names[sha256]}: {item.note}" for sha256, item in shown.items()]
@@ -94,12 +96,7 @@ def _with_frames(task: Task, dialect: Dialect, settings: EpisodeSettings, store:
     """Frames as pictures, or videos of these frames where the dialect shows those. Itself if none are asked for."""
     if not settings.frames.rate:
         return task
-    try:
-        parts = [part for message in dialect.open(task).messages for part in message.media]
-    except VideoNotShownError:
-        parts = []
-    shows = any(isinstance(part, VideoPart) for part in parts)
-    return (sampled if shows else framed)(task, settings.frames, store)
+    return (sampled if shows_videos(dialect) else framed)(task, settings.frames, store)
 
 
 def check_room(task: Task, dialect: Dialect, opening: Opening, store: MediaStore, *, local: bool) -> None:

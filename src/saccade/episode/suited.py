@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from saccade.dialects.base import Dialect, FunctionDialect, HostedCodeDialect
+from saccade.dialects.base import Dialect, FunctionDialect, HostedCodeDialect, shows_videos
 from saccade.dialects.registry import DIALECTS
 from saccade.episode.settings import EpisodeSettings
 from saccade.errors import SettingsError
@@ -73,7 +73,7 @@ def check_speaks(model: str, dialect: Dialect, frames: FrameSettings = _NO_FRAME
         SettingsError: the dialect needs something that the model's backend does not have.
     """
     provider = provider_of(model)
-    if frames.rate and provider.videos and not provider.video_frames and getattr(dialect, "shows_videos", False):
+    if frames.rate and provider.videos and not provider.video_frames and shows_videos(dialect):
         raise SettingsError(f"{dialect.id} sends videos as such, and {frames_not_chosen(provider.name)}")
     if isinstance(dialect, FunctionDialect) and not provider.function_calls:
         raise SettingsError(

@@ -7,10 +7,10 @@ its tasks before they are drawn, the first ones stand for all.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from saccade.dialects.base import Dialect
+from saccade.dialects.base import Dialect, shows_videos
 from saccade.errors import SettingsError
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import NamedMedia, Task
@@ -55,14 +55,7 @@ def unshown(part: OpenSource, dialect: Dialect, frames: FrameSettings | None = N
 
     `frames` are those that replace videos; None where a command has no such setting, so that none is advised.
     """
-    ids: dict[tuple[int, int], list[str]] = defaultdict(list)
-    for name, shape in _shapes(part):
-        ids[shape].append(name)
-    looked_at = sum(map(len, ids.values()))
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for shape, names in ids.items():
-        if problem := _problem(names[0], shape, dialect, frames):
-            found[problem] += names
+    found, looked_at = _refused(_shapes(part), dialect, frames)
     if part.endless and sum(map(len, found.values())) < looked_at:
         return
     for (what, why), names in found.items():
@@ -85,6 +78,33 @@ def check_media(parts: Iterable[OpenSource], dialect: Dialect, frames: FrameSett
             raise SettingsError(str(problem))
 
 
+def check_listed(tasks: Iterable[Task], dialect: Dialect) -> None:
+    """As `check_media`, for tasks that are there already."""
+    shapes = ((task.id, _shape(task.media)) for task in tasks)
+    found, looked_at = _refused(shapes, dialect, None)
+    for (what, why), names in found.items():
+        raise SettingsError(str(Unshown("the list", tuple(names), looked_at, what, why)))
+
+
+def _shape(media: Sequence[NamedMedia]) -> tuple[int, int]:
+    videos = sum(isinstance(item.part, VideoPart) for item in media)
+    return len(media) - videos, videos
+
+
+def _refused(
+    shapes: Iterable[tuple[str, tuple[int, int]]], dialect: Dialect, frames: FrameSettings | None
+) -> tuple[dict[tuple[str, str], list[str]], int]:
+    """What such tasks are and why they cannot be shown -> their ids; and how many tasks were looked at."""
+    ids: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for name, shape in shapes:
+        ids[shape].append(name)
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for shape, names in ids.items():
+        if problem := _problem(names[0], shape, dialect, frames):
+            found[problem] += names
+    return found, sum(map(len, ids.values()))
+
+
 def _shapes(part: OpenSource) -> Iterator[tuple[str, tuple[int, int]]]:
     """Ids of tasks with their numbers of pictures and videos, where these are known."""
     reader = part.reader
@@ -104,7 +124,7 @@ def _problem(
 ) -> tuple[str, str] | None:
     """What a task of that shape is and why it cannot be shown; None if it can."""
     pictures, videos = shape
-    as_frames = videos > 0 and frames is not None and bool(frames.rate) and not _shows(dialect, name, shape)
+    as_frames = videos > 0 and frames is not None and bool(frames.rate) and not shows_videos(dialect)
     said = _refusal(dialect, name, (pictures + 1, 0) if as_frames else shape)
     if not said:
         return None
@@ -137,15 +157,6 @@ def _refusal(dialect: Dialect, name: str, shape: tuple[int, int]) -> str:
     except SettingsError as error:
         return str(error)
     return ""
-
-
-def _shows(dialect: Dialect, name: str, shape: tuple[int, int]) -> bool:
-    """Whether the dialect takes the task and shows its videos as such."""
-    try:
-        messages = dialect.open(_task(name, shape)).messages
-    except SettingsError:
-        return False
-    return any(isinstance(part, VideoPart) for message in messages for part in message.media)
 
 
 def _task(name: str, shape: tuple[int, int]) -> Task:

@@ -18,6 +18,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256 as _sha256
 from pathlib import Path
@@ -69,6 +70,13 @@ class StoredImage:
         return self._store.get_bytes(self.sha256)
 
 
+@dataclass(slots=True)
+class _Writes:
+    """What stores of one folder share."""
+
+    begun: bool = False
+
+
 class MediaStore:
     """A folder of encoded media, named by content. Safe to use from several threads and processes at once."""
 
@@ -79,6 +87,12 @@ class MediaStore:
         self.root = Path(root)
         self.verify = verify
         self.limits = limits
+        self._writes = _Writes()
+
+    @property
+    def written(self) -> bool:
+        """Whether this process put anything here, through this store or one that `limited` gave of it."""
+        return self._writes.begun
 
     def __getstate__(self) -> dict[str, object]:
         """What another process needs; it may work in another folder, so the root is absolute."""
@@ -173,7 +187,11 @@ class MediaStore:
 
     def limited(self, limits: DecodeLimits) -> MediaStore:
         """The same folder with other limits for pictures."""
-        return self if limits == self.limits else MediaStore(self.root, verify=self.verify, limits=limits)
+        if limits == self.limits:
+            return self
+        other = copy(self)
+        other.limits = limits
+        return other
 
     def open(self, part: ImagePart) -> StoredImage:
         """The picture that a record names, not decoded yet.
@@ -226,6 +244,7 @@ class MediaStore:
     @contextmanager
     def _new_partial(self) -> Iterator[Path]:
         """A free name for a file that is being written; removed unless it was adopted."""
+        self._writes.begun = True
         self._partial.mkdir(parents=True, exist_ok=True)
         partial = self._partial / f"{os.getpid()}.{secrets.token_hex(8)}"
         try:

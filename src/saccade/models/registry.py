@@ -23,6 +23,7 @@ import inspect
 from typing import Final, cast
 
 from saccade.errors import RegistryError
+from saccade.models.addresses import check_no_secret
 from saccade.models.base import Model
 from saccade.models.provider import Provider
 from saccade.record import own_code
@@ -67,8 +68,9 @@ def load_model(spec: str) -> Model:
         RegistryError: the provider is unknown (suggests the nearest), no name follows it, or what it makes is no model.
         UnavailableError: its client package is not installed.
         ModelRefusedError: it needs a key and there is none in the environment.
-        SettingsError: it needs an address, or its file cannot be used.
+        SettingsError: it needs an address, its address holds a password, or its file cannot be used.
     """
+    check_no_secret(spec)
     name, rest = PROVIDERS.split(spec)
     code = PROVIDERS.code(spec)
     slip = _is_slip(code)
@@ -97,7 +99,9 @@ def provider_of(spec: str) -> Provider:
 
     Raises:
         RegistryError: the user's own code cannot be loaded.
+        SettingsError: its address holds a password.
     """
+    check_no_secret(spec)
     name, _ = PROVIDERS.split(spec)
     code = PROVIDERS.code(spec)
     entry: object = None

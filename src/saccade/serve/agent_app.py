@@ -9,23 +9,24 @@ machine should reach the server.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+from pydantic_core import to_json
 
 from saccade.errors import UnavailableError
 from saccade.serve import openai_chat, openai_responses
 from saccade.serve.agent_request import AgentQuestion, RequestError, not_served
 from saccade.serve.agents import AgentPool, ServedEpisode
-from saccade.serve.bearer import AsgiApp, BearerGate
+from saccade.serve.asgi import AsgiApp, Receive, Scope, Send, send_json
+from saccade.serve.bearer import BearerGate
 from saccade.serve.openai_errors import UNAUTHORIZED, error_body
-from saccade.serve.own_pages import LOCAL_NAMES
+from saccade.serve.own_pages import OTHER_HOST, OwnNames
 
 try:
     from starlette.applications import Starlette
-    from starlette.middleware import Middleware
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
     from starlette.requests import ClientDisconnect, Request
     from starlette.responses import JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
@@ -36,8 +37,6 @@ except ModuleNotFoundError as missing:
     raise UnavailableError(
         "serving agents needs FastAPI and uvicorn, which are not installed. Run: pip install 'saccade[serve]'"
     ) from missing
-
-_GONE = 499
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +61,9 @@ _RESPONSES = _Protocol(
     openai_responses.events,
     openai_responses.response_error,
 )
+
+
+_OTHER_HOST: Final = RequestError(OTHER_HOST, code="other_host")
 
 
 def agent_app(pool: AgentPool, *, token: str | None, only_local: bool, allow_urls: bool = False) -> AsgiApp:
@@ -101,49 +103,65 @@ def agent_app(pool: AgentPool, *, token: str | None, only_local: bool, allow_url
     async def metrics(_: Request) -> Response:
         return PlainTextResponse(pool.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    def answering(protocol: _Protocol) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        async def answer(request: Request) -> Response:
-            return await _answer(request, protocol, pool, allow_urls)
-
-        return answer
-
     app = Starlette(
         lifespan=lifespan,
         routes=[
-            # The first that fits is taken, so what is asked most comes first.
-            Route("/v1/chat/completions", answering(_CHAT), methods=["POST"]),
-            Route("/v1/responses", answering(_RESPONSES), methods=["POST"]),
             Route("/health", health),
             Route("/v1/models", models),
             Route("/v1/models/{name:path}", model),
             Route("/metrics", metrics),
             *LivePage(pool).routes(),
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_NAMES)] if only_local else [],
         exception_handlers={404: _not_found, 405: _not_found},
     )
-    return BearerGate(app, token, refusal=UNAUTHORIZED, free=("/health", PAGE))
+    doors = {
+        "/v1/chat/completions": _Door(_CHAT, pool, allow_urls),
+        "/v1/responses": _Door(_RESPONSES, pool, allow_urls),
+    }
+
+    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        # What is asked most goes past the layers and routes of the framework, a good part of what a request costs.
+        door = doors.get(scope["path"], app) if scope["type"] == "http" else app
+        await door(scope, receive, send)
+
+    named = OwnNames(served, refusal=to_json(error_body(_OTHER_HOST))) if only_local else served
+    return BearerGate(named, token, refusal=UNAUTHORIZED, free=("/health", PAGE))
 
 
-async def _answer(request: Request, protocol: _Protocol, pool: AgentPool, allow_urls: bool) -> Response:
-    """The answer to one request; until it begins, every failure is an error in OpenAI's form."""
-    stack = AsyncExitStack()
-    try:
-        await stack.enter_async_context(pool.slot())
-        body = await read_json(request, pool.settings.max_body_bytes, pool.settings.request_seconds)
-        asked = protocol.read(body, pool.settings, allow_urls=allow_urls)
-        play = await stack.enter_async_context(pool.playing(asked))
-        if asked.stream:
-            return EventStream(_streamed(protocol, asked, play), stack.pop_all())
-        return JSONResponse(await unless_gone(request.receive, protocol.respond(asked, play)))
-    except ClientDisconnect:
-        return Response(status_code=_GONE)
-    except Exception as error:
-        sent = as_sent(error)
-        pool.metrics.refuse(sent.status)
-        return JSONResponse(error_body(sent), sent.status)
-    finally:
-        await stack.aclose()
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """One of the two APIs at its address."""
+
+    protocol: _Protocol
+    pool: AgentPool
+    allow_urls: bool
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; until the answer begins, every failure is an error in OpenAI's form."""
+        begun = False
+        try:
+            if scope["method"] != "POST":
+                raise _none_here(scope, 405)
+            async with self.pool.slot():
+                settings = self.pool.settings
+                body = await read_json(scope, receive, settings.max_body_bytes, settings.request_seconds)
+                asked = self.protocol.read(body, settings, allow_urls=self.allow_urls)
+                async with self.pool.playing(asked) as play:
+                    if asked.stream:
+                        begun = True
+                        await EventStream(_streamed(self.protocol, asked, play))(scope, receive, send)
+                        return
+                    answer = await unless_gone(receive, self.protocol.respond(asked, play))
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            if begun:
+                raise
+            sent = as_sent(error)
+            self.pool.metrics.refuse(sent.status)
+            await send_json(send, to_json(error_body(sent)), sent.status)
+            return
+        await send_json(send, to_json(answer))
 
 
 async def _streamed(protocol: _Protocol, asked: AgentQuestion, play: ServedEpisode) -> AsyncIterator[str]:
@@ -155,6 +173,9 @@ async def _streamed(protocol: _Protocol, asked: AgentQuestion, play: ServedEpiso
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
-    status = getattr(error, "status_code", 404)
-    sent = RequestError(f"there is no {request.method} {request.url.path} here.", code="not_found", status=status)
-    return JSONResponse(error_body(sent), status)
+    sent = _none_here(request.scope, getattr(error, "status_code", 404))
+    return JSONResponse(error_body(sent), sent.status)
+
+
+def _none_here(scope: Scope, status: int) -> RequestError:
+    return RequestError(f"there is no {scope['method']} {scope['path']} here.", code="not_found", status=status)

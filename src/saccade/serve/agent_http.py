@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
 from pydantic_core import from_json
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -20,15 +20,18 @@ from saccade.serve.openai_errors import as_request_error
 _log = logging.getLogger(__name__)
 _LARGE = 1 << 20
 """Bytes of a body from which on it is read as JSON in a thread."""
+_PATIENCE = 0.25
+"""Seconds after which one looks whether the client is still there. Not from the beginning: the task that waits for its
+going costs as much as reading the request, and a short episode is over before it is of use."""
 T = TypeVar("T")
 
 
 class EventStream(StreamingResponse):
     """Server-sent events; `stack` ends with them, also when the client goes away or was gone before the first."""
 
-    def __init__(self, events: AsyncIterator[str], stack: AsyncExitStack) -> None:
+    def __init__(self, events: AsyncIterator[str], stack: AsyncExitStack | None = None) -> None:
         super().__init__(events, media_type="text/event-stream", headers={"cache-control": "no-store"})
-        self._stack = stack
+        self._stack = stack or AsyncExitStack()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Not the base's own watching: it notices a client that is gone at the next event only, maybe minutes later.
@@ -42,6 +45,7 @@ async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
     own = asyncio.current_task()
     assert own is not None
     gone = False
+    leaving: asyncio.Task[None] | None = None
 
     async def leave() -> None:
         nonlocal gone
@@ -50,8 +54,12 @@ async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
         gone = True
         own.cancel()
 
+    def watch() -> None:
+        nonlocal leaving
+        leaving = asyncio.create_task(leave())
+
     # Not a task for the work: this is on the way of every request.
-    leaving = asyncio.create_task(leave())
+    soon = asyncio.get_running_loop().call_later(_PATIENCE, watch)
     try:
         return await work
     except asyncio.CancelledError:
@@ -59,22 +67,25 @@ async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
             raise ClientDisconnect from None
         raise
     finally:
-        leaving.cancel()
+        soon.cancel()
+        if leaving is not None:
+            leaving.cancel()
 
 
-async def read_json(request: Request, most: int, seconds: float) -> Any:
+async def read_json(scope: Scope, receive: Receive, most: int, seconds: float) -> Any:
     """The body, of at most `most` bytes and within `seconds`; stops reading as soon as it is over either.
 
     Raises:
         RequestError: it is larger, slower, or no JSON.
         ClientDisconnect: the client has gone.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":  # a page of another origin can send other types without being asked
+    kind = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+    # A page of another origin can send other types without being asked.
+    if kind.partition(b";")[0].strip().lower() != b"application/json":
         raise RequestError("the content type must be application/json.", code="unsupported_media_type", status=415)
     try:
         async with asyncio.timeout(seconds):
-            body = await _within(request, most)
+            body = await _within(receive, most)
     except TimeoutError:
         message = f"the request did not arrive within {seconds:g} s. Send smaller pictures, or use a faster connection."
         raise RequestError(message, code="request_timeout", status=408) from None
@@ -89,9 +100,13 @@ def _read(body: bytes) -> Any:
     return from_json(body, allow_inf_nan=False)
 
 
-async def _within(request: Request, most: int) -> bytes:
-    parts, size = [], 0
-    async for part in request.stream():
+async def _within(receive: Receive, most: int) -> bytes:
+    parts, size, more = [], 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part, more = message.get("body", b""), message.get("more_body", False)
         size += len(part)
         if size > most:
             raise RequestError(

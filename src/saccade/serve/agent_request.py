@@ -69,6 +69,8 @@ class AgentQuestion:
     """Whether a stream ends with the usage."""
     with_outputs: bool = False
     """Whether outputs of code are sent back with it."""
+    ignored: tuple[str, ...] = ()
+    """Fields of the request that are taken and change nothing."""
 
 
 class RequestError(SaccadeError):

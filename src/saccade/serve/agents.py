@@ -126,6 +126,35 @@ class ServedEpisode:
         self._turns.put_nowait(None)
 
 
+class Slots:
+    """Places among the episodes at once: an async context that may be entered by many, since it knows none of them."""
+
+    def __init__(self, settings: AgentServeSettings, metrics: AgentMetrics) -> None:
+        self._settings, self._metrics = settings, metrics
+        self._free = asyncio.Semaphore(settings.max_requests)
+
+    async def __aenter__(self) -> None:
+        """Wait for a place. Raises `RequestError` if too many wait already."""
+        metrics = self._metrics
+        if self._free.locked() and metrics.waiting >= self._settings.max_waiting:
+            raise RequestError(
+                f"{metrics.active} requests are being answered and {metrics.waiting} wait, as many as this server "
+                "allows. Try again later.",
+                code="rate_limit_exceeded",
+                status=429,
+            )
+        metrics.waiting += 1
+        try:
+            await self._free.acquire()
+        finally:
+            metrics.waiting -= 1
+        metrics.active += 1
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._metrics.active -= 1
+        self._free.release()
+
+
 class AgentPool:
     """Models by name, with the settings under which each is asked. Use it as an async context."""
 
@@ -144,7 +173,7 @@ class AgentPool:
         self._given = sandbox
         self._numbers = itertools.count()
         """Of the requests, which name their folders."""
-        self._slots = asyncio.Semaphore(settings.max_requests)
+        self._slots = Slots(settings, self.metrics)
         self._boxes: dict[Limits, Sandbox] = {}
         self._speeches: dict[object, _Speech] = {}
         self._stack = AsyncExitStack()
@@ -158,28 +187,9 @@ class AgentPool:
     async def __aexit__(self, *exc: object) -> None:
         await self._stack.aclose()
 
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """A place among the episodes at once. Raises `RequestError` if too many wait already."""
-        metrics = self.metrics
-        if self._slots.locked() and metrics.waiting >= self.settings.max_waiting:
-            raise RequestError(
-                f"{metrics.active} requests are being answered and {metrics.waiting} wait, as many as this server "
-                "allows. Try again later.",
-                code="rate_limit_exceeded",
-                status=429,
-            )
-        metrics.waiting += 1
-        try:
-            await self._slots.acquire()
-        finally:
-            metrics.waiting -= 1
-        metrics.active += 1
-        try:
-            yield
-        finally:
-            metrics.active -= 1
-            self._slots.release()
+    def slot(self) -> Slots:
+        """A place among the episodes at once, as an async context; it raises what `Slots` does."""
+        return self._slots
 
     @asynccontextmanager
     async def playing(
@@ -198,8 +208,8 @@ class AgentPool:
             raise not_served(asked.model, self.models)
         speech = self._speech(asked)
         root = os.path.join(self._folder, str(next(self._numbers)))  # made by the first picture
+        store = MediaStore(root, limits=speech.settings.media.limits)
         try:
-            store = MediaStore(root, limits=speech.settings.media.limits)
             plan = await self._plan(asked, speech, store)
             play, start = ServedEpisode(store, plan, model.name), time.monotonic()
             if watch is unwatched and asked.stream:
@@ -213,7 +223,7 @@ class AgentPool:
                 await play.leave()
                 self.metrics.note(play.outcome, time.monotonic() - start)
         finally:
-            if os.path.exists(root):
+            if store.written:
                 await asyncio.to_thread(shutil.rmtree, root)
 
     async def _plan(self, asked: AgentQuestion, speech: _Speech, store: MediaStore) -> Plan:

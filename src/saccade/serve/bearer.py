@@ -6,16 +6,10 @@ There is no encryption here: put TLS in front of it, or keep it on a network tha
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
-from typing import Any
+from collections.abc import Collection
 
 from saccade.errors import SettingsError
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
-_POLICY_VIOLATION = 1008
+from saccade.serve.asgi import AsgiApp, Receive, Scope, Send, refuse
 
 
 class BearerGate:
@@ -37,17 +31,8 @@ class BearerGate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket") or scope["path"] in self._free or self._shown(scope):
             await self._app(scope, receive, send)
-            return
-        if scope["type"] == "websocket":  # before it is accepted, which the client sees as 403
-            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
-            return
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(self._refusal)).encode()),
-            (b"www-authenticate", b"Bearer"),
-        ]
-        await send({"type": "http.response.start", "status": 401, "headers": headers})
-        await send({"type": "http.response.body", "body": self._refusal})
+        else:
+            await refuse(scope, send, self._refusal, 401, [(b"www-authenticate", b"Bearer")])
 
     def _shown(self, scope: Scope) -> bool:
         if self._expected is None:

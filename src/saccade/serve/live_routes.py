@@ -100,7 +100,7 @@ class LivePage:
         try:
             await stack.enter_async_context(self._pool.slot())
             settings = self._pool.settings
-            body = await read_json(request, settings.max_body_bytes, settings.request_seconds)
+            body = await read_json(request.scope, request.receive, settings.max_body_bytes, settings.request_seconds)
             asked = read_chat(body, settings, allow_urls=False)
             live, cancel = LiveEvents(secrets.token_hex(16)), asyncio.Event()
             playing = self._pool.playing(asked, watch=live.hear, cancel=cancel)
@@ -112,7 +112,7 @@ class LivePage:
             await stack.aclose()
 
     async def _stop(self, request: Request) -> Response:
-        body = await read_json(request, 1024, self._pool.settings.request_seconds)
+        body = await read_json(request.scope, request.receive, 1024, self._pool.settings.request_seconds)
         cancel = self._played.get(body["id"]) if isinstance(body, dict) and isinstance(body.get("id"), str) else None
         if cancel is None:
             raise RequestError("no such episode is being played.", code="not_found", status=404)

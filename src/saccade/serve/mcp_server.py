@@ -6,14 +6,16 @@ Written on the official package `mcp`, which speaks all versions of the protocol
 from __future__ import annotations
 
 import importlib.metadata
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from saccade.errors import UnavailableError
 from saccade.sandbox.base import Sandbox
-from saccade.serve.bearer import AsgiApp, BearerGate
-from saccade.serve.own_pages import LOCAL_NAMES
+from saccade.serve.asgi import AsgiApp
+from saccade.serve.bearer import BearerGate
+from saccade.serve.own_pages import LOCAL_NAMES, OTHER_HOST, OwnNames
 from saccade.serve.vision_sessions import McpSettings, VisionSessions
 from saccade.tools.toolbox import Toolbox
 
@@ -39,6 +41,7 @@ _UNAUTHORIZED = (
     b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "this server asks for a token, in the header '
     b'Authorization as Bearer TOKEN"}}'
 )
+_OTHER_HOST = json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": OTHER_HOST}}).encode()
 
 
 def mcp_server(sandbox: Sandbox, toolbox: Toolbox, settings: McpSettings) -> Server[McpTools]:
@@ -95,4 +98,5 @@ def mcp_app(server: Server[McpTools], settings: McpSettings, *, token: str | Non
         session_idle_timeout=settings.idle_seconds,
         max_request_body_size=settings.max_upload_bytes * 4 // 3 + (1 << 20),
     )
-    return BearerGate(app, token, refusal=_UNAUTHORIZED)
+    named = OwnNames(app, refusal=_OTHER_HOST, status=421) if only_local else app
+    return BearerGate(named, token, refusal=_UNAUTHORIZED)

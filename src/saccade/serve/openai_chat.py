@@ -49,6 +49,8 @@ class ChatBody(IgnoredFields):
     max_completion_tokens: int | None = Field(None, ge=1)
     stop: str | list[str] | None = None
     saccade: AgentOptions = AgentOptions()
+    reasoning_effort: str | None = Field(None, max_length=20)
+    """Ignored: how hard a model thinks is the choice of who serves it; no backend is told by a request."""
     # Taken where they ask for nothing but what is done anyway:
     n: Literal[1, None] = None
     logprobs: Literal[False, None] = None
@@ -82,6 +84,7 @@ def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> A
         stop=stop,
         stream=bool(given.stream),
         with_usage=given.stream_options is not None and given.stream_options.include_usage,
+        ignored=given.ignored(),
     )
 
 

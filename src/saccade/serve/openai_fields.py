@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -16,7 +16,7 @@ from saccade.serve.agents import ServedEpisode
 
 
 class IgnoredFields(BaseModel):
-    """Fields of a body that are taken and are no part of the question."""
+    """Fields of a body that are taken and change nothing; the answer names those that were given."""
 
     parallel_tool_calls: bool | None = None
     user: str | None = None
@@ -24,6 +24,15 @@ class IgnoredFields(BaseModel):
     service_tier: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
+
+    def ignored(self) -> tuple[str, ...]:
+        """The names of those that were given."""
+        given = self.model_fields_set
+        return tuple(name for name in _IGNORED if name in given and getattr(self, name) is not None)
+
+
+_IGNORED: Final = ("reasoning_effort", "reasoning", *IgnoredFields.model_fields)
+"""Of both APIs."""
 
 
 def thought(turn: Turn) -> str:
@@ -64,6 +73,7 @@ def own_field(asked: AgentQuestion, play: ServedEpisode, trajectory: Trajectory)
         "stop": trajectory.stop,
         "stop_detail": trajectory.stop_detail,
         "notes": list(trajectory.provenance.notes),
+        "ignored": list(asked.ignored),
         "turns": len(trajectory.turns),
         "seconds": round(trajectory.seconds, 3),
     }

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from saccade.episode.asking import Question
 from saccade.record.action import Code
@@ -30,6 +30,12 @@ _OWN_ITEMS = frozenset({"reasoning", "code_interpreter_call"})
 """Items of an earlier answer: the agent looks anew, so they are no part of the question."""
 
 
+class _Reasoning(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    effort: str | None = Field(None, max_length=20)
+
+
 class ResponsesBody(IgnoredFields):
     """The body of a request. What would change the answer and cannot be honoured is refused."""
 
@@ -45,6 +51,8 @@ class ResponsesBody(IgnoredFields):
     top_p: float | None = Field(None, ge=0, le=1)
     max_output_tokens: int | None = Field(None, ge=1)
     saccade: AgentOptions = AgentOptions()
+    reasoning: _Reasoning | None = None
+    """Ignored, as `reasoning_effort` of a Chat Completion."""
     # Taken where they ask for nothing but what is done anyway:
     background: Literal[False, None] = None
     store: Literal[False, None] = None
@@ -71,6 +79,7 @@ def read_response_request(body: Any, settings: AgentServeSettings, *, allow_urls
         options=given.saccade,
         stream=bool(given.stream),
         with_outputs=bool(given.include),
+        ignored=given.ignored(),
     )
 
 

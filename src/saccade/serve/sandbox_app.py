@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import importlib.metadata
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -26,20 +27,20 @@ from saccade.errors import (
 )
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.remote_wire import MEDIA_TYPE, PROTOCOL, is_hex
-from saccade.serve.own_pages import LOCAL_NAMES, OwnPages
+from saccade.serve.own_pages import OTHER_HOST, OwnNames, OwnPages
 from saccade.serve.sandbox_service import MissingPicturesError, SandboxService, ServeSettings
 from saccade.serve.sandbox_sessions import SessionError
 
 try:
     from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
     from fastapi.responses import JSONResponse
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
     from starlette.requests import ClientDisconnect
 except ModuleNotFoundError as missing:
     raise UnavailableError(
         "serving sandboxes needs FastAPI and uvicorn, which are not installed. Run: pip install 'saccade[serve]'"
     ) from missing
 
+_OTHER_HOST = json.dumps({"error": "host", "message": OTHER_HOST}).encode()
 _SESSION_CODES = {"unknown_session": 404, "gone": 410, "conflict": 409, "cancelled": 409, "full": 429, "lost": 503}
 _CODES: tuple[tuple[type[SaccadeError], int, str], ...] = (
     (ProtocolError, 400, "protocol"),
@@ -80,7 +81,7 @@ def sandbox_app(sandbox: Sandbox, *, token: str | None, settings: ServeSettings 
     app.add_exception_handler(ClientDisconnect, _disconnected)
     if token is None:  # a page in a browser of this machine must not take its place
         app.add_middleware(OwnPages)
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_NAMES)
+        app.add_middleware(OwnNames, refusal=_OTHER_HOST)
     return app
 
 

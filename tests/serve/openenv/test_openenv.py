@@ -207,7 +207,9 @@ def test_pages_of_other_sites_reach_nothing(server: str) -> None:
     for origin in ({"Origin": "https://example.org"}, {"Origin": "http://["}, {"Host": "example.org"}):
         with pytest.raises(InvalidStatus):
             connect(server.replace("http", "ws") + "/ws", additional_headers=origin)
-        assert httpx.post(f"{server}/reset", json={}, headers=origin).status_code in (400, 403)
+        refused = httpx.post(f"{server}/reset", json={}, headers=origin)
+        assert refused.status_code in (400, 403)
+        assert "this server" in refused.json()["detail"]
 
 
 def test_settings_that_cannot_work_are_refused_before_anybody_connects() -> None:

@@ -6,18 +6,13 @@ own may also be a ready judge.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final, cast
 
 from saccade.errors import RegistryError, SettingsError
-from saccade.looks.regions import Region, StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.record.registry import Registry, has_members
-from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.box import BoxJudge, BoxRule
 from saccade.rewards.judges.model import JudgeRules, ModelJudge
 from saccade.rewards.judges.verdict import Judge
 
@@ -37,12 +32,6 @@ class JudgeContext:
     """How it is asked, and the levels of a score."""
 
 
-def boxes(context: JudgeContext) -> Judge:
-    """Exact, where tasks have gold boxes: did a call cut the evidence out?"""
-    full, part, miss = context.rules.levels
-    return BoxJudge(partial(_looked, context.store), BoxRule(full=full, part=part, miss=miss))
-
-
 def model(context: JudgeContext) -> Judge:
     """A model that sees the question and the pictures of one call; `reward.judge_model` names it."""
     if context.model is None:
@@ -52,7 +41,7 @@ def model(context: JudgeContext) -> Judge:
 
 JUDGES: Final = Registry[object](
     "judges",
-    {"boxes@1": f"{_HERE}:boxes", "model@1": f"{_HERE}:model"},
+    {"boxes@1": "saccade.rewards.judges.known_boxes:boxes", "model@1": f"{_HERE}:model"},
     lambda value: "" if callable(value) else _members(value),
 )
 
@@ -70,7 +59,3 @@ def make_judge(name: str, context: JudgeContext) -> Judge:
     if lack:
         raise RegistryError(f"{name} made no judge: {lack.replace('it is', 'it gave', 1)}. See docs/extending.md.")
     return cast(Judge, judge)
-
-
-def _looked(store: MediaStore, trajectory: Trajectory) -> Sequence[Region]:
-    return regions(trajectory, StoredPixels(store))

@@ -19,11 +19,7 @@ from saccade.generate.sequences import cache_bytes_of, cache_dtype
 from saccade.media.store import MediaStore
 from saccade.models.kv_cache import GIB, state_bytes
 from saccade.record.trajectory import EpisodeLimits
-from saccade.rl.engines.memory_folder import memory_folder
-from saccade.rl.engines.server import ServerEngine
-from saccade.rl.engines.server_http import Connection
-from saccade.rl.engines.settings import LOCAL, VLLM
-from saccade.rl.engines.vllm_process import vllm_servers
+from saccade.rl.engines.settings import LOCAL
 from saccade.rl.train.settings import RlSettings
 from saccade.training.learner import Learner
 from saccade.training.weights import export
@@ -49,11 +45,9 @@ async def open_engine(settings: RlSettings, learner: Learner, media: MediaStore,
             cache = cache_of_batch(settings, context, cache_bytes_of(trained), state)
             engine = TransformersEngine(trained, media, most_tokens=settings.max_tokens_per_batch, cache_bytes=cache)
         else:
-            addresses, folder = settings.engine.addresses, _weights_folder(settings, learner, out, stack)
-            if settings.engine.source == VLLM:
-                addresses = await _start(settings, learner, folder, out, stack)
-            connections = [Connection(address, retry=settings.retry) for address in addresses]
-            engine = ServerEngine(connections, trained, media, folder, shared=settings.engine.shared)
+            from saccade.rl.train.server_engine import server_engine
+
+            engine = await server_engine(settings, learner, media, out, stack)
         stack.push_async_callback(engine.close)
         yield engine
 
@@ -86,33 +80,6 @@ def cache_of_batch(settings: RlSettings, longest: int, bytes_per_token: int, sta
     return budget
 
 
-def _weights_folder(settings: RlSettings, learner: Learner, out: Path, stack: AsyncExitStack) -> Path:
-    """Where the first process writes new weights."""
-    if settings.engine.weights == "disk" or not learner.processes.is_main:
-        return out / "served"
-    trained = learner.trained
-    numbers = sum(weight.numel() for weight in trained.checkpoint.model.parameters())
-    twice = 2 * numbers * (2 if trained.low_precision else 4)  # those of before stay until the new ones are there
-    return stack.enter_context(memory_folder(twice)) / "served"
-
-
-async def _start(
-    settings: RlSettings, learner: Learner, folder: Path, out: Path, stack: AsyncExitStack
-) -> tuple[str, ...]:
-    """The addresses of servers that were started, the same in every process."""
-    started: tuple[str, ...] = ()
-    processes, snapshot = learner.processes, learner.snapshot()
-    _free_gpu(learner)
-    if snapshot is not None:
-        export(snapshot, folder, "auto")  # with the limits of pictures that the run has
-        most = most_context(settings, snapshot.encoder.context_tokens)
-        servers = await stack.enter_async_context(
-            vllm_servers(settings.engine, folder, most, out / "servers", processes.count)
-        )
-        started = tuple(server.address for server in servers)
-    return processes.all_gather(started)[0]
-
-
 async def sync_weights(engine: Engine, learner: Learner) -> None:
     """Let `engine` sample with the weights as they are now; every process calls it, the first one sends.
 
@@ -120,8 +87,10 @@ async def sync_weights(engine: Engine, learner: Learner) -> None:
         ModelError: the engine cannot.
     """
     if not engine.in_process:
+        from saccade.rl.engines.server import ServerEngine
+
         snapshot = await asyncio.to_thread(learner.snapshot)
-        _free_gpu(learner)
+        free_gpu(learner)
         if snapshot is not None:
             await engine.update_weights(lambda folder: export(snapshot, folder, "auto"))
         elif isinstance(engine, ServerEngine):
@@ -135,13 +104,17 @@ async def rest_servers(engine: Engine, learner: Learner) -> None:
     Raises:
         ModelError: one does not sleep.
     """
+    if engine.in_process:
+        return
+    from saccade.rl.engines.server import ServerEngine
+
     if isinstance(engine, ServerEngine) and engine.shared:
         if learner.processes.is_main:
             await engine.sleep()
         learner.processes.barrier()
 
 
-def _free_gpu(learner: Learner) -> None:
+def free_gpu(learner: Learner) -> None:
     """Give back what torch keeps of this process's GPU, for a server that wakes there."""
     if learner.processes.device.type == "cuda":
         torch.cuda.empty_cache()

@@ -5,25 +5,27 @@ The protocol is OpenEnv's library; this says what it serves and who may reach it
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
 from saccade.errors import UnavailableError
-from saccade.serve.bearer import AsgiApp, BearerGate
+from saccade.serve.asgi import AsgiApp
+from saccade.serve.bearer import BearerGate
 from saccade.serve.openenv.environment import NAME, SessionEnvironment
 from saccade.serve.openenv.settings import OpenEnvSettings
 from saccade.serve.openenv.wire import LookObservation, LookState, TurnAction
-from saccade.serve.own_pages import LOCAL_NAMES, OwnPages
+from saccade.serve.own_pages import OTHER_HOST, OwnNames, OwnPages
 
 try:
     from openenv.core.env_server.http_server import create_fastapi_app
     from openenv.core.env_server.types import ConcurrencyConfig
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
 except ModuleNotFoundError as missing:
     raise UnavailableError(
         "OpenEnv's protocol needs the package `openenv`. Run: pip install 'saccade[openenv]'"
     ) from missing
 
 _UNAUTHORIZED = b'{"detail": "this server asks for a token, in the header Authorization as Bearer TOKEN"}'
+_OTHER_HOST = json.dumps({"detail": OTHER_HOST}).encode()
 
 
 def openenv_app(settings: OpenEnvSettings, *, token: str | None, only_local: bool) -> AsgiApp:
@@ -47,6 +49,5 @@ def openenv_app(settings: OpenEnvSettings, *, token: str | None, only_local: boo
         state_cls=LookState,
         mode="simulation",
     )
-    if only_local:
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_NAMES)
-    return BearerGate(OwnPages(app), token, refusal=_UNAUTHORIZED, free=("/health",))
+    named = OwnNames(app, refusal=_OTHER_HOST) if only_local else app
+    return BearerGate(OwnPages(named), token, refusal=_UNAUTHORIZED, free=("/health",))

@@ -15,8 +15,9 @@ from pydantic import ValidationError
 
 from saccade.errors import MediaError, UnavailableError
 from saccade.record.status import Status
-from saccade.serve.bearer import AsgiApp, BearerGate
-from saccade.serve.own_pages import LOCAL_NAMES, OwnPages
+from saccade.serve.asgi import AsgiApp
+from saccade.serve.bearer import BearerGate
+from saccade.serve.own_pages import OTHER_HOST, OwnNames, OwnPages
 from saccade.serve.tools.backend import ToolBackend
 from saccade.serve.tools.media import HeldMedia
 from saccade.serve.tools.metrics import ToolServerMetrics
@@ -26,7 +27,6 @@ from saccade.tools.served.wire import MediaKind, ServedCall, ServedRefusal, sent
 try:
     from fastapi import FastAPI, Request, Response
     from starlette.concurrency import run_in_threadpool
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
     from starlette.requests import ClientDisconnect
 except ModuleNotFoundError as missing:
     raise UnavailableError(
@@ -34,6 +34,7 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 _UNAUTHORIZED = b'{"error": "token", "message": "this server asks for a token, in the header Authorization"}'
+_OTHER_HOST = ServedRefusal(error="host", message=OTHER_HOST).model_dump_json().encode()
 
 
 class ToolService:
@@ -139,7 +140,7 @@ def tools_app(service: ToolService, token: str | None) -> AsgiApp:
     app.router.lifespan_context = lifespan
     if token is None:  # a page in a browser of this machine must not take its place
         app.add_middleware(OwnPages)
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=LOCAL_NAMES)
+        app.add_middleware(OwnNames, refusal=_OTHER_HOST)
     return BearerGate(app, token, refusal=_UNAUTHORIZED, free=("/v1/health",))
 
 

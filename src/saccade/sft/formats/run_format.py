@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from saccade.dialects.base import Dialect
+from saccade.dialects.question import VideoNotShownError
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import DataError, MediaError, RecordError, SettingsError
@@ -72,6 +73,8 @@ def _unplayed(tasks: TaskPool, dialect: Dialect, store: MediaStore) -> Iterator[
         try:
             task = tasks.make(name, store)
             prompt = dialect.open(task).messages
+        except VideoNotShownError as error:  # nothing here makes frames of it
+            yield Refused(row=number, id=name, reason=f"{error.fact}; a dialect for videos takes it")
         except (DataError, MediaError, RecordError, SettingsError) as error:
             yield Refused(row=number, id=name, reason=str(error))
         else:
