@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from tests.sandbox.providers import linux_only
 from tests.serve.agents import serving
 
+from saccade.bench import http_load
 from saccade.bench import serving as measured
 from saccade.bench.serving import ServeScale
 from saccade.cli.main import main
@@ -37,4 +39,21 @@ async def test_a_refused_request_is_no_figure() -> None:
     model = ScriptedModel(lambda messages: "<answer>2</answer>", name="bench")
     async with serving({"bench": model}, sandbox=ScriptedSandbox([])) as url:
         with pytest.raises(SandboxError, match="refused"):  # no token is shown
-            await measured._worker(url.removesuffix("/v1") + measured.ASK, iter(range(1)))
+            await http_load._load(url.removesuffix("/v1") + measured.ASK, {}, 1, 1, 0.0)
+
+
+async def test_another_answer_and_a_server_that_goes_are_no_figure() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        body = b'{"choices": [{"message": {"content": "3"}}]}'
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body[:9])
+        await writer.drain()
+        writer.write(body[9:])
+        writer.close()
+
+    async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        with pytest.raises(SandboxError, match="answered with"):
+            await http_load._load(url, {}, 1, 1, 0.0)
+        with pytest.raises(SandboxError, match="closed a connection"):
+            await http_load._load(url, {}, 2, 1, 0.0)

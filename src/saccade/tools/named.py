@@ -20,7 +20,6 @@ from saccade.tools.base import Tool
 from saccade.tools.offered import OfferedTool
 from saccade.tools.registry import TOOLS, ToolSource
 from saccade.tools.settings import ToolCallSettings
-from saccade.tools.workers.tool import WorkerTool
 
 _MCP = "mcp:"
 _HTTP = ("http://", "https://")
@@ -42,6 +41,8 @@ def named_tools(name: str, calls: ToolCallSettings) -> list[OfferedTool]:
         from saccade.tools.mcp.tool import mcp_tools
 
         return list(mcp_tools(name.removeprefix(_MCP), calls))
+    from saccade.tools.workers.tool import WorkerTool
+
     if name.endswith(".py"):
         return [WorkerTool(ToolSource(f"{name}:{tool}"), calls) for tool in _of_file(name)]
     return [WorkerTool(ToolSource(name), calls)]

@@ -1,5 +1,7 @@
 """From what a user names to who reads it: the one place that knows what a name of a source can mean.
 
+A reader is imported when a name means what it reads: a run on a world needs neither benchmarks nor tables.
+
 A name means the first of these: a `.toml` file (a card; a file of `[[source]]` tables was put in its place before), a
 card, what lies at that path, code of the user's own, a world. `./vstar` is a folder where `vstar` is a card. A split
 follows a colon.
@@ -17,17 +19,9 @@ from saccade.errors import SettingsError
 from saccade.record.settings import load_settings
 from saccade.record.suggest import did_you_mean
 from saccade.record.task import Task
-from saccade.tasks.benchmarks.benchmark import open_benchmark
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import cards, load_card, split_of
-from saccade.tasks.sources.card_reader import CardReader
-from saccade.tasks.sources.folder import TASKS, TRAJECTORIES, files_in
-from saccade.tasks.sources.media_table import MediaTable
-from saccade.tasks.sources.open_table import open_table
 from saccade.tasks.sources.reader import SourceReader
-from saccade.tasks.sources.record_reader import RecordReader
-from saccade.tasks.sources.row_reader import RowReader
-from saccade.tasks.sources.row_tasks import RowTasks
 from saccade.tasks.sources.settings import SourceSettings
 from saccade.tasks.sources.world_reader import WORLD_TASKS, WorldReader, as_split
 from saccade.tasks.worlds.base import Split
@@ -124,6 +118,9 @@ def replace_split(source: SourceSettings, name: str, split: str) -> SourceSettin
 
 
 def _card(source: SourceSettings, wanted: SourceDefaults) -> SourceReader:
+    from saccade.tasks.benchmarks.benchmark import open_benchmark
+    from saccade.tasks.sources.card_reader import CardReader
+
     _refuse(source, "a card", ("knobs", "question", "media"))
     card = load_card(f"{source.name}:{source.split}" if source.split else source.name)
     data = Path(source.data) if source.data else wanted.data
@@ -131,6 +128,12 @@ def _card(source: SourceSettings, wanted: SourceDefaults) -> SourceReader:
 
 
 def _path(source: SourceSettings, path: Path, wanted: SourceDefaults) -> SourceReader:
+    from saccade.tasks.sources.folder import TRAJECTORIES, files_in
+    from saccade.tasks.sources.open_table import open_table
+    from saccade.tasks.sources.record_reader import RecordReader
+    from saccade.tasks.sources.row_reader import RowReader
+    from saccade.tasks.sources.row_tasks import RowTasks
+
     _refuse(source, "a file or folder", ("knobs",))
     if path.is_dir():
         listing = files_in(path, source.split)
@@ -158,6 +161,10 @@ def _of_media(source: SourceSettings, folder: Path, files: tuple[Path, ...]) -> 
             f"{folder} holds {len(files)} pictures and videos and no questions. Put a file of questions beside them "
             '(docs/your-data.md), or ask one about each: question = "..." in its [[source]] table.'
         )
+    from saccade.tasks.sources.media_table import MediaTable
+    from saccade.tasks.sources.row_reader import RowReader
+    from saccade.tasks.sources.row_tasks import RowTasks
+
     return RowReader(RowTasks(_label(folder), source), (MediaTable(folder, files),), folder)
 
 
@@ -198,6 +205,8 @@ def _label(path: Path) -> str:
 
 def _is_records(file: Path) -> bool:
     """Whether the first line of a file is a record of a task, and no row of another form."""
+    from saccade.tasks.sources.folder import TASKS
+
     if file.suffix != ".jsonl":
         return False
     with file.open("rb") as lines:
