@@ -11,7 +11,8 @@ from saccade.errors import SettingsError, UnavailableError
 from saccade.generate.sequences import cache_bytes_of
 from saccade.record.settings import load_saved, save_settings
 from saccade.rl.engines.settings import EngineSettings
-from saccade.rl.train.make_engine import cache_of_batch, most_context, sync_weights
+from saccade.rl.train.episode_room import cache_of_batch, most_context
+from saccade.rl.train.make_engine import sync_weights
 from saccade.rl.train.run import train
 from saccade.rl.train.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings, load_rl_settings
 from saccade.training.folder import check_folder

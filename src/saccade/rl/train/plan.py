@@ -11,7 +11,7 @@ from saccade.generate.ragged_cache import RaggedCache, cache_argument
 from saccade.generate.state_cache import StateCache
 from saccade.models.kv_cache import GIB, cache_bytes_per_token, state_bytes
 from saccade.rl.engines.settings import LOCAL, VLLM
-from saccade.rl.train.make_engine import cache_of_batch, most_context
+from saccade.rl.train.episode_room import cache_of_batch, most_context
 from saccade.rl.train.settings import RlSettings
 from saccade.training.memory.passes import PassBytes
 from saccade.training.memory.peak import PeakBytes

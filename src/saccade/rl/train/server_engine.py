@@ -5,13 +5,15 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import torch
+
 from saccade.media.store import MediaStore
 from saccade.rl.engines.memory_folder import memory_folder
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.settings import VLLM
 from saccade.rl.engines.vllm_process import vllm_servers
-from saccade.rl.train.make_engine import free_gpu, most_context
+from saccade.rl.train.episode_room import most_context
 from saccade.rl.train.settings import RlSettings
 from saccade.training.learner import Learner
 from saccade.training.weights import export
@@ -53,3 +55,10 @@ async def _start(
         )
         started = tuple(server.address for server in servers)
     return processes.all_gather(started)[0]
+
+
+def free_gpu(learner: Learner) -> None:
+    """Give back what torch keeps of this process's GPU, for a server that wakes there."""
+    if learner.processes.device.type == "cuda":
+        torch.cuda.empty_cache()
+    learner.processes.barrier()
