@@ -73,8 +73,8 @@ class _Client(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received += data
-        head, whole, body = self._received.partition(b"\r\n\r\n")
-        if whole and len(body) >= int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]):
+        head, end, body = self._received.partition(b"\r\n\r\n")
+        if end and len(body) >= int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]):
             self._received = b""
             self._answers.append((head, body))
             self.ask()
