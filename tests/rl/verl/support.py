@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from pydantic import BaseModel
 
 from saccade.rl.train.settings import RlSettings
@@ -39,3 +42,11 @@ def names(settings: BaseModel, before: str = "") -> Iterator[str]:
             yield from names(value, f"{before}{name}.")
         else:
             yield f"{before}{name}"
+
+
+@contextmanager
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Somebody listens where RAY_ADDRESS says that Ray is, so that none is started."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{listener.getsockname()[1]}")
+        yield

@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.rl.verl.support import verl_settings
+from tests.rl.verl.support import cluster, verl_settings
 
 from saccade.cli.main import main
-from saccade.errors import SettingsError, TrainingError
+from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.models.tiny_weights import tiny_weights
 from saccade.record.settings import save_settings
 from saccade.rl.train.settings import RlSettings
@@ -29,9 +29,20 @@ def test_a_machine_with_fewer_gpus_is_refused_before_ray_is_started(
         with pytest.raises(SettingsError, match=rf"verl\.gpus is 8, and this machine {words}"):
             launch.train_on_verl(verl_settings(verl={"gpus": 8}), tmp_path / "run")
     launch._need_cluster(verl_settings(verl={"gpus": 8, "device": "cpu"}))
-    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
-    launch._need_cluster(verl_settings(verl={"gpus": 8}))
+    with cluster(monkeypatch):
+        launch._need_cluster(verl_settings(verl={"gpus": 8}))
     assert not (tmp_path / "run").exists()
+
+
+def test_a_cluster_that_does_not_answer_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "_need_verl", lambda: None)
+    with cluster(monkeypatch):
+        launch._need_cluster(verl_settings())
+    with pytest.raises(UnavailableError, match=r"no Ray cluster answers at 127\.0\.0\.1:.*RAY_ADDRESS"):
+        launch.train_on_verl(verl_settings(), tmp_path / "run")  # nobody listens there any more
+    assert not (tmp_path / "run").exists()
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    launch._need_cluster(verl_settings(verl={"nodes": 2}))
 
 
 def ended_run(out: Path, steps: int) -> RlSettings:
@@ -83,9 +94,11 @@ def test_a_run_is_resumed_on_the_trainer_that_began_it(tmp_path: Path, monkeypat
     monkeypatch.setattr(launch, "_need_verl", lambda: None)
     monkeypatch.setattr(launch, "_train", lambda settings, out: pytest.fail("verl was started"))
     settings = verl_settings(model={"source": str(tiny_weights())})
-    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
     save_settings(settings, tmp_path / "settings.toml")
-    with pytest.raises(SettingsError, match=r"was begun on Saccade's own trainer.*without --on verl"):
+    with (
+        cluster(monkeypatch),
+        pytest.raises(SettingsError, match=r"was begun on Saccade's own trainer.*without --on verl"),
+    ):
         launch.train_on_verl(settings, tmp_path, resume=True)
     (tmp_path / "verl").mkdir()
     with pytest.raises(SettingsError, match=r"was begun on verl.*Add --on verl"):

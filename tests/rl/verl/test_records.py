@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.rewards.rollouts import answered, rollout
 from tests.rl.train.support import metrics
-from tests.rl.verl.support import verl_settings
+from tests.rl.verl.support import cluster, verl_settings
 
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.models.learned_dialect import learned_dialect
@@ -236,16 +236,16 @@ def test_a_run_that_verl_ended_early_goes_on_and_leaves_a_checkpoint_of_our_form
     out, done = (tmp_path / "run").resolve(), iter((2, 3))
     monkeypatch.setattr(launch, "_LOOK", 0.1)
     monkeypatch.setattr(launch, "_need_verl", lambda: None)
-    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")  # so that no Ray is started here
     monkeypatch.setattr(launch, "_command", lambda _: [launch.sys.executable, "-c", ENDS, str(next(done)), str(out)])
     save_tiny(tmp_path / "tiny")
     source = {"source": str(tmp_path / "tiny")}
     few = {"source": "touching-circles", "most": 2}
     settings = verl_settings(tasks=few, validation={"every": 0}, model=source, verl={"gpus": 2})
-    with pytest.raises(TrainingError, match="verl ended after 2 of 3 steps"):
-        launch.train_on_verl(settings, out)
-    assert not (out / "model").exists()
-    assert launch.train_on_verl(settings, out, resume=True) == out / "model"
+    with cluster(monkeypatch):
+        with pytest.raises(TrainingError, match="verl ended after 2 of 3 steps"):
+            launch.train_on_verl(settings, out)
+        assert not (out / "model").exists()
+        assert launch.train_on_verl(settings, out, resume=True) == out / "model"
     assert (out / "model" / "config.json").read_text() == "{}"
     assert learned_dialect(out / "model") == "tiny@1:look"
     assert [line["step"] for line in metrics(out)] == [1, 2, 3]

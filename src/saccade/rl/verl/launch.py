@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -51,6 +52,7 @@ from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.folder import SETTINGS, check_folder
 
 _LOOK = 1.0
+_ANSWER_SECONDS = 20.0
 _ERROR = re.compile(r"(\w+\.)*\w*(Error|Exception): ")
 """Beginning of the last line of a traceback."""
 _CPU = {
@@ -69,7 +71,7 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     Raises:
         SettingsError: a setting is missing or wrong, cannot be followed on verl, this machine has fewer GPUs, or `out`
             holds another run.
-        UnavailableError: verl is not installed in this environment, or Ray does not start.
+        UnavailableError: verl is not installed in this environment, or Ray does not start or answer.
         ModelRefusedError: the checkpoint's tokens cannot be loaded.
         SandboxError: a sandbox host cannot be reached, or this machine cannot isolate a sandbox.
         TrainingError: verl ended with an error, or stood still for too long; or its last checkpoint is not complete, or
@@ -240,7 +242,8 @@ def _need_verl() -> None:
 
 def _need_cluster(settings: RlSettings) -> None:
     nodes, gpus = settings.verl.nodes, settings.verl.gpus
-    if os.environ.get(ADDRESS):
+    if address := os.environ.get(ADDRESS):
+        _need_answer(address)
         return
     if nodes > 1:
         raise SettingsError(
@@ -253,3 +256,17 @@ def _need_cluster(settings: RlSettings) -> None:
             f"verl.gpus is {gpus}, and this machine has {there} GPUs. Say --gpus {there or 1}, or name a Ray cluster "
             f"that has them in {ADDRESS}; to try a run without a GPU: --set verl.device=cpu."
         )
+
+
+def _need_answer(address: str) -> None:
+    """Raises `UnavailableError` where nobody listens at `host:port`: Ray itself tries for minutes before it says so."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or "://" in address:
+        return  # `auto` and the like, which Ray looks up itself
+    try:
+        socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
+    except OSError as error:
+        raise UnavailableError(
+            f"no Ray cluster answers at {address} ({ADDRESS}): {error}. Start one there (`ray start --head`), or unset "
+            f"{ADDRESS} for a Ray of this machine alone."
+        ) from error
