@@ -60,6 +60,7 @@ def sample_of(case: Case, kind: str, index: int, split: Split = "test", **turned
 
 
 @pytest.mark.parametrize(("case", "kind"), KINDS)
+@pytest.mark.few(1, of=lambda params: params["case"].world)
 def test_the_program_finds_the_answer(case: Case, kind: str) -> None:
     for index in range(20):
         sample = sample_of(case, kind, index)
@@ -108,6 +109,7 @@ def test_samples_make_valid_tasks_with_something_to_see_in_each_box(case: Case, 
 
 
 @pytest.mark.parametrize(("case", "kind"), KINDS)
+@pytest.mark.few(1, of=lambda params: params["case"].world)
 def test_answers_cannot_be_guessed(case: Case, kind: str) -> None:
     tiny = {"megapixels": (0.05, 0.06)} if case.world == "visual-search@1" else {}
     answers = Counter(sample_of(case, kind, index, "train", **tiny).answer for index in range(40))
