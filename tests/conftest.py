@@ -26,6 +26,7 @@ if find_spec("hypothesis"):  # some environments of `make faces` have none
     settings.register_profile("full", max_examples=200, deadline=None)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
 
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     few.mark_the_rest_slow(items)

@@ -1,8 +1,8 @@
 """Of a test with many variants, a few in the default suite and the others in `make test-slow`.
 
-    @pytest.mark.few(3)                                         # three, spread over the whole list
-    @pytest.mark.few(2, of=lambda params: params["check"].group)  # two of each group
-    @pytest.mark.parametrize(...)
+@pytest.mark.few(3)                                         # three, spread over the whole list
+@pytest.mark.few(2, of=lambda params: params["check"].group)  # two of each group
+@pytest.mark.parametrize(...)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One local sandbox for all tests of a process that are not about its start, which costs a second of work.
 
 While `lending` is on, `LocalSandbox(limits=...)` gives a `LentSandbox`, whose sessions belong to a process tree that
-others use too: one for each set of limits (but for time), in an event loop of its own, since every test has another loop. A test that
-is about the sandbox itself has the marker `own_sandbox`.
+others use too: one for each set of limits (but for time), in an event loop of its own, since every test has another
+loop. A test that is about the sandbox itself has the marker `own_sandbox`.
 """
 
 from __future__ import annotations

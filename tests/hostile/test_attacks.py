@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
@@ -29,12 +29,11 @@ RACES = {
 """The same, where it depends on the machine's speed whether the attack gets through."""
 
 
-@pytest.fixture(autouse=True)
-def nothing_of_the_other_tests_is_collected() -> Iterator[None]:
+@pytest.fixture(scope="module", autouse=True)
+def nothing_of_the_other_tests_is_collected() -> None:
     """The collector may start at any moment, and takes most of a second for all that a suite has made."""
+    gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest_asyncio.fixture(
