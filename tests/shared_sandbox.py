@@ -75,6 +75,7 @@ class LentSession:
         return tuple(self._box.keep(twin) for twin in await self._box.there(self._session.branch(n)))
 
     async def close(self) -> None:
+        self._box.forget(self)
         await self._box.there(self._session.close())
 
 
@@ -83,7 +84,7 @@ class LentSandbox:
 
     def __init__(self, limits: Limits | None) -> None:
         self.limits = limits or Limits()
-        self._sessions: list[LentSession] = []
+        self._sessions: set[LentSession] = set()
         self._closed = False
 
     @property
@@ -95,8 +96,11 @@ class LentSandbox:
 
     def keep(self, session: Any) -> LentSession:
         lent = LentSession(self, session)
-        self._sessions.append(lent)
+        self._sessions.add(lent)
         return lent
+
+    def forget(self, session: LentSession) -> None:
+        self._sessions.discard(session)
 
     async def open(
         self,
@@ -123,8 +127,7 @@ class LentSandbox:
 
     async def close(self) -> None:
         self._closed = True
-        sessions, self._sessions = self._sessions, []
-        for session in sessions:
+        for session in set(self._sessions):
             await session.close()
 
     async def __aenter__(self) -> Self:

@@ -29,7 +29,8 @@ def _below(words: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def options(command: Any) -> dict[str, Any]:
-    return {item.opts[0]: item for item in command.params if item.param_type_name == "option"}
+    """Those that a person sees; the hidden ones refuse what there was."""
+    return {item.opts[0]: item for item in command.params if item.param_type_name == "option" and not item.hidden}
 
 
 def arguments(command: Any) -> list[Any]:

@@ -44,7 +44,8 @@ def sft(
         ),
     ] = None,
     processes: shared.Several = 1,
-    shard: shared.Shard = None,
+    shard_model: shared.ShardModel = None,
+    shard: shared.OldShard = None,
     resume: shared.Resume = False,
     plan: shared.PlanOption = False,
     gpu_memory: shared.GpuMemory = None,
@@ -60,7 +61,7 @@ def sft(
     from saccade.sft.train.settings import SftSettings
 
     settings = load_settings(
-        SftSettings, find_recipe("sft", recipe), [*(option or ()), *shared.model_settings(model, shard)]
+        SftSettings, find_recipe("sft", recipe), [*(option or ()), *shared.model_settings(model, shard_model)]
     )
     if data:
         settings = settings.model_copy(update={"data": settings.data.model_copy(update={"runs": tuple(data)})})

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from saccade.cli.train_screen import TrainScreen
     from saccade.training.memory.plan import MemoryPlan
 
+
+def _refuse_shard(given: bool | None) -> None:
+    if given is not None:
+        name = "--shard-model" if given else "--no-shard-model"
+        raise SettingsError(
+            f"there is no {'--shard' if given else '--no-shard'} here: what it did is {name} (model.shard)"
+        )
+
+
 RecipeArgument: TypeAlias = Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")]
 ModelOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Checkpoint to begin with: a folder, a name on the hub, or `tiny`.")
@@ -27,7 +36,7 @@ Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Resume the ru
 Several: TypeAlias = Annotated[
     int, typer.Option("--processes", min=1, help="Processes, one for each GPU; `accelerate launch` starts them too.")
 ]
-Shard: TypeAlias = Annotated[
+ShardModel: TypeAlias = Annotated[
     bool | None,
     typer.Option(
         help="Divide weights, gradients and the optimizer's state among the processes (model.shard); a model of 7 "
@@ -40,6 +49,7 @@ PlanOption: TypeAlias = Annotated[
 GpuMemory: TypeAlias = Annotated[
     float | None, typer.Option(min=0.1, help="GiB of each GPU, for --plan; that of the first GPU here if not said.")
 ]
+OldShard: TypeAlias = Annotated[bool | None, typer.Option("--shard/--no-shard", hidden=True, callback=_refuse_shard)]
 _NEEDED = ("torch", "transformers", "accelerate", "safetensors")
 
 
@@ -52,10 +62,10 @@ def need_training() -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
-def model_settings(model: str | None, shard: bool | None) -> list[str]:
+def model_settings(model: str | None, shard_model: bool | None) -> list[str]:
     """Two options as settings."""
     source = [] if model is None else [f"model.source={checkpoint_named(model)}"]
-    return source + ([] if shard is None else [f"model.shard={str(shard).lower()}"])
+    return source + ([] if shard_model is None else [f"model.shard={str(shard_model).lower()}"])
 
 
 def show_plan(plan: Callable[[str], MemoryPlan], memory: float | None) -> None:
