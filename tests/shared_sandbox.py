@@ -8,6 +8,7 @@ loop. A test that is about the sandbox itself has the marker `own_sandbox`.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
@@ -138,6 +139,7 @@ class LentSandbox:
 
 
 _lending = False
+_process = os.getpid()  # one that was forked from it has no thread in which the loop runs
 _running: list[SandboxLoop] = []
 
 
@@ -160,7 +162,7 @@ def own_sandbox(**settings: Any) -> LocalSandbox:
 
 
 def _new(cls: type, **settings: Any) -> object:
-    if _lending and settings.keys() <= {"limits"}:
+    if _lending and os.getpid() == _process and settings.keys() <= {"limits"}:
         return LentSandbox(settings.get("limits"))
     return object.__new__(cls)
 

@@ -29,8 +29,7 @@ def _below(words: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def options(command: Any) -> dict[str, Any]:
-    """Those that a person sees; the hidden ones refuse what there was."""
-    return {item.opts[0]: item for item in command.params if item.param_type_name == "option" and not item.hidden}
+    return {item.opts[0]: item for item in command.params if item.param_type_name == "option"}
 
 
 def arguments(command: Any) -> list[Any]:

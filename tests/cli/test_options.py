@@ -82,7 +82,7 @@ def test_a_name_that_an_option_had_is_refused_with_the_new_one(
     verb: str, old: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main([verb, "list", old]) == 2
-    assert f"what it did is {old}-model (model.shard)" in capsys.readouterr().err
+    assert f"has no option {old}: it is {old}-model now" in capsys.readouterr().err
 
 
 def test_the_page_has_the_names_that_are_shared() -> None:

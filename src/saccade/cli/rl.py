@@ -63,8 +63,7 @@ def rl(
         ),
     ] = None,
     processes: shared.Several = 1,
-    shard_model: shared.ShardModel = None,
-    shard: shared.OldShard = None,
+    shard: shared.Shard = None,
     resume: shared.Resume = False,
     plan: shared.PlanOption = False,
     gpu_memory: shared.GpuMemory = None,
@@ -79,9 +78,7 @@ def rl(
         return
     from saccade.rl.train.settings import load_rl_settings
 
-    named_overrides = shared.model_settings(model, shard_model) + (
-        [] if not tasks else [f"tasks.source={json.dumps(tasks)}"]
-    )
+    named_overrides = shared.model_settings(model, shard) + ([] if not tasks else [f"tasks.source={json.dumps(tasks)}"])
     named_overrides += [] if engine is None else [f"engine.source={engine}"]
     named_overrides += [f"verl.{name}={value}" for name, value in (("nodes", nodes), ("gpus", gpus)) if value]
     settings = load_rl_settings(recipe, profile, [*(option or ()), *named_overrides])

@@ -44,8 +44,7 @@ def sft(
         ),
     ] = None,
     processes: shared.Several = 1,
-    shard_model: shared.ShardModel = None,
-    shard: shared.OldShard = None,
+    shard: shared.Shard = None,
     resume: shared.Resume = False,
     plan: shared.PlanOption = False,
     gpu_memory: shared.GpuMemory = None,
@@ -61,7 +60,7 @@ def sft(
     from saccade.sft.train.settings import SftSettings
 
     settings = load_settings(
-        SftSettings, find_recipe("sft", recipe), [*(option or ()), *shared.model_settings(model, shard_model)]
+        SftSettings, find_recipe("sft", recipe), [*(option or ()), *shared.model_settings(model, shard)]
     )
     if data:
         settings = settings.model_copy(update={"data": settings.data.model_copy(update={"runs": tuple(data)})})

@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from saccade.cli.train_screen import TrainScreen
     from saccade.training.memory.plan import MemoryPlan
 
-
-def _refuse_shard(given: bool | None) -> None:
-    if given is not None:
-        name = "--shard-model" if given else "--no-shard-model"
-        raise SettingsError(
-            f"there is no {'--shard' if given else '--no-shard'} here: what it did is {name} (model.shard)"
-        )
-
-
 RecipeArgument: TypeAlias = Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")]
 ModelOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Checkpoint to begin with: a folder, a name on the hub, or `tiny`.")
@@ -36,11 +27,12 @@ Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Resume the ru
 Several: TypeAlias = Annotated[
     int, typer.Option("--processes", min=1, help="Processes, one for each GPU; `accelerate launch` starts them too.")
 ]
-ShardModel: TypeAlias = Annotated[
+Shard: TypeAlias = Annotated[
     bool | None,
     typer.Option(
+        "--shard-model/--no-shard-model",
         help="Divide weights, gradients and the optimizer's state among the processes (model.shard); a model of 7 "
-        "billion weights needs it."
+        "billion weights needs it.",
     ),
 ]
 PlanOption: TypeAlias = Annotated[
@@ -49,7 +41,6 @@ PlanOption: TypeAlias = Annotated[
 GpuMemory: TypeAlias = Annotated[
     float | None, typer.Option(min=0.1, help="GiB of each GPU, for --plan; that of the first GPU here if not said.")
 ]
-OldShard: TypeAlias = Annotated[bool | None, typer.Option("--shard/--no-shard", hidden=True, callback=_refuse_shard)]
 _NEEDED = ("torch", "transformers", "accelerate", "safetensors")
 
 
@@ -62,10 +53,10 @@ def need_training() -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
-def model_settings(model: str | None, shard_model: bool | None) -> list[str]:
+def model_settings(model: str | None, shard: bool | None) -> list[str]:
     """Two options as settings."""
     source = [] if model is None else [f"model.source={checkpoint_named(model)}"]
-    return source + ([] if shard_model is None else [f"model.shard={str(shard_model).lower()}"])
+    return source + ([] if shard is None else [f"model.shard={str(shard).lower()}"])
 
 
 def show_plan(plan: Callable[[str], MemoryPlan], memory: float | None) -> None:
