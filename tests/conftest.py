@@ -32,9 +32,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     few.mark_the_rest_slow(items)
 
 
+def pytest_sessionstart() -> None:
+    """Collecting makes much and drops little: looking for garbage meanwhile finds none."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """What collecting has made stays to the end, and is a lot: no collector needs to look through it again."""
+    """What collecting has made stays to the end: no collector needs to look through it again."""
     gc.freeze()
+    gc.enable()
 
 
 ABOUT_SANDBOXES = {"sandbox", "hostile", "guest", "bench", "packaging"}

@@ -43,9 +43,8 @@ async def inside(**settings: Any) -> AsyncIterator[Client]:
         yield client
 
 
-@pytest.mark.parametrize(
-    "transport", ["stdio", *(pytest.param(name, marks=pytest.mark.slow) for name in ("http", "http-legacy"))]
-)
+@pytest.mark.few(1)
+@pytest.mark.parametrize("transport", ["stdio", "http", "http-legacy"])
 async def test_an_agent_looks_again(transport: str, tmp_path: Path) -> None:
     photo(tmp_path)
     async with connected(transport, "--folder", str(tmp_path)) as client:
