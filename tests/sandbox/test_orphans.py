@@ -94,7 +94,9 @@ class Host:
         left = [f"process {pid}: {command(pid)}" for pid in living]
         left += [f"file {path}" for path in self.folder.rglob("*")]
         left += [f"cgroup {path}" for path in cgroup_folders() - self.cgroups if f"-{self.process.pid}-" in path]
-        left += [f"shared memory {name}" for name in os.listdir("/dev/shm") if "saccade" in name]
+        # A folder there belongs to servers of models, which may run beside this.
+        shared = [entry.name for entry in os.scandir("/dev/shm") if not entry.is_dir()]
+        left += [f"shared memory {name}" for name in shared if "saccade" in name]
         return left + [f"SysV segment of {pid}" for pid in sysv_creators() & self.family]
 
     def assert_nothing_left(self) -> None:
