@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 if find_spec("hypothesis"):  # some environments of `make faces` have none
     from hypothesis import settings
 
-    settings.register_profile("short", max_examples=25, deadline=None)
+    settings.register_profile("short", max_examples=16, deadline=None)
     settings.register_profile("full", max_examples=200, deadline=None)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
 
