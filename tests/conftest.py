@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import random
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests import few, shared_sandbox
 
 if TYPE_CHECKING:
     from tests.models.wire_server import WireServer
@@ -20,9 +22,41 @@ if TYPE_CHECKING:
 if find_spec("hypothesis"):  # some environments of `make faces` have none
     from hypothesis import settings
 
-    settings.register_profile("short", max_examples=25, deadline=None)
+    settings.register_profile("short", max_examples=16, deadline=None)
     settings.register_profile("full", max_examples=200, deadline=None)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    few.mark_the_rest_slow(items)
+
+
+def pytest_sessionstart() -> None:
+    """Collecting makes much and drops little: looking for garbage meanwhile finds none."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What collecting has made stays to the end: no collector needs to look through it again."""
+    gc.freeze()
+    gc.enable()
+
+
+ABOUT_SANDBOXES = {"sandbox", "hostile", "guest", "bench", "packaging"}
+"""Folders whose tests start sandboxes of their own."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    own = item.path.parent.name in ABOUT_SANDBOXES or item.get_closest_marker("own_sandbox") is not None
+    with shared_sandbox.lending(not own):
+        return (yield)
+
+
+def pytest_sessionfinish() -> None:
+    shared_sandbox.end()
+
 
 _SCRUBBED = re.compile(
     r"(.*_(API_KEY|ACCESS_KEY(_ID)?|KEY|TOKEN|SECRET|PASSWORD))|(.*_PROXY)|(HF|HUGGING_?FACE|TRANSFORMERS)_.*"

@@ -146,6 +146,7 @@ def test_options_stand_before_or_behind_the_verb(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
+@pytest.mark.own_sandbox
 def test_a_run_logs_what_happens_and_no_secret_prompt_or_answer(
     server: WireServer,
     photo: str,

@@ -31,6 +31,7 @@ def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("verb", sorted(cli.VERBS))
+@pytest.mark.few(3)
 def test_every_verb_knows_both_spellings_of_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([verb, "--help"]) == 0
     long = capsys.readouterr().out

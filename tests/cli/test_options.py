@@ -25,8 +25,6 @@ OTHERWISE = {
     ("--data", "sft"): "run folders to learn from, several of them",
     ("--image", "demo"): "one picture in place of the drawn one",
     ("--model", "serve"): "several models side by side",
-    ("--shard", "rl"): "weights among processes (model.shard)",
-    ("--shard", "sft"): "weights among processes (model.shard)",
 }
 """Where an option takes another form than elsewhere, and what it is there."""
 WRONG = {"ask": ["no-such-file.png"], "completion": ["no-such-shell"], "list": ["no-such-kind"]}
@@ -76,6 +74,15 @@ def test_names_that_mean_the_same_are_the_same() -> None:
         assert [item.name for item in arguments(command) if item.name in ("target", "out", "output")] == [], name
         for option in ("--model", "--tasks", "--out", "--set", "--n", "--tools"):
             assert option not in own or own[option].help, (name, option)
+
+
+@pytest.mark.parametrize("verb", ["rl", "sft"])
+@pytest.mark.parametrize("old", ["--shard", "--no-shard"])
+def test_a_name_that_an_option_had_is_refused_with_the_new_one(
+    verb: str, old: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([verb, "list", old]) == 2
+    assert f"has no option {old}: it is {old}-model now" in capsys.readouterr().err
 
 
 def test_the_page_has_the_names_that_are_shared() -> None:

@@ -158,6 +158,7 @@ def test_a_folder_of_videos_goes_all_the_way(
     assert (tmp_path / "runs" / "rl" / "model" / "config.json").is_file()
 
 
+@pytest.mark.slow
 def test_a_recipe_that_mixes_a_card_a_folder_and_a_world_trains(tiny: Path, tmp_path: Path) -> None:
     picture(tmp_path / "photos" / "a.png")
     rows = [{"image": "a.png", "question": f"{number}?", "answer": "x", "category": "text"} for number in range(4)]

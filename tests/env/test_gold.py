@@ -62,6 +62,7 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> MediaStore:
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(token=st.uuids(), script=st.lists(st.sampled_from(HOSTILE) | RAW, max_size=4))
+@pytest.mark.few(3)
 def test_gold_shows_at_the_end_alone(media: MediaStore, dialect: str, token: UUID, script: list[Action | str]) -> None:
     secret, box, ready = token.hex, ScriptedSandbox(result, keep=True), load_dialect(dialect)
     env = LookAgainEnv(

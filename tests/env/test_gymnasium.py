@@ -52,6 +52,7 @@ def test_the_checker_finds_nothing(store: MediaStore, name: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
+@pytest.mark.few(3)
 def test_the_checker_finds_nothing_by_hand_either(store: MediaStore, dialect: str) -> None:
     with environment(store, dialect, sandbox=scripted) as env:
         check_env(env)

@@ -24,6 +24,7 @@ def children() -> set[str]:
     }
 
 
+@pytest.mark.own_sandbox
 @pytest.mark.parametrize("dropped", [False, True])
 def test_no_process_stays(tmp_path: Path, dropped: bool) -> None:
     before = children()

@@ -128,6 +128,7 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> MediaStore:
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(script=SCRIPT, limits=LIMITS)
+@pytest.mark.few(8)
 def test_three_drivers_one_trajectory(
     media: MediaStore, dialect: str, script: list[Action | str], limits: EpisodeLimits
 ) -> None:

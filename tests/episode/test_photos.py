@@ -81,6 +81,7 @@ def script(dialect_id: str) -> list[Reply]:
         ),
     ],
 )
+@pytest.mark.few(4)
 async def test_code(dialect_id: str, file: str, tmp_path: Path) -> None:
     path = photo(file)
     store = MediaStore(tmp_path)

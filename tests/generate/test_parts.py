@@ -88,6 +88,7 @@ def one_answer(checkpoint: Checkpoint, request: Request) -> Any:
 
 @pytest.mark.parametrize("parts", [("Only text",), MIXED], ids=["text", "pictures"])
 @pytest.mark.parametrize("temperature", [None, 0.7, 1.0])
+@pytest.mark.few(6)
 def test_log_probabilities_are_those_of_one_pass_over_all(
     checkpoint: Checkpoint, parts: tuple[Any, ...], temperature: float | None
 ) -> None:

@@ -73,6 +73,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+@pytest.mark.few(12)
 def test_hostile_text_is_wrong_and_soon(text: str) -> None:
     """Soon: the time limit of every test is what a grader that does not come back runs into."""
     for gold in EXAMPLES:
@@ -98,6 +99,7 @@ PIECES = {
 
 @pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES.keys())
 @pytest.mark.parametrize("wanted", ["choice@1", "number@1"])
+@pytest.mark.few(6)
 def test_long_texts_take_linear_work(wanted: str, piece: str) -> None:
     gold = next(gold for gold in EXAMPLES if gold.grader == wanted)
     assert grows_linearly(lambda size: gold.grade(piece * size), 100)

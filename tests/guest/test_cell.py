@@ -220,6 +220,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.few(5)
 def test_hostile_programs_are_reported(guest: Guest, name: str) -> None:
     result = guest.run(f"open('new.txt', 'w').close()\nprint('before')\n{HOSTILE[name]}")
     assert result.status in ("ok", "error")

@@ -44,6 +44,7 @@ needs_cv2 = pytest.mark.skipif(importlib.util.find_spec("cv2") is None, reason="
         "matplotlib.rcdefaults(); plt.show()",
     ],
 )
+@pytest.mark.few(4)
 def test_forms_of_showing_a_figure(guest: Guest, ending: str) -> None:
     result = guest.run(IMPORTS + f"figure()\nplt.plot([1, 2])\n{ending}")
     assert (result.status, result.sources, result.stderr) == ("ok", ["figure"], ""), result.report
@@ -121,6 +122,7 @@ def test_figure_that_cannot_be_drawn_is_a_note(guest: Guest) -> None:
         ("import cv2\ncv2.imshow('w', np.full((4, 5, 3), (0, 0, 255), np.uint8)); cv2.waitKey(0)", ["show"]),
     ],
 )
+@pytest.mark.few(4)
 def test_forms_of_showing_an_image(guest: Guest, code: str, sources: list[str]) -> None:
     if "cv2" in code:
         pytest.importorskip("cv2")

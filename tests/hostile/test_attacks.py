@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
@@ -29,12 +29,11 @@ RACES = {
 """The same, where it depends on the machine's speed whether the attack gets through."""
 
 
-@pytest.fixture(autouse=True)
-def nothing_of_the_other_tests_is_collected() -> Iterator[None]:
+@pytest.fixture(scope="module", autouse=True)
+def nothing_of_the_other_tests_is_collected() -> None:
     """The collector may start at any moment, and takes most of a second for all that a suite has made."""
+    gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest_asyncio.fixture(
@@ -48,6 +47,7 @@ async def runner(request: pytest.FixtureRequest) -> AsyncIterator[AttackRunner]:
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+@pytest.mark.few(3, of=lambda params: params["attack"].group)
 async def test_attack_fails(attack: Attack, runner: AttackRunner, request: pytest.FixtureRequest) -> None:
     outcome = await runner.run(attack)
     case = (request.node.callspec.params["runner"], attack.name)

@@ -131,6 +131,7 @@ def model_of(kind: str, url: str) -> Model:
 
 
 @pytest.mark.parametrize("name", FULL)
+@pytest.mark.few(6)
 async def test_a_full_context_is_told_from_other_refusals(server: WireServer, name: str) -> None:
     kind, code, body = FULL[name]
     server.will(answering(body, code))

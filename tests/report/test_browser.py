@@ -129,6 +129,7 @@ def test_paper_is_white_and_shows_everything(watched: Watched, page_file: Path) 
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
+@pytest.mark.few(2)
 def test_nothing_is_wider_than_the_screen(watched: Watched, page_file: Path, many_file: Path, width: int) -> None:
     watched.page.set_viewport_size({"width": width, "height": 800})
     for file in (page_file, many_file):

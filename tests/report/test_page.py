@@ -77,6 +77,7 @@ def shape(seen: Seen) -> list[tuple[str, tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.few(4)
 def test_text_stays_text(tmp_path: Path, attack: str) -> None:
     scene = Scene(tmp_path)
     page = page_of(scene, attack)

@@ -26,6 +26,7 @@ async def sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
 
 
 @pytest.mark.parametrize("check", SHARED, ids=lambda check: check.name)
+@pytest.mark.few(4, of=lambda params: params["check"].name.partition(".")[0])
 async def test_conformance(check: Check, sandbox: Sandbox) -> None:
     await check(sandbox)
 

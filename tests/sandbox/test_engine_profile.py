@@ -22,6 +22,7 @@ def doctor(*refused: str) -> dict[str, Any]:
     return report | {"layers": {row["layer"]: row for row in report["layers"]}}
 
 
+@pytest.mark.slow
 def test_podman_s_profile_lets_no_name_be_set() -> None:
     report = doctor("sethostname")
     assert report["ok"]

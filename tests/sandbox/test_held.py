@@ -111,6 +111,7 @@ async def test_what_a_killed_call_has_printed_is_read_in_small_pieces() -> None:
 
 
 @pytest.mark.parametrize("attack", [attack for attack in REPORTS if not attack.before], ids=lambda attack: attack.name)
+@pytest.mark.few(6)
 async def test_a_lie_about_a_call_is_found_in_a_moment(box: LocalSandbox, attack: Any) -> None:
     session = await box.open()
     held = Held(asyncio.get_running_loop())

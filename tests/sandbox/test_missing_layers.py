@@ -75,6 +75,7 @@ async def test_filters_are_not_had_without_no_new_privs_and_it_is_said() -> None
         assert (await (await box.open()).run("1")).layers == isolation.names
 
 
+@pytest.mark.slow
 async def test_processes_are_not_renumbered_where_the_zygote_could_not_look_at_them() -> None:
     async with sandbox("mount_namespace", Limits()) as box:
         states = {state.layer: state for state in (await box.isolation()).layers}

@@ -50,6 +50,11 @@ def many(provider: str, examples: int, steps: int, phases: tuple[Phase, ...] = t
             runner.run(sandbox.close())
 
 
+def test_dozens_of_steps() -> None:
+    many("local", examples=2, steps=20)
+
+
+@pytest.mark.slow
 def test_hundreds_of_steps() -> None:
     many("local", examples=4, steps=50)
 

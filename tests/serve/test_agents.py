@@ -209,6 +209,7 @@ BAD: list[tuple[dict[str, Any], int, str]] = [
 
 
 @pytest.mark.parametrize(("change", "status", "param"), BAD)
+@pytest.mark.few(5)
 async def test_bad_input_is_an_error_in_openais_form_and_runs_nothing(
     change: dict[str, Any], status: int, param: str
 ) -> None:
@@ -236,6 +237,7 @@ PICTURES = [
 
 @pytest.mark.parametrize("picture", PICTURES)
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.few(5)
 async def test_pictures_are_data_and_nothing_is_fetched(picture: str, stream: bool) -> None:
     model = Slow(0)
     content = [{"type": "image_url", "image_url": {"url": picture}}, {"type": "text", "text": "What?"}]

@@ -31,7 +31,20 @@ async def connected(transport: str, *options: str) -> AsyncIterator[Client]:
                 yield client
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http", pytest.param("http-legacy", marks=pytest.mark.slow)])
+@asynccontextmanager
+async def inside(**settings: Any) -> AsyncIterator[Client]:
+    """A client of a server in this process."""
+    from saccade.sandbox.local import LocalSandbox
+    from saccade.serve.mcp_server import mcp_server
+    from saccade.serve.vision_sessions import McpSettings
+    from saccade.tools.toolbox import Toolbox
+
+    async with Client(mcp_server(LocalSandbox(), Toolbox.of("crop"), McpSettings(**settings))) as client:
+        yield client
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("transport", ["stdio", "http", "http-legacy"])
 async def test_an_agent_looks_again(transport: str, tmp_path: Path) -> None:
     photo(tmp_path)
     async with connected(transport, "--folder", str(tmp_path)) as client:
@@ -62,7 +75,7 @@ async def test_an_agent_looks_again(transport: str, tmp_path: Path) -> None:
 
 
 async def test_branches_reset_and_close() -> None:
-    async with stdio() as client:
+    async with inside() as client:
         session = session_of(await client.call_tool("run_python", {"code": "n = 1"}))
         await client.call_tool("upload", {"session": session, "data": png()})
         made = text(await client.call_tool("branch", {"session": session, "count": 2})).split("\n")
@@ -100,19 +113,19 @@ async def test_a_client_cannot_reach_the_session_of_another() -> None:
 
 
 async def test_files_outside_the_folders_cannot_be_read(tmp_path: Path) -> None:
-    inside, outside = tmp_path / "in", tmp_path / "out"
-    inside.mkdir()
+    within, outside = tmp_path / "in", tmp_path / "out"
+    within.mkdir()
     outside.mkdir()
     photo(outside, "private.png")
-    (inside / "link.png").symlink_to(outside / "private.png")
-    async with stdio("--folder", str(inside)) as client:
-        (inside / "loop.png").symlink_to("loop.png")
+    (within / "link.png").symlink_to(outside / "private.png")
+    async with inside(folders=(within,)) as client:
+        (within / "loop.png").symlink_to("loop.png")
         stolen = (str(outside / "private.png"), "../out/private.png", "link.png", "/etc/passwd", "none.png", ".")
         for path in (*stolen, "~nobody-of-that-name/x", "a\0b", "x" * 5000, "loop.png", ""):
             tried = await client.call_tool("upload", {"path": path})
             assert tried.is_error, path
             assert "no file" in text(tried)
-    async with stdio() as client:
+    async with inside() as client:
         tried = await client.call_tool("upload", {"path": str(outside / "private.png")})
         assert tried.is_error
         assert "without --folder" in text(tried)

@@ -204,6 +204,7 @@ GOOD_PICTURE = RawPixels("L", 2, 2, b"abcd")
         ("PUT", f"/v1/lazy/{'0' * 64}", wire.pack({"picture": 1})),
     ],
 )
+@pytest.mark.few(4)
 async def test_nonsense_gets_a_4xx(
     http: httpx.AsyncClient, fake: FakeSandbox, method: str, path: str, body: bytes
 ) -> None:

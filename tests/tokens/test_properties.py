@@ -107,6 +107,7 @@ def check(tokens: TokenTrajectory, family: str) -> None:
 @pytest.mark.parametrize("dialect_id", ALL_DIALECTS)
 @quick
 @given(family=st.sampled_from(FAMILIES), data=st.data())
+@pytest.mark.few(6)
 def test_any_trajectory(dialect_id: str, family: str, data: st.DataObject) -> None:
     one = encoder(family)
     trajectory = data.draw(trajectories(load_dialect(dialect_id), family))

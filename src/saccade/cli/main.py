@@ -92,6 +92,9 @@ MOVED = {
     "tiny": "is a script of the repository now: python examples/tiny/build.py, or table.py beside it; see docs/tiny.md."
 }
 """Verbs that there were, and where they went."""
+_SHARD = {"--shard": "--shard-model", "--no-shard": "--no-shard-model"}
+RENAMED_OPTIONS = {"rl": _SHARD, "sft": _SHARD}
+"""Options that a verb had: `--shard` is a part of the tasks, in `eval`."""
 
 FIRST_STEPS = (
     "First time here? `saccade doctor` shows what this machine isolates, `saccade demo` plays an episode, and `saccade "
@@ -213,6 +216,9 @@ def _root_options(
 def _runner(name: str, verb: Verb) -> Callable[[typer.Context], None]:
     # No postponed annotation may hide `typer.Context` here: Typer looks it up in this module.
     def run(context: typer.Context) -> None:
+        for old, new in RENAMED_OPTIONS.get(name, {}).items():
+            if old in context.args:
+                raise SettingsError(f"`saccade {name}` has no option {old}: it is {new} now.")
         command = add_log_options(typer.main.get_command(load(name, verb)))
         try:
             code = command.main(

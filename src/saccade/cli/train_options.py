@@ -30,8 +30,9 @@ Several: TypeAlias = Annotated[
 Shard: TypeAlias = Annotated[
     bool | None,
     typer.Option(
+        "--shard-model/--no-shard-model",
         help="Divide weights, gradients and the optimizer's state among the processes (model.shard); a model of 7 "
-        "billion weights needs it."
+        "billion weights needs it.",
     ),
 ]
 PlanOption: TypeAlias = Annotated[

@@ -251,6 +251,7 @@ async def one_turn(engine: ServerEngine, made: TinyPolicy) -> SampledTurn:
 
 
 @pytest.mark.parametrize("fault", [status(500), status(429), cut, gone, ABORTED])
+@pytest.mark.few(4)
 async def test_an_outage_is_tried_again(
     engine: ServerEngine, server: SamplingServer, made: TinyPolicy, fault: Callable[[Answer], Response]
 ) -> None:
@@ -273,6 +274,7 @@ async def test_an_outage_is_tried_again(
         (changed(choices=[], output_ids="x"), "another format"),
     ],
 )
+@pytest.mark.few(4)
 async def test_an_answer_of_no_use_is_refused(
     engine: ServerEngine, server: SamplingServer, made: TinyPolicy, fault: Callable[[Answer], Response], words: str
 ) -> None:

@@ -149,6 +149,7 @@ class Counting(RlCallback):
 
     def takes(self, sources: Sequence[str]) -> None:
         self.heard += sources
+        raise KeyboardInterrupt  # nothing need be learnt
 
 
 def test_all_tasks_of_a_file_are_taken_and_a_run_says_how_many(
@@ -157,9 +158,10 @@ def test_all_tasks_of_a_file_are_taken_and_a_run_says_how_many(
     toy(monkeypatch, talkative=True)
     heard = Counting()
     settings = rl_settings(tiny, tasks, recipe={"steps": 1})
-    train(settings, tmp_path / "all", callback=heard)
     fewer = settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"most": 2})})
-    train(fewer, tmp_path / "two", callback=heard)
+    for number, wanted in enumerate((settings, fewer)):
+        with pytest.raises(KeyboardInterrupt):
+            train(wanted, tmp_path / str(number), callback=heard)
     some = f"{tasks}: 2 tasks (left out: 3 more than the most that are wanted)"
     assert heard.heard == [f"{tasks}: 5 tasks", some]
 

@@ -16,6 +16,7 @@ from saccade.sft.train.settings import SftSettings
 SEVEN = "model.source=Qwen/Qwen2.5-VL-7B-Instruct"
 
 
+@pytest.mark.slow
 def test_a_plan_needs_no_data_and_no_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_tiny(tmp_path)
     (tmp_path / "model.safetensors").unlink()

@@ -49,7 +49,7 @@ def test_killed_at_any_step_and_resumed_equals_never_killed(recipe: Path, tmp_pa
         assert steps(out) == 12
 
 
-@pytest.mark.parametrize("more", [(), ("--shard",)])
+@pytest.mark.parametrize("more", [(), ("--shard-model",)])
 def test_two_processes_learn_what_one_does(recipe: Path, tmp_path: Path, more: tuple[str, ...]) -> None:
     subprocess.run(command(recipe, tmp_path / "one"), check=True, capture_output=True)
     spread = command(recipe, tmp_path / "two", "--processes", "2", *more)

@@ -49,6 +49,7 @@ changed = pytest.mark.parametrize("change", CHANGES)
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(("shape", "sides"), [("circles", 0), ("pentagons", 5)])
+@pytest.mark.few(3)
 def test_overlapping_shapes(shape: str, sides: int, seed: int) -> None:
     rng = Random(seed)
     count = rng.randint(3, 10)
@@ -63,6 +64,7 @@ def test_shapes_that_stand_alone(shape: str, count: int, filled: bool) -> None:
 
 
 @changed
+@pytest.mark.few(3)
 def test_changed_shapes(change: str) -> None:
     picture = CHANGES[change](rings(Random(3), 5, 500, 7))
     assert printed("Count the pentagons in the image.", picture) == "7"
@@ -74,6 +76,7 @@ def test_no_such_shape() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.few(3)
 def test_crossing_lines(seed: int) -> None:
     rng = Random(seed)
     inks = rng.choice((("blue", "red"), ("navy", "crimson"), ("#1f77b4", "#d62728")))
@@ -83,6 +86,7 @@ def test_crossing_lines(seed: int) -> None:
 
 @changed
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.few(3)
 def test_changed_lines(change: str, seed: int) -> None:
     picture, count = two_lines(Random(seed), 400, ("blue", "red"))
     assert printed("Count the points where the red and blue lines meet.", CHANGES[change](picture)) == str(count)
@@ -123,6 +127,7 @@ def test_changed_grids(change: str) -> None:
 @pytest.mark.parametrize("outlined", [False, True], ids=["discs", "rings"])
 @pytest.mark.parametrize("gap", [-3, 0, 3, 20])
 @pytest.mark.parametrize("angle", [0, pi / 4, 2.1])
+@pytest.mark.few(6)
 def test_two_circles(gap: int, angle: float, outlined: bool) -> None:
     picture = two_circles(384, (50, 50 if angle else 34), gap, angle, outlined=outlined)
     touch = printed("Are the two circles touching each other? Answer with Yes/No.", picture)
@@ -132,6 +137,7 @@ def test_two_circles(gap: int, angle: float, outlined: bool) -> None:
 
 @changed
 @pytest.mark.parametrize(("gap", "answer"), [(-4, "Yes"), (4, "No")])
+@pytest.mark.few(3)
 def test_changed_circles(change: str, gap: int, answer: str) -> None:
     picture = CHANGES[change](two_circles(500, (60, 60), gap, 0.6))
     assert printed("Are the two circles overlapping?", picture) == answer

@@ -21,6 +21,7 @@ def _picture(sample: WorldSample) -> Image.Image:
 
 @pytest.mark.parametrize("index", range(4))
 @pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.few(5)
 def test_world(name: str, index: int) -> None:
     sample = draw_sample(load_world(name), "validation", index)
     assert plain(printed(sample.question, _picture(sample))) == plain(sample.answer)

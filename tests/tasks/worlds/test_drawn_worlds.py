@@ -62,6 +62,7 @@ def pixels_in(sample: WorldSample, box: EvidenceBox) -> np.ndarray:
 
 
 @each_kind
+@pytest.mark.few(8)
 def test_programs_find_the_answer(world: World[Knobs], kind: str) -> None:
     for index in range(2):
         sample = sample_of(world, kind, index)

@@ -33,6 +33,7 @@ def texts(rng: Rng) -> list[str]:
 
 
 @pytest.mark.parametrize("size", range(14, 27))
+@pytest.mark.few(3)
 def test_reads_numbers_exactly(size: int) -> None:
     rng = Rng(size)
     for ink in range(len(INKS)):

@@ -60,8 +60,9 @@ def sample_of(case: Case, kind: str, index: int, split: Split = "test", **turned
 
 
 @pytest.mark.parametrize(("case", "kind"), KINDS)
+@pytest.mark.few(1, of=lambda params: params["case"].world)
 def test_the_program_finds_the_answer(case: Case, kind: str) -> None:
-    for index in range(20):
+    for index in range(8):
         sample = sample_of(case, kind, index)
         assert printed_answer(sample) == sample.answer, f"sample {index}: {sample.question}"
 
@@ -90,6 +91,7 @@ def test_drawing_again_gives_the_same(case: Case) -> None:
 
 
 @each_case
+@pytest.mark.few(5)
 def test_no_picture_is_in_two_splits(case: Case) -> None:
     splits: tuple[Split, ...] = ("train", "validation", "test")
     tiny = {"megapixels": (0.05, 0.06)} if case.world == "visual-search@1" else {}
@@ -108,6 +110,7 @@ def test_samples_make_valid_tasks_with_something_to_see_in_each_box(case: Case, 
 
 
 @pytest.mark.parametrize(("case", "kind"), KINDS)
+@pytest.mark.few(1, of=lambda params: params["case"].world)
 def test_answers_cannot_be_guessed(case: Case, kind: str) -> None:
     tiny = {"megapixels": (0.05, 0.06)} if case.world == "visual-search@1" else {}
     answers = Counter(sample_of(case, kind, index, "train", **tiny).answer for index in range(40))
@@ -122,6 +125,7 @@ def crop(sample: WorldSample, name: str, box: tuple[float, ...]) -> np.ndarray[A
 
 
 @pytest.mark.parametrize("kind", ["letter", "number", "dot", "side-by-colour", "side-by-letter"])
+@pytest.mark.few(3)
 def test_visual_search_is_answered_by_its_evidence_alone(kind: str) -> None:
     case = CASES[-1]
     for index in range(8):
@@ -135,6 +139,7 @@ def test_visual_search_is_answered_by_its_evidence_alone(kind: str) -> None:
         assert printed_answer(sample, image_0=rest) == sample.answer
 
 
+@pytest.mark.slow
 def test_a_shrunk_picture_does_not_show_the_detail() -> None:
     """Even a perfect matcher of glyphs fails in the picture shrunk to 0.1 megapixels, and not in the whole one."""
     world = CASES[-1].loaded()
