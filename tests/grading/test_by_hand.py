@@ -14,6 +14,7 @@ from saccade.grading.clock import Time, same_time, time_of
 from saccade.grading.compare import Tolerance, number_said, same_quantity
 from saccade.grading.formula import _matrix
 from saccade.grading.formula_value import NoValueError
+from saccade.grading.mentions import in_sentence
 from saccade.grading.mra import mean_relative_accuracy
 from saccade.grading.number_words import says_another, with_digits
 from saccade.grading.numerals import numerals, repeating_as_fraction
@@ -307,6 +308,11 @@ def test_a_tolerance_is_relative_or_absolute_whichever_is_wider() -> None:
         (r"2\frac{1}{2}", ["5/2"]),
         ("1.5e3, 2 × 10^-3", ["1500", "1/500"]),
         ("10^3", ["1000"]),
+        ("1e300", ["1e300"]),
+        ("1e-300", ["1e-300"]),
+        ("1e301", None),
+        (".5", ["0.5"]),
+        ("2**3", None),
         ("-$5", ["-5"]),
         ("$-5", ["-5"]),
         ("none", []),
@@ -471,8 +477,40 @@ def test_of_options_with_the_same_text_the_first_is_named() -> None:
     assert load_grader("choice").grade("I see that it is the cat", task).reason == "option B"
 
 
+@pytest.mark.parametrize(
+    ("count", "named"),
+    [(26, "option B"), (27, "option A")],  # of 27 options the text goes before the number
+)
+def test_an_option_whose_text_is_the_letter_or_number_of_another(count: int, named: str) -> None:
+    labels = [label(index, count) for index in range(count)]
+    task = Task(id="t", question="q", choices=(*labels[1:], labels[0]), answer=labels[0], answer_type=AnswerType.CHOICE)
+    assert load_grader("choice").grade(labels[1], task).reason.startswith(named if count == 26 else "option 1 ")
+
+
+def test_values_and_beginnings_of_options() -> None:
+    options = options_of(("7", "5.0", "9", "x", "f(x)", ""))
+    assert options.begins_with_other("5, as it is", 0)
+    assert not options.begins_with_other("x is here", 0)  # a single sign begins many a sentence
+    assert options.without("f(x)g", 4) == "g"
+    assert options.without("a b", 5) == "a b"
+    assert options_of(("x" * 200, "y")).by_value("x" * 200) == 0
+    assert options_of(("x" * 201, "y")).by_value("x" * 201) is None
+
+
+def test_a_sentence_of_up_to_400_characters_settles_on_an_option() -> None:
+    options = options_of(("blue", "red", "blue"))
+    assert in_sentence("it is blue".ljust(400, "."), options) == 0
+    assert in_sentence("it is blue".ljust(401, "."), options) is None
+    assert in_sentence("so it is C, the color is blue", options) == 0  # two options of one text agree
+
+
 def test_a_stated_number_is_no_text() -> None:
     assert (number_said("5") == "5") is False
+
+
+@pytest.mark.parametrize(("left", "right", "same"), [("5%", "0.05", True), ("5%", "5", True), ("1st", "1", False)])
+def test_stated_numbers_are_equal_where_either_may_be_the_gold_one(left: str, right: str, same: bool) -> None:
+    assert (number_said(left) == number_said(right)) is (number_said(right) == number_said(left)) is same
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def _pieces(sentence: str) -> Iterator[CandidateLayer]:
     if len(sentence) > _LONGEST_SENTENCE:
         return
     for start, piece in _in_bold(sentence)[-1:]:
-        if DOUBT.search(sentence[:start]) is None:  # "**3**, not **7**" states no 7
+        if DOUBT.search(sentence, endpos=start) is None:  # "**3**, not **7**" states no 7
             yield [Candidate(piece)]
     yield [Candidate(sentence)]
     plain = with_digits(sentence.replace("**", ""))
@@ -140,7 +140,7 @@ def _pieces(sentence: str) -> Iterator[CandidateLayer]:
     if there is not None and _AND_MORE.search(plain, there.end()):
         there = None
     for found in (there, _TOTAL.search(plain), _last_copula(plain)):
-        if found is not None and DOUBT.search(plain[: found.start()]) is None:
+        if found is not None and DOUBT.search(plain, endpos=found.start()) is None:
             yield [Candidate(_cut(plain[found.end() :]))]
 
 
