@@ -258,6 +258,7 @@ PROSE = [
     ("Hope this is 5 of 9. Feel free to ask.", None),
     ("It is 4 rows, which shows 5 lamps.", 4),
     ("It has 4 of the 9.", 4),
+    ("So it is 6.\nThat is 7.", 6),
     ("The answer is 1982 with an income of $9,000 here.\nI see 7 dogs.", 1982),
 ]
 

@@ -91,7 +91,7 @@ def _said(prediction: str, options: AnswerOptions) -> object:
     """What a candidate says: an option, that it takes one back, which agrees with no option, or nothing."""
     chosen = _read(prediction, options)
     if chosen is not None:
-        return min(options.doubles(chosen))
+        return options.doubles(chosen)
     plain = options.plain(prediction)
     return _NO_ANSWER if _TAKEN_BACK.search(plain) and options.starts_with_label(plain) else None
 

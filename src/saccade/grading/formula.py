@@ -9,6 +9,7 @@ does not know, and what is longer than 300 characters, has no value.
 
 from __future__ import annotations
 
+import cmath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -169,4 +170,4 @@ def _same_set(left: Sequence[Formula], right: Sequence[Formula]) -> bool:
 def _near(left: Sequence[complex], right: Sequence[complex]) -> bool:
     constant = len(set(left)) == 1 and len(set(right)) == 1
     error = _CONSTANT_ERROR if constant else _LETTER_ERROR
-    return all(abs(a - b) <= error * max(abs(a), abs(b)) for a, b in zip(left, right, strict=True))
+    return all(cmath.isclose(a, b, rel_tol=error) for a, b in zip(left, right, strict=True))

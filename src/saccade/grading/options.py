@@ -256,10 +256,9 @@ class AnswerOptions:
 
 def _stands_alone(text: str, spot: re.Match[str]) -> bool:
     before = re.search(r"([\w'-]+)\s+[\"'(]?$", text[: spot.start()])
-    if before is not None and before[1] not in _SMALL_WORDS and not before[1].endswith("ly"):
-        return False
     after = re.match(r"\s+([a-z][\w'-]*)", text[spot.end() :])
-    return after is None or _MODIFIES_NOT.match(after[1]) is not None or len(spot[0].split()) > 2
+    begins = before is None or before[1] in _SMALL_WORDS or before[1].endswith("ly")
+    return begins and (after is None or _MODIFIES_NOT.match(after[1]) is not None or len(spot[0].split()) > 2)
 
 
 def _closed(text: str) -> str:
