@@ -234,6 +234,22 @@ def test_quantities_that_are_the_same(answer: str, gold: str, relative: str, sam
 
 
 @pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("$ 5", "$"),
+        ("$5 tickets", "$"),
+        ("$5 cm", "cm"),
+        ("5 square cm", "cm²"),
+        ("5 cubic feet", "ft³"),
+        ("5 Square Inches", "in²"),
+        ("5 sq miles", "mi²"),
+    ],
+)
+def test_the_unit_beside_a_number(text: str, unit: str) -> None:
+    assert quantity(text) == Quantity(Fraction(5), unit_named(unit))
+
+
+@pytest.mark.parametrize(
     ("text", "value"),
     [
         ("1+2 = 3", "3"),
@@ -495,6 +511,14 @@ def test_values_and_beginnings_of_options() -> None:
     assert options.without("a b", 5) == "a b"
     assert options_of(("x" * 200, "y")).by_value("x" * 200) == 0
     assert options_of(("x" * 201, "y")).by_value("x" * 201) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "index"),
+    [("yes, so it is A", 0), ("yes, so it is B", None), ("no, so it is B", 1), ("so it is B", 1), ("it is red", None)],
+)
+def test_yes_and_no_with_a_letter(text: str, index: int | None) -> None:
+    assert in_sentence(text, options_of(("Yes", "No"))) == index
 
 
 def test_a_sentence_of_up_to_400_characters_settles_on_an_option() -> None:

@@ -31,6 +31,8 @@ from saccade.grading.wrappers import unwrapped
         ("é</think>5", "5"),
         ("5<think>6", "5"),
         ("2:10 P.M.", "2:10 P.M."),
+        ("one big black cat\ndog", "dog"),
+        ("**" + "x" * 1_996 + "**", "x" * 1_996),
         ("<answer>cut off by a stop string", "cut off by a stop string"),
         ("\\boxed{5} and again \\boxed{5}", "5"),
         ("The answer is Paris, the capital.\nAnswer: Paris", "Paris"),
@@ -66,6 +68,7 @@ def test_finds(text: str, answer: str) -> None:
         ("The answer is Paris, the capital.\nSo the answer is Paris.", "different answers"),
         ("The answer is 5 dogs.\nAnswer: 5", "different answers"),
         ("cat\ndog", "different answers"),
+        ("a big cat\ndog", "different answers"),
         ("A. The cat sleeps.\nB. The dog sleeps.", "different answers"),
         ("x " * 2_000, "longer than 2000"),
         ("Paris" + "\\!" * 1_000 + " is not it", "longer than 2000"),  # what is beyond the bound is not cut off
@@ -269,6 +272,16 @@ def test_the_number_that_a_text_concludes_with(text: str, number: int | None) ->
     said = None if found.text is None else quantity(found.text)
     assert (None if said is None else said.value) == number
     assert (found.text is None) is bool(found.problem)
+
+
+def test_what_a_conclusion_marks_is_shown_though_it_says_nothing() -> None:
+    text = "So it is **red** here.\nThe chair is blue now."
+    assert final_answer(text, number_said, prose=True).text == "red"
+
+
+def test_a_mark_is_strong_where_nothing_but_marks_leads_to_it() -> None:
+    assert [one.strong for one in marked("Answer: 5 answer: 6")] == [True, True]
+    assert [one.strong for one in marked("We answer: 5 answer: 6")] == [False, False]
 
 
 def test_one_line_is_read_as_a_whole_before_its_conclusion() -> None:
