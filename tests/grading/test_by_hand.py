@@ -22,6 +22,7 @@ from saccade.grading.options import label, options_of
 from saccade.grading.prose import leading_number
 from saccade.grading.quantities import Quantity, quantity
 from saccade.grading.registry import load_grader
+from saccade.grading.text import same_text
 from saccade.grading.units import unit_named
 from saccade.grading.vqa import normalised, vqa_accuracy
 from saccade.record.box import Box, iou
@@ -526,6 +527,11 @@ def test_a_sentence_of_up_to_400_characters_settles_on_an_option() -> None:
     assert in_sentence("it is blue".ljust(400, "."), options) == 0
     assert in_sentence("it is blue".ljust(401, "."), options) is None
     assert in_sentence("so it is C, the color is blue", options) == 0  # two options of one text agree
+
+
+def test_texts_of_signs_alone_are_compared_as_they_stand() -> None:
+    assert same_text(" . ", ".")
+    assert not same_text(".", ";")
 
 
 def test_a_stated_number_is_no_text() -> None:

@@ -202,3 +202,11 @@ def test_verdicts_at_their_bounds(wanted: str, gold: str, answer: str, right: bo
 def test_what_decides_between_formulas(gold: str, answer: str, right: bool, reason: str) -> None:
     verdict = load_grader("math").grade(answer, Task(id="t", question="q", answer=gold))
     assert (verdict.accepted, verdict.reason, verdict.extracted) == (right, reason, answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [("7", "same count"), ("8", "another count"), ("about 7", "an approximate count"), ("7.5", "is no count")],
+)
+def test_what_decides_between_counts(answer: str, reason: str) -> None:
+    assert load_grader("count").grade(answer, TASK).reason == reason
