@@ -9,6 +9,7 @@ import pytest
 
 from saccade.grading.anls import similarity
 from saccade.grading.boxes import read_box
+from saccade.grading.choice import _read
 from saccade.grading.clean import LONGEST_ANSWER, clean, clipped, folded
 from saccade.grading.clock import Time, same_time, time_of
 from saccade.grading.compare import Tolerance, number_said, same_quantity
@@ -25,6 +26,7 @@ from saccade.grading.registry import load_grader
 from saccade.grading.text import same_text
 from saccade.grading.units import unit_named
 from saccade.grading.vqa import normalised, vqa_accuracy
+from saccade.grading.yes_no import asserts
 from saccade.record.box import Box, iou
 from saccade.record.task import AnswerType, Task
 
@@ -527,6 +529,25 @@ def test_a_sentence_of_up_to_400_characters_settles_on_an_option() -> None:
     assert in_sentence("it is blue".ljust(400, "."), options) == 0
     assert in_sentence("it is blue".ljust(401, "."), options) is None
     assert in_sentence("so it is C, the color is blue", options) == 0  # two options of one text agree
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("yes, because the sign could fall", True),  # a reason may be open, and the answer is not
+        ("no, it could fall", None),
+        ("no, because either of them is off", False),
+        ("maybe yes, because it is there", None),
+    ],
+)
+def test_what_is_open_in_a_yes_or_a_no(text: str, meant: bool | None) -> None:
+    assert asserts(text) is meant
+
+
+def test_every_clause_behind_a_letter_must_fit() -> None:
+    options = options_of(("red", "blue"))
+    assert _read("B. It is big. The red one does not fit.", options) == 1
+    assert _read("B. It is big. The red one fits.", options) is None
 
 
 def test_texts_of_signs_alone_are_compared_as_they_stand() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +36,8 @@ def test_threads_share_a_process(comparer: FormulaComparer) -> None:
     pairs = [(f"{n}\\sqrt{{2}}", f"\\sqrt{{{2 * n * n}}}") for n in range(2, 10)]
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(lambda pair: comparer.same(*pair), pairs))
+    process = comparer._running()
+    assert resource.prlimit(process.pid, resource.RLIMIT_AS) == (3 << 30, 3 << 30)
 
 
 def test_silent_process_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
