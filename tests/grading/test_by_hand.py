@@ -9,11 +9,13 @@ import pytest
 
 from saccade.grading.anls import similarity
 from saccade.grading.boxes import read_box
+from saccade.grading.choice import _read
 from saccade.grading.clean import LONGEST_ANSWER, clean, clipped, folded
 from saccade.grading.clock import Time, same_time, time_of
 from saccade.grading.compare import Tolerance, number_said, same_quantity
 from saccade.grading.formula import _matrix
 from saccade.grading.formula_value import NoValueError
+from saccade.grading.mentions import in_sentence
 from saccade.grading.mra import mean_relative_accuracy
 from saccade.grading.number_words import says_another, with_digits
 from saccade.grading.numerals import numerals, repeating_as_fraction
@@ -21,8 +23,10 @@ from saccade.grading.options import label, options_of
 from saccade.grading.prose import leading_number
 from saccade.grading.quantities import Quantity, quantity
 from saccade.grading.registry import load_grader
+from saccade.grading.text import same_text
 from saccade.grading.units import unit_named
 from saccade.grading.vqa import normalised, vqa_accuracy
+from saccade.grading.yes_no import asserts
 from saccade.record.box import Box, iou
 from saccade.record.task import AnswerType, Task
 
@@ -233,6 +237,22 @@ def test_quantities_that_are_the_same(answer: str, gold: str, relative: str, sam
 
 
 @pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("$ 5", "$"),
+        ("$5 tickets", "$"),
+        ("$5 cm", "cm"),
+        ("5 square cm", "cm²"),
+        ("5 cubic feet", "ft³"),
+        ("5 Square Inches", "in²"),
+        ("5 sq miles", "mi²"),
+    ],
+)
+def test_the_unit_beside_a_number(text: str, unit: str) -> None:
+    assert quantity(text) == Quantity(Fraction(5), unit_named(unit))
+
+
+@pytest.mark.parametrize(
     ("text", "value"),
     [
         ("1+2 = 3", "3"),
@@ -307,6 +327,11 @@ def test_a_tolerance_is_relative_or_absolute_whichever_is_wider() -> None:
         (r"2\frac{1}{2}", ["5/2"]),
         ("1.5e3, 2 × 10^-3", ["1500", "1/500"]),
         ("10^3", ["1000"]),
+        ("1e300", ["1e300"]),
+        ("1e-300", ["1e-300"]),
+        ("1e301", None),
+        (".5", ["0.5"]),
+        ("2**3", None),
         ("-$5", ["-5"]),
         ("$-5", ["-5"]),
         ("none", []),
@@ -471,8 +496,72 @@ def test_of_options_with_the_same_text_the_first_is_named() -> None:
     assert load_grader("choice").grade("I see that it is the cat", task).reason == "option B"
 
 
+@pytest.mark.parametrize(
+    ("count", "named"),
+    [(26, "option B"), (27, "option A")],  # of 27 options the text goes before the number
+)
+def test_an_option_whose_text_is_the_letter_or_number_of_another(count: int, named: str) -> None:
+    labels = [label(index, count) for index in range(count)]
+    task = Task(id="t", question="q", choices=(*labels[1:], labels[0]), answer=labels[0], answer_type=AnswerType.CHOICE)
+    assert load_grader("choice").grade(labels[1], task).reason.startswith(named if count == 26 else "option 1 ")
+
+
+def test_values_and_beginnings_of_options() -> None:
+    options = options_of(("7", "5.0", "9", "x", "f(x)", ""))
+    assert options.begins_with_other("5, as it is", 0)
+    assert not options.begins_with_other("x is here", 0)  # a single sign begins many a sentence
+    assert options.without("f(x)g", 4) == "g"
+    assert options.without("a b", 5) == "a b"
+    assert options_of(("x" * 200, "y")).by_value("x" * 200) == 0
+    assert options_of(("x" * 201, "y")).by_value("x" * 201) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "index"),
+    [("yes, so it is A", 0), ("yes, so it is B", None), ("no, so it is B", 1), ("so it is B", 1), ("it is red", None)],
+)
+def test_yes_and_no_with_a_letter(text: str, index: int | None) -> None:
+    assert in_sentence(text, options_of(("Yes", "No"))) == index
+
+
+def test_a_sentence_of_up_to_400_characters_settles_on_an_option() -> None:
+    options = options_of(("blue", "red", "blue"))
+    assert in_sentence("it is blue".ljust(400, "."), options) == 0
+    assert in_sentence("it is blue".ljust(401, "."), options) is None
+    assert in_sentence("so it is C, the color is blue", options) == 0  # two options of one text agree
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("yes, because the sign could fall", True),  # a reason may be open, and the answer is not
+        ("no, it could fall", None),
+        ("no, because either of them is off", False),
+        ("maybe yes, because it is there", None),
+    ],
+)
+def test_what_is_open_in_a_yes_or_a_no(text: str, meant: bool | None) -> None:
+    assert asserts(text) is meant
+
+
+def test_every_clause_behind_a_letter_must_fit() -> None:
+    options = options_of(("red", "blue"))
+    assert _read("B. It is big. The red one does not fit.", options) == 1
+    assert _read("B. It is big. The red one fits.", options) is None
+
+
+def test_texts_of_signs_alone_are_compared_as_they_stand() -> None:
+    assert same_text(" . ", ".")
+    assert not same_text(".", ";")
+
+
 def test_a_stated_number_is_no_text() -> None:
     assert (number_said("5") == "5") is False
+
+
+@pytest.mark.parametrize(("left", "right", "same"), [("5%", "0.05", True), ("5%", "5", True), ("1st", "1", False)])
+def test_stated_numbers_are_equal_where_either_may_be_the_gold_one(left: str, right: str, same: bool) -> None:
+    assert (number_said(left) == number_said(right)) is (number_said(right) == number_said(left)) is same
 
 
 @pytest.mark.parametrize(

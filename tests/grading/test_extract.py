@@ -31,9 +31,12 @@ from saccade.grading.wrappers import unwrapped
         ("é</think>5", "5"),
         ("5<think>6", "5"),
         ("2:10 P.M.", "2:10 P.M."),
+        ("one big black cat\ndog", "dog"),
+        ("**" + "x" * 1_996 + "**", "x" * 1_996),
         ("<answer>cut off by a stop string", "cut off by a stop string"),
         ("\\boxed{5} and again \\boxed{5}", "5"),
         ("The answer is Paris, the capital.\nAnswer: Paris", "Paris"),
+        ("The answer is a cat, the black one.\nAnswer: a cat", "a cat"),
         ("So the answer is the city of Paris.\nAnswer: paris", "paris"),
         ('The answer is "New York", a city.\nAnswer: New York', "New York"),
         ("The answer is B2, the bomber.\nAnswer: B2", "B2"),
@@ -51,6 +54,8 @@ def test_finds(text: str, answer: str) -> None:
         ("", "empty"),
         ("<answer> </answer>", "empty"),
         ("<think>5", "empty"),
+        ("It is 5. \\boxed{}", "empty"),
+        ("5 dogs\nAnswer:", "empty"),
         ("\\boxed{1} \\boxed{2}", "different answers"),
         ("<answer>1</answer><answer>2</answer>", "different answers"),
         ("<answer>\\boxed{1} \\boxed{2}</answer>", "different answers"),
@@ -63,6 +68,7 @@ def test_finds(text: str, answer: str) -> None:
         ("The answer is Paris, the capital.\nSo the answer is Paris.", "different answers"),
         ("The answer is 5 dogs.\nAnswer: 5", "different answers"),
         ("cat\ndog", "different answers"),
+        ("a big cat\ndog", "different answers"),
         ("A. The cat sleeps.\nB. The dog sleeps.", "different answers"),
         ("x " * 2_000, "longer than 2000"),
         ("Paris" + "\\!" * 1_000 + " is not it", "longer than 2000"),  # what is beyond the bound is not cut off
@@ -253,6 +259,10 @@ PROSE = [
     ("7 dogs are there. In the end 8.", 8),
     ("Therefore, there are 5 dogs.\nSo the number of all is 6.\nOf 3 and 9 I know nothing.", 6),
     ("Hope this is 5 of 9. Feel free to ask.", None),
+    ("It is 4 rows, which shows 5 lamps.", 4),
+    ("It has 4 of the 9.", 4),
+    ("So it is 6.\nThat is 7.", 6),
+    ("The answer is 1982 with an income of $9,000 here.\nI see 7 dogs.", 1982),
 ]
 
 
@@ -262,6 +272,34 @@ def test_the_number_that_a_text_concludes_with(text: str, number: int | None) ->
     said = None if found.text is None else quantity(found.text)
     assert (None if said is None else said.value) == number
     assert (found.text is None) is bool(found.problem)
+
+
+def test_what_a_conclusion_marks_is_shown_though_it_says_nothing() -> None:
+    text = "So it is **red** here.\nThe chair is blue now."
+    assert final_answer(text, number_said, prose=True).text == "red"
+
+
+def test_a_mark_is_strong_where_nothing_but_marks_leads_to_it() -> None:
+    assert [one.strong for one in marked("Answer: 5 answer: 6")] == [True, True]
+    assert [one.strong for one in marked("We answer: 5 answer: 6")] == [False, False]
+
+
+def test_one_line_is_read_as_a_whole_before_its_conclusion() -> None:
+    assert final_answer("It is red. So it is 5.", number_said, prose=True).text == "It is red. So it is 5"
+
+
+def test_a_marked_answer_is_not_cut_to_what_can_be_read() -> None:
+    text = f"The answer is 5 dogs{' a' * 996}a 6"
+    assert final_answer(text, number_said, prose=True).problem.startswith("the final answer is longer")
+    text = f"The answer is{' a' * 1_001}\nI see 7"
+    assert final_answer(text, number_said, prose=True).text == "I see 7"
+
+
+@pytest.mark.parametrize(("lines", "read"), [(39, True), (40, False)])
+def test_the_last_40_lines_may_conclude(lines: int, read: bool) -> None:
+    text = "We look at the chairs.\nThus, I see 6." + "\nThe chair is red here." * lines
+    found = final_answer(text, number_said, prose=True).text
+    assert found == ("Thus, I see 6" if read else "The chair is red here")
 
 
 @pytest.mark.parametrize(("length", "number"), [(1_000, "7"), (1_001, None)])

@@ -95,6 +95,7 @@ def test_a_formula_has_the_value_that_it_has_by_hand(text: str) -> None:
         "x 2 3",
         "(1) 2 3",
         "2+",
+        "2+*3",
         "+",
         "(2",
         "2)",
@@ -112,6 +113,9 @@ def test_a_formula_has_the_value_that_it_has_by_hand(text: str) -> None:
         r"\frac{1}",
         r"\frac{1}{0}",
         r"\frac123",
+        r"\frac123 4",
+        "10^200*10^40*x^200",  # infinite for one of the values of x alone
+        "(1)+" * 5 + "(" * 20 + "5" + ")" * 20,
         r"\frac x2",
         r"\frac.52",
         r"\sqrt[10]{2}",
@@ -176,6 +180,8 @@ def test_letters_stand_for_values_of_their_own() -> None:
         ("90 degrees", r"\pi/2 rad"),
         ("1 radian", "57.29577951308232°"),
         ("45°", "45"),
+        (f"{math.degrees(1.5707963)}°", "1.5707963"),
+        ("5+x/10^{10}", "5"),  # as near as what holds letters must be
         ("0°", "0"),
         ("5 cm", "5"),
         ("5cm", "5 cm"),
@@ -219,6 +225,7 @@ def test_formulas_that_are_the_same(left: str, right: str) -> None:
         ("90°", "1.5708"),  # a short decimal near a multiple of pi
         ("90°", "1.570796"),
         ("57.29577951308232°", "1"),
+        (f"{math.degrees(1.570796)}°", "1.570796"),
         ("5 cm", "5 m"),
         ("5m", "5 m"),
         ("5 cm", "5 cm^2"),
@@ -260,6 +267,8 @@ def test_formulas_of_another_kind(left: str, right: str) -> None:
         "(1,, 2)",
         "(1, 2, )",
         "(1), 2)",
+        "(1), (2, 3)",
+        "((1, 2), 3",
         r"\{1, 2",
         r"\{12345",
         r"(12345\}",
@@ -280,6 +289,8 @@ def test_the_longest_formula_and_the_deepest_brackets_are_read() -> None:
     assert read_formula("1+" * (LONGEST // 2 - 1) + "10") is not None
     assert read_formula("(1, (1, (1, (1, 2))))") is not None
     assert read_formula("(1, (1, (1, (1, (1, 2)))))") is None
+    assert read_formula(r"\{" * 4 + "3" + r"\}" * 4) is not None
+    assert read_formula(r"\{" * 5 + "3" + r"\}" * 5) is None
     for brackets, read in ((3, True), (4, False)):
         cell = "(1, " * brackets + "2" + ")" * brackets
         matrix = rf"\begin{{pmatrix}}{cell}\end{{pmatrix}}"

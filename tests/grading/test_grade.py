@@ -155,6 +155,7 @@ def test_every_parameter_is_what_it_is_without_being_said() -> None:
         ("relaxed", "[x, y)", "[x and y)", False),
         ("relaxed", "[x, y]", "x and y", True),
         ("relaxed", "Top 100", "Top 101", False),
+        ("relaxed", "salt and pepper", "Salt and pepper", True),
         ("box", "0, 0, 10, 10", "0, 0, 10, 5", True),
         ("box", "0, 0, 10, 10", "0, 0, 10, 4.99", False),
         ("box:threshold=1", "0, 0, 10, 10", "0, 0, 10, 10", True),
@@ -165,6 +166,7 @@ def test_every_parameter_is_what_it_is_without_being_said() -> None:
         ("count", "7", "7.5", False),
         ("count", "7", "7%", False),
         ("count", "0", "none", True),
+        ("count", '["7", "8"]', "8", True),
         ("year", "2010", "in 2010", True),
         ("year", "2010", "2010 or 2011", False),
         ("year", "2010", "2,010", False),
@@ -200,3 +202,11 @@ def test_verdicts_at_their_bounds(wanted: str, gold: str, answer: str, right: bo
 def test_what_decides_between_formulas(gold: str, answer: str, right: bool, reason: str) -> None:
     verdict = load_grader("math").grade(answer, Task(id="t", question="q", answer=gold))
     assert (verdict.accepted, verdict.reason, verdict.extracted) == (right, reason, answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [("7", "same count"), ("8", "another count"), ("about 7", "an approximate count"), ("7.5", "is no count")],
+)
+def test_what_decides_between_counts(answer: str, reason: str) -> None:
+    assert load_grader("count").grade(answer, TASK).reason == reason

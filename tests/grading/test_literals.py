@@ -16,6 +16,7 @@ from saccade.grading.literals import MOST_ITEMS, literal_list
     [
         ('["a", 1, 2.5]', ("a", 1, 2.5)),
         (" ['a', 'b'] ", ("a", "b")),
+        (r'["\u0061"]', ("a",)),
         ("('a', 1)", ("a", 1)),
         ("('a',)", ("a",)),
         ("['a', -2, 2.50, ]", ("a", -2, 2.5)),
@@ -57,6 +58,8 @@ def test_lists_as_programs_write_them(text: str, wanted: tuple[str | int | float
     ("text", "wanted"),
     [
         ("red", "red"),
+        ("x²", "x²"),
+        ("\n- x" * 50_001, "\n- x" * 50_001),
         ("red\ngreen", '["red", "green"]'),
         ("- red\n- green", '["red", "green"]'),
         ("* red\n* green\n", '["red", "green"]'),

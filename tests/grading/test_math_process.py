@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -33,6 +36,8 @@ def test_threads_share_a_process(comparer: FormulaComparer) -> None:
     pairs = [(f"{n}\\sqrt{{2}}", f"\\sqrt{{{2 * n * n}}}") for n in range(2, 10)]
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(lambda pair: comparer.same(*pair), pairs))
+    process = comparer._running()
+    assert resource.prlimit(process.pid, resource.RLIMIT_AS) == (3 << 30, 3 << 30)
 
 
 def test_silent_process_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,6 +64,55 @@ def test_what_a_library_prints_is_no_reply(tmp_path: Path) -> None:
     assert comparer.same("\\sqrt{50}", "5\\sqrt{2}") is True
     assert comparer.same("\\sqrt{50}", "5\\sqrt{3}") is False
     comparer.close()
+
+
+IDLE = "import time\nprint('ready', flush=True)\ntime.sleep(600)\n"
+
+
+@pytest.fixture
+def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FormulaComparer, subprocess.Popen[bytes]]]:
+    (tmp_path / "worker.py").write_text(IDLE)
+    monkeypatch.setattr(math_process, "REPLY_SECONDS", 0.01)
+    comparer = FormulaComparer(tmp_path / "worker.py")
+    process = comparer._running()
+    yield comparer, process
+    process.kill()
+    process.wait()
+
+
+def test_a_closed_comparer_leaves_no_process_and_no_pipe(
+    idle: tuple[FormulaComparer, subprocess.Popen[bytes]],
+) -> None:
+    comparer, process = idle
+    comparer.close()
+    assert process.returncode is not None
+    assert [pipe is not None and pipe.closed for pipe in (process.stdin, process.stdout)] == [True, True]
+    comparer.close()  # once is enough
+
+
+def test_a_process_that_died_is_replaced_and_its_pipes_are_closed(
+    idle: tuple[FormulaComparer, subprocess.Popen[bytes]],
+) -> None:
+    comparer, process = idle
+    assert comparer._running() is process
+    process.kill()
+    process.wait()
+    assert comparer._running() is not process
+    assert process.stdin is not None
+    assert process.stdin.closed
+    comparer.close()
+
+
+def test_after_a_fork_the_process_of_the_parent_is_left_alone(
+    idle: tuple[FormulaComparer, subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comparer, process = idle
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    child = comparer._running()
+    assert child is not process
+    assert process.poll() is None
+    comparer.close()
+    assert child.returncode is not None
 
 
 def test_process_that_cannot_start_is_an_error(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from saccade.errors import GradingError, RegistryError, SettingsError
@@ -25,10 +27,13 @@ def test_miss_suggests() -> None:
         load_grader("relaxd")
 
 
-def test_graders_that_tasks_name_and_that_cannot_be_had() -> None:
+def test_graders_that_tasks_name_and_that_cannot_be_had(tmp_path: Path) -> None:
     assert missing_graders(["", "number", OPEN, f"{OPEN}|number@1", "relaxed:tolerance=0.1"]) == {}
     missing = missing_graders(["numbr", f"{OPEN}|relaxd", "relaxed:tolerance=2", "own.py:MINE", "numbr", "number"])
     assert list(missing) == ["numbr", f"{OPEN}|relaxd", "relaxed:tolerance=2", "own.py:MINE"]
+    own = tmp_path / "own.py"
+    own.write_text("from saccade.grading.number import NUMBER as MINE\n")
+    assert list(missing_graders([f"{own}:MINE"])) == [f"{own}:MINE"]  # its code is not run
     for reason, words in zip(missing.values(), ("number", "relaxed", "less than or equal to 1", "own.py"), strict=True):
         assert words in reason
 

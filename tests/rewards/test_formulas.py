@@ -16,6 +16,7 @@ from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.pixel_reasoner import PRESETS as PIXEL
 from saccade.rewards.pyvision_rl import PRESETS as PYVISION
 from saccade.rewards.thyme import PRESETS as THYME
+from saccade.rewards.thyme import ThymeReward
 from saccade.rewards.vista import PRESETS as VISTA
 
 FAILED = Status.ERROR
@@ -157,6 +158,13 @@ def test_codev() -> None:
     assert reward.turn_part("tool") == (1, 0.5, 0.25, None)
 
 
+def test_codev_pays_each_rollout_by_its_own_verdicts() -> None:
+    first, second = (rollout(ran(name, name), answered(), task=SEARCH) for name in "ab")
+    rewards = scored(CODEV["paper"], first, second, verdicts=[(1, None), (0.25, None)])
+    assert [reward.part("tool").value for reward in rewards] == [1, 0.25]
+    assert CodeVReward.model_validate({"tool_weight": 0.2}) == CodeVReward(tool_weight=0.2)
+
+
 def test_codev_redline_takes_the_place_of_a_verdict() -> None:
     turns = (ran("a", "a"), ran("a", "a"), answered())
     (reward,) = scored(CODEV["paper"], rollout(*turns, task=SEARCH), verdicts=[(1, 1, None)])
@@ -219,6 +227,14 @@ def test_thyme() -> None:
     totals = [scored(THYME["repo"], item)[0].total for item in (good, wrong, unjudged)]
     assert totals == [2.0, 0.5, None]
     assert scored(THYME["repo"], rollout(wrote("<think>a"), answered()))[0].part("format").value == 0
+
+
+def test_thyme_asks_about_what_may_be_paid() -> None:
+    asks = THYME["repo"].needs_consistency
+    assert asks(rollout(answered(), correct=0.5)) is True
+    for trajectory in (rollout(answered(), correct=0), rollout(answered(), correct=None), lost(ran())):
+        assert asks(trajectory) is False
+    assert ThymeReward(consistency_weight=0).needs_consistency(rollout(answered())) is False
 
 
 def test_pixel_reasoner() -> None:

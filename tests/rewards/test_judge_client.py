@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.models.wire_server import WireServer, chat, slow
+from tests.models.wire_server import WireServer
 
-from saccade.errors import ModelDeniedError, SettingsError
+from saccade.errors import ModelDeniedError, ModelLostError, SettingsError
 from saccade.models.base import Completion, MediaReader, Request, Usage
 from saccade.models.registry import load_model
 from saccade.models.scripted import ScriptedModel
@@ -20,6 +20,7 @@ from saccade.record.turn import FinishReason
 from saccade.rewards.judges.answer import NO_MEDIA
 from saccade.rewards.judges.client import AskRules, JudgeClient, NoReply, strict_verdict
 from saccade.rewards.judges.model import read_score
+from saccade.rewards.judges.purse import PaidModel, Purse
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 
 HANGS = 120
@@ -46,6 +47,7 @@ class Priced:
     def __init__(self, dollars: float | None = None) -> None:
         self.dollars = dollars
         self.asked = 0
+        self.closed = False
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -54,7 +56,7 @@ class Priced:
         return Completion('{"score": 1}', FinishReason.STOP, usage=Usage(dollars=self.dollars))
 
     async def close(self) -> None:
-        pass
+        self.closed = True
 
 
 class Stuck(Priced):
@@ -81,33 +83,55 @@ async def test_a_judge_that_hangs_costs_a_few_requests_and_not_one_for_each_ques
     assert caplog.text.count("lost 4 requests in a row") == caplog.text.count("requests in a row; it") == 1
 
 
-async def test_it_is_asked_again_after_a_while(server: WireServer) -> None:
-    server.will(slow(server), chat('{"score": 1}'))
-    client = JudgeClient(load_model(f"compatible:judge@{server.url}/v1"), AskRules(seconds=0.3, outages=1))
-    first, second = await ask(client), await ask(client)
-    assert isinstance(first, NoReply)
-    assert isinstance(second, NoReply)
-    assert len(server.bodies) == 1
-    async with asyncio.timeout(HANGS):
-        while (found := await ask(client)) != 1.0:
-            assert isinstance(found, NoReply)
-            await asyncio.sleep(0.05)
-    assert await ask(client) == 1.0
-    await client.close()
-    assert len(server.bodies) >= 3  # more where an answer took too long
+class Broken(Priced):
+    """Fails with these errors in turn, and says yes for None."""
+
+    def __init__(self, *errors: Exception | None) -> None:
+        super().__init__()
+        self.errors = list(errors)
+
+    async def complete(self, request: Request, media: MediaReader, **more: Any) -> Completion:
+        error = self.errors.pop(0)
+        if error is not None:
+            self.asked += 1
+            raise error
+        return await super().complete(request, media, **more)
 
 
-async def test_an_answer_in_between_begins_the_count_anew(server: WireServer) -> None:
-    server.will(slow(server), chat('{"score": 1}'), slow(server), chat('{"score": 0}'))
-    client = JudgeClient(load_model(f"compatible:judge@{server.url}/v1"), AskRules(seconds=0.3, outages=2))
-    said = [await ask(client) for _ in range(4)]
-    await client.close()
-    assert [item if isinstance(item, float) else item.reason for item in said] == [
-        NoVerdict.OUTAGE,
-        1.0,
-        NoVerdict.OUTAGE,
-        0.0,
-    ]
+async def test_as_many_outages_in_a_row_as_set_leave_a_judge_alone(caplog: pytest.LogCaptureFixture) -> None:
+    gone = ModelLostError("gone")
+    model = Broken(gone, gone, None, gone, gone, gone, None)
+    client = JudgeClient(model, AskRules(outages=3))
+    said = [await ask(client) for _ in range(8)]
+    assert [item if isinstance(item, float) else item.detail[:4] for item in said[:6]] == [
+        *["gone"] * 2, 1.0, *["gone"] * 3,
+    ]  # fmt: skip
+    assert model.asked == 6
+    assert [isinstance(item, NoReply) and "was not asked" in item.detail for item in said[6:]] == [True, True]
+    assert caplog.text.count("gave no verdict (outage): gone") == 5  # what is not asked is not told again
+
+
+async def test_it_is_asked_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("saccade.rewards.judges.client.monotonic", lambda: now[0])
+    model = Broken(ModelLostError("gone"), None)
+    client = JudgeClient(model, AskRules(outages=1, seconds=5))
+    for now[0], asked, said in ((0.0, 1, "gone"), (4.9, 1, "was not asked"), (5.0, 2, "")):
+        found = await ask(client)
+        assert model.asked == asked
+        assert found == 1.0 if not said else isinstance(found, NoReply) and said in found.detail
+
+
+async def test_a_time_limit_of_the_model_itself_is_its_own_error() -> None:
+    with pytest.raises(TimeoutError):
+        await ask(JudgeClient(Broken(TimeoutError()), AskRules()))
+
+
+async def test_who_wraps_a_model_closes_it() -> None:
+    for wrap in (lambda model: JudgeClient(model, AskRules()), lambda model: PaidModel(model, Purse(1.0, "judge", ""))):
+        model = Priced(dollars=0.1)
+        await wrap(model).close()
+        assert model.closed
 
 
 async def test_dollars_are_a_limit_and_kept_replies_cost_none(tmp_path: Path) -> None:
@@ -132,7 +156,7 @@ async def test_dollars_without_a_price_are_refused(server: WireServer) -> None:
     assert await ask(JudgeClient(Priced(), AskRules())) == 1.0
 
 
-async def test_each_attempt_is_warmer_and_as_long_as_set() -> None:
+async def test_each_attempt_is_warmer_and_as_long_as_set(caplog: pytest.LogCaptureFixture) -> None:
     heard: list[Sampling] = []
 
     class Heard(ScriptedModel):
@@ -143,6 +167,7 @@ async def test_each_attempt_is_warmer_and_as_long_as_set() -> None:
     said = await ask(JudgeClient(Heard(["a", "b", "c", "d"]), AskRules(attempts=4, max_tokens=9)))
     assert isinstance(said, NoReply)
     assert (said.reason, said.detail) == (NoVerdict.MALFORMED, "d")
+    assert "gave no verdict (malformed): its reply is not the JSON that was asked for" in caplog.text
     assert [item.temperature for item in heard] == pytest.approx([0.0, 0.7, 0.8, 0.9])
     assert {item.max_tokens for item in heard} == {9}
 

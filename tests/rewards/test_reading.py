@@ -25,7 +25,7 @@ from saccade.rewards.judges.verdict import JudgeVerdict
 from saccade.rewards.reading import accuracy, calls, failed, silent
 from saccade.rewards.redlines import Redline, redlines
 from saccade.rewards.registry import REWARDS, load_reward, presets
-from saccade.rewards.repetition import Repetition, RepetitionRule, repetition
+from saccade.rewards.repetition import Repetition, RepetitionRule, _Words, repetition
 from saccade.rewards.reward import Reward, RewardGroup, with_reward
 from saccade.rewards.trial import fines_form, turn_parts
 from saccade.tools.problem import ProblemKind
@@ -371,6 +371,7 @@ def test_a_reward_tried_on_an_invented_rollout() -> None:
     assert not fines_form(load_reward("vista-r1"), vista)
     assert not fines_form(load_reward("pyvision-rl"), codev)
     assert not fines_form(load_reward("codev:with-format"), codev)
+    assert not fines_form(load_reward("deepeyes"), codev)  # its form is 0 or less
     assert not fines_form(broken, codev)
 
 
@@ -389,3 +390,37 @@ def test_rewards_of_ones_own(tmp_path: Path) -> None:
 def test_what_counts_as_a_word(word: str, level: int) -> None:
     """Eight times in a row: a figure with its unit is a number, a letter alone a variable."""
     assert repetition([f"{word} " * 8]) == Repetition(level)
+
+
+def _text(*parts: int) -> str:
+    """Words that occur once, and between them eight or more (a positive number) that occur in every such part."""
+    seen = iter(range(1_000))
+    return " ".join(
+        "".join(chr(97 + int(sign)) for sign in f"{n + 5_000 if size < 0 else n:04}")
+        for size in parts
+        for n in (range(size) if size > 0 else [next(seen) for _ in range(-size)])
+    )
+
+
+@pytest.mark.parametrize(
+    ("parts", "long"),
+    [
+        ((8, -30, 8), []),  # eight words twice are one distance
+        ((9, -30, 9), [39]),
+        ((25, 25, 25), [25]),
+        ((9, -11, 9, -30), []),  # 20 words apart: tried anyway
+        ((9, -12, 9, -30), [21]),
+        ((9, -22, 9), []),  # 40 words hold no longer phrase twice
+    ],
+)
+def test_lengths_of_phrases_that_are_tried(parts: tuple[int, ...], long: list[int]) -> None:
+    assert list(_Words.of(_text(*parts)).lengths()) == [*range(1, 21), *long]
+
+
+def test_what_counts_as_a_phrase_a_word_and_a_rule() -> None:
+    rare = RepetitionRule(words=(100, 200, 300))
+    assert repetition(["no " * 32], rare) == Repetition.NONE  # two of a word are no phrase of two words
+    every = RepetitionRule(words=(2, 3, 4), phrases=(2, 3, 4), numbers=(2, 3, 4))
+    assert repetition(["I see it now"], every) == Repetition.NONE
+    assert repetition(["-- " * 32]) == Repetition.NONE
+    assert repetition(["- " * 32]) == repetition(["a_b " * 8]) == Repetition.MODERATE

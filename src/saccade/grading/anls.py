@@ -53,21 +53,17 @@ def similarity(left: str, right: str, threshold: float = 0.5) -> float:
     longest = max(len(left), len(right))
     if left == right:
         return 1.0
-    if min(len(left), len(right)) <= threshold * longest:
-        return 0.0
-    score = 1 - _distance(left, right, int(longest * (1 - threshold)) + 1) / longest
+    score = 1 - _distance(left, right) / longest
     return score if score > threshold else 0.0
 
 
-def _distance(left: str, right: str, enough: int) -> int:
-    """Levenshtein distance, or some number of at least `enough` once it is that large."""
+def _distance(left: str, right: str) -> int:
+    """Levenshtein distance."""
     row = list(range(len(right) + 1))
     for i, sign in enumerate(left, start=1):
         previous, row[0] = row[0], i
         for j, other in enumerate(right, start=1):
             previous, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, previous + (sign != other))
-        if min(row) >= enough:
-            return enough
     return row[-1]
 
 

@@ -91,7 +91,7 @@ def _said(prediction: str, options: AnswerOptions) -> object:
     """What a candidate says: an option, that it takes one back, which agrees with no option, or nothing."""
     chosen = _read(prediction, options)
     if chosen is not None:
-        return min(options.doubles(chosen))
+        return options.doubles(chosen)
     plain = options.plain(prediction)
     return _NO_ANSWER if _TAKEN_BACK.search(plain) and options.starts_with_label(plain) else None
 
@@ -139,21 +139,14 @@ def _labelled(plain: str, options: AnswerOptions) -> tuple[int | None] | None:
 def _agrees(rest: str, index: int, options: AnswerOptions) -> bool:
     """Whether what follows a letter is its option's text or an explanation, and not another option or a retraction."""
     tail = options.without(rest, index)
-    if options.index(rest.strip(" .,*()[]\n")) == index:
+    if options.index(rest.strip(" .,*()[]\n")) == index or not tail.strip(" .,*_):]}\n"):
         return True
-    if not tail.strip(" .,*_):]}\n"):
-        return True
-    if tail == rest and options.begins_with_other(rest, index):
-        return False
-    if _JOINED.match(tail) and not _is_own(tail, index, options):
-        return False
-    if _TAKEN_BACK.search(tail) or _RATHER.match(tail):
-        return False
-    for clause in _CLAUSE.split(tail):
-        others = options.mentioned(clause) - {index} - options.doubles(index)
-        if others and _REJECTS.search(clause) is None:
-            return False
-    return True
+    other = tail == rest and options.begins_with_other(rest, index)
+    further = _JOINED.match(tail) and not _is_own(tail, index, options)
+    taken_back = _TAKEN_BACK.search(tail) or _RATHER.match(tail)
+    meant = options.doubles(index)
+    fits = all(options.mentioned(clause) <= meant or _REJECTS.search(clause) for clause in _CLAUSE.split(tail))
+    return fits and not (other or further or taken_back)
 
 
 def _is_own(tail: str, index: int, options: AnswerOptions) -> bool:

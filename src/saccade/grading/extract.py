@@ -108,7 +108,7 @@ def _agreed(candidates: Sequence[Candidate], says: Says) -> Extraction | None:
         if sayings[index] is not None or not _is_aside(index, plain, sayings, one)
     ]
     if not weighed:
-        return None if not plain[-1].strong else Extraction(plain[-1].text)
+        return None
     last = weighed[-1]
     differing = [index for index in weighed if not _same(index, last, plain, sayings)]
     if differing:
@@ -148,10 +148,10 @@ def _same(index: int, last: int, plain: Sequence[Candidate], sayings: Sequence[o
         return sayings[index] is not None or words_said(plain[index].text) == words_said(plain[last].text)
     # "The answer is Paris, the capital.\nAnswer: Paris": a text that was said in a sentence before.
     earlier, later = plain[index].text.casefold(), plain[last].text.casefold()
-    if plain[index].strong or not plain[last].strong or not isinstance(sayings[last], str) or not later[:1].isalpha():
-        return False
     spot = f" {' '.join(''.join(sign if sign.isalnum() else ' ' for sign in earlier).split())} "
-    return f" {later} " in spot and DOUBT.search(earlier) is None and " or " not in spot
+    is_text = isinstance(sayings[last], str) and later[:1].isalpha()
+    said_before = f" {later} " in spot and DOUBT.search(earlier) is None and " or " not in spot
+    return plain[last].strong and not plain[index].strong and is_text and said_before
 
 
 def _after_thinking(text: str) -> str:

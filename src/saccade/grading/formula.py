@@ -9,6 +9,7 @@ does not know, and what is longer than 300 characters, has no value.
 
 from __future__ import annotations
 
+import cmath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +41,8 @@ class Formula:
     brackets: str = ""
     """`()`, `[)` and so on, `{}` of a set, `||` of a matrix; empty for a single value."""
     parts: tuple[Formula, ...] = ()
-    columns: int = 0
+    columns: int | None = None
+    """Of a matrix."""
 
 
 def same_formula(left: str, right: str) -> bool:
@@ -55,7 +57,7 @@ def differ_in_kind(left: str, right: str) -> bool:
     return first is not None and second is not None and first.brackets != second.brackets
 
 
-@lru_cache(maxsize=512)
+@lru_cache
 def read_formula(text: str) -> Formula | None:
     """`text` as a formula; None if it is none that this grammar knows."""
     if len(text) > LONGEST or not text.strip():
@@ -96,17 +98,14 @@ def _matrix(inside: str, depth: int) -> Formula:
 
 
 def _split(inside: str) -> list[str]:
-    """The parts between commas that stand in no bracket; one part if the brackets do not match."""
+    """The parts between commas that stand in no bracket."""
     depth, start, parts = 0, 0, []
     for place, sign in enumerate(inside):
         depth += (sign in "({[") - (sign in ")}]")
-        if depth < 0:
-            return [inside]
         if sign == "," and depth == 0:
             parts.append(inside[start:place])
             start = place + 1
-    parts.append(inside[start:])
-    return parts if depth == 0 and all(part.strip() for part in parts) else [inside]
+    return [*parts, inside[start:]]
 
 
 def _single(text: str) -> Formula:
@@ -155,7 +154,7 @@ def _same(left: Formula, right: Formula) -> bool:
 
 def _irrational(values: Sequence[complex]) -> bool:
     """Whether this is a multiple of pi and not a short decimal near one."""
-    return all(abs(round(value.real * 1e6) / 1e6 - value) > 1e-12 for value in values) or not any(values)
+    return abs(round(values[0].real, 6) - values[0]) > 1e-12 or not values[0]
 
 
 def _same_set(left: Sequence[Formula], right: Sequence[Formula]) -> bool:
@@ -171,4 +170,4 @@ def _same_set(left: Sequence[Formula], right: Sequence[Formula]) -> bool:
 def _near(left: Sequence[complex], right: Sequence[complex]) -> bool:
     constant = len(set(left)) == 1 and len(set(right)) == 1
     error = _CONSTANT_ERROR if constant else _LETTER_ERROR
-    return all(abs(a - b) <= error * max(abs(a), abs(b)) for a, b in zip(left, right, strict=True))
+    return all(cmath.isclose(a, b, rel_tol=error) for a, b in zip(left, right, strict=True))

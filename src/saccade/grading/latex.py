@@ -58,16 +58,16 @@ def comparable_formula(text: str) -> str | None:
 
 
 def _is_small(text: str) -> bool:
-    if _WORD.search(_COMMAND.sub(" ", text)) or re.search(r"[0-9]{16}", text) or _depth(text) > DEEPEST:
-        return False
-    for exponent in _EXPONENT.finditer(text):
-        inside = next((group for group in exponent.groups() if group is not None), "")
-        group = text[: exponent.start()].rstrip()[-1:] in (")", "}", "]")
-        if group and re.search(r"[0-9]{2}|[A-Za-z]{2}", inside):
-            return False
-        if "^" in inside or re.search(r"[0-9]{3}", inside) or re.match(r"\s*\^", text[exponent.end() :]):
-            return False
-    return text.count("^") <= 12 and text.count("\\sqrt") <= 8 and text.count("(") <= 16
+    few = text.count("^") <= 12 and text.count("\\sqrt") <= 8 and text.count("(") <= 16 and _depth(text) <= DEEPEST
+    long = _WORD.search(_COMMAND.sub(" ", text)) or re.search(r"[0-9]{16}", text)
+    return few and not long and not any(_is_large(exponent) for exponent in _EXPONENT.finditer(text))
+
+
+def _is_large(exponent: re.Match[str]) -> bool:
+    inside = next((group for group in exponent.groups() if group is not None), "")
+    on_bracket = exponent.string[: exponent.start()].rstrip().endswith((")", "}", "]"))
+    large = r"[0-9]{2}|[A-Za-z]{2}|\^" if on_bracket else r"[0-9]{3}|\^"
+    return re.search(large, inside) is not None or exponent.string[exponent.end() :].lstrip().startswith("^")
 
 
 def _depth(text: str) -> int:

@@ -45,8 +45,8 @@ def _joined(text: str) -> str:
     return "\n".join(kept)
 
 
-def _only_items(lines: list[str]) -> str:
-    """A text of nothing but short lines, perhaps behind one that leads to them, as one line; empty if it is not one."""
+def _only_items(lines: list[str]) -> str | None:
+    """A text of nothing but short lines, perhaps behind one that leads to them, as one line; None for another."""
     lead = lines[0] if lines and _LEAD.fullmatch(lines[0]) else ""
     items = [line.strip() for line in (lines[1:] if lead else lines)]
     short = all(
@@ -60,7 +60,7 @@ def _only_items(lines: list[str]) -> str:
         for item in items
     )
     if not short or not 2 <= len(items) <= MOST_ITEMS:
-        return ""
+        return None
     return f"{lead if is_mark(lead) else ''} {json.dumps(items, ensure_ascii=False)}".strip()
 
 

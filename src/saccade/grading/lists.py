@@ -104,9 +104,8 @@ def _same_set(predicted: tuple[str, ...], gold: tuple[str, ...]) -> bool:
     left = list(gold)
     for item in sorted(predicted, key=bare):
         match = next((target for target in left if _same_item(item, target)), None)
-        if match is None:
-            return False
-        left.remove(match)
+        if match is not None:
+            left.remove(match)
     return not left
 
 

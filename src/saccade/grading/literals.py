@@ -18,7 +18,7 @@ def literal_list(text: str) -> tuple[str | int | float, ...] | None:
     array = _json_array(text)
     if array is not None:
         return array
-    if len(text) < 3 or text[0] + text[-1] not in ("[]", "()"):
+    if text[:1] + text[-1:] not in ("[]", "()"):
         return None
     found: list[str | int | float] = []
     inside, position = text[1:-1].rstrip().removesuffix(","), 0

@@ -93,7 +93,7 @@ def _boxed(text: str) -> Iterator[tuple[int, int, str]]:
     if not boxes:
         return
     opened: list[int] = []
-    latest = -1
+    latest: int | None = None
     for brace in _BRACE.finditer(text):
         if brace[0] == "{":
             opened.append(brace.start())
@@ -125,7 +125,7 @@ def _in_line(line: str, position: int, below: str) -> Iterator[tuple[int, int, C
         leading = leading and _LEAD.fullmatch(line, before, head.start()) is not None
         strong = leading and head.re is _PHRASE and head["colon"] is not None
         before = head.end()
-        said = _SENTENCE_END.split(line[head.end() : end], maxsplit=1)[0].strip()
+        said = _SENTENCE_END.split(line[head.end() : end])[0].strip()
         said = said.strip("*") if said.strip(_EDGES) else ""
         if not said.strip(_EDGES) and number + 1 == len(heads):
             if _PHRASE.search(below[:200]) is not None or below.rstrip("* ").endswith(":"):

@@ -6,6 +6,7 @@ A comparison that takes too long kills the process, and has no result. What is s
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib.util
 import json
 import os
@@ -84,12 +85,11 @@ class FormulaComparer:
         process, self._process = self._process, None
         if process is None:
             return
+        assert process.stdin is not None
+        assert process.stdout is not None
         for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                try:
-                    pipe.close()
-                except BrokenPipeError:
-                    continue
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
         if self._owner == os.getpid():
             process.kill()
             process.wait()

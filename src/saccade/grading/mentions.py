@@ -55,8 +55,8 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     if denied is not None:
         prediction = prediction[denied.end() :]
     lettered = _chosen_letters(prediction, options)
-    if lettered and len(lettered) == 1 and (reason := _BECAUSE.search(prediction)):
-        prediction = prediction[: reason.start()]  # a reason may deny the others
+    if lettered and len(lettered) == 1:
+        prediction = _BECAUSE.split(prediction)[0]  # a reason may deny the others
     found = options.mentioned(prediction) | (lettered or set())
     rest = options.without_texts(prediction)
     touched = found | options.mentioned_by_text(prediction, alone=False)
@@ -71,7 +71,9 @@ def _yes_or_no(prediction: str, options: AnswerOptions) -> int | None:
     spoken = None if meant is None else options.words.index("yes" if meant else "no")
     lettered = _chosen_letters(prediction, options) or options.mentioned(prediction)
     if spoken is None:
-        return min(lettered) if len(lettered) == 1 and DOUBT.search(options.without_texts(prediction)) is None else None
+        return (
+            lettered.pop() if len(lettered) == 1 and DOUBT.search(options.without_texts(prediction)) is None else None
+        )
     chosen = _chosen_letters(prediction, options)
     return spoken if chosen is None or chosen == {spoken} else None
 

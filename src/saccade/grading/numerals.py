@@ -87,8 +87,7 @@ def _decimal(match: re.Match[str]) -> Fraction | None:
     exponent = int(match["exponent"] or match["power"] or match["ten"] or 0)
     if abs(exponent) > LARGEST_EXPONENT:
         return None
-    digits = (match["decimal"] or "1").replace(",", "")
-    return Fraction("0" + digits if digits.startswith(".") else digits) * Fraction(10) ** exponent
+    return Fraction((match["decimal"] or "1").replace(",", "")) * Fraction(10) ** exponent
 
 
 def _fraction(match: re.Match[str]) -> Fraction | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from string import ascii_uppercase
 
 from saccade.grading.clean import clean
@@ -121,7 +121,12 @@ def label(index: int, count: int) -> str:
     return ascii_uppercase[index] if count <= len(ascii_uppercase) else str(index + 1)
 
 
-@lru_cache(maxsize=256)
+@cache
+def _labels(count: int) -> tuple[str, ...]:
+    return tuple(label(index, count) for index in range(count))
+
+
+@lru_cache
 def options_of(texts: tuple[str, ...]) -> AnswerOptions:
     """The options with these texts, in this order."""
     plains = tuple(_plain(text) for text in texts)
@@ -143,15 +148,8 @@ class AnswerOptions:
 
     def index(self, name: str) -> int | None:
         """The option that is called `name`."""
-        count = len(self.texts)
-        if count > len(ascii_uppercase):
-            return (
-                int(name) - 1
-                if name.isdecimal() and len(name) < 4 and name == str(int(name)) and 0 < int(name) <= count
-                else None
-            )
-        place = ascii_uppercase.find(name.upper())
-        return place if len(name) == 1 and 0 <= place < count else None
+        labels = _labels(len(self.texts))
+        return labels.index(name.upper()) if name.upper() in labels else None
 
     def same(self, left: int, right: int) -> bool:
         """Whether both options read the same."""
@@ -220,7 +218,7 @@ class AnswerOptions:
     def begins_with_other(self, rest: str, index: int) -> bool:
         """Whether `rest` begins with the text of another option, and not with that of its own."""
         others = [other for other in range(len(self.texts)) if not self.same(other, index)]
-        first = re.split(r"[.,;:\n](?:\s|$)|\s(?:because|since|as)\s", rest.strip(), maxsplit=1)[0]
+        first = re.split(r"[.,;:\n](?:\s|$)|\s(?:because|since|as)\s", rest.strip())[0]
         if any(same_text(first, self.plains[other]) for other in others):
             return True
         return any(len(self.words[other]) > 1 and self.without(rest, other) != rest for other in others)
@@ -258,10 +256,9 @@ class AnswerOptions:
 
 def _stands_alone(text: str, spot: re.Match[str]) -> bool:
     before = re.search(r"([\w'-]+)\s+[\"'(]?$", text[: spot.start()])
-    if before is not None and before[1] not in _SMALL_WORDS and not before[1].endswith("ly"):
-        return False
     after = re.match(r"\s+([a-z][\w'-]*)", text[spot.end() :])
-    return after is None or _MODIFIES_NOT.match(after[1]) is not None or len(spot[0].split()) > 2
+    begins = before is None or before[1] in _SMALL_WORDS or before[1].endswith("ly")
+    return begins and (after is None or _MODIFIES_NOT.match(after[1]) is not None or len(spot[0].split()) > 2)
 
 
 def _closed(text: str) -> str:

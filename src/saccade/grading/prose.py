@@ -78,16 +78,10 @@ def unmarked(text: str, says: Callable[[str], object], prose: bool) -> Iterator[
     sentences = [part for line in lines[-_MOST_SENTENCES:] for part in _sentences(line)]
     concluding = [part for part in sentences if _CONCLUDES.match(part)][-1:]
     first = _sentences(lines[0])[:1] if lines else []
-    if (
-        len(sentences) > 1
-        and first
-        and len(first[0].split()) <= 3
-        and _ITEM.fullmatch(first[0]) is None
-        and says(first[0]) is not None
-    ):
+    if first and len(first[0].split()) <= 3 and _ITEM.fullmatch(first[0]) is None and says(first[0]) is not None:
         yield [*map(Candidate, first), *(Candidate(part) for part in sentences[-1:] if says(part) is not None)]
     bold = [piece for _, piece in _in_bold("\n".join(lines)) if says(piece) is not None]
-    if bold and all(says(part) == says(bold[0]) for part in bold[1:_MOST_SENTENCES]):
+    if bold and all(says(part) == says(bold[0]) for part in bold[1:]):
         yield [Candidate(bold[0])]
     if len(lines) > 1 and concluding:
         yield from _pieces(concluding[0])
@@ -130,7 +124,7 @@ def _pieces(sentence: str) -> Iterator[CandidateLayer]:
     if len(sentence) > _LONGEST_SENTENCE:
         return
     for start, piece in _in_bold(sentence)[-1:]:
-        if DOUBT.search(sentence[:start]) is None:  # "**3**, not **7**" states no 7
+        if DOUBT.search(sentence, endpos=start) is None:  # "**3**, not **7**" states no 7
             yield [Candidate(piece)]
     yield [Candidate(sentence)]
     plain = with_digits(sentence.replace("**", ""))
@@ -140,7 +134,7 @@ def _pieces(sentence: str) -> Iterator[CandidateLayer]:
     if there is not None and _AND_MORE.search(plain, there.end()):
         there = None
     for found in (there, _TOTAL.search(plain), _last_copula(plain)):
-        if found is not None and DOUBT.search(plain[: found.start()]) is None:
+        if found is not None and DOUBT.search(plain, endpos=found.start()) is None:
             yield [Candidate(_cut(plain[found.end() :]))]
 
 

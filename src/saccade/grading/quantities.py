@@ -187,9 +187,7 @@ def _unit_word(after: str) -> str:
         return _powered(squared["unit"], "³" if squared["power"].casefold() == "cubic" else "²")
     after = after.lstrip("-")
     first = _UNIT.match(after.strip())
-    if first is None:
-        return ""
-    word = "".join(first[0].split())
+    word = "".join(first[0].split()) if first else ""
     return "" if word.casefold() in _SKIPPED and after.strip().casefold() != "in" else word
 
 

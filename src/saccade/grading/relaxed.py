@@ -51,11 +51,11 @@ class RelaxedGrader:
         if same_text(prediction, gold):
             return True
         answer, target = quantity(prediction), quantity(gold)
-        if answer is None or target is None or (self.exact_years and _YEAR.fullmatch(folded(gold))):
-            return False
+        year = self.exact_years and _YEAR.fullmatch(folded(gold)) is not None
         # Through the decimal text: 0.05 is a twentieth and not the float nearest to it.
         tolerance = Tolerance(relative=Fraction(str(self.tolerance)))
-        return starts_as_number(gold) and same_quantity(answer, target, tolerance)
+        number = answer is not None and target is not None and same_quantity(answer, target, tolerance)
+        return number and starts_as_number(gold) and not year
 
 
 RELAXED = RelaxedGrader()

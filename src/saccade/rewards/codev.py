@@ -55,7 +55,9 @@ class CodeVReward(Settings):
         """
         if any(map(self.turns_to_judge, group.trajectories)) and not group.verdicts:
             raise ValueError("this reward judges tool outputs: give the group a judge's verdicts")
-        return reward_each(group, lambda number, item: self._reward(item, group.verdicts[number : number + 1]))
+        return reward_each(
+            group, lambda number, item: self._reward(item, group.verdicts[number] if group.verdicts else ())
+        )
 
     def turns_to_judge(self, trajectory: Trajectory) -> tuple[int, ...]:
         """The calls of a task with visual search that cross no line: what a redline pays, no verdict changes."""
@@ -68,9 +70,9 @@ class CodeVReward(Settings):
         """Whether a task asks for visual search."""
         return bool(task.evidence) or not set(self.search_tags).isdisjoint((*task.tags, "*"))
 
-    def _reward(self, trajectory: Trajectory, verdicts: tuple[tuple[JudgeVerdict | None, ...], ...]) -> Reward:
+    def _reward(self, trajectory: Trajectory, verdicts: tuple[JudgeVerdict | None, ...]) -> Reward:
         crossed = redlines(trajectory)
-        row = verdicts[0] if verdicts else (None,) * len(trajectory.turns)
+        row = verdicts or (None,) * len(trajectory.turns)
         search = self.searches(trajectory.task)
         scores = [
             self._turn(lines, verdict if search else JudgeVerdict(score=0.0))

@@ -63,14 +63,12 @@ def _called(turn: Turn) -> tuple[type[Code | ToolCall], str]:
 
 def boxed_answer(trajectory: Trajectory) -> bool:
     r"""PyVision-RL's gate: the last turn holds exactly `<answer>\n\boxed{...}\n</answer>`, and nothing of it twice."""
-    if trajectory.answer is None:
-        return False
-    text = trajectory.turns[-1].text
+    text = "" if trajectory.answer is None else trajectory.turns[-1].text
     _, opened, rest = text.partition(_BOX[0])
     inside, closed, _ = rest.partition(_BOX[1])
-    if not opened or not closed or text.count("<answer>") != text.count("</answer>"):
-        return False
-    return not any(mark in inside for mark in ("<interpreter>", "<answer>", "\\boxed"))
+    once = text.count("<answer>") == text.count("</answer>")
+    again = any(mark in inside for mark in ("<interpreter>", "<answer>", "\\boxed"))
+    return bool(opened and closed) and once and not again
 
 
 def one_thought_one_answer(trajectory: Trajectory) -> bool:

@@ -90,7 +90,7 @@ class _Words:
         """Rules that are drawn count as different words."""
         tokens = _WORD.findall(text)
         known: dict[str, int] = {}
-        codes = [-n if _is_rule(word) else known.setdefault(word, n) for n, word in enumerate(tokens, 1)]
+        codes = [~n if _is_rule(word) else known.setdefault(word, n) for n, word in enumerate(tokens)]
         digits = [any(map(str.isdigit, word)) for word in tokens]
         words = [not digit and _is_word(word) for digit, word in zip(digits, tokens, strict=True)]
         return cls(np.array(codes, np.int64), _counted(words), _counted(digits))
@@ -117,7 +117,7 @@ class _Words:
         same = np.flatnonzero(np.concatenate(([False], self.codes[length:] == self.codes[:-length], [False])) == 0)
         starts, counts = same[:-1], (np.diff(same) - 1) // length + 1
         shorter = [step for step in range(1, length // 2 + 1) if length % step == 0]
-        own = [run for run in np.flatnonzero(counts > 1) if not self._repeats_inside(starts[run], length, shorter)]
+        own = [run for run in np.flatnonzero(counts >= 2) if not self._repeats_inside(starts[run], length, shorter)]
         starts, counts = starts[own], counts[own]
         words = self.words[starts + length] - self.words[starts]
         numbers = self.digits[starts + length] - self.digits[starts]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from saccade.tools.geometry.measures import bare
 from saccade.tools.geometry.terms import FormError, Term, read_term
 
 _OF_TWO: Final = {
@@ -76,8 +77,9 @@ def _value(term: Term) -> str:
     if head == "MeasureOf" and inner.head in ("Angle", "Arc"):
         return f"MeasureOf{inner.head}({_joined(inner)})"
     if head in _SIZES and inner.args:
-        kind = inner.head if inner.head in ("Circle", "Triangle") else "Quadrilateral"
-        return f"{head}{kind}({_joined(inner)})"
+        shape = bare(inner)
+        kind = shape.head if shape.head in ("Circle", "Triangle") else "Quadrilateral"
+        return f"{head}{kind}({_named(shape)})"
     if head in _ANGLES:
         return f"{_ANGLES[head]}({_value(Term('MeasureOf', (inner,))) if inner.args else inner.head})"
     raise FormError(f"{head} has no counterpart")

@@ -40,11 +40,11 @@ _BREAK: Final = r"\.\s(?=[A-Z])|(?<!\d)\.\s|\.$|[?!;]|,|\band\b|\b[Ii]f\b|\bso t
 _LEAD: Final = r"^(?:In|Given|Let|Assume|Suppose|Use|Then|that|to|(?:In )?the figure(?! is ))\s+"
 _UNITS: Final = r"(?:[Ll]engths are )?in(?: square)?(?: \w+)?"
 """Says in which units the answer is; the forms have none."""
-_PICTURE: Final = (
-    r"(?:(?:[Aa]s shown )?[Ii]n )?(?:[Tt]he|[Tt]his) (?:figure|diagram|picture)(?: (?:below|above|shown|drawn))?"
-)
+_IN: Final = r"(?:[Aa]s shown )?[Ii]n "
+_PICTURE: Final = r"(?:[Tt]he|[Tt]his) (?:figure|diagram|picture)(?: (?:below|above|shown|drawn))?"
 """Names the picture and says nothing of it."""
 _NUMBER: Final = r"[-+]?[\w\\./√()^+\-*]*[\w)]"
+_WORD: Final = r"(?<!\\)\b(?!sqrt|sin|cos|tan)[a-z]{3}"
 _ROLES: Final = {"diameter": "IsDiameterOf", "radius": "IsRadiusOf", "chord": "IsChordOf"}
 _LINES: Final = {"median": "IsMedianOf", "altitude": "IsAltitudeOf", "midsegment": "IsMidsegmentOf"}
 _CENTRES: Final = {"incenter": "IsIncenterOf", "centroid": "IsCentroidOf"}
@@ -91,8 +91,8 @@ def _plain(text: str) -> str:
 def _clauses(text: str) -> Iterator[str]:
     for part in re.split(_BREAK, text):
         clause = re.sub(_LEAD, "", part.strip())
-        if clause.strip(" .") and not re.fullmatch(rf"{_UNITS}|{_PICTURE}", clause):
-            yield clause.strip(" .")
+        if clause.strip(" .") and not re.fullmatch(rf"{_UNITS}|(?:{_IN})?{_PICTURE}", clause):
+            yield re.sub(rf" {_IN}{_PICTURE}$", "", clause.strip(" ."))
 
 
 def _line(name: str) -> str:
@@ -172,7 +172,9 @@ def _equations(clause: str) -> Iterator[str]:
     left = re.search(r"(?:(?:m )?[∠⌒] ?(?:[A-Z]{1,3}|\d+)|\b[A-Z]{2}|\b[a-z])$", parts[0])
     a = _sized(parts[0]) or (_measured(left[0]) if left else "")
     right = parts[1].strip()
-    b = _measured(right) or (right.replace(" ", "") if re.fullmatch(_NUMBER, right.replace(" ", "")) else "")
+    joined = right.replace(" ", "")
+    number = re.fullmatch(_NUMBER, joined) and not re.search(_WORD, right)
+    b = _measured(right) or (joined if number else "")
     if a and b and not re.search(r"[A-Z]{3}", b.replace("MeasureOf", "")):
         yield f"Equals({a},{b})"
 
