@@ -46,7 +46,7 @@ class CompactDetector:
 
 
 def kept_rows(pixels: PixelArray, longest: int) -> NDArray[np.intp]:
-    """Numbers of the rows that remain of (rows, columns, 3): of a run of equal rows the first and the last `longest // 2`.
+    """Numbers of the rows of (rows, columns, 3) that remain: of a run of equal ones the first and last `longest // 2`.
 
     So what lies beside a run keeps its distance to what is left of it, and a box that reaches into a run stays exact.
     """
