@@ -1,4 +1,4 @@
-"""An MCP server at an address that drops the connection between a request and its reply: lost at once, no timeout."""
+"""An MCP server at an address that is gone between a request and its reply: lost at once, no timeout, no mistake."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ TOOLS = {"tools": [{"name": "odd", "inputSchema": {"type": "object"}}]}
 
 
 class _Dropping(BaseHTTPRequestHandler):
-    """Drops each first call of a tool, and answers the second."""
+    """Gives no answer to each first call of a tool, in the way of `how`, and answers the second."""
 
     protocol_version = "HTTP/1.1"
     calls = 0
+    how = ""
 
     def log_message(self, *_: object) -> None:
         pass
@@ -50,7 +51,10 @@ class _Dropping(BaseHTTPRequestHandler):
         elif message["method"] == "tools/call":
             _Dropping.calls += 1
             if _Dropping.calls % 2:
-                self.close_connection = True
+                if self.how == "drop":
+                    self.close_connection = True
+                else:
+                    self._answer(int(self.how), b"", "text/plain")
                 return
             result = {"content": [{"type": "text", "text": "here"}]}
         else:
@@ -58,16 +62,19 @@ class _Dropping(BaseHTTPRequestHandler):
         body = {"error": error} if result is None else {"result": result}
         self._answer(200, json.dumps({"jsonrpc": "2.0", "id": message["id"], **body}).encode())
 
-    def _answer(self, status: int, body: bytes) -> None:
+    def _answer(self, status: int, body: bytes, kind: str = "application/json") -> None:
         self.send_response(status)
-        self.send_header("content-type", "application/json")
+        self.send_header("content-type", kind)
+        self.send_header("mcp-session-id", "one")
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
 
-@pytest.fixture
-def address() -> Iterator[str]:
+@pytest.fixture(params=["drop", "404", "500", "502"])
+def address(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(_Dropping, "how", request.param)
+    monkeypatch.setattr(_Dropping, "calls", 0)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Dropping)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

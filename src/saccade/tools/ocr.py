@@ -24,6 +24,7 @@ from saccade.tools.fields import PixelBox
 from saccade.tools.look import LookArguments, PixelArray, look
 from saccade.tools.ocr_detector import CompactDetector
 from saccade.tools.ocr_easyocr import easyocr_engine
+from saccade.tools.ocr_upright import UprightRecognizer
 from saccade.tools.setup import tool_setup
 
 _MODELS: Final = ("det", "rec", "cls")
@@ -136,6 +137,7 @@ def _load() -> Any:
         engine = rapidocr.RapidOCR(params=params)
         engine(_word())  # each model is loaded when there is something for it
         engine.text_det = CompactDetector(engine.text_det)
+        engine.text_rec, engine.use_cls = UprightRecognizer(engine.text_rec, engine.text_cls), False
         return engine
     except Exception as error:
         raise UnavailableError(f"rapidocr cannot load its models: {type(error).__name__}: {error}") from error
