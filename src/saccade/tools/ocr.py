@@ -134,7 +134,7 @@ def _load() -> Any:
             "Rec.rec_batch_num": 1,
             "Rec.rec_img_shape": [3, _LINE_HEIGHT, _LINE_HEIGHT],
         }
-        engine = rapidocr.RapidOCR(params=params)
+        engine: Any = rapidocr.RapidOCR(params=params)
         engine(_word())  # each model is loaded when there is something for it
         engine.text_det = CompactDetector(engine.text_det)
         engine.text_rec, engine.use_cls = UprightRecognizer(engine.text_rec, engine.text_cls), False
