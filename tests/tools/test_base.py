@@ -12,7 +12,7 @@ from PIL import Image
 from saccade.errors import DecodeError, ToolError, UnavailableError
 from saccade.record.status import Status
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Alias, Needs, Tool, ToolOutcome
+from saccade.tools.base import Alias, Needs, Tool, ToolCallInput, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.problem import ProblemKind
 from saccade.tools.registry import make_tool
@@ -245,3 +245,21 @@ def test_every_tool_takes_a_task() -> None:
             continue  # it has tasks of its own, and reads it
         problems = make_tool(definition.name).mistakes({"task": "look"})
         assert all("'task'" not in problem.message for problem in problems), definition.name
+
+
+class Painter(Echo):
+    def run(self, arguments: EchoArguments, context: ToolContext) -> ToolOutcome[EchoResult]:
+        picture = context.image(None).image
+        picture.paste("red", (0, 0, *picture.size))
+        return ToolOutcome(EchoResult(label=""), (("painted", picture),))
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_tool_that_paints_on_its_picture_changes_that_of_no_other_call(*, together: bool) -> None:
+    picture = Image.new("RGB", (4, 3), "white")
+    context = ToolContext({"image_0": picture})
+    tool, given = Painter(), {"x_label": "a"}
+    results = tool.call_batch([ToolCallInput(given, context)] * 2) if together else [tool.call(given, context)]
+    assert picture.getpixel((1, 1)) == context.image(None).image.getpixel((1, 1)) == (255, 255, 255)
+    for result in results:
+        assert result.pictures[0].image.getpixel((1, 1)) == (255, 0, 0)

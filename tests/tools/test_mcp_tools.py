@@ -103,6 +103,13 @@ async def test_an_episode_with_an_mcp_tool(tmp_path: Path) -> None:
     assert len(played.turns[0].execution.pictures) == 1
 
 
+def test_a_file_whose_tool_is_not_whole_says_what_it_lacks(tmp_path: Path) -> None:
+    file = tmp_path / "half.py"
+    file.write_text("from saccade.tools.base import Tool\nclass Half(Tool):\n    name = 'half'\n")
+    with pytest.raises(RegistryError, match=r"half\.py has no tool that is whole: Half lacks run\."):
+        Toolbox.of(str(file))
+
+
 def test_a_file_of_tools_gives_all_of_them(tmp_path: Path, scene: ToolContext) -> None:
     file = tmp_path / "mine.py"
     file.write_text(

@@ -73,9 +73,9 @@ def test_all_models_are_loaded_at_once_and_lines_are_read_in_their_own_width(
     tool.load()
     engine = tool._engine
     assert None not in (engine.text_det, engine.text_cls, engine.text_rec)
-    shapes = []
+    recognizer, shapes = engine.text_rec._recognizer, []
     monkeypatch.setattr(
-        engine.text_rec, "session", lambda batch, ask=engine.text_rec.session: shapes.append(batch.shape) or ask(batch)
+        recognizer, "session", lambda batch, ask=recognizer.session: shapes.append(batch.shape) or ask(batch)
     )
     assert tool.call({}, page).ok
     widths = sorted(shape[3] for shape in shapes)

@@ -29,7 +29,7 @@ def test_a_table_that_no_registered_tool_reads_is_said_once(
     assert caplog.messages == ([expected] if says else [])
 
 
-@pytest.mark.parametrize("weights", ["/no/such/folder", "./missing", "~/nobody/has/this"])
+@pytest.mark.parametrize("weights", ["/no/such/folder", "./missing", "~/nobody/has/this", "weights/sam/vit"])
 def test_a_folder_that_is_not_there_is_none(weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "setup.toml"
     monkeypatch.setenv(VARIABLE, str(file))

@@ -128,13 +128,13 @@ class Tool(OfferedTool, Generic[A, R]):
         checked = self.checked(arguments, alias=alias)
         if isinstance(checked, ToolResult):
             return checked
-        return self._finished(_attempt(self, checked.arguments, context), context, checked.note)
+        return self._finished(_attempt(self, checked.arguments, context.own()), context, checked.note)
 
     def call_batch(self, calls: Sequence[ToolCallInput]) -> list[ToolResult]:
         """As `call`, for several at once: `run_batch` does the work of those whose arguments are right."""
         checked = [self.checked(call.arguments, alias=call.alias) for call in calls]
         good = [
-            (item.arguments, call.context)
+            (item.arguments, call.context.own())
             for item, call in zip(checked, calls, strict=True)
             if not isinstance(item, ToolResult)
         ]

@@ -67,6 +67,16 @@ class _Slot:
         return _Slot, (self.source if isinstance(self.source, EncodedImage) else self.image,)
 
 
+class _OwnSlot(_Slot):
+    def __init__(self, of: _Slot) -> None:
+        super().__init__(of.source)
+        self._of = of
+
+    @cached_property
+    def image(self) -> Image.Image:
+        return self._of.image.copy()
+
+
 @dataclass(frozen=True, slots=True)
 class Numbering:
     """New pictures are named by a running number: `label` + `first`, `label` + (`first` + 1), ..."""
@@ -156,6 +166,12 @@ class ToolContext:
         bigger = ToolContext({}, self._videos, numbering=numbering)
         bigger._images = {**self._images, **{name: _Slot(image) for name, image in images.items()}}
         return bigger
+
+    def own(self) -> ToolContext:
+        """A context of the same images, each copied when it is asked for: who draws on it changes no other context."""
+        copied = ToolContext({}, self._videos, numbering=self._numbering)
+        copied._images = {name: _OwnSlot(slot) for name, slot in self._images.items()}
+        return copied
 
     def _pick(self, which: str | int | None, names: tuple[str, ...], kind: str) -> str:
         if not names:

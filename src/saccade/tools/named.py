@@ -60,11 +60,16 @@ def check_recorded_tools(names: Iterable[str]) -> None:
 
 
 def _of_file(path: str) -> list[str]:
-    tools = [
-        name
+    classes = {
+        name: value
         for name, value in own_code.defined(path).items()
-        if inspect.isclass(value) and issubclass(value, Tool) and not inspect.isabstract(value)
-    ]
+        if inspect.isclass(value) and issubclass(value, Tool) and value is not Tool
+    }
+    tools = [name for name, value in classes.items() if not inspect.isabstract(value)]
     if not tools:
+        for name, value in classes.items():
+            if not value.__module__.startswith("saccade."):
+                lacking = ", ".join(sorted(value.__abstractmethods__))
+                raise RegistryError(f"{path} has no tool that is whole: {name} lacks {lacking}. Write it.")
         raise RegistryError(f"{path} has no tool: a subclass of saccade.tools.base.Tool. docs/tools.md shows one.")
     return tools

@@ -22,7 +22,9 @@ from saccade.tools.base import Alias, Cost, Needs, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import PixelBox
 from saccade.tools.look import LookArguments, PixelArray, look
+from saccade.tools.ocr_detector import CompactDetector
 from saccade.tools.ocr_easyocr import easyocr_engine
+from saccade.tools.ocr_upright import UprightRecognizer
 from saccade.tools.setup import tool_setup
 
 _MODELS: Final = ("det", "rec", "cls")
@@ -30,8 +32,6 @@ _LEAST_SIDE: Final = 32
 _LINE_HEIGHT: Final = 48
 """Of a line as the recogniser reads it, in pixels."""
 _MOST_ASPECT: Final = 4
-_DETECTOR_SIDE: Final = 736
-_MOST_ENLARGED: Final = 2
 
 
 class OcrArguments(LookArguments):
@@ -97,8 +97,6 @@ class Ocr(Tool[OcrArguments, OcrResult]):
         with self._lock:
             if self._engine is None:
                 self._engine = _load()
-            if (detector := getattr(self._engine, "text_det", None)) is not None:  # RapidOCR's
-                detector.limit_side_len = _detector_side(pixels)
             raw = self._engine(Image.fromarray(pixels), text_score=0.0)
         size = context.image(arguments.image).size
         lines = []
@@ -129,13 +127,17 @@ def _load() -> Any:
         params = {
             "Global.log_level": "critical",
             "EngineConfig.onnxruntime.intra_op_num_threads": threads,
+            # Without it each large buffer of each call is asked of the system again.
+            "EngineConfig.onnxruntime.enable_cpu_mem_arena": True,
             # Lines by themselves and in their own width: in batches each is as wide as the widest, and 320 pixels at
             # least, so that most of what is recognised on a chart is padding.
             "Rec.rec_batch_num": 1,
             "Rec.rec_img_shape": [3, _LINE_HEIGHT, _LINE_HEIGHT],
         }
-        engine = rapidocr.RapidOCR(params=params)
+        engine: Any = rapidocr.RapidOCR(params=params)
         engine(_word())  # each model is loaded when there is something for it
+        engine.text_det = CompactDetector(engine.text_det)
+        engine.text_rec, engine.use_cls = UprightRecognizer(engine.text_rec, engine.text_cls), False
         return engine
     except Exception as error:
         raise UnavailableError(f"rapidocr cannot load its models: {type(error).__name__}: {error}") from error
@@ -154,13 +156,6 @@ def _padded(rgb: PixelArray) -> PixelArray:
     least = max(_LEAST_SIDE, max(height, width) // _MOST_ASPECT)
     missing = (max(0, least - height), max(0, least - width))
     return np.pad(rgb, ((0, missing[0]), (0, missing[1]), (0, 0)), constant_values=255)
-
-
-def _detector_side(rgb: PixelArray) -> int:
-    # The short side as the detector sees it. Its own way is 736 pixels, whatever the size of the picture; enlarged
-    # twice a small region is read as well, in a third of the time. Enlarged by half, single letters are missed.
-    height, width = rgb.shape[:2]
-    return int(min(_DETECTOR_SIDE, _MOST_ENLARGED * height, _MOST_ENLARGED * width))
 
 
 def _parts(raw: Any) -> tuple[list[Any], list[str], list[float]]:

@@ -84,7 +84,9 @@ class SetupEntry:
     @property
     def _is_absent(self) -> bool:
         """Whether what is written as a path, and not as a hub's name, is no folder."""
-        return self.key == "weights" and self._given.startswith(("/", ".", "~")) and not Path(self._given).is_dir()
+        given = self._given
+        is_path = given.startswith(("/", ".", "~")) or given.count("/") > 1 or "\\" in given  # a hub's: OWNER/NAME
+        return self.key == "weights" and is_path and not Path(given).is_dir()
 
 
 def tool_setup(tool: str) -> ToolSetup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Annotated, Generic, TypeVar
 
 from pydantic import Field
@@ -45,9 +46,9 @@ class VlmTool(Tool[A, VlmResult], Generic[A]):
     result = VlmResult
     cost = Cost.HEAVY
 
+    @abstractmethod
     def asked(self, arguments: A) -> tuple[str, str]:
         """Task and question that the arguments mean."""
-        raise NotImplementedError
 
     def run(self, arguments: A, context: ToolContext) -> ToolOutcome[VlmResult]:
         """Ask, read, and at most once ask again."""

@@ -182,10 +182,26 @@ def test_a_clause_that_only_names_the_picture_says_nothing(
         ("Solve for x.", "x"), ("How long is AB?", "LengthOf(Line(A,B))"), ("Find the side AB.", "LengthOf(Line(A,B))"),
         ("Find the value of x. Find y.", "x"), (r"Find the measure of \angle 3 marked.", "MeasureOf(Angle(3))"),
         (r"Find $x^\circ$.", "x"),
+        ("ABCD is a rectangle with AB = 4. What is its area?", "AreaOf(Quadrilateral(A,B,C,D))"),
+        ("△ABC is right. Find its perimeter.", "PerimeterOf(Triangle(A,B,C))"),
+        ("A circle has a radius of 5. What is its circumference?", "CircumferenceOf(Circle($))"),
+        ("The area of the rhombus is 25 square units. What is the perimeter?", "PerimeterOf(Rhombus($))"),
     ],
 )  # fmt: skip
 def test_what_is_asked_for(asked: str, term: str) -> None:
     assert read_english(asked).goal == f"Find({term})"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "What is its area?", "△ABC and △DEF are similar. What is its area?", "△ABC is right. What is its radius?",
+        "A triangle lies in a circle. What is its area?", "ABCD lies in ⊙X. Find its area.",
+        "A circle lies in ABCD. Find its area.",
+    ],
+)  # fmt: skip
+def test_its_size_is_no_goal_where_the_figure_is_not_the_only_one(asked: str) -> None:
+    assert read_english(asked).goal == ""
 
 
 @pytest.mark.parametrize(

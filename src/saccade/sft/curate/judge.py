@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -66,9 +67,9 @@ class JudgedSettings(PatientRules, FilterSettings):
 
         return AskStage(decide, self.concurrent, judge.close)
 
+    @abstractmethod
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What to ask about a trajectory, or the outcome where there is nothing to ask."""
-        raise NotImplementedError
 
 
 class CurationJudge:

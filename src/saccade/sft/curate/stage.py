@@ -9,6 +9,7 @@ boxes, or a gold answer that a person corrected.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,7 +111,7 @@ class FilterContext:
     """Folder in which judges keep their verdicts."""
 
 
-class FilterSettings(Settings):
+class FilterSettings(Settings, ABC):
     """Base of all filters. The first sentence of the docstring is what `saccade curate --list` shows."""
 
     ABOUT_TASKS: ClassVar[bool] = False
@@ -119,13 +120,13 @@ class FilterSettings(Settings):
     undecided: Literal["leave_out", "keep"] = "leave_out"
     """What becomes of a trajectory that the filter could not decide about; either way it is counted as undecided."""
 
+    @abstractmethod
     def start(self, around: FilterContext) -> FilterStage:
         """The stage for one run over a set.
 
         Raises:
             SaccadeError: something that the settings name is not there.
         """
-        raise NotImplementedError
 
 
 def task_pictures(trajectory: Trajectory) -> tuple[ImagePart, ...]:

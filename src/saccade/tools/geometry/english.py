@@ -40,6 +40,8 @@ _BREAK: Final = r"\.\s(?=[A-Z])|(?<!\d)\.\s|\.$|[?!;]|,|\band\b|\b[Ii]f\b|\bso t
 _LEAD: Final = r"^(?:In|Given|Let|Assume|Suppose|Use|Then|that|to|(?:In )?the figure(?! is ))\s+"
 _UNITS: Final = r"(?:[Ll]engths are )?in(?: square)?(?: \w+)?"
 """Says in which units the answer is; the forms have none."""
+_OF_UNITS: Final = " (?:units?|inch|feet|foot|yards?|miles?|[cmk]?m\\b|(?:centi|milli|kilo)?met)"
+"""After `square`."""
 _IN: Final = r"(?:[Aa]s shown )?[Ii]n "
 _PICTURE: Final = r"(?:[Tt]he|[Tt]his) (?:figure|diagram|picture)(?: (?:below|above|shown|drawn))?"
 """Names the picture and says nothing of it."""
@@ -70,8 +72,9 @@ def read_english(text: str) -> EnglishForms:
     statements: list[str] = []
     unread: list[str] = []
     goal = ""
-    for clause in _clauses(_plain(text)):
-        asked = _goal(clause)
+    plain = _plain(text)
+    for clause in _clauses(plain):
+        asked = _goal(clause) or _goal_of_it(clause, plain)
         said = [] if asked else list(_statements(clause))
         goal = goal or asked
         statements += said
@@ -133,6 +136,18 @@ def _goal(clause: str) -> str:
     asked = re.sub(r"\s+(?:in|of) (?:the|this) .*$|\s*\(.*\)$| marked$|\s+to the nearest .*$", "", asked).strip()
     term = _measured(asked) or _sized(asked)
     return f"Find({term})" if term else ""
+
+
+def _goal_of_it(clause: str, text: str) -> str:
+    """`What is its area`, where the text is about one figure."""
+    match = re.search(rf"\b(?:{_ASKING})\s+(?:its|the)\s+({'|'.join(_SIZES)})$", clause)
+    named = {_figure(name) for name in re.findall(r"⊙ ?[A-Z]\b|△ ?[A-Z]{3}\b|\b[A-Z]{4,8}\b", text)}
+    nouns = {_figure(noun) for noun in re.findall(rf"\b(?:{_NOUNS}|circle)\b(?!{_OF_UNITS})", text.lower())}
+    kinds = {kind[0] if (kind := re.match("Circle|Triangle", shape)) else "polygon" for shape in named | nouns}
+    if match is None or len(named or nouns) != 1 or len(kinds) != 1:
+        return ""
+    is_round = match[1] in ("circumference", "radius", "diameter")
+    return "" if is_round and kinds != {"Circle"} else f"Find({_SIZES[match[1]]}({(named or nouns).pop()}))"
 
 
 def _sized(text: str) -> str:

@@ -6,6 +6,7 @@ two read only what `saccade.tools.geometry.diagram` knows, and say so otherwise.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 
 from PIL import Image
@@ -45,9 +46,9 @@ class _DiagramTool(Tool[LookArguments, DiagramCdlResult]):
     def __init__(self) -> None:
         self._ocr = Ocr()
 
+    @abstractmethod
     def _forms(self, reading: DiagramReading) -> tuple[list[str], list[str]]:
         """CDL and logic forms."""
-        raise NotImplementedError
 
     def run(self, arguments: LookArguments, context: ToolContext) -> ToolOutcome[DiagramCdlResult]:
         """OCR, the outline, its marks."""

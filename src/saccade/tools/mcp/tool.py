@@ -29,12 +29,15 @@ from saccade.tools.settings import ToolCallSettings
 if TYPE_CHECKING:
     import mcp_types as types
     from jsonschema import Draft202012Validator
+    from mcp import MCPError
 
 _NAMES = " Where it takes a picture, give the picture's name, such as image_1."
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _INVALID_PARAMS: Final = -32602
 _OUTAGES: Final = (-32000, -32001)
 """Codes that the client gives itself when the connection is closed, or an answer does not come."""
+_NO_ANSWERS: Final = ((-32600, "Session terminated"), (-32603, "Server returned an error response"))
+"""What it says itself of a server that was started anew, and of an HTTP status that is an error."""
 _LIST_SECONDS: Final = 60.0
 _KINDS: Final = {"required": ProblemKind.SCHEMA, "additionalProperties": ProblemKind.ARGUMENT_NAME}
 
@@ -98,7 +101,7 @@ class McpTool(OutsideTool):
 
         if isinstance(error, MCPError) and error.code == _INVALID_PARAMS:
             return failed(self.name, Status.ERROR, Problem(ProblemKind.ARGUMENT_FORMAT, str(error)[:2000]))
-        if isinstance(error, MCPError) and error.code not in _OUTAGES:  # the server is there and says no
+        if isinstance(error, MCPError) and not _is_outage(error):  # the server is there and says no
             message = str(error)[:2000] or f"{self.name} failed."
             return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, message))
         # The client raises a bare RuntimeError with the tool's name for content that breaks the schema of its results.
@@ -154,6 +157,10 @@ class McpTool(OutsideTool):
 
     def _lost(self, detail: str) -> ToolResult:
         return failed(self.name, Status.LOST, Problem(ProblemKind.TOOL_FAILURE, "", detail))
+
+
+def _is_outage(error: MCPError) -> bool:
+    return error.code in _OUTAGES or (error.code, str(error)) in _NO_ANSWERS
 
 
 def _validator(where: str, tool: types.Tool) -> Draft202012Validator:
