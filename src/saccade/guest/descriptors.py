@@ -16,6 +16,7 @@ import os
 import resource
 import select
 import stat
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from . import wire
@@ -57,16 +58,27 @@ class OpenState:
     """The current folder, relative to the workspace."""
 
 
-def program_fds() -> list[int]:
-    """Every open descriptor that is the program's."""
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    numbers = _pollable(most)
-    if len(numbers) != _count():
-        # Some are of paths alone, or the kernel does not tell.
-        # By way of ctypes: `fcntl` would raise an exception for each of the hundreds that are not open.
-        ask = _libc.fcntl
-        numbers = [fd for fd in range(most) if ask(fd, fcntl.F_GETFD) >= 0]
-    return [fd for fd in numbers if fd not in _OWN]
+def program_fds(known: Collection[int] = ()) -> list[int]:
+    """Every open descriptor that is the program's; quick if these are the `known` ones."""
+    count = _count()
+    numbers = {fd for fd in (*_OWN, *known) if _is_open(fd)}
+    if len(numbers) != count:
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        numbers.update(_pollable(most))
+        if len(numbers) != count:
+            # Some are of paths alone, or the kernel does not tell.
+            # By way of ctypes: `fcntl` would raise an exception for each of the hundreds that are not open.
+            ask = _libc.fcntl
+            numbers = {fd for fd in range(most) if ask(fd, fcntl.F_GETFD) >= 0}
+    return sorted(numbers - _OWN)
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        fcntl.fcntl(fd, fcntl.F_GETFD)
+    except OSError:
+        return False
+    return True
 
 
 def _count() -> int:

@@ -39,6 +39,9 @@ ALL_SIGNALS = frozenset(int(number) for number in signal.valid_signals())
 FORK_A_LEAF = (int(signal.SIGUSR1),)
 """What the zygote sends to a keeper; sent by nobody else, since `kill` is denied in the jail."""
 
+_REHEARSAL = "(lambda these: [f'{this}' for this in these])(())\nNone"
+"""Compiled and run as a cell is, it neither binds nor looks up a name."""
+
 
 @dataclass
 class Interpreter:
@@ -126,7 +129,7 @@ def lead(state: Interpreter) -> None:
             call(state, message)
             return
         elif message["op"] == "rehearse":
-            rehearse(state, figure=message["figure"])
+            rehearse(state, figure=message["figure"], error=message["error"])
         elif message["op"] == "remap":
             remap(message["maps"])
         elif message["op"] == "branch":
@@ -134,13 +137,17 @@ def lead(state: Interpreter) -> None:
             return
 
 
-def rehearse(state: Interpreter, *, figure: bool) -> None:
-    """Run an empty cell while nobody waits, and with `figure` draw a small one, which nobody sees.
+def rehearse(state: Interpreter, *, figure: bool, error: bool) -> None:
+    """Run a cell that does nothing while nobody waits, and with `figure` draw a small one, which nobody sees, and with
+    `error` run one that fails.
 
     A fresh fork copies every page at the first write; a short call would have to wait for that, a drawing even more.
     """
-    report = run_cell(state, "", 0)
-    descriptors.standing(descriptors.program_fds())
+    report = run_cell(state, _REHEARSAL, 0)
+    state.outbox.stdout.write("")
+    if error:
+        report = run_cell(state, "0 / 0", 0)
+    descriptors.standing(descriptors.program_fds(state.standing.files))
     outbox.encode(report)
     json.loads(json.dumps({"op": "result", "call": 0, "length": 0}))
     if figure:
@@ -154,7 +161,7 @@ def call(state: Interpreter, message: dict[str, Any]) -> None:
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
     report = run_cell(state, message["code"], message["call"])
     _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
-    fds = descriptors.program_fds()
+    fds = descriptors.program_fds(state.standing.files)
     report["notes"] += descriptors.close_what_cannot_be_kept(fds)
     if report["status"] == "ok" or (message["keep"] and report["status"] == "error"):
         try:

@@ -179,7 +179,12 @@ def read_text(fd: int, offset: int, most: int, counts: tuple[int, int] | None) -
 
 def _text(fd: int, offset: int, counts: tuple[int, int]) -> str:
     kept, total = counts
-    text = _decoded(os.pread(fd, min(_CHUNK, kept - start), offset + start) for start in range(0, kept, _CHUNK))
+    if not total:
+        return ""
+    if kept <= _CHUNK:
+        text = os.pread(fd, kept, offset).decode("utf-8", "replace")
+    else:
+        text = _decoded(os.pread(fd, min(_CHUNK, kept - start), offset + start) for start in range(0, kept, _CHUNK))
     if total > kept:
         text += f"\n[output cut: the first {kept:,} of {total:,} bytes are shown]"
     return text
