@@ -100,12 +100,14 @@ def _open_to_write(folder: int, name: str, mode: int, flags: int = 0) -> int:
         return open_fd(name, _WRITE | flags, dir_fd=folder)
 
 
-def same_content(folder: int, name: str, mode: int, copy: Copy) -> bool:
-    """Whether the file reads as `copy` does, wherever either has holes."""
+def same_content(folder: int, name: str, mode: int, copy: Copy, *, exactly: bool = False) -> bool:
+    """Whether the file reads as `copy` does, wherever either has holes; `exactly`: and has them in the same places."""
     try:
         fd = _open_to_read(folder, name, mode)
         try:
-            return fstat(fd).st_size == copy.size and _equal(fd, copy)
+            if fstat(fd).st_size != copy.size or not _equal(fd, copy):
+                return False
+            return not exactly or _places(fd, copy.size) == [(at, at + len(data)) for at, data in copy.extents]
         finally:
             close(fd)
     except OSError:
@@ -141,19 +143,26 @@ def _is_zero(fd: int, start: int, end: int) -> bool:
 def _read(fd: int, most: int) -> Copy:
     size = fstat(fd).st_size
     extents = []
-    offset = weight = 0
-    while offset < size:
-        start, end = _next_data(fd, offset, size)
-        if start >= size:
-            break
-        if weight + end - start > most:
+    weight = 0
+    for start, end in _places(fd, size):
+        weight += end - start
+        if weight > most:
             raise TooMuchError
         data = _pread(fd, start, end - start)
         if data:
             extents.append((start, data))
-        weight += len(data)
-        offset = end
     return Copy(size, tuple(extents))
+
+
+def _places(fd: int, size: int) -> list[tuple[int, int]]:
+    """(start, end) of all that is no hole."""
+    places = []
+    offset = 0
+    while offset < size:
+        start, offset = _next_data(fd, offset, size)
+        if start < size:
+            places.append((start, offset))
+    return places
 
 
 def _next_data(fd: int, offset: int, size: int) -> tuple[int, int]:

@@ -54,7 +54,7 @@ class Interpreter:
     workspace: Workspace
     shown: ShownPictures
     forker: Forker
-    standing: OpenState = field(default_factory=lambda: OpenState({}, ""))
+    standing: OpenState = field(default_factory=lambda: descriptors.standing([]))
     """What was open when the last kept call ended."""
 
 
@@ -190,12 +190,10 @@ def become_branch(state: Interpreter, fds: list[int], maps: list[list[Any]]) -> 
         os.close(source)
     os.dup2(wire.STDOUT_FD, 1)
     os.dup2(wire.STDERR_FD, 2)
-    os.fchdir(wire.WORKSPACE_FD)
     state.workspace.switch(wire.WORKSPACE_FD)
     descriptors.take_along(state.standing)
     remap(maps)
-    if state.standing.folder:
-        os.chdir(state.standing.folder)
+    descriptors.stand_in(state.standing.folder)
     state.outbox.reset()
     forget_fonts()
     wire.send(state.sock, {"op": "adopt"})

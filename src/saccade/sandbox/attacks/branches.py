@@ -112,6 +112,22 @@ BRANCHES = (
         "for fd in descriptors():\n"
         "    if os.readlink(f'/proc/self/fd/{fd}').endswith('.procs'): breach('a control group is open')",
     ),
+    _between(
+        "folder_that_is_gone",
+        "branch while the current folder is one that was removed",
+        "os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')",
+        "if os.listdir('.') != ['keep.txt']: breach(f'it stands among {os.listdir()}')",
+        "if os.listdir('.') != ['keep.txt']: breach(f'it stands among {os.listdir()}')",
+    ),
+    _between(
+        "files_in_the_standard_places",
+        "write to the origin's files by descriptors 0 and 1, in whose places they are",
+        "fd = os.open('f.txt', os.O_CREAT | os.O_RDWR); os.write(fd, b'kept')\n"
+        "os.dup2(fd, 0); os.dup2(fd, 1); os.close(fd)",
+        "os.write(0, b'BRANCH')\nif open('f.txt').read() != 'keptBRANCH': breach('it is not the own file')",
+        "if os.lseek(0, 0, 1) != 4 or open('f.txt').read() != 'kept': breach('the file was changed')",
+        "if os.lseek(1, 0, 1) != 4 or open('f.txt').read() != 'kept': breach('the file was changed')",
+    ),
     _patched(
         "hoard_of_descriptors",
         "keep a copy of every descriptor that the runtime is given for a branch",
