@@ -37,7 +37,7 @@ _BYTES_PER_PIXEL = {"L": 1, "RGB": 3, "RGBA": 4}
 _OBEYED = (
     *(range(0x09), range(0x0B, 0x20), range(0x7F, 0xA0)),  # control characters, but tab and newline
     *(range(0x2028, 0x202F), range(0x2066, 0x2070), range(0x200E, 0x2010), (0x061C,)),  # direction and lines
-    *(range(0x200B, 0x200E), range(0x2060, 0x2066), (0xAD, 0x180E, 0xFEFF), range(0xFFF9, 0xFFFC)),  # seen by nobody
+    *(range(0x200B, 0x200E), range(0x2060, 0x2066), range(0xFFF9, 0xFFFC), (0xAD,), (0x180E,), (0xFEFF,)),  # unseen
     *(range(0xE0000, 0xE0080), range(0xD800, 0xE000)),  # the same, and halves of surrogate pairs
 )
 """Characters that a terminal obeys, or that change how others are read."""
@@ -45,7 +45,7 @@ _SPELLED = {
     code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
     for code in itertools.chain(*_OBEYED)
 }
-_UNPRINTABLE = re.compile(f"[{re.escape(''.join(map(chr, _SPELLED)))}]")
+_UNPRINTABLE = re.compile(f"[{''.join(f'{chr(some[0])}-{chr(some[-1])}' for some in _OBEYED)}]")
 _Count = Annotated[int, Field(ge=0, le=1 << 62)]
 
 

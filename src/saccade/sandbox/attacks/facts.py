@@ -76,6 +76,20 @@ if fd >= 0 and _libc.inotify_add_watch(fd, os.path.dirname(os.__file__).encode()
 """,
     ),
     Attack(
+        "folders_above_the_own",
+        "facts",
+        "learn from the folders above the workspace when other sessions were opened, and how many there are",
+        """
+family = os.path.dirname(os.readlink("/proc/self/cwd"))
+base = os.path.dirname(family)
+if os.stat(base).st_mtime_ns > os.stat(family).st_mtime_ns - 20_000_000:
+    breach("the folder of all sessions has the time at which this one was opened")
+room = os.statvfs(base)
+if base.count("/") == 1 and room.f_files != room.f_ffree:
+    breach(f"{room.f_files - room.f_ffree} folders of sessions are in use")
+""",
+    ),
+    Attack(
         "who_holds_the_wire",
         "facts",
         "ask the own socket who made it",
