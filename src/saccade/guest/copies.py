@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from os import (
     O_NOFOLLOW,
     O_NONBLOCK,
     O_RDONLY,
-    O_TRUNC,
     O_WRONLY,
     chmod,
     close,
@@ -27,6 +27,8 @@ from os import (
 from os import open as open_fd
 
 _CHUNK = 1 << 20
+_PUNCH_HOLE_KEEP_SIZE = 3
+_libc = ctypes.CDLL(None)
 _SEEK_DATA, _SEEK_HOLE = getattr(os, "SEEK_DATA", None), getattr(os, "SEEK_HOLE", None)
 _READ = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
 _WRITE = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
@@ -74,8 +76,7 @@ def write_copy(folder: int, name: str, mode: int, copy: Copy, exists: bool, mtim
     made = _WRITE | O_CREAT | O_EXCL
     fd = _open_to_write(folder, name, mode) if exists else open_fd(name, made, 0o600, dir_fd=folder)
     try:
-        ftruncate(fd, 0)
-        ftruncate(fd, copy.size)
+        _take_away(fd, copy)
         for offset, data in copy.extents:
             view = memoryview(data)
             while view:
@@ -87,17 +88,39 @@ def write_copy(folder: int, name: str, mode: int, copy: Copy, exists: bool, mtim
         close(fd)
 
 
-def empty(folder: int, name: str, mode: int) -> None:
-    """Make the file hold nothing, so that it takes no room."""
-    close(_open_to_write(folder, name, mode, O_TRUNC))
-
-
-def _open_to_write(folder: int, name: str, mode: int, flags: int = 0) -> int:
+def take_away(folder: int, name: str, mode: int, copy: Copy) -> None:
+    """Let the file take no more room than `copy` does."""
+    fd = _open_to_write(folder, name, mode)
     try:
-        return open_fd(name, _WRITE | flags, dir_fd=folder)
+        _take_away(fd, copy)
+    finally:
+        close(fd)
+
+
+def _take_away(fd: int, copy: Copy) -> None:
+    """Give the file the size of `copy`, and holes where it has them.
+
+    Nothing is cut off that is there in both: the kernel would also drop what private mappings have changed in it.
+    """
+    if fstat(fd).st_size != copy.size:
+        ftruncate(fd, copy.size)
+    at = 0
+    for offset, data in (*copy.extents, (copy.size, b"")):
+        hole = ctypes.c_long(at), ctypes.c_long(offset - at)
+        if at < offset and _libc.fallocate(fd, _PUNCH_HOLE_KEEP_SIZE, *hole) != 0:
+            # This file system makes no holes.
+            ftruncate(fd, at)
+            ftruncate(fd, copy.size)
+            return
+        at = offset + len(data)
+
+
+def _open_to_write(folder: int, name: str, mode: int) -> int:
+    try:
+        return open_fd(name, _WRITE, dir_fd=folder)
     except PermissionError:
         chmod(name, mode | 0o200, dir_fd=folder)
-        return open_fd(name, _WRITE | flags, dir_fd=folder)
+        return open_fd(name, _WRITE, dir_fd=folder)
 
 
 def same_content(folder: int, name: str, mode: int, copy: Copy, *, exactly: bool = False) -> bool:

@@ -20,6 +20,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from . import wire
+from .folders import open_anyhow
 from .inspection import HARMLESS_DEVICES
 from .workpath import inside
 
@@ -242,9 +243,8 @@ def reopen(fd: int, file: Kept) -> None:
         return
     path = file.path
     assert path is not None
-    flags = file.flags | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        fresh = _open(path, flags)
+        fresh = open_anyhow(wire.WORKSPACE_FD, path, file.flags)
     except OSError:
         _bury(fd)
         return
@@ -252,18 +252,6 @@ def reopen(fd: int, file: Kept) -> None:
     os.close(fresh)
     if file.position >= 0:
         os.lseek(fd, file.position, os.SEEK_SET)
-
-
-def _open(path: str, flags: int) -> int:
-    try:
-        return os.open(path, flags, dir_fd=wire.WORKSPACE_FD)
-    except PermissionError:
-        mode = stat.S_IMODE(os.stat(path, dir_fd=wire.WORKSPACE_FD, follow_symlinks=False).st_mode)
-        os.chmod(path, mode | 0o600, dir_fd=wire.WORKSPACE_FD)
-        try:
-            return os.open(path, flags, dir_fd=wire.WORKSPACE_FD)
-        finally:
-            os.chmod(path, mode, dir_fd=wire.WORKSPACE_FD)
 
 
 def take_along(kept: OpenState) -> None:

@@ -104,6 +104,7 @@ def undo_traces(state: Interpreter) -> None:
     """Undo what a call that was thrown away has left outside its memory: files, and what is open."""
     state.workspace.restore()
     descriptors.put_back(state.standing)
+    state.workspace.take_note()
 
 
 def lead(state: Interpreter) -> None:
@@ -132,6 +133,7 @@ def lead(state: Interpreter) -> None:
             rehearse(state, figure=message["figure"], error=message["error"])
         elif message["op"] == "remap":
             remap(message["maps"])
+            state.workspace.take_note()
         elif message["op"] == "branch":
             become_branch(state, fds, message["maps"])
             return
@@ -193,6 +195,7 @@ def become_branch(state: Interpreter, fds: list[int], maps: list[list[Any]]) -> 
     state.workspace.switch(wire.WORKSPACE_FD)
     descriptors.take_along(state.standing)
     remap(maps)
+    state.workspace.take_note()
     descriptors.stand_in(state.standing.folder)
     state.outbox.reset()
     forget_fonts()

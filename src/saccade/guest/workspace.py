@@ -34,7 +34,7 @@ from os import open as open_fd
 from stat import S_IMODE, S_ISDIR, S_ISFIFO, S_ISLNK, S_ISREG
 from typing import Literal, NamedTuple
 
-from .copies import Copy, TooMuchError, empty, read_copy, same_content, write_copy
+from .copies import Copy, TooMuchError, read_copy, same_content, take_away, write_copy
 from .folders import CHANGE, Cursor, Folders, remove_folder, walk
 
 MIB = 1024 * 1024
@@ -175,7 +175,6 @@ class Workspace:
             if same_folders and changes == Changes() and not self._spread:
                 if self._scanned_times != self._times or S_IMODE(fstat(self.fd).st_mode) != self._mode:
                     self._put_times_back()
-                    self._note_entries()
                 return
         except (WorkspaceTooLarge, OSError):
             pass
@@ -230,10 +229,9 @@ class Workspace:
         walk(self.fd, lambda cursor: self._fill(cursor, children.get(cursor.path, ())), need=CHANGE)
         self._join_links()
         self._put_times_back()
-        self._note_entries()
 
-    def _note_entries(self) -> None:
-        """Take down what the file system says now of what was put back."""
+    def take_note(self) -> None:
+        """Take down what the file system says now of what is as it was at the last commit."""
         entries = self.scan()
         self._index = {path: entries.get(path, entry) for path, entry in self._index.items()}
 
@@ -245,20 +243,20 @@ class Workspace:
             if old is not None and old.kind == entry.kind:
                 if entry.kind == "folder":
                     folders.append((name, entry.mode))
-                elif entry.kind == "file" and entry.size:
-                    self._empty(cursor, name, entry, old)
+                elif entry.kind == "file":
+                    self._make_room(cursor, name, entry, old)
             elif entry.kind == "folder":
                 remove_folder(cursor.fd, name, entry.mode)
             else:
                 unlink(name, dir_fd=cursor.fd)
         return folders
 
-    def _empty(self, cursor: Cursor, name: str, entry: Entry, old: Entry) -> None:
+    def _make_room(self, cursor: Cursor, name: str, entry: Entry, old: Entry) -> None:
         copy = self._copies[cursor.path + name]
         if entry.inode != old.inode:
             unlink(name, dir_fd=cursor.fd)
-        elif not isinstance(copy, Copy) or not same_content(cursor.fd, name, entry.mode, copy, exactly=True):
-            empty(cursor.fd, name, entry.mode)
+        elif isinstance(copy, Copy) and not same_content(cursor.fd, name, entry.mode, copy, exactly=True):
+            take_away(cursor.fd, name, entry.mode, copy)
 
     def _join_links(self) -> None:
         """Make one file of the names that were names of one file."""

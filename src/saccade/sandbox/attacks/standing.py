@@ -79,4 +79,28 @@ STANDING = (
         "os.utime('link', (7, 8), follow_symlinks=False)",
         "if os.lstat('link').st_mtime != 6: breach(f'the time is {os.lstat(\"link\").st_mtime}')",
     ),
+    trace(
+        "mapping_of_a_closed_file",
+        "remove a mapped file that nobody may write to any more",
+        "import mmap\nopen('m.bin', 'wb').write(b'A' * 4096); f = open('m.bin', 'r+b'); m = mmap.mmap(f.fileno(), 0)\n"
+        "os.chmod('m.bin', 0o400)",
+        "os.remove('m.bin')",
+        "m[:4] = b'BBBB'\nif open('m.bin', 'rb').read(4) != b'BBBB': breach('they have come apart')",
+    ),
+    trace(
+        "mapping_in_a_closed_folder",
+        "remove a mapped file of a folder that nobody may enter any more",
+        "import mmap\nos.mkdir('d'); open('d/m.bin', 'wb').write(b'A' * 4096); f = open('d/m.bin', 'r+b')\n"
+        "m = mmap.mmap(f.fileno(), 0); os.chmod('d', 0)",
+        "os.chmod('d', 0o700); os.remove('d/m.bin')",
+        "mode = os.stat('d').st_mode & 0o777; os.chmod('d', 0o700); m[:4] = b'BBBB'\n"
+        "if mode or open('d/m.bin', 'rb').read(4) != b'BBBB': breach('they have come apart')",
+    ),
+    trace(
+        "private_pages_of_a_file",
+        "write to a file that an array shows, which was changed for this session alone",
+        "import numpy as np\nnp.save('a.npy', np.arange(4000)); a = np.load('a.npy', mmap_mode='c'); a[:2] = 77",
+        "open('a.npy', 'r+b').write(b'left' * 3000)",
+        "if list(a[:3]) != [77, 77, 2] or a[-1] != 3999: breach(f'the array holds {a}')",
+    ),
 )
