@@ -93,9 +93,7 @@ _FILES = (
     "utimensat futimesat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr"
 )
 _MEMORY = "munmap mremap mprotect madvise msync brk membarrier get_mempolicy"
-_THREADS = (
-    "set_robust_list rseq set_tid_address gettid sched_yield sched_get_priority_max sched_get_priority_min getcpu"
-)
+_THREADS = "set_robust_list rseq gettid sched_yield sched_get_priority_max sched_get_priority_min getcpu"
 _SIGNALS = (
     "rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack "
     "restart_syscall pause"
