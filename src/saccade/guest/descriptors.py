@@ -197,21 +197,25 @@ def _twin(fd: int, found: Kept, others: dict[int, Kept]) -> int | None:
         os.lseek(fd, found.position, os.SEEK_SET)
 
 
-def put_back(kept: OpenState) -> None:
+def put_back(kept: OpenState) -> bool:
     """Make open files, their positions and flags, and the current folder what they were; after the files themselves.
 
-    A file that was removed meanwhile is another one now, under the same name: it is opened again.
+    A file that was removed meanwhile is another one now, under the same name: it is opened again. Returns whether any
+    was, for which its mode may have been changed for a moment.
     """
+    anew = False
     _empty_streams()
     fcntl.fcntl(wire.OUTBOX_FD, fcntl.F_SETFL, 0)
     os.lseek(wire.OUTBOX_FD, 0, os.SEEK_SET)
     for fd, file in kept.files.items():
         if file.path is not None and _lost_its_name(fd, file.path):
             reopen(fd, file)
+            anew = True
         elif file.position >= 0:
             fcntl.fcntl(fd, fcntl.F_SETFL, file.flags & _FLAGS)
             os.lseek(fd, file.position, os.SEEK_SET)
     stand_in(kept.folder)
+    return anew
 
 
 def stand_in(folder: str | None) -> None:

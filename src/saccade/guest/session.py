@@ -103,8 +103,8 @@ def keep(state: Interpreter) -> None:
 def undo_traces(state: Interpreter) -> None:
     """Undo what a call that was thrown away has left outside its memory: files, and what is open."""
     state.workspace.restore()
-    descriptors.put_back(state.standing)
-    state.workspace.take_note()
+    if descriptors.put_back(state.standing):
+        state.workspace.take_note()
 
 
 def lead(state: Interpreter) -> None:

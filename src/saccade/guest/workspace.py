@@ -2,8 +2,8 @@
 
 `commit` keeps copies of the files in memory; `restore` makes the folder what it was at the last commit: contents,
 modes, times of access and change, symlinks, hard links, FIFOs, and where files have holes. What has changed is told by
-the contents, since a write through a mapping leaves no time behind. Not promised: inode numbers and times of status
-change (`st_ctime`) of what had to be put back, and sockets or devices.
+the contents, since a write through a mapping leaves no time behind. Not promised: inode numbers and `st_ctime` of what
+had to be put back, and sockets or devices.
 """
 
 from __future__ import annotations
@@ -195,10 +195,10 @@ class Workspace:
         self._unchanged = same and not self._spread
         if same:
             return Changes(), True
-        created = [path for path, entry in now.items() if entry.kind != "folder" and path not in index]
         deleted = [path for path, entry in index.items() if entry.kind != "folder" and path not in now]
-        both = [path for path, entry in now.items() if entry.kind != "folder" and path in index]
-        changed = [path for path in both if now[path] != index[path] or path in self._touched]
+        files = [path for path, entry in now.items() if entry.kind != "folder"]
+        created = [path for path in files if path not in index]
+        changed = [path for path in files if path in index and (now[path] != index[path] or path in self._touched)]
         folders = [
             {(path, entry.mode) for path, entry in entries.items() if entry.kind == "folder"}
             for entries in (now, index)
@@ -281,6 +281,7 @@ class Workspace:
         self.scan(put)
         fchmod(self.fd, self._mode)
         utime(self.fd, ns=self._times[""])
+        self.take_note()
 
     def _fill(self, cursor: Cursor, names: list[str] | tuple[()]) -> Folders:
         """Bring back what is missing in this folder or not as it was."""
