@@ -141,8 +141,7 @@ class Workspace:
         if compared and self._unchanged:
             self._times = self._scanned_times
             return
-        copies: dict[str, Copy | str] = {}
-        weight = 0
+        copies, weight = dict[str, Copy | str](), 0
 
         def visit(cursor: Cursor, path: str, name: str, entry: Entry) -> Entry:
             nonlocal weight
