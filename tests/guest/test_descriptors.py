@@ -33,3 +33,25 @@ def test_files_pipes_and_mere_paths_are_found(tmp_path: Path) -> None:
         for fd in (reader, writer, file, path):
             os.close(fd)
     assert program_fds() == before
+
+
+@pytest.mark.usefixtures("_count_of_descriptors")
+def test_what_was_known_is_looked_at_again(tmp_path: Path) -> None:
+    before = program_fds()
+    file, path = os.open(tmp_path, os.O_RDONLY), os.open(tmp_path, os.O_PATH)
+    try:
+        known = program_fds()
+        assert program_fds(known) == known == sorted({*before, file, path})
+        os.dup2(path, file)
+        assert program_fds(known) == known
+        os.close(file)
+        assert program_fds(known) == sorted({*before, path})
+        # As many as were known, but others.
+        other = os.open(tmp_path, os.O_PATH)
+        moved = os.dup2(other, other + 5)
+        os.close(other)
+        assert program_fds(known) == sorted({*before, path, moved})
+        os.close(moved)
+    finally:
+        os.close(path)
+    assert program_fds(before) == before

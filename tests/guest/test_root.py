@@ -194,19 +194,39 @@ def test_many_workspaces(plan: root.RootPlan, user: int | None) -> None:
             workspaces.release(path)
         with open("/proc/self/mountinfo") as file:
             left = sum(" /w/" in line for line in file)
-        return [len(set(made)), mounted, left, sum(os.path.exists(os.path.dirname(path)) for path in made)]
+        return [len(set(made)), mounted, left, sum(os.path.exists(path) for path in made)]
 
     assert rooted(plan, user, run) == [300, 300, 0, 0]
 
 
-def test_branches_share_a_family_and_the_last_one_removes_it(plan: root.RootPlan) -> None:
+def test_the_folder_of_families_tells_nothing(plan: root.RootPlan) -> None:
+    def look() -> list[int]:
+        seen, room = os.stat("/w"), os.statvfs("/w")
+        return [seen.st_nlink, seen.st_mtime_ns, seen.st_ctime_ns, room.f_ffree, room.f_bfree]
+
+    def run(workspaces: Workspaces) -> list[bool]:
+        before, seen = look(), []
+        for _ in range(300):  # one at a time: more than are made in advance
+            family = workspaces.new_family()
+            fd, path = family.new_workspace(1 << 20, 10, 0)
+            os.close(fd)
+            seen.append(look() == before)
+            workspaces.release(path)
+        first, second = workspaces.new_family(), workspaces.new_family()
+        return [all(seen), look() == before, first.path != second.path]
+
+    assert rooted(plan, None, run) == [True, True, True]
+
+
+def test_branches_share_a_family_and_the_last_one_gives_it_back(plan: root.RootPlan) -> None:
     def run(workspaces: Workspaces) -> list[Any]:
         family = workspaces.new_family()
         pairs = [family.new_workspace(1 << 20, 10, 0) for _ in range(2)]
         for fd, _path in pairs:
             os.close(fd)
         workspaces.release(pairs[0][1])
-        between = os.path.isdir(family.path)
+        taken = {workspaces.new_family().path for _ in range(255)}
+        workspaces.release(pairs[1][1])
         workspaces.release(pairs[1][1])
         bad = []
         for path in ("/w", family.path, "/usr/lib", "/w/../usr/lib"):
@@ -214,9 +234,10 @@ def test_branches_share_a_family_and_the_last_one_removes_it(plan: root.RootPlan
                 workspaces.release(path)
             except ValueError:
                 bad.append(path)
-        return [between, os.path.isdir(family.path), len(bad)]
+        again = [workspaces.new_family().path for _ in range(2)]
+        return [family.path in taken, again[0] == family.path, again[1] in {family.path, *taken}, len(bad)]
 
-    assert rooted(plan, None, run) == [True, False, 4]
+    assert rooted(plan, None, run) == [False, True, False, 4]
 
 
 @BOTH_USERS

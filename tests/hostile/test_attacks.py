@@ -19,6 +19,8 @@ KNOWN_BREACHES = {
     ("without_namespaces", "write_outside"): Layer.SESSION_USER,
     # A folder without a size cap is counted after the call only.
     ("without_namespaces", "disk_fill"): Layer.WORKSPACE,
+    # The folder of all sessions is one of the machine's, and its times are to be seen.
+    ("without_namespaces", "folders_above_the_own"): Layer.MOUNT_NAMESPACE,
 }
 """(provider, attack) that gets through where this layer is off: the price of a lesser machine, told by `doctor`."""
 

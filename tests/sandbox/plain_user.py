@@ -1,6 +1,6 @@
 """A program that becomes the user `nobody` and uses the sandbox; prints one JSON object. Run by test_plain_user.py.
 
-Arguments: what to do (`calls`, `checks` or `attacks`), the interpreter of the sandbox, and folders to import from.
+Arguments: what to do (a name of `DO`), the interpreter of the sandbox, and folders to import from.
 """
 
 import asyncio
@@ -43,6 +43,28 @@ async def calls(python: str) -> dict[str, object]:
         }
 
 
+async def contained(python: str) -> dict[str, object]:
+    """What is left in a container that forbids namespaces."""
+    from saccade.sandbox.isolation import Layer
+    from saccade.sandbox.local import LocalSandbox
+
+    namespaces = [layer for layer in Layer if layer.value.endswith("namespace")]
+    async with LocalSandbox(python=python, without=namespaces) as sandbox:
+        session, other = await sandbox.open(), await sandbox.open()
+        await session.run(
+            "import mmap\nf = open('m', 'w+b'); f.write(b'kept' * 1024); f.flush(); m = mmap.mmap(f.fileno(), 0)"
+        )
+        (branch,) = await session.branch(1)
+        await branch.run("m[:4] = b'left'")
+        pid = (await session.run("import os\nos.getpid()")).value
+        peek = f"try: print(open('/proc/{pid}/maps').read(9))\nexcept OSError as error: print(error.errno)"
+        return {
+            "mapped": (await session.run("print(m[:4], open('m', 'rb').read(4))")).stdout.strip(),
+            "peeked": (await other.run(peek)).stdout.strip(),
+            "layers": (await sandbox.isolation()).names,
+        }
+
+
 async def checks(python: str) -> dict[str, object]:
     from saccade.sandbox.conformance import LIMITS, run_all
     from saccade.sandbox.local import LocalSandbox
@@ -65,6 +87,8 @@ async def attacks(python: str) -> dict[str, object]:
     }
 
 
+DO = {"calls": calls, "contained": contained, "checks": checks, "attacks": attacks}
+
 if __name__ == "__main__":
     become_nobody()
-    print(json.dumps(asyncio.run({"calls": calls, "checks": checks, "attacks": attacks}[sys.argv[1]](sys.argv[2]))))
+    print(json.dumps(asyncio.run(DO[sys.argv[1]](sys.argv[2]))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from os import (
     O_NOFOLLOW,
     O_NONBLOCK,
     O_RDONLY,
-    O_TRUNC,
     O_WRONLY,
     chmod,
     close,
@@ -27,6 +27,8 @@ from os import (
 from os import open as open_fd
 
 _CHUNK = 1 << 20
+_PUNCH_HOLE_KEEP_SIZE = 3
+_libc = ctypes.CDLL(None)
 _SEEK_DATA, _SEEK_HOLE = getattr(os, "SEEK_DATA", None), getattr(os, "SEEK_HOLE", None)
 _READ = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
 _WRITE = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
@@ -74,8 +76,7 @@ def write_copy(folder: int, name: str, mode: int, copy: Copy, exists: bool, mtim
     made = _WRITE | O_CREAT | O_EXCL
     fd = _open_to_write(folder, name, mode) if exists else open_fd(name, made, 0o600, dir_fd=folder)
     try:
-        ftruncate(fd, 0)
-        ftruncate(fd, copy.size)
+        _take_away(fd, copy)
         for offset, data in copy.extents:
             view = memoryview(data)
             while view:
@@ -87,25 +88,49 @@ def write_copy(folder: int, name: str, mode: int, copy: Copy, exists: bool, mtim
         close(fd)
 
 
-def empty(folder: int, name: str, mode: int) -> None:
-    """Make the file hold nothing, so that it takes no room."""
-    close(_open_to_write(folder, name, mode, O_TRUNC))
-
-
-def _open_to_write(folder: int, name: str, mode: int, flags: int = 0) -> int:
+def take_away(folder: int, name: str, mode: int, copy: Copy) -> None:
+    """Let the file take no more room than `copy` does."""
+    fd = _open_to_write(folder, name, mode)
     try:
-        return open_fd(name, _WRITE | flags, dir_fd=folder)
+        _take_away(fd, copy)
+    finally:
+        close(fd)
+
+
+def _take_away(fd: int, copy: Copy) -> None:
+    """Give the file the size of `copy`, and holes where it has them.
+
+    Nothing is cut off that is there in both: the kernel would also drop what private mappings have changed in it.
+    """
+    if fstat(fd).st_size != copy.size:
+        ftruncate(fd, copy.size)
+    at = 0
+    for offset, data in (*copy.extents, (copy.size, b"")):
+        hole = ctypes.c_long(at), ctypes.c_long(offset - at)
+        if at < offset and _libc.fallocate(fd, _PUNCH_HOLE_KEEP_SIZE, *hole) != 0:
+            # This file system makes no holes.
+            ftruncate(fd, at)
+            ftruncate(fd, copy.size)
+            return
+        at = offset + len(data)
+
+
+def _open_to_write(folder: int, name: str, mode: int) -> int:
+    try:
+        return open_fd(name, _WRITE, dir_fd=folder)
     except PermissionError:
         chmod(name, mode | 0o200, dir_fd=folder)
-        return open_fd(name, _WRITE | flags, dir_fd=folder)
+        return open_fd(name, _WRITE, dir_fd=folder)
 
 
-def same_content(folder: int, name: str, mode: int, copy: Copy) -> bool:
-    """Whether the file reads as `copy` does, wherever either has holes."""
+def same_content(folder: int, name: str, mode: int, copy: Copy, *, exactly: bool = False) -> bool:
+    """Whether the file reads as `copy` does, wherever either has holes; `exactly`: and has them in the same places."""
     try:
         fd = _open_to_read(folder, name, mode)
         try:
-            return fstat(fd).st_size == copy.size and _equal(fd, copy)
+            if fstat(fd).st_size != copy.size or not _equal(fd, copy):
+                return False
+            return not exactly or _places(fd, copy.size) == [(at, at + len(data)) for at, data in copy.extents]
         finally:
             close(fd)
     except OSError:
@@ -141,19 +166,26 @@ def _is_zero(fd: int, start: int, end: int) -> bool:
 def _read(fd: int, most: int) -> Copy:
     size = fstat(fd).st_size
     extents = []
-    offset = weight = 0
-    while offset < size:
-        start, end = _next_data(fd, offset, size)
-        if start >= size:
-            break
-        if weight + end - start > most:
+    weight = 0
+    for start, end in _places(fd, size):
+        weight += end - start
+        if weight > most:
             raise TooMuchError
         data = _pread(fd, start, end - start)
         if data:
             extents.append((start, data))
-        weight += len(data)
-        offset = end
     return Copy(size, tuple(extents))
+
+
+def _places(fd: int, size: int) -> list[tuple[int, int]]:
+    """(start, end) of all that is no hole."""
+    places = []
+    offset = 0
+    while offset < size:
+        start, offset = _next_data(fd, offset, size)
+        if start < size:
+            places.append((start, offset))
+    return places
 
 
 def _next_data(fd: int, offset: int, size: int) -> tuple[int, int]:

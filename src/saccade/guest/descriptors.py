@@ -16,9 +16,11 @@ import os
 import resource
 import select
 import stat
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from . import wire
+from .folders import open_anyhow
 from .inspection import HARMLESS_DEVICES
 from .workpath import inside
 
@@ -33,6 +35,8 @@ _BOUND = ("/memfd:saccade-image", "/memfd:saccade-array")
 _STANDARD = (0, 1, 2)
 _OWN = frozenset((*_STANDARD, *range(wire.WORKSPACE_FD, wire.FIRST_FREE_FD)))
 """Descriptors of the session itself."""
+_LENT = (*_STANDARD, wire.WORKSPACE_FD)
+"""Those of them that a program may use, or put a file of its own in the place of."""
 _libc = ctypes.CDLL(None, use_errno=True)
 _polls: dict[int, select.poll] = {}
 """By the number of descriptors that they ask for."""
@@ -46,6 +50,8 @@ class Kept:
     position: int
     path: str | None
     """Path in the workspace; None if it lies elsewhere."""
+    twin: int | None = None
+    """A descriptor before it of the same opening, with which it shares position and flags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +59,31 @@ class OpenState:
     """What a process holds beside its memory at the end of a kept call."""
 
     files: dict[int, Kept]
-    folder: str
-    """The current folder, relative to the workspace."""
+    folder: str | None
+    """The current folder, relative to the workspace; None if it lies elsewhere."""
 
 
-def program_fds() -> list[int]:
-    """Every open descriptor that is the program's."""
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    numbers = _pollable(most)
-    if len(numbers) != _count():
-        # Some are of paths alone, or the kernel does not tell.
-        # By way of ctypes: `fcntl` would raise an exception for each of the hundreds that are not open.
-        ask = _libc.fcntl
-        numbers = [fd for fd in range(most) if ask(fd, fcntl.F_GETFD) >= 0]
-    return [fd for fd in numbers if fd not in _OWN]
+def program_fds(known: Collection[int] = ()) -> list[int]:
+    """Every open descriptor that is the program's; quick if these are the `known` ones."""
+    count = _count()
+    numbers = {fd for fd in (*_OWN, *known) if _is_open(fd)}
+    if len(numbers) != count:
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        numbers.update(_pollable(most))
+        if len(numbers) != count:
+            # Some are of paths alone, or the kernel does not tell.
+            # By way of ctypes: `fcntl` would raise an exception for each of the hundreds that are not open.
+            ask = _libc.fcntl
+            numbers = {fd for fd in range(most) if ask(fd, fcntl.F_GETFD) >= 0}
+    return sorted(numbers - _OWN)
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        fcntl.fcntl(fd, fcntl.F_GETFD)
+    except OSError:
+        return False
+    return True
 
 
 def _count() -> int:
@@ -91,6 +108,9 @@ def close_what_cannot_be_kept(fds: list[int]) -> list[str]:
     What is closed keeps its number.
     """
     notes = []
+    if not os.stat(".").st_nlink:
+        os.fchdir(wire.WORKSPACE_FD)
+        notes.append("the current folder was removed, so the next code starts in the top folder of the workspace.")
     for fd in fds:
         try:
             what = _why_not(fd)
@@ -154,34 +174,56 @@ def _in_workspace(path: str) -> str | None:
 
 
 def standing(fds: list[int]) -> OpenState:
-    """How the open `fds` stand now, and where this process does."""
-    files = {}
-    for fd in fds:
+    """How the open `fds` of the program stand now, and what it may use besides, and where this process does."""
+    files: dict[int, Kept] = {}
+    for fd in (*_LENT, *fds):
         with contextlib.suppress(OSError):
             flags = fcntl.fcntl(fd, fcntl.F_GETFL) & _OPENING
             position = -1 if flags & _PATH else os.lseek(fd, 0, os.SEEK_CUR)
-            files[fd] = Kept(flags, position, _in_workspace(os.readlink(f"/proc/self/fd/{fd}")))
+            found = Kept(flags, position, _in_workspace(os.readlink(f"/proc/self/fd/{fd}")))
+            files[fd] = replace(found, twin=_twin(fd, found, files))
     return OpenState(files, inside())
 
 
-def put_back(kept: OpenState) -> None:
+def _twin(fd: int, found: Kept, others: dict[int, Kept]) -> int | None:
+    """The first of the `others` that is the same opening: its position moves with that of `fd`."""
+    alike = [number for number, other in others.items() if found.position >= 0 and replace(other, twin=None) == found]
+    if not alike:
+        return None
+    os.lseek(fd, found.position + 1, os.SEEK_SET)
+    try:
+        return next((number for number in alike if os.lseek(number, 0, os.SEEK_CUR) != found.position), None)
+    finally:
+        os.lseek(fd, found.position, os.SEEK_SET)
+
+
+def put_back(kept: OpenState) -> bool:
     """Make open files, their positions and flags, and the current folder what they were; after the files themselves.
 
-    A file that was removed meanwhile is another one now, under the same name: it is opened again.
+    A file that was removed meanwhile is another one now, under the same name: it is opened again. Returns whether any
+    was, for which its mode may have been changed for a moment.
     """
+    anew = False
     _empty_streams()
-    for fd in (0, wire.OUTBOX_FD, wire.WORKSPACE_FD):
-        fcntl.fcntl(fd, fcntl.F_SETFL, 0)
-        os.lseek(fd, 0, os.SEEK_SET)
+    fcntl.fcntl(wire.OUTBOX_FD, fcntl.F_SETFL, 0)
+    os.lseek(wire.OUTBOX_FD, 0, os.SEEK_SET)
     for fd, file in kept.files.items():
         if file.path is not None and _lost_its_name(fd, file.path):
             reopen(fd, file)
+            anew = True
         elif file.position >= 0:
             fcntl.fcntl(fd, fcntl.F_SETFL, file.flags & _FLAGS)
             os.lseek(fd, file.position, os.SEEK_SET)
-    os.fchdir(wire.WORKSPACE_FD)
-    if kept.folder:
-        os.chdir(kept.folder)
+    stand_in(kept.folder)
+    return anew
+
+
+def stand_in(folder: str | None) -> None:
+    """Go to a folder of the workspace; the current one is right if it lies elsewhere."""
+    if folder is not None:
+        os.fchdir(wire.WORKSPACE_FD)
+        if folder:
+            os.chdir(folder)
 
 
 def _empty_streams() -> None:
@@ -200,11 +242,13 @@ def _lost_its_name(fd: int, path: str) -> bool:
 
 def reopen(fd: int, file: Kept) -> None:
     """Put the file that has the name of `file` now in the place of `fd`; buried if it cannot be opened."""
+    if file.twin is not None:
+        os.dup2(file.twin, fd, inheritable=False)
+        return
     path = file.path
     assert path is not None
-    flags = file.flags | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        fresh = _open(path, flags)
+        fresh = open_anyhow(wire.WORKSPACE_FD, path, file.flags)
     except OSError:
         _bury(fd)
         return
@@ -214,34 +258,28 @@ def reopen(fd: int, file: Kept) -> None:
         os.lseek(fd, file.position, os.SEEK_SET)
 
 
-def _open(path: str, flags: int) -> int:
-    try:
-        return os.open(path, flags, dir_fd=wire.WORKSPACE_FD)
-    except PermissionError:
-        mode = stat.S_IMODE(os.stat(path, dir_fd=wire.WORKSPACE_FD, follow_symlinks=False).st_mode)
-        os.chmod(path, mode | 0o600, dir_fd=wire.WORKSPACE_FD)
-        try:
-            return os.open(path, flags, dir_fd=wire.WORKSPACE_FD)
-        finally:
-            os.chmod(path, mode, dir_fd=wire.WORKSPACE_FD)
-
-
 def take_along(kept: OpenState) -> None:
     """In a branch, whose workspace is another folder: open every file again, so that nothing is shared with the origin.
 
     Descriptors that were opened since are closed.
     """
-    for fd in program_fds():
+    for fd in (*_STANDARD, *program_fds(kept.files)):
         file = kept.files.get(fd)
         if file is None:
-            os.close(fd)
-        elif file.path is not None:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+        elif file.path is not None or file.twin is not None:
             reopen(fd, file)
         elif not file.flags & _PATH:
-            fresh = os.open(os.readlink(f"/proc/self/fd/{fd}"), file.flags | os.O_CLOEXEC)
-            os.dup2(fresh, fd, inheritable=False)
-            os.close(fresh)
-            os.lseek(fd, file.position, os.SEEK_SET)
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    os.dup2(null, 0, inheritable=False)
-    os.close(null)
+            _open_again(fd, file)
+
+
+def _open_again(fd: int, file: Kept) -> None:
+    """Open what is no file of the workspace once more, in the same place."""
+    path = os.readlink(f"/proc/self/fd/{fd}")
+    if path.startswith("/memfd:"):
+        return  # stdout or stderr, and the branch's own already
+    fresh = os.open(path, file.flags | os.O_CLOEXEC)
+    os.dup2(fresh, fd, inheritable=False)
+    os.close(fresh)
+    os.lseek(fd, file.position, os.SEEK_SET)

@@ -8,7 +8,7 @@ process renames folders; that is noticed and raises OSError.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from os import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW, O_RDONLY, chmod, close, fchmod, fstat, rmdir, scandir, unlink
+from os import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW, O_RDONLY, chmod, close, fchmod, fstat, rmdir, scandir, stat, unlink
 from os import open as open_fd
 from stat import S_IMODE, S_ISDIR
 
@@ -97,6 +97,36 @@ def walk(
                     leave(cursor, name)
     finally:
         cursor.close()
+
+
+def open_anyhow(top: int, path: str, flags: int) -> int:
+    """A descriptor of `path` below folder `top`, whatever rights it and the folders above it lack; modes are put back.
+
+    Raises OSError if there is no such file.
+    """
+    try:
+        return open_fd(path, flags | O_NOFOLLOW | O_CLOEXEC, dir_fd=top)
+    except PermissionError:
+        pass
+    *folders, name = path.split("/")
+    cursor = Cursor(top)
+    try:
+        for folder in folders:
+            cursor.down(folder, _mode(cursor.fd, folder))
+        mode = _mode(cursor.fd, name)
+        chmod(name, mode | 0o600, dir_fd=cursor.fd)
+        try:
+            return open_fd(name, flags | O_NOFOLLOW | O_CLOEXEC, dir_fd=cursor.fd)
+        finally:
+            chmod(name, mode, dir_fd=cursor.fd)
+    finally:
+        while cursor.path:
+            cursor.up()
+        cursor.close()
+
+
+def _mode(folder: int, name: str) -> int:
+    return S_IMODE(stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
 
 def remove_folder(parent: int, name: str, mode: int) -> None:

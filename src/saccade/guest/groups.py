@@ -9,7 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 
+_MOMENT_SECONDS = 0.0002
+"""How long a process is watched that was told to stop: shorter than to be woken by the news of it."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -22,6 +25,17 @@ def stop(pid: int) -> None:
 def resume(pid: int) -> None:
     """Let a stopped process run."""
     os.kill(pid, signal.SIGCONT)
+
+
+def stops(pid: int) -> bool:
+    """Stop a process and give it the moment that this takes; whether it has stopped, which may take longer."""
+    if stopped(pid):
+        return True
+    stop(pid)
+    end = time.monotonic() + _MOMENT_SECONDS
+    while not (there := stopped(pid)) and time.monotonic() < end:
+        os.sched_yield()
+    return there
 
 
 def stopped(pid: int) -> bool:
@@ -96,8 +110,11 @@ def group_of(pid: int) -> int:
 
 def threads(pid: int) -> int:
     """Number of threads of one of our children; 0 if it has ended."""
-    fields = _stat(pid)
-    return int(fields[17]) if fields else 0
+    try:
+        # A folder for each, besides "." and "..".
+        return os.stat(f"/proc/{pid}/task").st_nlink - 2
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 def asleep(pid: int) -> bool:

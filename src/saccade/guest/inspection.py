@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 import re
 import stat
@@ -105,10 +106,13 @@ def improper_branch(pid: int, own: Belongings, origin: int) -> str | None:
 
 
 def _improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:
-    folder = f"/proc/{pid}/fd"
-    for name in os.listdir(folder):
-        if what := _improper_descriptor(f"{folder}/{name}", own):
-            return f"{what} is still open (descriptor {name})"
+    folder = os.open(f"/proc/{pid}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in os.listdir(folder):
+            if what := _improper_descriptor(folder, name, own):
+                return f"{what} is still open (descriptor {name})"
+    finally:
+        os.close(folder)
     if not own.inside(where := os.readlink(f"/proc/{pid}/cwd")) and where.startswith(own.base + "/"):
         return "its current folder is not in its workspace"
     for found in shared:
@@ -117,19 +121,23 @@ def _improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:
     return None
 
 
-def _improper_descriptor(link: str, own: Belongings) -> str | None:
+def _improper_descriptor(folder: int, name: str, own: Belongings) -> str | None:
     try:
-        seen, path = os.stat(link), os.readlink(link)
+        seen = os.stat(name, dir_fd=folder)
+        kind = stat.S_IFMT(seen.st_mode)
+        if kind == stat.S_IFSOCK:
+            return None if seen.st_ino == own.socket else "a socket"
+        if kind == stat.S_IFCHR and (os.major(seen.st_rdev), os.minor(seen.st_rdev)) in HARMLESS_DEVICES:
+            return None
+        if seen.st_dev == _memory_device() and seen.st_ino in own.memory:
+            return None
+        path = os.readlink(name, dir_fd=folder)
     except FileNotFoundError:
         return "something that cannot be named"
-    kind = stat.S_IFMT(seen.st_mode)
-    if kind == stat.S_IFSOCK:
-        return None if seen.st_ino == own.socket else "a socket"
     if kind == stat.S_IFCHR:
-        device = (os.major(seen.st_rdev), os.minor(seen.st_rdev))
-        return None if device in HARMLESS_DEVICES else f"the device {path}"
+        return f"the device {path}"
     if kind == stat.S_IFREG and path.startswith("/memfd:"):
-        return None if seen.st_ino in own.memory else "memory shared by descriptor"
+        return "memory shared by descriptor"
     if kind not in (stat.S_IFREG, stat.S_IFDIR):
         return "a pipe" if kind == stat.S_IFIFO else path.removeprefix("anon_inode:").strip("[]")
     if path.endswith(_GONE) or not seen.st_nlink:
@@ -137,6 +145,16 @@ def _improper_descriptor(link: str, own: Belongings) -> str | None:
     if path.startswith("/proc/") or not (own.inside(path) or not path.startswith(own.base + "/")):
         return "a file of another process or session"
     return None
+
+
+@functools.cache
+def _memory_device() -> int:
+    """Where all memory lies that has a descriptor."""
+    fd = os.memfd_create("saccade-device", os.MFD_CLOEXEC)
+    try:
+        return os.fstat(fd).st_dev
+    finally:
+        os.close(fd)
 
 
 def shares_description(pid: int, other: int) -> bool:

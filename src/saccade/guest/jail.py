@@ -29,6 +29,14 @@ class JailPlan:
     left_out: dict[str, str] = field(default_factory=dict)
     """Layer -> why it cannot be had on this machine."""
 
+    @property
+    def may_be_seen(self) -> bool:
+        """Whether processes of the same user may look at a session, which the zygote has to, and has no other right to.
+
+        Other sessions of that user cannot: Landlock keeps them from everything that is not of their own family.
+        """
+        return self.users == "none" and "landlock" not in self.left_out
+
 
 def steps(plan: JailPlan, uid: int, family: str) -> list[tuple[str, Callable[[], object]]]:
     """(layer, what to do) in the order in which it must be done; `family` is the folder of the session's workspaces."""
@@ -49,7 +57,8 @@ def steps(plan: JailPlan, uid: int, family: str) -> list[tuple[str, Callable[[],
 
 def enter(plan: JailPlan, uid: int, family: str) -> None:
     """Confine this process for good. Raises OSError if a step fails."""
-    privileges.set_dumpable(0)
+    if not plan.may_be_seen:
+        privileges.set_dumpable(0)
     for _layer, step in steps(plan, uid, family):
         step()
 

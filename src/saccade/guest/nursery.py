@@ -229,7 +229,8 @@ def _sight(plan: JailPlan, standing: Standing, forker: Forker) -> tuple[bool, st
         try:
             if plan.users == "range" and "session_user" not in plan.left_out:
                 privileges.become_user(standing.first_uid, standing.first_uid)
-            privileges.set_dumpable(0)
+            if not plan.may_be_seen:
+                privileges.set_dumpable(0)
             signal.pause()
         finally:
             os._exit(1)
@@ -239,7 +240,7 @@ def _sight(plan: JailPlan, standing: Standing, forker: Forker) -> tuple[bool, st
         time.sleep(0.001)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    return sees, "" if sees else "this process may not look at processes of its own without a user namespace"
+    return sees, "" if sees else "this process may not look at its own processes without a user namespace or Landlock"
 
 
 def _rehearsed(plan: JailPlan, standing: Standing, places: Keeper, forker: Forker) -> dict[str, str]:

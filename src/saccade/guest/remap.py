@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import wire
+from .folders import open_anyhow
 from .syscalls import syscall
 
 _READ, _WRITE = 1, 2
@@ -30,8 +31,7 @@ def remap(maps: Sequence[Sequence[Any]]) -> None:
 
 
 def _attach(start: int, length: int, protection: int, offset: int, path: str) -> None:
-    flags = (os.O_RDWR if protection & _WRITE else os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(path, flags, dir_fd=wire.WORKSPACE_FD)
+    fd = open_anyhow(wire.WORKSPACE_FD, path, os.O_RDWR if protection & _WRITE else os.O_RDONLY)
     try:
         syscall("mmap", start, length, protection, _SHARED | _FIXED, fd, offset)
     finally:

@@ -153,7 +153,8 @@ def _make_place(path: str, tree: int) -> None:
 def _workspaces() -> Workspaces:
     """The folder of workspaces: visible read-only; writable through a descriptor that only we hold."""
     attributes = mounts.NOSUID | mounts.NODEV | mounts.NOEXEC
-    mount = mounts.new_mount("tmpfs", {"size": "4m", "nr_inodes": "65536", "mode": "0111"}, attributes)
+    # Nobody else makes anything in it. With a limit, each session could see how much of it the others use.
+    mount = mounts.new_mount("tmpfs", {"size": "4m", "nr_inodes": "0", "mode": "0111"}, attributes)
     mounts.attach(mount, _BASE)
     os.close(mount)
     handle = mounts.clone_tree(_BASE)

@@ -39,6 +39,9 @@ ALL_SIGNALS = frozenset(int(number) for number in signal.valid_signals())
 FORK_A_LEAF = (int(signal.SIGUSR1),)
 """What the zygote sends to a keeper; sent by nobody else, since `kill` is denied in the jail."""
 
+_REHEARSAL = "(lambda these: [f'{this}' for this in these])(())\nNone"
+"""Compiled and run as a cell is, it neither binds nor looks up a name."""
+
 
 @dataclass
 class Interpreter:
@@ -51,7 +54,7 @@ class Interpreter:
     workspace: Workspace
     shown: ShownPictures
     forker: Forker
-    standing: OpenState = field(default_factory=lambda: OpenState({}, ""))
+    standing: OpenState = field(default_factory=lambda: descriptors.standing([]))
     """What was open when the last kept call ended."""
 
 
@@ -100,7 +103,8 @@ def keep(state: Interpreter) -> None:
 def undo_traces(state: Interpreter) -> None:
     """Undo what a call that was thrown away has left outside its memory: files, and what is open."""
     state.workspace.restore()
-    descriptors.put_back(state.standing)
+    if descriptors.put_back(state.standing):
+        state.workspace.take_note()
 
 
 def lead(state: Interpreter) -> None:
@@ -126,21 +130,26 @@ def lead(state: Interpreter) -> None:
             call(state, message)
             return
         elif message["op"] == "rehearse":
-            rehearse(state, figure=message["figure"])
+            rehearse(state, figure=message["figure"], error=message["error"])
         elif message["op"] == "remap":
             remap(message["maps"])
+            state.workspace.take_note()
         elif message["op"] == "branch":
             become_branch(state, fds, message["maps"])
             return
 
 
-def rehearse(state: Interpreter, *, figure: bool) -> None:
-    """Run an empty cell while nobody waits, and with `figure` draw a small one, which nobody sees.
+def rehearse(state: Interpreter, *, figure: bool, error: bool) -> None:
+    """Run a cell that does nothing while nobody waits, and with `figure` draw a small one, which nobody sees, and with
+    `error` run one that fails.
 
     A fresh fork copies every page at the first write; a short call would have to wait for that, a drawing even more.
     """
-    report = run_cell(state, "", 0)
-    descriptors.standing(descriptors.program_fds())
+    report = run_cell(state, _REHEARSAL, 0)
+    state.outbox.stdout.write("")
+    if error:
+        report = run_cell(state, "0 / 0", 0)
+    descriptors.standing(descriptors.program_fds(state.standing.files))
     outbox.encode(report)
     json.loads(json.dumps({"op": "result", "call": 0, "length": 0}))
     if figure:
@@ -154,7 +163,7 @@ def call(state: Interpreter, message: dict[str, Any]) -> None:
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
     report = run_cell(state, message["code"], message["call"])
     _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
-    fds = descriptors.program_fds()
+    fds = descriptors.program_fds(state.standing.files)
     report["notes"] += descriptors.close_what_cannot_be_kept(fds)
     if report["status"] == "ok" or (message["keep"] and report["status"] == "error"):
         try:
@@ -183,12 +192,11 @@ def become_branch(state: Interpreter, fds: list[int], maps: list[list[Any]]) -> 
         os.close(source)
     os.dup2(wire.STDOUT_FD, 1)
     os.dup2(wire.STDERR_FD, 2)
-    os.fchdir(wire.WORKSPACE_FD)
     state.workspace.switch(wire.WORKSPACE_FD)
     descriptors.take_along(state.standing)
     remap(maps)
-    if state.standing.folder:
-        os.chdir(state.standing.folder)
+    state.workspace.take_note()
+    descriptors.stand_in(state.standing.folder)
     state.outbox.reset()
     forget_fonts()
     wire.send(state.sock, {"op": "adopt"})

@@ -2,9 +2,10 @@
 
 Not listed means refused. Left out on purpose, beside everything that needs privileges: exec; ordinary fork; every
 way to signal or inspect another process, its clocks included; leaving the process group; sockets other than a pair,
-and who holds the other end of one; anonymous shared memory in every form (it would survive a rollback); locked memory;
-extended attributes (no quota counts them); watching files (others read the same ones); timers that send any signal
-(they would wake a stopped process); raising or lowering limits and priorities; further filters, namespaces, mounts.
+and who holds the other end of one; anonymous shared memory in every form (it would survive a rollback); waking whoever
+waits in memory that processes share; locked memory; extended attributes (no quota counts them); watching files, and
+asking what of them is in memory (others read the same ones); timers that send any signal (they would wake a stopped
+process); raising or lowering limits and priorities; further filters, namespaces, mounts.
 
 Locks on files are answered with success and not taken: a session is alone in its workspace, and a lock on a file that
 many sessions can read would be a word between them.
@@ -84,18 +85,15 @@ class Fork:
 SyscallRule = AnyOf | Refuse | Zero | AtMost | Pretend | Only | AllBits | Fork
 
 _FILES = (
-    "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek open openat openat2 creat close "
+    "read write readv writev pread64 pwrite64 preadv pwritev lseek open openat creat close "
     "close_range dup dup2 dup3 fsync fdatasync sync_file_range truncate ftruncate fallocate sendfile "
     "copy_file_range fadvise64 readahead stat lstat fstat newfstatat statx statfs fstatfs access faccessat "
     "faccessat2 readlink readlinkat getdents getdents64 getcwd chdir fchdir mkdir mkdirat rmdir rename renameat "
     "renameat2 link linkat symlink symlinkat unlink unlinkat chmod fchmod fchmodat fchmodat2 umask utime utimes "
     "utimensat futimesat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr"
 )
-_MEMORY = "munmap mremap mprotect madvise msync mincore brk membarrier get_mempolicy"
-_THREADS = (
-    "futex futex_waitv futex_wake futex_wait futex_requeue set_robust_list rseq set_tid_address gettid sched_yield "
-    "sched_get_priority_max sched_get_priority_min getcpu"
-)
+_MEMORY = "munmap mremap mprotect madvise msync brk membarrier get_mempolicy"
+_THREADS = "set_robust_list rseq gettid sched_yield sched_get_priority_max sched_get_priority_min getcpu"
 _SIGNALS = (
     "rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack "
     "restart_syscall pause"
@@ -119,7 +117,11 @@ ALLOWED: tuple[str, ...] = tuple(
 PRETENDED: tuple[str, ...] = ("flock",)
 """Calls that return 0 and do nothing."""
 
-NOT_IMPLEMENTED: tuple[str, ...] = ("clone3", "cachestat", "map_shadow_stack", "mseal")
+NOT_IMPLEMENTED: tuple[str, ...] = (
+    *("clone3", "cachestat", "map_shadow_stack", "mseal"),
+    "openat2",
+    *("futex_waitv", "futex_wake", "futex_wait", "futex_requeue"),
+)
 """Calls answered with ENOSYS: a libc that tries them falls back, as from clone3 to clone, whose flags are visible."""
 
 SIGKILL, SIGCHLD = 9, 17
@@ -142,6 +144,7 @@ _THREAD = AllBits(
     | CLONE_DETACHED,
 )
 
+_RWF_NOWAIT = 8
 _MAP_SHARED_ANONYMOUS = 0x01 | 0x20
 
 _PR_SET_PDEATHSIG = 1
@@ -209,6 +212,11 @@ _GETSOCKOPT = (
     39,  # SO_DOMAIN
 )
 
+_FUTEX_WAIT, _FUTEX_WAIT_BITSET, _FUTEX_PRIVATE, _FUTEX_CLOCK_REALTIME, _FUTEX_KINDS = 0, 9, 128, 256, 14
+# The page of a library is one for all sessions: who waits there could be woken by another. A thread that is joined is
+# waited for as if processes shared it, so this much is allowed; the kernel does the waking then.
+_FUTEX = (_FUTEX_WAIT, _FUTEX_WAIT_BITSET, *range(_FUTEX_PRIVATE, _FUTEX_PRIVATE + _FUTEX_KINDS))
+
 _OF_ANY_PROCESS = (
     *("getpgid", "getsid", "sched_getaffinity", "sched_getparam", "sched_getscheduler", "sched_getattr"),
     "sched_rr_get_interval",
@@ -219,6 +227,8 @@ _SOCK_STREAM, _SOCK_SEQPACKET, _SOCK_NONBLOCK, _SOCK_CLOEXEC = 1, 5, 0x800, 0x80
 
 ARGUMENT_RULES: dict[str, tuple[SyscallRule, ...]] = {
     "clone": (Fork(FORK_FLAGS, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID, _THREAD),),
+    "futex": (AnyOf(1, _FUTEX, _FUTEX_CLOCK_REALTIME),),
+    **dict.fromkeys(("preadv2", "pwritev2"), (Refuse(5, _RWF_NOWAIT),)),
     "mmap": (Refuse(3, _MAP_SHARED_ANONYMOUS),),
     "prctl": (AnyOf(0, _PRCTL), Only(_PR_SET_PDEATHSIG, SIGKILL)),
     # Reading the caller's own limits.

@@ -33,6 +33,7 @@ FIRST_FREE_FD = 105
 """Descriptor numbers of a session; everything between 3 and 99 belongs to the program."""
 
 WireMessage = dict[str, Any]
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def sealed_memfd(name: str, *parts: bytes | memoryview) -> int:
@@ -73,7 +74,7 @@ def _write_and_seal(name: str, parts: Iterable[bytes | memoryview]) -> int:
 
 def pack(message: WireMessage, fds: Sequence[int] = ()) -> tuple[bytes, list[int], int | None]:
     """The packet for `message`: body, descriptors to send with it, and a memfd to close afterwards (or None)."""
-    body = json.dumps(message, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    body = _encode(message).encode("utf-8", "surrogatepass")
     if len(body) <= MAX_FRAME:
         return body, list(fds), None
     big = sealed_memfd("saccade-message", body)

@@ -14,10 +14,10 @@ from .wire import WORKSPACE_FD
 _LINK = f"/proc/self/fd/{WORKSPACE_FD}"
 
 
-def inside() -> str:
-    """The current folder relative to the workspace; empty for the workspace itself, or a folder outside it."""
+def inside() -> str | None:
+    """The current folder relative to the workspace ("" for that itself), or None for one that lies elsewhere."""
     real, current = os.readlink(_LINK), os.readlink("/proc/self/cwd")
-    return current[len(real) + 1 :] if current.startswith(real + "/") else ""
+    return current[len(real) + 1 :] if f"{current}/".startswith(real + "/") else None
 
 
 def install(alias: str) -> None:

@@ -1,9 +1,9 @@
 """The session's folder: what changed in it, and back to what it was.
 
 `commit` keeps copies of the files in memory; `restore` makes the folder what it was at the last commit: contents,
-modes, times of access and change of files and folders, symlinks, hard links, FIFOs. What has changed is told by the
-contents, since a write through a mapping leaves no time behind. Not promised: inode numbers and times of status change
-(`st_ctime`) of what had to be put back, times of links and FIFOs, and sockets or devices.
+modes, times of access and change, symlinks, hard links, FIFOs, and where files have holes. What has changed is told by
+the contents, since a write through a mapping leaves no time behind. Not promised: inode numbers and `st_ctime` of what
+had to be put back, and sockets or devices.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from os import open as open_fd
 from stat import S_IMODE, S_ISDIR, S_ISFIFO, S_ISLNK, S_ISREG
 from typing import Literal, NamedTuple
 
-from .copies import Copy, TooMuchError, empty, read_copy, same_content, write_copy
+from .copies import Copy, TooMuchError, read_copy, same_content, take_away, write_copy
 from .folders import CHANGE, Cursor, Folders, remove_folder, walk
 
 MIB = 1024 * 1024
@@ -90,6 +90,8 @@ class Workspace:
         self._unchanged = False  # when last compared
         self._touched: set[str] = set()
         """Files that hold other bytes than at the last commit although the file system says nothing of it."""
+        self._spread: set[str] = set()
+        """Files that hold the same bytes in other places: to look at a hole through a mapping may fill it."""
 
     def scan(self, visit: Visit | None = None) -> dict[str, Entry]:
         """Every entry of the folder by its path. Raises `WorkspaceTooLarge` if there are too many or too deep ones."""
@@ -102,7 +104,7 @@ class Workspace:
             for name, entry, stamps in _listing(cursor.fd):
                 path = cursor.path + name
                 entries[path] = visit(cursor, path, name, entry) if visit is not None else entry
-                if entry.kind in ("file", "folder"):
+                if entry.kind != "other":
                     times[path] = stamps
                 if entry.kind == "folder":
                     folders.append((name, entry.mode))
@@ -139,8 +141,7 @@ class Workspace:
         if compared and self._unchanged:
             self._times = self._scanned_times
             return
-        copies: dict[str, Copy | str] = {}
-        weight = 0
+        copies, weight = dict[str, Copy | str](), 0
 
         def visit(cursor: Cursor, path: str, name: str, entry: Entry) -> Entry:
             nonlocal weight
@@ -148,7 +149,8 @@ class Workspace:
                 copies[path] = readlink(name, dir_fd=cursor.fd)
             if entry.kind != "file":
                 return entry
-            copy = self._copies.get(path) if path not in self._touched and self._index.get(path) == entry else None
+            same = path not in self._touched | self._spread and self._index.get(path) == entry
+            copy = self._copies.get(path) if same else None
             if not isinstance(copy, Copy):
                 try:
                     copy = read_copy(cursor.fd, name, entry.mode, self.workspace_bytes - weight)
@@ -163,16 +165,15 @@ class Workspace:
 
         self._index = self.scan(visit)
         self._copies, self._times = copies, self._scanned_times
-        self._touched = set()
+        self._touched, self._spread = set(), set()
 
     def restore(self) -> None:
         """Make the folder what it was at the last commit; quick if nothing changed. Raises OSError if it cannot."""
         try:
             changes, same_folders = self._compare()
-            if same_folders and changes == Changes():
+            if same_folders and changes == Changes() and not self._spread:
                 if self._scanned_times != self._times or S_IMODE(fstat(self.fd).st_mode) != self._mode:
                     self._put_times_back()
-                    self._note_entries()
                 return
         except (WorkspaceTooLarge, OSError):
             pass
@@ -186,19 +187,17 @@ class Workspace:
 
     def _compare(self) -> tuple[Changes, bool]:
         """The changes, and whether the folders are the same."""
-        self._touched = set()
+        self._touched, self._spread = set(), set()
         now = self.scan(self._look_closer)
         index = self._index
-        self._unchanged = not self._touched and now == index
-        if self._unchanged:
+        same = not self._touched and now == index
+        self._unchanged = same and not self._spread
+        if same:
             return Changes(), True
-        created = [path for path, entry in now.items() if entry.kind != "folder" and path not in index]
         deleted = [path for path, entry in index.items() if entry.kind != "folder" and path not in now]
-        changed = [
-            path
-            for path, entry in now.items()
-            if entry.kind != "folder" and path in index and (entry != index[path] or path in self._touched)
-        ]
+        files = [path for path, entry in now.items() if entry.kind != "folder"]
+        created = [path for path in files if path not in index]
+        changed = [path for path in files if path in index and (now[path] != index[path] or path in self._touched)]
         folders = [
             {(path, entry.mode) for path, entry in entries.items() if entry.kind == "folder"}
             for entries in (now, index)
@@ -210,8 +209,9 @@ class Workspace:
         """Compare the contents of a file of which the file system says that nothing has changed."""
         if entry.kind == "file" and entry == self._index.get(path):
             copy = self._copies[path]
-            if not isinstance(copy, Copy) or not same_content(cursor.fd, name, entry.mode, copy):
-                self._touched.add(path)
+            if not isinstance(copy, Copy) or not same_content(cursor.fd, name, entry.mode, copy, exactly=True):
+                same = isinstance(copy, Copy) and same_content(cursor.fd, name, entry.mode, copy)
+                (self._spread if same else self._touched).add(path)
             elif not entry.mode & 0o400:
                 # To read it, its mode was changed for a moment, which has left a time.
                 entry = self._index[path] = _entry(lstat(name, dir_fd=cursor.fd))
@@ -228,10 +228,9 @@ class Workspace:
         walk(self.fd, lambda cursor: self._fill(cursor, children.get(cursor.path, ())), need=CHANGE)
         self._join_links()
         self._put_times_back()
-        self._note_entries()
 
-    def _note_entries(self) -> None:
-        """Take down what the file system says now of what was put back."""
+    def take_note(self) -> None:
+        """Take down what the file system says now of what is as it was at the last commit."""
         entries = self.scan()
         self._index = {path: entries.get(path, entry) for path, entry in self._index.items()}
 
@@ -243,20 +242,20 @@ class Workspace:
             if old is not None and old.kind == entry.kind:
                 if entry.kind == "folder":
                     folders.append((name, entry.mode))
-                elif entry.kind == "file" and entry.size:
-                    self._empty(cursor, name, entry, old)
+                elif entry.kind == "file":
+                    self._make_room(cursor, name, entry, old)
             elif entry.kind == "folder":
                 remove_folder(cursor.fd, name, entry.mode)
             else:
                 unlink(name, dir_fd=cursor.fd)
         return folders
 
-    def _empty(self, cursor: Cursor, name: str, entry: Entry, old: Entry) -> None:
+    def _make_room(self, cursor: Cursor, name: str, entry: Entry, old: Entry) -> None:
         copy = self._copies[cursor.path + name]
         if entry.inode != old.inode:
             unlink(name, dir_fd=cursor.fd)
-        elif not isinstance(copy, Copy) or not same_content(cursor.fd, name, entry.mode, copy):
-            empty(cursor.fd, name, entry.mode)
+        elif isinstance(copy, Copy) and not same_content(cursor.fd, name, entry.mode, copy, exactly=True):
+            take_away(cursor.fd, name, entry.mode, copy)
 
     def _join_links(self) -> None:
         """Make one file of the names that were names of one file."""
@@ -281,6 +280,7 @@ class Workspace:
         self.scan(put)
         fchmod(self.fd, self._mode)
         utime(self.fd, ns=self._times[""])
+        self.take_note()
 
     def _fill(self, cursor: Cursor, names: list[str] | tuple[()]) -> Folders:
         """Bring back what is missing in this folder or not as it was."""
@@ -310,7 +310,7 @@ class Workspace:
         if not isinstance(copy, Copy):
             return
         same = now is not None and (now.mode, now.mtime) == (old.mode, old.mtime)
-        if now is None or not same or not same_content(folder, name, now.mode, copy):
+        if now is None or not same or not same_content(folder, name, now.mode, copy, exactly=True):
             write_copy(folder, name, old.mode, copy, now is not None, old.mtime)
 
     def _fill_link(self, folder: int, name: str, path: str, now: Entry | None) -> None:

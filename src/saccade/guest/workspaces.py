@@ -21,6 +21,7 @@ from typing import Protocol
 from . import mounts
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FAMILIES_AT_ONCE = 256
 _HANDLE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -66,18 +67,32 @@ def _token() -> str:
 class Workspaces:
     """Workspaces that are mounts, in a folder whose visible mount is read-only.
 
-    Only the holder of `handle`, a descriptor of a writable mount of the same folder, can make folders in it.
+    Only the holder of `handle`, a descriptor of a writable mount of the same folder, can make folders in it. Folders of
+    families are made in advance and used again: every session can see how many there are and when one was made, and
+    shall not learn from it how many other sessions there are, and when one was opened.
     """
 
     def __init__(self, handle: int, base: str) -> None:
         self._handle = handle
         self.base = base
+        self._free: list[str] = []
+        self._used: dict[str, set[str]] = {}
+        """Family -> its workspaces, both as paths."""
+        self._make_families()
+
+    def _make_families(self) -> None:
+        for _ in range(_FAMILIES_AT_ONCE):
+            name = _token()
+            os.mkdir(name, 0o111, dir_fd=self._handle)
+            self._free.append(f"{self.base}/{name}")
 
     def new_family(self) -> WorkspaceFamily:
         """A new, empty family."""
-        name = _token()
-        os.mkdir(name, 0o111, dir_fd=self._handle)
-        return WorkspaceFamily(self, f"{self.base}/{name}")
+        if not self._free:
+            self._make_families()
+        path = self._free.pop()
+        self._used[path] = set()
+        return WorkspaceFamily(self, path)
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
         """A tmpfs of `size_bytes` with room for `inodes` files; see `WorkspaceFamily.new_workspace`."""
@@ -88,6 +103,7 @@ class Workspaces:
         attributes = mounts.NOSUID | mounts.NODEV | mounts.NOEXEC | mounts.NOATIME
         mount = mounts.new_mount("tmpfs", options, attributes)
         try:
+            self._used[family].add(path)
             os.mkdir(self._inside(path), 0o111, dir_fd=self._handle)
             mounts.attach(mount, path)
             return os.open(".", _FOLDER, dir_fd=mount), path
@@ -98,27 +114,32 @@ class Workspaces:
             os.close(mount)
 
     def move(self, path: str) -> str:
-        moved = f"{os.path.dirname(path)}/{_token()}"
+        family = os.path.dirname(path)
+        moved = f"{family}/{_token()}"
         os.mkdir(self._inside(moved), 0o111, dir_fd=self._handle)
+        self._used[family].add(moved)
         mounts.move(path, moved)
         os.rmdir(self._inside(path), dir_fd=self._handle)
+        self._used[family].discard(path)
         return moved
 
     def release(self, path: str) -> None:
         """Unmount a workspace (its memory is freed when no process uses it) and remove its folder."""
-        inside = self._inside(path)
+        inside, family = self._inside(path), os.path.dirname(path)
         with contextlib.suppress(OSError):
             # EINVAL: not a mount (any more); ENOENT: gone.
             mounts.detach(path)
-        for folder in (inside, os.path.dirname(inside)):
-            try:
-                os.rmdir(folder, dir_fd=self._handle)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EBUSY):
-                    raise
-                return
+        try:
+            os.rmdir(inside, dir_fd=self._handle)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.EBUSY):
+                raise
+        left = self._used.get(family, set())
+        if path in left:
+            left.discard(path)
+            if not left:
+                del self._used[family]
+                self._free.append(family)
 
     def _inside(self, path: str) -> str:
         """A path of ours relative to the base."""

@@ -148,8 +148,7 @@ class Zygote(SessionBooks):
         def step() -> bool:
             if entry.leaf != leaf:
                 return True
-            if not groups.stopped(leaf):
-                groups.stop(leaf)
+            if not groups.stops(leaf):
                 return False
             if groups.threads(leaf) != 1 and time.monotonic() < deadline:
                 # One that was joined may still be on its way out; stopped, it would never get there.

@@ -15,7 +15,7 @@ DEATH_SECONDS = 0.5
 BREATH_SECONDS = 0.001
 REHEARSE_SECONDS = {False: 0.002, True: 0.02}
 """How long after a fork nothing must happen before a rehearsal without or with a figure. A call that comes
-in during one has to wait for its end, and drawing takes longer than an empty cell."""
+in during one has to wait for its end, and drawing takes longer than a short cell."""
 REHEARSING_SESSIONS = 64
 """With more sessions than this memory counts for more: a rehearsal copies pages, and one with a figure many."""
 ANSWER_SECONDS = 30.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict
 
@@ -65,7 +66,7 @@ class Isolation(BaseModel):
     platform: str
     layers: tuple[LayerState, ...]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the layers that are on."""
         return tuple(state.layer.value for state in self.layers if state.on)

@@ -9,7 +9,6 @@ session then makes a new link.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import os
 import signal
@@ -27,6 +26,7 @@ from saccade.sandbox.endpoints import Endpoints, reopened
 from saccade.sandbox.fate import KILLED_OUTSIDE, Death, Memory, how_it_died, whose_doing
 from saccade.sandbox.house import House
 from saccade.sandbox.leaf import Leaf
+from saccade.sandbox.rehearsal import Rehearsal
 from saccade.sandbox.report import check_report, cut_short
 from saccade.sandbox.result import RunResult
 from saccade.sandbox.zygote_client import OrderRefusedError
@@ -43,7 +43,6 @@ class Link:
         self.limits = limits = house.limits
         self.images = house.images
         self.gate = house.gate
-        self._all = house.links
         self.cgroup = cgroup
         self.layout = outbox_layout(limits.output_bytes, limits.total_pixels)
         self.lazy: dict[str, LazyImage] = {}
@@ -54,7 +53,7 @@ class Link:
         self._leaf = Leaf()
         self._maps: list[Any] = []
         """Mappings that the leaf must put onto the files that have their names now."""
-        self._figure: bool | None = None  # whether the last call has drawn one; None before the first
+        self._rehearsal = Rehearsal(house)
         self.was_ready = False
         """Whether it can have run code of a guest: if not, a fault is ours and not the guest's."""
         self.blame = ""
@@ -118,7 +117,7 @@ class Link:
     async def _prepared_within(self, seconds: float) -> None:
         """Wait for the preparation, for longer than `seconds` only while it waits for a processor itself."""
         assert self._prepared is not None
-        while not (await asyncio.wait((self._prepared,), timeout=seconds))[0]:
+        while not (self._prepared.done() or (await asyncio.wait((self._prepared,), timeout=seconds))[0]):
             if await self._is_asleep():
                 self._end_it(f"the session did not get ready for the call within {seconds:g} s")
                 raise GuestFaultError(self.blame)
@@ -161,15 +160,18 @@ class Link:
     ) -> RunResult:
         """Send bindings and code, and wait for what comes of it; neither kept nor rolled back yet."""
         self._calling = True
-        self._figure = bool(self._figure)
+        self._rehearsal.figure = bool(self._rehearsal.figure)
         try:
-            self._leaf.wake()
             async with asyncio.timeout(seconds):
+                if self._maps or binds:
+                    # They may be more than a process takes that does not read.
+                    self._leaf.wake()
                 if self._maps:
                     self._tell({"op": "remap", "maps": self._maps})
                 for bind, fds in binds:
                     self._give(bind, fds)
                 self._tell(message)
+                self._leaf.wake()
                 frame = await self._report_or_death()
         except TimeoutError:
             why = f"TimeoutError: the code ran longer than {seconds:g} s and was stopped"
@@ -188,6 +190,7 @@ class Link:
             if frame.get("call") != message["call"]:
                 raise GuestFaultError("a report of another call")
             checked = check_report(self._outbox, frame.get("length"), self.layout, self.limits)
+            self._rehearsal.error = checked.report.status == "error"
             return await checked.read(self._outbox)
         except GuestFaultError as fault:
             return await self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
@@ -230,7 +233,7 @@ class Link:
             await self.zygote.order("commit", self.id)
         except OrderRefusedError as error:
             return str(error)
-        self._figure = figure
+        self._rehearsal.figure = figure
         self.prepare(rollback=False)
         return None
 
@@ -243,12 +246,16 @@ class Link:
         self._get_ready(lambda: self._prepare(rollback))
 
     async def _prepare(self, rollback: bool) -> None:
+        await asyncio.sleep(0)  # whoever waits for the result comes first
         if rollback:
             await self.zygote.order("rollback", self.id)
         else:
-            # Whoever waits for the result comes first (what follows keeps two processors busy), if not for this.
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._awaited.wait(), times.BREATH_SECONDS)
+            # He may be in another process: what follows keeps two processors busy, if he does not wait for this.
+            breath = asyncio.get_running_loop().call_later(times.BREATH_SECONDS, self._awaited.set)
+            try:
+                await self._awaited.wait()
+            finally:
+                breath.cancel()
         self._channel.drain()
         self._ends.empty_outbox()
         self.zygote.tell("respawn", self.id)
@@ -265,13 +272,12 @@ class Link:
         self._leaf = Leaf(pid, fd)
         self._maps = answer["maps"]
         self.was_ready = True
-        if self._figure is not None:
-            asyncio.get_running_loop().call_later(times.REHEARSE_SECONDS[self._figure], self._rehearse)
+        self._rehearsal.arrange(self._leaf, self._tell, self._is_idle)
 
-    def _rest(self, leaf: Leaf) -> None:
-        """Let the leaf of a rehearsal stand still again, if nothing else has begun meanwhile."""
-        if leaf is self._leaf and not self._calling:
-            leaf.rest()
+    def _is_idle(self, leaf: Leaf) -> bool:
+        """Whether `leaf` waits for the next call, and nobody waits for it."""
+        prepared = self._prepared is not None and self._prepared.done()
+        return leaf is self._leaf and prepared and not self._calling and not self.ended
 
     def _tell(self, message: Mapping[str, Any], fds: Sequence[int] = ()) -> None:
         """Send to the present leaf; what a dead one has not read, the next one passes over."""
@@ -285,15 +291,6 @@ class Link:
         finally:
             for fd in own:
                 os.close(fd)
-
-    def _rehearse(self) -> None:
-        """Let the new leaf warm up, if nobody waits for anything."""
-        prepared = self._prepared is not None and self._prepared.done() and not self._calling and not self.ended
-        if self._figure is not None and prepared and self.gate.idle and len(self._all) <= times.REHEARSING_SESSIONS:
-            with contextlib.suppress(GuestFaultError):
-                self._leaf.wake()
-                self._tell({"op": "rehearse", "figure": self._figure})
-            asyncio.get_running_loop().call_later(times.REST_SECONDS[self._figure], self._rest, self._leaf)
 
     async def _expect(self, op: str, unless: asyncio.Future[Any] | None = None) -> dict[str, Any]:
         """A frame of kind `op` that carries a process id, unless the session ends first."""

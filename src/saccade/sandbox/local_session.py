@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 
 MOST_BRANCHES = 10_000
 """Most branches of one order; whether the machine has room for so many is another question, which is asked first."""
+_PROCESSORS = os.cpu_count() or 1
 _LIMITS = frozenset({Status.TIMEOUT, Status.OUT_OF_MEMORY})
 
 
@@ -98,7 +99,7 @@ class LocalSession:
             timings = Timings(
                 wall=wall,
                 run=min(claimed.run, wall),
-                cpu=min(claimed.cpu, wall * (os.cpu_count() or 1)),
+                cpu=min(claimed.cpu, wall * _PROCESSORS),
                 capture=min(claimed.capture, wall),
             )
             return dataclasses.replace(result, timings=timings, layers=self._sandbox.layers)

@@ -42,6 +42,7 @@ WEAKENED: Mapping[Layer, Mapping[Promise, str]] = {
         Promise.CONFINED: "only Landlock keeps files of this machine from being opened, and nothing hides their names",
         Promise.BOUNDED: "files are counted when a call has ended: until then it can fill the disk",
         Promise.SEPARATE: "branches may find each other's folders by a path that they have seen before",
+        Promise.SILENT: "the folder of all sessions shows how many there are, and when one was opened",
     },
     Layer.PID_NAMESPACE: {
         Promise.SILENT: "ids of processes outside can be seen",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import errno
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -33,12 +34,18 @@ MOST_TEXT = 100_000
 """Characters of a value or a traceback."""
 _CHUNK = 1 << 20
 _BYTES_PER_PIXEL = {"L": 1, "RGB": 3, "RGBA": 4}
-# Control characters but tab and newline, the second set of them (0x80 on), and halves of surrogate pairs.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_OBEYED = (
+    *(range(0x09), range(0x0B, 0x20), range(0x7F, 0xA0)),  # control characters, but tab and newline
+    *(range(0x2028, 0x202F), range(0x2066, 0x2070), range(0x200E, 0x2010), (0x061C,)),  # direction and lines
+    *(range(0x200B, 0x200E), range(0x2060, 0x2066), range(0xFFF9, 0xFFFC), (0xAD,), (0x180E,), (0xFEFF,)),  # unseen
+    *(range(0xE0000, 0xE0080), range(0xD800, 0xE000)),  # the same, and halves of surrogate pairs
+)
+"""Characters that a terminal obeys, or that change how others are read."""
 _SPELLED = {
-    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-    for code in (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
+    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    for code in itertools.chain(*_OBEYED)
 }
+_UNPRINTABLE = re.compile(f"[{''.join(f'{chr(some[0])}-{chr(some[-1])}' for some in _OBEYED)}]")
 _Count = Annotated[int, Field(ge=0, le=1 << 62)]
 
 
@@ -179,7 +186,12 @@ def read_text(fd: int, offset: int, most: int, counts: tuple[int, int] | None) -
 
 def _text(fd: int, offset: int, counts: tuple[int, int]) -> str:
     kept, total = counts
-    text = _decoded(os.pread(fd, min(_CHUNK, kept - start), offset + start) for start in range(0, kept, _CHUNK))
+    if not total:
+        return ""
+    if kept <= _CHUNK:
+        text = os.pread(fd, kept, offset).decode("utf-8", "replace")
+    else:
+        text = _decoded(os.pread(fd, min(_CHUNK, kept - start), offset + start) for start in range(0, kept, _CHUNK))
     if total > kept:
         text += f"\n[output cut: the first {kept:,} of {total:,} bytes are shown]"
     return text

@@ -24,6 +24,7 @@ from saccade.sandbox.attacks.rest import REST
 from saccade.sandbox.attacks.rollback import ROLLBACK
 from saccade.sandbox.attacks.runner import LIMITS, AttackOutcome, AttackRunner
 from saccade.sandbox.attacks.secrets import SECRETS
+from saccade.sandbox.attacks.standing import STANDING
 from saccade.sandbox.attacks.wire import WIRE
 from saccade.sandbox.base import Sandbox
 
@@ -31,7 +32,7 @@ __all__ = ["ATTACKS", "LIMITS", "Attack", "AttackOutcome", "AttackRunner", "choo
 
 ATTACKS: tuple[Attack, ...] = (
     *(*FILES, *SECRETS, *FACTS, *NETWORK, *PROCESSES, *REST, *RESOURCES, *FLOODS, *KERNEL),
-    *(*ROLLBACK, *BRANCHES, *RUNTIME, *REPORTS, *WIRE),
+    *(*ROLLBACK, *STANDING, *BRANCHES, *RUNTIME, *REPORTS, *WIRE),
 )
 """Every attack, in the order of the groups."""
 

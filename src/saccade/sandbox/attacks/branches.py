@@ -112,6 +112,44 @@ BRANCHES = (
         "for fd in descriptors():\n"
         "    if os.readlink(f'/proc/self/fd/{fd}').endswith('.procs'): breach('a control group is open')",
     ),
+    Attack(
+        "waiting_in_a_library",
+        "branches",
+        "wait in a page of a library, which all sessions share, and be woken there",
+        """
+import mmap, threading, time
+page = mmap.mmap(os.open(os.__file__, os.O_RDONLY), 4096, prot=mmap.PROT_READ)
+import numpy as np
+address = np.frombuffer(page, np.uint8).ctypes.data
+word = ctypes.c_uint32.from_address(address).value
+number = {"x86_64": 202, "aarch64": 98}[platform.machine()]
+def futex(kind, value, patience=None):
+    return _libc.syscall(*map(ctypes.c_long, (number, address, kind, value)), patience, None, 0)
+patience = (ctypes.c_long * 2)(1, 0)
+thread = threading.Thread(target=futex, args=(0, word, patience))
+thread.start()
+time.sleep(0.2)
+for kind, name in ((1, "FUTEX_WAKE"), (10, "FUTEX_WAKE_BITSET")):
+    if futex(kind, 1) > 0: breach(f"{name} reaches whoever waits there")
+thread.join()
+""",
+    ),
+    _between(
+        "folder_that_is_gone",
+        "branch while the current folder is one that was removed",
+        "os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')",
+        "if os.listdir('.') != ['keep.txt']: breach(f'it stands among {os.listdir()}')",
+        "if os.listdir('.') != ['keep.txt']: breach(f'it stands among {os.listdir()}')",
+    ),
+    _between(
+        "files_in_the_standard_places",
+        "write to the origin's files by descriptors 0 and 1, in whose places they are",
+        "fd = os.open('f.txt', os.O_CREAT | os.O_RDWR); os.write(fd, b'kept')\n"
+        "os.dup2(fd, 0); os.dup2(fd, 1); os.close(fd)",
+        "os.write(0, b'BRANCH')\nif open('f.txt').read() != 'keptBRANCH': breach('it is not the own file')",
+        "if os.lseek(0, 0, 1) != 4 or open('f.txt').read() != 'kept': breach('the file was changed')",
+        "if os.lseek(1, 0, 1) != 4 or open('f.txt').read() != 'kept': breach('the file was changed')",
+    ),
     _patched(
         "hoard_of_descriptors",
         "keep a copy of every descriptor that the runtime is given for a branch",

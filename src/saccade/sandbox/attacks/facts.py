@@ -76,6 +76,42 @@ if fd >= 0 and _libc.inotify_add_watch(fd, os.path.dirname(os.__file__).encode()
 """,
     ),
     Attack(
+        "folders_above_the_own",
+        "facts",
+        "learn from the folders above the workspace when other sessions were opened, and how many there are",
+        """
+family = os.path.dirname(os.readlink("/proc/self/cwd"))
+base = os.path.dirname(family)
+if os.stat(base).st_mtime_ns > os.stat(family).st_mtime_ns - 20_000_000:
+    breach("the folder of all sessions has the time at which this one was opened")
+room = os.statvfs(base)
+if base.count("/") == 1 and room.f_files != room.f_ffree:
+    breach(f"{room.f_files - room.f_ffree} folders of sessions are in use")
+""",
+    ),
+    Attack(
+        "files_in_memory",
+        "facts",
+        "ask which pages of the interpreter's files are in memory, and which of its names: what others have used",
+        """
+import mmap, struct
+path = os.__file__
+fd = os.open(path, os.O_RDONLY)
+try: told = os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT)
+except OSError as error: told = error.errno == errno.EAGAIN
+if told: breach("a read that does not wait tells it")
+how = ctypes.create_string_buffer(struct.pack("QQQ", 0, 0, 0x20))
+try: told = raw("openat2", -100, ctypes.c_char_p(path.encode()), how, 24)
+except OSError as error: told = error.errno == errno.EAGAIN
+if told: breach("openat2 tells it")
+page = mmap.mmap(fd, mmap.PAGESIZE, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE)
+import numpy as np
+where = np.frombuffer(page, np.uint8).ctypes.data
+if _libc.mincore(ctypes.c_void_p(where), ctypes.c_size_t(mmap.PAGESIZE), ctypes.create_string_buffer(1)) == 0:
+    breach("mincore tells it")
+""",
+    ),
+    Attack(
         "who_holds_the_wire",
         "facts",
         "ask the own socket who made it",

@@ -148,6 +148,15 @@ REPORTS = (
         "lie(run=31_536_000.0, cpu=31_536_000.0, capture=1e300)",
     ),
     _report("counts_without_end", "claim to have printed more than there are numbers for", "lie(stdout=[0, 10**4000])"),
+    Attack(
+        "names_that_are_not_what_they_show",
+        "reports",
+        "write files whose names turn the direction of text, begin lines or cannot be seen",
+        """
+for name in ("a\u202egnp.exe", "b\u2066c\u2069", "d\u2028e", "f\u200bg", "h\U000e0041i", "\ufeffj", "k\x9bm"):
+    open(name, "w").close()
+""",
+    ),
     _keeper(
         "keeper_that_leaves",
         "end the process that keeps the state, to be counted as an outage",

@@ -41,6 +41,25 @@ async def branches_see_the_state(sandbox: Sandbox) -> None:
 
 
 @GROUP.check
+async def branches_stand_where_their_origin_does(sandbox: Sandbox) -> None:
+    """In the same folder, with the same positions in open files, and doubles of one opening are doubles there, too."""
+    async with opened(sandbox, files={"a.txt": b"0123456789"}) as session:
+        await run(
+            session,
+            "import os\nos.mkdir('d'); f = os.open('a.txt', os.O_RDWR); twin = os.dup(f); g = os.open('a.txt', 0)\n"
+            "os.lseek(f, 3, 0); os.lseek(g, 3, 0); os.chdir('d'); os.dup2(g, 0)",
+        )
+        show = "print(os.path.basename(os.getcwd()), *[os.read(fd, 1) for fd in (f, twin, g, 0)])"
+        async with branched(session, 2) as (one, two):
+            await expect_output(one, show, "d b'3' b'4' b'3' b'4'")
+            await expect_output(session, show, "d b'3' b'4' b'3' b'4'")
+            await expect_output(two, show, "d b'3' b'4' b'3' b'4'")
+        await run(session, "os.chdir('/usr')")
+        async with branched(session, 1) as (one,):
+            await expect_output(one, "print(os.getcwd())", "/usr")
+
+
+@GROUP.check
 async def memory_is_independent(sandbox: Sandbox) -> None:
     """What a branch or the origin changes in memory, nobody else sees."""
     async with opened(sandbox) as session:
