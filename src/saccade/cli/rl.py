@@ -49,10 +49,8 @@ def rl(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A setting of the recipe (steps=20, optimizer.learning_rate=1e-5, rollout.group_size=16, tools, "
-            "prompt_file, ...) or "
-            "of the run (model.language=lora, generation.max_concurrency=64, validation.every=10, keep.every=5, "
-            "session.wall_seconds=60, ...).",
+            help="A setting of the recipe (steps=20, optimizer.learning_rate=1e-5, rollout.group_size=16, tools, ...) "
+            "or of the run (model.language=lora, generation.max_concurrency=64, validation.every=10, ...).",
         ),
     ] = None,
     engine: Annotated[
