@@ -58,7 +58,7 @@ def similarity(left: str, right: str, threshold: float = 0.5) -> float:
 
 
 def _distance(left: str, right: str) -> int:
-    """Levenshtein distance."""
+    """Levenshtein distance: characters to insert, to leave out or to replace."""
     row = list(range(len(right) + 1))
     for i, sign in enumerate(left, start=1):
         previous, row[0] = row[0], i
