@@ -1,6 +1,6 @@
 """Which lines of text stand on their heads is asked only where they were not surely read.
 
-The classifier of direction takes a tenth of the time that the lines themselves take, and most text is upright.
+Most text is upright, and the classifier of direction takes some short words, such as Fri, to be on their heads.
 """
 
 from __future__ import annotations
