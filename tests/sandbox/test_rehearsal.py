@@ -17,11 +17,9 @@ pytestmark = linux_only
 async def test_what_the_last_call_did_is_rehearsed_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async with LocalSandbox() as box:
         session = await box.open()
-        messages: list[Mapping[str, Any]] = []
+        sent: list[Mapping[str, Any]] = []
         tell = session._link._tell
-        monkeypatch.setattr(
-            session._link, "_tell", lambda message, fds=(): (messages.append(message), tell(message, fds))
-        )
+        monkeypatch.setattr(session._link, "_tell", lambda message, fds=(): (sent.append(message), tell(message, fds)))
         look = "import sys\nprint(sorted(globals()), sys.exc_info())"
         seen = []
         for code in ("1", "1 / 0", look):
@@ -29,5 +27,5 @@ async def test_what_the_last_call_did_is_rehearsed_and_leaves_nothing(monkeypatc
             seen.append(result.stdout)
             await asyncio.sleep(0.3)
         assert (await session.run(look)).stdout == seen[-1]
-    rehearsed = [(message["figure"], message["error"]) for message in messages if message["op"] == "rehearse"]
+    rehearsed = [(message["figure"], message["error"]) for message in sent if message["op"] == "rehearse"]
     assert rehearsed == [(False, False), (False, True), (False, False)]
