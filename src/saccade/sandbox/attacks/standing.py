@@ -68,9 +68,9 @@ STANDING = (
     trace(
         "space_of_a_hole",
         "take up the disk by looking at the holes of a file through a mapping, which leaves no time",
-        "import mmap\nf = open('h.bin', 'w+b'); f.truncate(4 << 20); free = os.statvfs('.').f_bfree",
+        "import mmap\nf = open('h.bin', 'w+b'); f.truncate(4 << 20); taken = os.stat('h.bin').st_blocks",
         "with mmap.mmap(f.fileno(), 0) as m: sum(m[at] for at in range(0, 4 << 20, 4096))",
-        "now = os.statvfs('.').f_bfree\nif now != free: breach(f'{free} free blocks became {now}')",
+        "now = os.stat('h.bin').st_blocks\nif now != taken: breach(f'{taken} blocks became {now}')",
     ),
     trace(
         "times_of_a_link",
