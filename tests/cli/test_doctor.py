@@ -40,6 +40,7 @@ def test_json_report(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @linux_only
+@pytest.mark.slow
 def test_table_names_every_layer(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     main(["doctor"])

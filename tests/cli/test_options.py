@@ -130,6 +130,7 @@ def test_the_page_has_every_exit_code() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(commands()))
+@pytest.mark.few(12)
 def test_a_mistake_is_said_in_three_lines(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,7 +135,7 @@ def test_sync_vectors(store: MediaStore, mode: AutoresetMode) -> None:
 @pytest.mark.parametrize(
     ("context", "mode"),
     [
-        ("forkserver", AutoresetMode.NEXT_STEP),
+        pytest.param("forkserver", AutoresetMode.NEXT_STEP, marks=pytest.mark.slow),
         pytest.param("spawn", AutoresetMode.SAME_STEP, marks=pytest.mark.slow),
         pytest.param("fork", AutoresetMode.DISABLED, marks=pytest.mark.slow),
     ],

@@ -41,6 +41,7 @@ def test_a_plan_from_the_command_line(tiny: Path, capsys: pytest.CaptureFixture[
     assert "hf download a/b config.json" in capsys.readouterr().err.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_the_reference_and_servers_are_counted(tiny: Path) -> None:
     given = ["loss.kl_weight=0.1", f"model.source={tiny}"]
     local = plan_memory(load_rl_settings("codedance", "tiny", given), 1, "cpu")
@@ -63,6 +64,7 @@ def test_the_reference_and_servers_are_counted(tiny: Path) -> None:
         shared.check(40.0)
 
 
+@pytest.mark.slow
 def test_a_dialect_that_shows_videos_says_what_an_episode_holds(tiny: Path, tmp_path: Path) -> None:
     given = ["dialect=direct:video", "rollout.limits.context_tokens=1024"]
     plan = plan_memory(load_rl_settings("codedance", "tiny", [*given, f"model.source={tiny}"]), 1, "cpu")

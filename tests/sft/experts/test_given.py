@@ -51,6 +51,7 @@ def test_texts_numbers_and_choices_of_the_question_come_first(
 
 
 @pytest.mark.parametrize("world", ["chart-bar", "chart-pie", "table-arithmetic", "pixel-colour", "path-follow", "maze"])
+@pytest.mark.few(2)
 def test_the_program_still_finds_the_answer(world: str) -> None:
     for index in range(8):
         sample = draw_sample(load_world(world), "test", index)
@@ -59,6 +60,7 @@ def test_the_program_still_finds_the_answer(world: str) -> None:
 
 
 @pytest.mark.parametrize("world", ["chart-bar", "chart-line", "chart-pie", "chart-scatter", "table-arithmetic"])
+@pytest.mark.few(2)
 def test_what_follows_depends_on_the_kind_of_question_alone(world: str) -> None:
     """Nothing of a program has to be read off the picture."""
     ends = set()
