@@ -29,7 +29,8 @@ if find_spec("hypothesis"):  # some environments of `make faces` have none
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    few.mark_the_rest_slow(items)
+    if not os.environ.get("ALL_VARIANTS"):
+        few.mark_the_rest_slow(items)
 
 
 def pytest_sessionstart() -> None:

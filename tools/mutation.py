@@ -174,8 +174,8 @@ class Copy:
             process = subprocess.Popen(
                 command,
                 cwd=self.root,
-                # Drawn tests notice more with all their examples.
-                env={**os.environ, "HYPOTHESIS_PROFILE": "full"},
+                # Tests notice more with all their examples and variants.
+                env={**os.environ, "HYPOTHESIS_PROFILE": "full", "ALL_VARIANTS": "1"},
                 start_new_session=True,
                 stdout=said,
                 stderr=subprocess.STDOUT,

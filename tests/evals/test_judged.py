@@ -27,6 +27,7 @@ from saccade.record.codec import read_lines
 from saccade.record.content import Message
 from saccade.record.score import CORRECT, total
 from saccade.record.trajectory import Trajectory
+from saccade.rewards.judges import client
 
 from .rows import row
 from .support import oracle, saying, settings, stored, write_tasks
@@ -183,8 +184,9 @@ async def test_a_judge_that_is_not_there_ends_the_run_and_keeps_what_it_said(
 
 
 async def test_a_judge_that_hangs_ends_the_run_and_the_same_command_asks_again(
-    tmp_path: Path, server: WireServer
+    tmp_path: Path, server: WireServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(client, "monotonic", lambda: 0.0)  # it is left alone for longer than this machine needs
     tasks = write_tasks(tmp_path / "tasks", 40)
     rules = {"seconds": 0.5, "outages": 3, "concurrent": 2}
     wanted = settings(tasks, judge=f"compatible:judge@{server.url}/v1", judge_rules=rules)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from pathlib import Path
@@ -48,7 +49,7 @@ def test_what_was_known_is_looked_at_again(tmp_path: Path) -> None:
         assert program_fds(known) == sorted({*before, path})
         # As many as were known, but others.
         other = os.open(tmp_path, os.O_PATH)
-        moved = os.dup2(other, other + 5)
+        moved = fcntl.fcntl(other, fcntl.F_DUPFD_CLOEXEC, other + 1)
         os.close(other)
         assert program_fds(known) == sorted({*before, path, moved})
         os.close(moved)

@@ -137,7 +137,8 @@ async def test_a_rehearsal_leaves_no_trace(box: LocalSandbox) -> None:
     assert len((await rested.run(begin)).pictures) == 1  # last: there is no rehearsal while another session works
     async with asyncio.timeout(100):
         while not rehearsed.is_set():  # its one moment of its own may have been one in which something else went on
-            rested._link._rehearse()
+            link = rested._link
+            link._rehearsal.arrange(link._leaf, link._tell, link._is_idle)
             await asyncio.sleep(0.05)
     later = await rested.run(look)
     assert (later.stdout, later.pictures, later.files) == (at_once.stdout, at_once.pictures, at_once.files)

@@ -31,7 +31,7 @@ class Given(Trainer):
         model = SimpleNamespace(eval=lambda: None)
         learner = SimpleNamespace(processes=one, trained=SimpleNamespace(model=model), learning_rate=0.0)
         updater: Any = SimpleNamespace(learner=learner, update=self.hear)
-        resources: Any = SimpleNamespace(store=None, engine=None)
+        resources: Any = SimpleNamespace(store=None, engine=SimpleNamespace(in_process=True))
         given: Any = None
         super().__init__(recipe, given, resources, given, given, updater)
         object.__setattr__(self, "left", list(rounds))
