@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 from typing import TYPE_CHECKING, Any
+
+from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
     import uvicorn
@@ -20,9 +23,13 @@ def serve_app(
 
     After the first Ctrl-C, requests that are under way have `grace_seconds`. `websockets`: it takes them too, for which
     the package of that name must be there.
+
+    Raises:
+        SettingsError: another program listens there, or this machine has no such address.
     """
     import uvicorn
 
+    _check_free(host, port)
     config = uvicorn.Config(
         application,
         host=host,
@@ -50,3 +57,15 @@ async def _serve(server: uvicorn.Server, host: str, line: str) -> int:
         print(line.format(url=f"http://{shown}:{port}"), flush=True)
     await serving
     return 0 if server.started else NOT_STARTED
+
+
+def _check_free(host: str, port: int) -> None:
+    """uvicorn ends the process with a traceback where it cannot listen."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise SettingsError(
+            f"nobody can be served at {host}:{port}: {error.strerror or error}. Name another --port (0: a free one) or "
+            "--host."
+        ) from error

@@ -78,7 +78,6 @@ def test_selected_groups_are_trained_on(
     steps = trained(started, name, (program, source, out, log), own)
     assert any(line["updates"] == 1 and line["gradient_norm"] > 0 for line in steps)
     assert all(line["trained_rollouts"] <= 4 <= line["rollouts"] for line in steps)
-    assert sum(line["pictures"] for line in steps) > 0 or name == "pyvision-image"
 
 
 def trained(
