@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from PIL import Image
-from tests.tools.chart.drawn import BLUE, RED, standing
+from tests.tools.chart.drawn import BLUE, GREEN, RED, Board, standing
 
 from saccade.tools.base import Tool
 from saccade.tools.chart.chartdet import ChartDet
-from saccade.tools.chart.chartocr import ChartOcr
+from saccade.tools.chart.chartocr import ChartOcr, _named, _relations
 from saccade.tools.chart.opencv import OpenCv
+from saccade.tools.chart.reading import read_chart
 from saccade.tools.context import ToolContext
+from saccade.tools.look import LookArguments, look
 from saccade.tools.ocr import Ocr
 
 needs_engine = pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
@@ -59,6 +63,41 @@ def test_chartdet_graph_joins_bars_and_patches_of_one_colour() -> None:
     assert len(joined) == 6
     assert all(parts[bar]["color"] == parts[patch]["color"] for bar, patch in joined)
     assert {tuple(parts[patch]["color"]) for _, patch in joined} == {RED, BLUE}
+
+
+def graph(board: Board) -> tuple[list[tuple[str, str]], Sequence[tuple[str, str, str]]]:
+    """Names and texts of the parts, and the edges between them, where every text was recognised."""
+    seen = look(LookArguments(), ToolContext({"chart": board.picture}))
+    reading = read_chart(np.asarray(board.picture), board.lines)
+    named = list(_named(reading, seen))
+    edges = _relations(reading, {id(thing): part.id for part, thing in named})
+    return [(part.id, part.text) for part, _ in named], [(edge.source, edge.relation, edge.target) for edge in edges]
+
+
+def test_texts_are_named_by_what_they_are_and_bars_stand_at_theirs() -> None:
+    board = standing({"Mon": (30, 75), "Tue": (8, 50)})
+    board.write("per acre", (400, 250))
+    parts, edges = graph(board)
+    names = {text: name for name, text in parts}
+    assert [names[text].rpartition("_")[0] for text in ("Harvest", "Mon", "North", "60", "per acre")] == [
+        "title", "category", "legend", "axis_tick", "text",
+    ]  # fmt: skip
+    assert edges[:2] == [("bar_1", "at", names["Mon"]), ("bar_1", "of", names["North"])]
+    board.lines = [line for line in board.lines if line.text not in ("Mon", "Tue")]
+    assert {relation for _, relation, _ in graph(board)[1]} == {"of"}
+
+
+def test_a_slice_stands_at_nothing_and_is_of_its_series() -> None:
+    board, turn = Board((420, 260)), 0
+    for order, (name, share, colour) in enumerate((("Cat", 50, RED), ("Dog", 30, BLUE), ("Owl", 20, GREEN))):
+        board.pen.pieslice((20, 30, 219, 229), turn * 3.6, (turn + share) * 3.6, fill=colour)
+        board.pen.rectangle((280, 80 + 30 * order, 292, 92 + 30 * order), fill=colour)
+        board.write(name, (316, 86 + 30 * order))
+        turn += share
+    parts, edges = graph(board)
+    texts = dict(parts)
+    assert {relation for _, relation, _ in edges} == {"of"}
+    assert sorted(texts[target] for _, _, target in edges) == ["Cat", "Dog", "Owl"]
 
 
 @needs_engine
