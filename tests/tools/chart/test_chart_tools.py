@@ -13,8 +13,9 @@ from tests.tools.chart.drawn import BLUE, GREEN, RED, Board, standing
 
 from saccade.tools.base import Tool
 from saccade.tools.chart.chartdet import ChartDet
-from saccade.tools.chart.chartocr import ChartOcr, _named, _relations
+from saccade.tools.chart.chartocr import ChartOcr, _named, _relations, _table
 from saccade.tools.chart.opencv import OpenCv
+from saccade.tools.chart.parts import ChartRow
 from saccade.tools.chart.reading import read_chart
 from saccade.tools.context import ToolContext
 from saccade.tools.look import LookArguments, look
@@ -39,6 +40,18 @@ def test_opencv_redraws_the_bars() -> None:
     assert len(root) == 1 + value["count"]
     bar = next(item for item in root if item.get("x") == "75" and item.get("height") == "60")
     assert bar.get("fill") == "#d62828"
+
+
+def test_opencv_redraws_discs_and_other_shapes() -> None:
+    board = Board((120, 80))
+    board.pen.ellipse((10, 20, 49, 59), fill=RED)
+    board.pen.polygon([(70, 60), (110, 60), (90, 20)], fill=BLUE)
+    result = OpenCv().call({}, ToolContext({"drawn": board.picture}))
+    assert result.ok, result.problem
+    disc, outline = sorted(ElementTree.fromstring(result.text)[1:], key=lambda item: item.tag)
+    assert [disc.get(name) for name in ("cx", "cy", "rx", "ry")] == ["30", "40", "20", "20"]
+    assert (disc.tag.rpartition("}")[2], outline.tag.rpartition("}")[2]) == ("ellipse", "polygon")
+    assert "71,60" in (outline.get("points") or "").split()
 
 
 def test_a_part_keeps_the_coordinates_of_the_image() -> None:
@@ -72,6 +85,16 @@ def graph(board: Board) -> tuple[list[tuple[str, str]], Sequence[tuple[str, str,
     named = list(_named(reading, seen))
     edges = _relations(reading, {id(thing): part.id for part, thing in named})
     return [(part.id, part.text) for part, _ in named], [(edge.source, edge.relation, edge.target) for edge in edges]
+
+
+def test_the_table_has_a_line_for_each_value() -> None:
+    board = standing({"Mon": (30, 75)})
+    reading = read_chart(np.asarray(board.picture), board.lines)
+    rows = (ChartRow(label="Mon", series="North", value=30), ChartRow(label="", series="", value=None))
+    assert _table(reading, rows).splitlines() == [
+        "bar chart 'Harvest', values in units of the axis:", "Mon | North | 30", "(no label) | unread",
+    ]  # fmt: skip
+    assert _table(reading, ()).startswith("No bars, points or slices with values were found")
 
 
 def test_texts_are_named_by_what_they_are_and_bars_stand_at_theirs() -> None:
