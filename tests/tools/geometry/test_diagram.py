@@ -223,6 +223,11 @@ def test_labels_name_the_nearest_angle_or_side(
     assert [(one.text, one.at) for one in found] == ([] if label is None else [label])
 
 
+def test_of_two_figures_the_larger_is_read() -> None:
+    both = np.minimum(polygon(*CORNERS), polygon((240, 40), (300, 40), (300, 100), (240, 100)))
+    assert list(read_diagram(both, ()).points) == ["A", "B", "C"]
+
+
 def test_a_blank_picture_is_unknown() -> None:
     assert read_diagram(np.full((60, 60, 3), 255, np.uint8), ()).kind == "unknown"
 
