@@ -239,9 +239,12 @@ def test_orientation_that_does_not_exist_is_ignored(orientation: int) -> None:
     assert decode(saved(picture(), "JPEG", exif=oriented(orientation))).size == SIZE
 
 
-@pytest.mark.parametrize("exif", [b"Exif\0\0", b"Exif\0\0II*\0\xff\xff\xff\xff", b"Exif\0\0" + b"\xff" * 500])
-def test_broken_exif_does_not_spoil_the_picture(exif: bytes) -> None:
-    assert decode(saved(picture(), "JPEG", exif=exif)).size == SIZE
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize(
+    "exif", [b"Exif\0\0", b"Exif\0\0II", b"Exif\0\0II*\0\xff\xff\xff\xff", b"Exif\0\0" + b"\xff" * 500]
+)
+def test_broken_exif_does_not_spoil_the_picture(format: str, exif: bytes) -> None:
+    assert decode(saved(picture(), format, exif=exif)).size == SIZE
 
 
 def animated(format: str, count: int = 4) -> bytes:

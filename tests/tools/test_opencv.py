@@ -76,6 +76,7 @@ def test_color_mask_through_zero() -> None:
     assert red["box"] == [120, 30, 181, 91]
     assert red["parts"] == 1
     assert value("color_mask", hue=[230, 250], saturation=[0.5, 1])["parts"] == 2
+    assert value("color_mask", hue=[240, 240], saturation=[0.5, 1])["parts"] == 2, "one hue, not all of them"
     none = value("color_mask", hue=[100, 140], saturation=[0.5, 1])
     assert (none["box"], none["fraction"], none["parts"]) == (None, 0.0, 0)
     assert "Put the smaller number first" in refused("color_mask", saturation=[0.5, 0.1])

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from PIL import Image
-from tests.tools.chart.drawn import BLUE, RED, standing
+from tests.tools.chart.drawn import BLUE, GREEN, RED, Board, standing
 
 from saccade.tools.base import Tool
 from saccade.tools.chart.chartdet import ChartDet
-from saccade.tools.chart.chartocr import ChartOcr
+from saccade.tools.chart.chartocr import ChartOcr, _named, _relations, _table
 from saccade.tools.chart.opencv import OpenCv
+from saccade.tools.chart.parts import ChartRow
+from saccade.tools.chart.reading import read_chart
 from saccade.tools.context import ToolContext
+from saccade.tools.look import LookArguments, look
 from saccade.tools.ocr import Ocr
 
 needs_engine = pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
@@ -35,6 +40,18 @@ def test_opencv_redraws_the_bars() -> None:
     assert len(root) == 1 + value["count"]
     bar = next(item for item in root if item.get("x") == "75" and item.get("height") == "60")
     assert bar.get("fill") == "#d62828"
+
+
+def test_opencv_redraws_discs_and_other_shapes() -> None:
+    board = Board((120, 80))
+    board.pen.ellipse((10, 20, 49, 59), fill=RED)
+    board.pen.polygon([(70, 60), (110, 60), (90, 20)], fill=BLUE)
+    result = OpenCv().call({}, ToolContext({"drawn": board.picture}))
+    assert result.ok, result.problem
+    disc, outline = sorted(ElementTree.fromstring(result.text)[1:], key=lambda item: item.tag)
+    assert [disc.get(name) for name in ("cx", "cy", "rx", "ry")] == ["30", "40", "20", "20"]
+    assert (disc.tag.rpartition("}")[2], outline.tag.rpartition("}")[2]) == ("ellipse", "polygon")
+    assert "71,60" in (outline.get("points") or "").split()
 
 
 def test_a_part_keeps_the_coordinates_of_the_image() -> None:
@@ -59,6 +76,51 @@ def test_chartdet_graph_joins_bars_and_patches_of_one_colour() -> None:
     assert len(joined) == 6
     assert all(parts[bar]["color"] == parts[patch]["color"] for bar, patch in joined)
     assert {tuple(parts[patch]["color"]) for _, patch in joined} == {RED, BLUE}
+
+
+def graph(board: Board) -> tuple[list[tuple[str, str]], Sequence[tuple[str, str, str]]]:
+    """Names and texts of the parts, and the edges between them, where every text was recognised."""
+    seen = look(LookArguments(), ToolContext({"chart": board.picture}))
+    reading = read_chart(np.asarray(board.picture), board.lines)
+    named = list(_named(reading, seen))
+    edges = _relations(reading, {id(thing): part.id for part, thing in named})
+    return [(part.id, part.text) for part, _ in named], [(edge.source, edge.relation, edge.target) for edge in edges]
+
+
+def test_the_table_has_a_line_for_each_value() -> None:
+    board = standing({"Mon": (30, 75)})
+    reading = read_chart(np.asarray(board.picture), board.lines)
+    rows = (ChartRow(label="Mon", series="North", value=30), ChartRow(label="", series="", value=None))
+    assert _table(reading, rows).splitlines() == [
+        "bar chart 'Harvest', values in units of the axis:", "Mon | North | 30", "(no label) | unread",
+    ]  # fmt: skip
+    assert _table(reading, ()).startswith("No bars, points or slices with values were found")
+
+
+def test_texts_are_named_by_what_they_are_and_bars_stand_at_theirs() -> None:
+    board = standing({"Mon": (30, 75), "Tue": (8, 50)})
+    board.write("per acre", (400, 250))
+    parts, edges = graph(board)
+    names = {text: name for name, text in parts}
+    assert [names[text].rpartition("_")[0] for text in ("Harvest", "Mon", "North", "60", "per acre")] == [
+        "title", "category", "legend", "axis_tick", "text",
+    ]  # fmt: skip
+    assert edges[:2] == [("bar_1", "at", names["Mon"]), ("bar_1", "of", names["North"])]
+    board.lines = [line for line in board.lines if line.text not in ("Mon", "Tue")]
+    assert {relation for _, relation, _ in graph(board)[1]} == {"of"}
+
+
+def test_a_slice_stands_at_nothing_and_is_of_its_series() -> None:
+    board, turn = Board((420, 260)), 0
+    for order, (name, share, colour) in enumerate((("Cat", 50, RED), ("Dog", 30, BLUE), ("Owl", 20, GREEN))):
+        board.pen.pieslice((20, 30, 219, 229), turn * 3.6, (turn + share) * 3.6, fill=colour)
+        board.pen.rectangle((280, 80 + 30 * order, 292, 92 + 30 * order), fill=colour)
+        board.write(name, (316, 86 + 30 * order))
+        turn += share
+    parts, edges = graph(board)
+    texts = dict(parts)
+    assert {relation for _, relation, _ in edges} == {"of"}
+    assert sorted(texts[target] for _, _, target in edges) == ["Cat", "Dog", "Owl"]
 
 
 @needs_engine

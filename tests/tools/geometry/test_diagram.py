@@ -147,6 +147,13 @@ def test_radii_at_any_angle(turns: tuple[int, ...], chords: tuple[tuple[str, str
         assert reading.points[name] == pytest.approx(on_rim(turn, 100), abs=3)
 
 
+def test_a_circle_may_lie_anywhere() -> None:
+    aside = np.pad(circle(0, 90), ((20, 0), (70, 0), (0, 0)), constant_values=255)
+    reading = read_diagram(aside, ())
+    assert reading.chords == (("O", "A"), ("O", "B"))
+    assert reading.points["O"] == pytest.approx((190, 140), abs=1)
+
+
 @pytest.mark.parametrize("width", [4, 6, 8])
 @pytest.mark.parametrize("turns", [(0,), (0, 90), (-1, 120, 240)])
 def test_a_thick_radius_to_the_right_is_one(turns: tuple[int, ...], width: int) -> None:
@@ -214,6 +221,11 @@ def test_labels_name_the_nearest_angle_or_side(
     board.write(text, at)
     found = read_diagram(polygon(*CORNERS), board.lines).labels
     assert [(one.text, one.at) for one in found] == ([] if label is None else [label])
+
+
+def test_of_two_figures_the_larger_is_read() -> None:
+    both = np.minimum(polygon(*CORNERS), polygon((240, 40), (300, 40), (300, 100), (240, 100)))
+    assert list(read_diagram(both, ()).points) == ["A", "B", "C"]
 
 
 def test_a_blank_picture_is_unknown() -> None:

@@ -17,12 +17,20 @@ def test_terms() -> None:
     assert str(term) == "Equals(LengthOf(Line(A,B)),4x-17)"
     assert term.args[0].args[0].names == ("A", "B")
     assert str(read_term("Equals(x,(2x+1)/5)")) == "Equals(x,(2x+1)/5)"
+    assert (read_term("Of(x)").head, read_term("f(x)").head) == ("Of", "f(x)"), "a letter before a bracket is a factor"
 
 
-@pytest.mark.parametrize("text", ["Find(x", "Line(A,,B)", "Equals(a))b(", "", "F(" * 30 + "x" + ")" * 30, "x" * 500])
+@pytest.mark.parametrize("text", ["Find(x", "Line(A,,B)", "Equals(a))b(", "", "x" * 500])
 def test_no_terms(text: str) -> None:
     with pytest.raises(FormError):
-        read_term("Find(" * 14 + "x" + ")" * 14 if text.startswith("F(") else text)
+        read_term(text)
+
+
+def test_brackets_are_read_twelve_deep() -> None:
+    deep = "Find(" * 12 + "x" + ")" * 12
+    assert str(read_term(deep)) == deep
+    with pytest.raises(FormError, match="nested too deeply"):
+        read_term(f"Find({deep})")
 
 
 @pytest.mark.parametrize(

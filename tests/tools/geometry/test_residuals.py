@@ -75,6 +75,7 @@ def test_what_a_term_measures(before: tuple[str, ...], term: str, value: float) 
         ("AreaOf(Line(A,B))", "no polygon"), ("AreaOf(Triangle(A,B))", "no polygon with its corners named"),
         ("PerimeterOf(Triangle($))", "no polygon"), ("Line(A,A)", "named by two points, not A, A"),
         ("Line(A,B,C)", "not A, B, C"), ("Line(a,B)", "'a' names no point"),
+        ("RatioOf(x,y,z)", "at most two arguments, not 3"),
     ],
 )  # fmt: skip
 def test_what_measures_nothing(term: str, why: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from tests.tools.weighted import tiny
 
@@ -15,11 +16,12 @@ from saccade.tools.base import Tool
 from saccade.tools.context import ToolContext
 from saccade.tools.problem import ProblemKind
 from saccade.tools.registry import make_tool
-from saccade.tools.setup import VARIABLE
+from saccade.tools.setup import VARIABLE, ToolSetup
 from saccade.tools.weighted.chart_readers import DePlot, UniChart
 from saccade.tools.weighted.chart_tables import as_markdown, read_table
+from saccade.tools.weighted.checkpoint import Placed
 from saccade.tools.weighted.grounding_dino import GroundingDino, caption_of, suppressed
-from saccade.tools.weighted.sam import Sam, prepared
+from saccade.tools.weighted.sam import Sam, _load, prepared
 
 PICTURE = Image.fromarray(np.random.default_rng(0).integers(0, 255, (90, 140, 3)).astype(np.uint8))
 Setup = Callable[[str, Callable[[Path], Path]], None]
@@ -69,6 +71,13 @@ def test_grounding_dino(setup: Setup, make: Callable[[Path], Path]) -> None:
     assert not isinstance(batch[0], Exception)
     assert not isinstance(batch[2], Exception)
     assert [b.phrase for b in batch[0].value.boxes] == [b.phrase for b in batch[2].value.boxes]
+
+
+@pytest.mark.parametrize(("make", "stretches"), [(tiny.sam, False), (tiny.sam2, True)])
+def test_each_version_of_sam_is_loaded_as_itself(tmp_path: Path, make: Callable[[Path], Path], stretches: bool) -> None:
+    held = _load(Placed(ToolSetup(weights=str(make(tmp_path))), "cpu", torch.float32))
+    assert (held.model.config.model_type, held.stretches, held.side) == (make.__name__, stretches, 64)
+    assert type(held.model).__name__ == ("Sam2Model" if stretches else "SamModel")
 
 
 @pytest.mark.slow

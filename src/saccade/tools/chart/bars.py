@@ -119,11 +119,11 @@ def _stacked(shape: ColourShape, boxes: Sequence[ColourShape], frame: BarFrame) 
 
 def _labels(lines: Sequence[TextLine], frame: BarFrame, bars: Sequence[ColourShape]) -> list[TextLine]:
     """The texts of the row under, or of the column left of, the base line."""
-    foot = min([frame.base, *(max(frame.ends(bar.box)) if frame.standing else bar.box[0] for bar in bars)])
     if frame.standing:
         below = [line for line in lines if line.box[1] >= frame.base - 4]
         row = min((line.box[1] + line.box[3] for line in below), default=0) / 2
         return [line for line in below if abs((line.box[1] + line.box[3]) / 2 - row) <= line.box[3] - line.box[1]]
+    foot = min([frame.base, *(bar.box[0] for bar in bars)])
     beside = [line for line in lines if line.box[2] <= foot + 4]
     column = max((line.box[2] for line in beside), default=0)
     return [line for line in beside if column - line.box[2] <= 1.5 * (line.box[3] - line.box[1])]

@@ -221,7 +221,9 @@ def _hypotenuse(term: Term, figure: PlaneFigure) -> MeasuredValue:
 def _ratio(term: Term, figure: PlaneFigure) -> MeasuredValue:
     if len(term.args) == 1:
         return measure(term.args[0], figure)
-    over, under = (_size(arg, figure) for arg in term.args[:2])
+    if len(term.args) > 2:
+        raise FormError(f"{term.head} has at most two arguments, not {len(term.args)}")
+    over, under = (_size(arg, figure) for arg in term.args)
     return lambda state: over(state) / under(state)
 
 
