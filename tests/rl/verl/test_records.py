@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -166,20 +167,31 @@ def test_the_last_error_of_verl_is_told(tmp_path: Path, monkeypatch: pytest.Monk
         launch._watched(verl_settings(), tmp_path, {})
 
 
-def test_warnings_of_other_processes_are_said_again_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.fixture
+def ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[logging.Logger]:
+    """Our logger, which is afterwards as it was; the root lets errors alone pass, as in verl's workers."""
+    root, logger = logging.getLogger(), logging.getLogger("saccade")
+    levels = root.level, logger.level
+    monkeypatch.setattr(logger, "handlers", list(logger.handlers))
+    root.setLevel(logging.ERROR)
+    yield logger
+    root.setLevel(levels[0])
+    logger.setLevel(levels[1])
+
+
+def test_warnings_of_other_processes_are_said_again_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, ours: logging.Logger
+) -> None:
     (tmp_path / "verl").mkdir()
     file = tmp_path / "verl" / SAID
-    ours = logging.getLogger("saccade")
-    before = list(ours.handlers)
     said = SaidAgain(tmp_path)
     said.say()
-    try:
-        keep_warnings(tmp_path)
-        keep_warnings(tmp_path)
-        logging.getLogger("saccade.sandbox.pool").warning("a host is %s", "gone")
-        logging.getLogger("saccade.sandbox.pool").info("not worth a line")
-    finally:
-        ours.handlers = before
+    handlers = list(ours.handlers)
+    keep_warnings(tmp_path)
+    keep_warnings(tmp_path)
+    logging.getLogger("saccade.sandbox.pool").warning("a host is %s", "gone")
+    logging.getLogger("saccade.sandbox.pool").info("not worth a line")
+    ours.handlers = handlers
     assert len(file.read_text().splitlines()) == 1
     caplog.clear()
     text = file.read_text()
@@ -196,10 +208,8 @@ def test_warnings_of_other_processes_are_said_again_once(tmp_path: Path, caplog:
 
 
 def test_a_warning_that_cannot_be_kept_is_said_on_the_spot(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ours: logging.Logger
 ) -> None:
-    ours = logging.getLogger("saccade")
-    monkeypatch.setattr(ours, "handlers", list(ours.handlers))
     (tmp_path / "verl" / SAID).mkdir(parents=True)
     keep_warnings(tmp_path)
     ours.warning("a host is gone")

@@ -40,6 +40,8 @@ class _Appending(logging.Handler):
 def keep_warnings(out: Path) -> None:
     """Let this process write our warnings into the run's folder `out`; idempotent."""
     logger, path = logging.getLogger(_OURS), out / "verl" / SAID
+    if logger.level == logging.NOTSET:  # in verl's workers the root lets errors alone pass
+        logger.setLevel(logging.WARNING)
     if not any(isinstance(handler, _Appending) and handler.path == path for handler in logger.handlers):
         logger.addHandler(_Appending(path))
 
