@@ -324,3 +324,12 @@ def test_the_current_folder_is_not_put_on_the_path_again(here: Path, current: bo
     before = list(sys.path)
     load(Reference(f"{folder}/mine_too.py", "A"))
     assert sys.path == [*before, *([str(here / folder).removesuffix("/.")] if added else [])]
+
+
+def test_names_that_a_file_imports_are_not_proposed(here: Path) -> None:
+    (here / "mine.py").write_text("from pathlib import Path\nclass Mine: pass\n")
+    with pytest.raises(RegistryError, match=r"mine\.py has no 'Zoom'\. Known: Mine\.$"):
+        load(Reference("mine.py", "Zoom"))
+    (here / "part.py").write_text("raise RuntimeError('no')\n")
+    with pytest.raises(RegistryError, match=r"^part\.py cannot be loaded: RuntimeError: no \(.*line 1\)\. Correct it"):
+        own_code.defined("part.py")

@@ -43,6 +43,7 @@ class Reference:
     place: str
     """Path of a file that ends in `.py`, or the dotted name of a module."""
     attribute: str
+    """Empty for the file alone."""
     rest: str | None = None
     """What follows a further `:` or `@`, such as the name of a preset; None for nothing."""
 
@@ -59,7 +60,7 @@ class Reference:
     @property
     def name(self) -> str:
         """The object without what follows it."""
-        return f"{self.place}:{self.attribute}"
+        return f"{self.place}:{self.attribute}" if self.attribute else self.place
 
 
 def reference(text: str) -> Reference | None:
@@ -91,7 +92,7 @@ def load(code: Reference) -> object:
     try:
         return getattr(module, code.attribute)
     except AttributeError:
-        names = [name for name in vars(module) if not name.startswith("_")]
+        names = list(_own(module)) or [name for name in vars(module) if not name.startswith("_")]
         raise RegistryError(
             f"{code.place} has no {code.attribute!r}. {did_you_mean(code.attribute, names)}".rstrip()
         ) from None
@@ -103,11 +104,14 @@ def defined(path: str) -> dict[str, object]:
     Raises:
         RegistryError: there is no such file, or it raises; says in which line.
     """
-    module = _from_file(Reference(path, "a tool"))
-    own = vars(module).items()
+    return _own(_from_file(Reference(path, "")))
+
+
+def _own(module: ModuleType) -> dict[str, object]:
+    """What a module defines and does not import, by public name."""
     return {
         name: value
-        for name, value in own
+        for name, value in vars(module).items()
         if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
     }
 
