@@ -110,3 +110,8 @@ def test_what_could_not_be_put_back_stays(tmp_path: Path) -> None:
     assert _stored(url, store) == f"data:image/png;base64,media:{hashlib.sha256(bytes(range(256))).hexdigest()}"
     for text in (f"data:{picture}", "B" * 254 + "C=", "word " * 60):
         assert _stored(text, store) == text
+
+
+def test_the_requests_of_runs_of_before_are_found(tmp_path: Path) -> None:
+    name = "ca978112ca1bbdcafac231b3.jsonl"  # the first 24 digits of the sha256 of "a"
+    assert requests_file(tmp_path, "a").relative_to(tmp_path).parts[1:] == (name,)
