@@ -115,6 +115,9 @@ def test_agreement_of_samples() -> None:
     ]
     assert calibration_error(found) == pytest.approx((0.5 + 0.25 + 0.0) / 3)
     assert separation(tuple(tasks.values())) == 1.0
+    tied = tasks["c"].model_copy(update={"agreement": 0.5})
+    assert separation((tied, tasks["b"])) == 0.5
+    assert separation((tied, tasks["b"].model_copy(update={"agreement": 0.75}))) == 0.0
     findings = confidence(rows, StudiedRun(run="r"))
     assert (findings.unanimous.count, findings.unanimous.of, findings.unanimous_right.count) == (1, 3, 1)
     assert [point.samples for point in findings.with_samples] == [1]

@@ -36,6 +36,12 @@ def test_undecided_ones_may_stay(runs: Runs) -> None:
     assert result.lines[0].kept
 
 
+def test_the_scores_that_there_are_are_named(runs: Runs) -> None:
+    runs.write(runs.trajectory("scored", correct=0.0), runs.trajectory("unscored"))
+    result = runs.curate({"name": "score", "score": "tools"})
+    assert [line.detail for line in result.lines] == ["scores: correct", "scores: none"]
+
+
 @pytest.mark.parametrize(
     ("answer", "fields", "settings", "kept"),
     [
