@@ -18,6 +18,7 @@ from saccade.sft.curate.filters.score import MinimumScore
 from saccade.sft.curate.filters.split import SplitFilter
 from saccade.sft.curate.filters.strata import Strata
 from saccade.sft.curate.filters.tool_turns import ToolTurns
+from saccade.sft.curate.report import FilterReport
 
 RATES = {"right_from": 1.0, "at_least": 8}
 NEAR = {"bits": 10, "color": 8.0}
@@ -67,3 +68,9 @@ def test_where_a_setting_ends(
 def test_held_out_sets_are_named() -> None:
     with pytest.raises(ValidationError, match="sets"):
         Contamination.model_validate({"sets": []})
+
+
+def test_a_report_of_before_branches_is_read() -> None:
+    counts = {"seen": 2, "kept": 1, "dropped": 1, "undecided": 0}
+    stored = FilterReport.model_validate({"label": "l", "filter": "f@1", **counts, "reasons": (), "categories": ()})
+    assert stored.beside == 0
