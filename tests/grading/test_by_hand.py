@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from saccade.grading import anls
 from saccade.grading.anls import similarity
 from saccade.grading.boxes import read_box
 from saccade.grading.choice import _read
@@ -50,6 +51,14 @@ from saccade.record.task import AnswerType, Task
 def test_similarity(left: str, right: str, expected: float) -> None:
     assert similarity(left, right) == pytest.approx(expected)
     assert similarity(right, left) == pytest.approx(expected)
+
+
+def test_a_text_that_is_too_long_to_be_similar_is_not_compared_sign_by_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+    monkeypatch.setattr(anls, "_distance", lambda left, right: compared.append(len(left)) or 0)
+    assert similarity("b" * 1_000_000, "gold") == similarity("gold", "b" * 1_000_000) == 0.0
+    assert similarity("bold", "gold") == 1.0
+    assert compared == [4]
 
 
 def test_the_threshold_of_similarity_is_a_setting() -> None:

@@ -53,6 +53,8 @@ def similarity(left: str, right: str, threshold: float = 0.5) -> float:
     longest = max(len(left), len(right))
     if left == right:
         return 1.0
+    if min(len(left), len(right)) <= threshold * longest:  # the distance takes steps by both lengths
+        return 0.0
     score = 1 - _distance(left, right) / longest
     return score if score > threshold else 0.0
 

@@ -46,5 +46,5 @@ def time_of(text: str) -> Time | None:
     if half:
         return (hour % 12 + (12 if half == "p" else 0), minute, second, half) if 1 <= hour <= 12 else None
     if hour > 12 or match["hour"] in ("0", "00"):
-        return (hour % 24, minute, second, "p" if hour % 24 else "a")
+        return (hour % 24, minute, second, "p" if hour % 24 >= 12 else "a")
     return (hour, minute, second, "")

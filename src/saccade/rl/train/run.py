@@ -24,7 +24,6 @@ from saccade.episode.settings import sandbox_at
 from saccade.episode.task_media import check_media
 from saccade.media.store import MediaStore
 from saccade.rl.engines.settings import VLLM
-from saccade.rl.engines.vllm_process import check_servers
 from saccade.rl.generation.rollouts import RolloutResources, generate_rollouts
 from saccade.rl.generation.slot_model import check_sampling
 from saccade.rl.rollout import Rollout
@@ -37,7 +36,7 @@ from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings
 from saccade.rl.train.step import Trainer, Updater
 from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
-from saccade.rl.verl.checkpoints import check_trainer
+from saccade.rl.verl.trainer_of_run import check_trainer
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.tokens.batch import Collator
@@ -73,6 +72,8 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     check_trainer(out, on_verl=False)
     processes = join_processes(settings.threads, cpu=not torch.cuda.is_available())
     if settings.engine.source == VLLM:
+        from saccade.rl.engines.vllm_process import check_servers
+
         check_servers(settings.engine, processes.count)
     opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
     check_rewards(opened, settings.recipe.reward)

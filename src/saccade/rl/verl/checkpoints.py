@@ -1,4 +1,4 @@
-"""What a run on verl would be resumed from, looked at before verl is started: trainer, checkpoint, tasks.
+"""What a run on verl would be resumed from, looked at before verl is started: checkpoint and tasks.
 
 Where the folder that its last checkpoint names is gone, verl 0.9.1 begins anew, and where the place in the data set is
 missing, with the first tasks again; it says so only in its log.
@@ -10,25 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from saccade.errors import SettingsError, TrainingError
+from saccade.errors import TrainingError
 from saccade.rl.verl.rows import ROWS, read_names
-from saccade.training.folder import SETTINGS
 
 _PARTS = ("model", "optim", "extra_state")
 """What each process writes."""
-
-
-def check_trainer(out: Path, *, on_verl: bool) -> None:
-    """Raises `SettingsError` where `out` holds a run of the other trainer: its checkpoints would not be found."""
-    begun_on_verl = (out / "verl").is_dir()
-    if begun_on_verl == on_verl or not (out / SETTINGS).exists():
-        return
-    if on_verl:
-        raise SettingsError(
-            f"the run in {out} was begun on Saccade's own trainer. Continue it without --on verl, or name another "
-            "folder."
-        )
-    raise SettingsError(f"the run in {out} was begun on verl. Add --on verl, or name another folder.")
 
 
 def check_same_tasks(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:

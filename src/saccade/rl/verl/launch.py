@@ -40,13 +40,14 @@ from saccade.rl.train.curriculum import chosen_before
 from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings
 from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
-from saccade.rl.verl.checkpoints import check_same_tasks, check_trainer, last_checkpoint
+from saccade.rl.verl.checkpoints import check_same_tasks, last_checkpoint
 from saccade.rl.verl.mapping import PART, nested, verl_lines
 from saccade.rl.verl.metrics import new_log, write_metrics
 from saccade.rl.verl.policy import load_policy
 from saccade.rl.verl.refused import check_family, check_on_verl
 from saccade.rl.verl.rows import ROWS, training_rows, validation_rows, write_rows
 from saccade.rl.verl.said import SAID, SaidAgain
+from saccade.rl.verl.trainer_of_run import check_trainer
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.folder import SETTINGS, check_folder
