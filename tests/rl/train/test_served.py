@@ -8,7 +8,7 @@ from tests.rl.engines.served import running
 from tests.rl.policies import policy
 from tests.rl.train.support import metrics, rl_settings, toy
 
-from saccade.errors import ModelRefusedError, TrainingError
+from saccade.errors import ModelLostError, ModelRefusedError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.models.local_settings import LocalSettings
 from saccade.models.local_weights import load_checkpoint
@@ -37,6 +37,15 @@ def test_a_server_samples_with_the_weights_of_every_step(
     sent, kept = (load_file(folder / "model.safetensors") for folder in (tmp_path / "run" / "served", model))
     assert all(kept[name].equal(sent[name]) for name in kept)
     assert load_checkpoint(str(tmp_path / "run" / "served"), LocalSettings(device="cpu")).context_tokens == 2048
+
+
+def test_a_run_whose_servers_are_not_all_there_leaves_nothing_behind(tiny: Path, tasks: Path, tmp_path: Path) -> None:
+    gone = "http://127.0.0.1:9"
+    with running("vllm", policy(tiny), MediaStore(tmp_path / "served")) as server:
+        for engine in (gone, f"{server.url},{gone}"):
+            with pytest.raises(ModelLostError, match=f"{gone} cannot be reached"):
+                train(rl_settings(tiny, tasks, engine=engine, retry={"tries": 1}), tmp_path / "run")
+            assert not (tmp_path / "run").exists()
 
 
 def test_weights_that_do_not_arrive_end_the_run(

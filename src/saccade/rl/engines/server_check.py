@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from saccade.errors import ModelRefusedError
 from saccade.generate.sequences import Policy
+from saccade.models.retry import RetryPolicy
 from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.wire import SampleOutput, SampleRequest, Wire
 from saccade.rl.engines.wire_sglang import SglangWire
@@ -48,6 +51,20 @@ class _Card(BaseModel):
 
 class _Cards(BaseModel):
     data: list[_Card]
+
+
+async def check_reached(addresses: Sequence[str], retry: RetryPolicy) -> None:
+    """Whether a server answers at each of `addresses`, before a run begins that could not sample.
+
+    Raises:
+        ModelLostError: one does not, after all tries.
+        ModelRefusedError: what is there has not the way of a server that samples.
+    """
+    connections = [Connection(address, retry=retry) for address in addresses]
+    try:
+        await asyncio.gather(*(connection.get("/v1/models") for connection in connections))
+    finally:
+        await asyncio.gather(*(connection.close() for connection in connections))
 
 
 async def check_server(connection: Connection, policy: EncodedPolicy) -> CheckedServer:

@@ -75,6 +75,10 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
         from saccade.rl.engines.vllm_process import check_servers
 
         check_servers(settings.engine, processes.count)
+    elif settings.engine.addresses:
+        from saccade.rl.engines.server_check import check_reached
+
+        asyncio.run(check_reached(settings.engine.addresses, settings.retry))
     opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
     check_rewards(opened, settings.recipe.reward)
     check_media(opened.parts, load_dialect(settings.recipe.dialect))
