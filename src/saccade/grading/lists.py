@@ -1,9 +1,9 @@
 """Lists: every item and nothing else, in the order of the gold answer or, for sets, in any order.
 
-Items are separated by commas, semicolons, "and" or, between two numbers, a multiplication sign, or stand on lines of
-their own, with or without bullets and numbers; brackets, a JSON array, a Python list and LaTeX braces may stand around.
-Items are compared as `text` compares: as text, or as numbers where the gold item is one. Items may carry names
-(`rows={8} columns={9}`, `8 rows and 9 columns`): if both sides name theirs, names decide which item meets which.
+Items are separated by commas, semicolons, arrows, "and" or, between two numbers, a multiplication sign, or stand on
+lines of their own, with or without bullets and numbers; brackets, a JSON array, a Python list and LaTeX braces may
+stand around. Items are compared as `text` compares: as text, or as numbers where the gold item is one. Items may carry
+names (`rows={8} columns={9}`, `8 rows and 9 columns`): if both sides name theirs, names decide which item meets which.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from saccade.grading.wrappers import unwrapped
 from saccade.record.task import Task
 
 _BRACKETS = re.compile(r"\s*(?:rgb\s?)?(?:\\\{(?P<a>.*)\\\}|\((?P<b>.*)\)|\[(?P<c>.*)\]|\{(?P<d>.*)\})\s*", re.I | re.S)
-_SEPARATOR = re.compile(r"\s*(?:;|\n|,(?![0-9]{3}(?![0-9]))|,\s)\s*(?:and\s)?|\s+and\s+", re.IGNORECASE)
+_SEPARATOR = re.compile(
+    r"\s*(?:;|\n|,(?![0-9]{3}(?![0-9]))|,\s)\s*(?:(?:and|&)\s)?|\s+(?:and|&)\s+|\s*(?:→|⇒|->|\\rightarrow|\\to\b)\s*",
+    re.IGNORECASE,
+)
 _TIGHT = re.compile(r"\s*,\s*")
 _BY = re.compile(r"(?P<first>[0-9]{1,9})\s?(?:x|×|by|\\times)\s?(?P<second>[0-9]{1,9})", re.IGNORECASE)
 _NAMED = re.compile(r"(?P<name>[A-Za-z][A-Za-z ]{0,40}?)\s?[=:]\s?\{?(?P<value>[^{}]+)\}?")

@@ -23,7 +23,8 @@ _FIRST_NOT = re.compile(
 )
 _CHOSEN_LETTER = re.compile(
     r"(?:^|'s\b|\b(?:is|be|so|thus|hence|therefore|choose|chose|pick|select|say|with|for|option|choice|answer|letter|but|to|case)\b)"
-    r"[,:\s]*(?:option\s|choice\s|letter\s|answer\s)?[(\[\"']?(?-i:(?P<label>[A-Z]))[)\]\"']?(?=\s*(?:[.,;:!]|$|\s(?:because|since|as|which)\b))",
+    r"[,:\s]*(?:option\s|choice\s|letter\s|answer\s)?(?:[(\[\"']?(?-i:(?P<label>[A-Z]))[)\]\"']?|\((?P<small>[a-z])\))"
+    r"(?=\s*(?:[.,;:!]|$|\s(?:because|since|as|which)\b))",
     re.IGNORECASE,
 )
 _BECAUSE = re.compile(r"[,.]?\s(?:because|since)\s", re.IGNORECASE)
@@ -80,7 +81,7 @@ def _yes_or_no(prediction: str, options: AnswerOptions) -> int | None:
 
 def _chosen_letters(prediction: str, options: AnswerOptions) -> set[int] | None:
     """The options whose letters stand where a sentence settles on one."""
-    found = {options.index(spot["label"]) for spot in _CHOSEN_LETTER.finditer(prediction)}
+    found = {options.index(spot["label"] or spot["small"]) for spot in _CHOSEN_LETTER.finditer(prediction)}
     is_it = _IS_IT.match(prediction.strip())
     found |= {options.index(is_it["label"])} if is_it else set()
     known = {index for index in found if index is not None}

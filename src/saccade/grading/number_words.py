@@ -1,4 +1,7 @@
-"""English number words as digits: `twenty-one` -> `21`, `one hundred and five` -> `105`. Below a million alone."""
+"""English number words as digits: `twenty-one` -> `21`, `one hundred and five` -> `105`. Below a million alone.
+
+Fractions and halves too: `two thirds` -> `2/3`, `two and a half` -> `2 1/2`.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,24 @@ _COUNTS_BEFORE_ONE = re.compile(
 )
 
 
+_PARTS: Final = {
+    "half": 2,
+    "third": 3,
+    "quarter": 4,
+    "fourth": 4,
+    "fifth": 5,
+    "sixth": 6,
+    "seventh": 7,
+    "eighth": 8,
+    "ninth": 9,
+    "tenth": 10,
+}
+_OVER = re.compile(
+    rf"(?<![\w-])(?P<above>{'|'.join(list(_SMALL)[1:10])})[\s-](?P<below>{'|'.join(_PARTS)})(?P<many>s?)(?![\w-])",
+    re.IGNORECASE,
+)
+_AND_A_HALF = re.compile(rf"(?<![\w-])(?P<whole>[0-9]{{1,9}}|{_WORD})\sand\s(?:a|one)\shalf(?![\w-])", re.IGNORECASE)
+_A_HUNDRED = re.compile(r"(?<![\w-])a\s(?=(?:hundred|thousand)(?![\w-]))", re.IGNORECASE)
 _DOZEN = re.compile(r"(?<![\w-])(?:(?P<half>half\sa)|a)\sdozen(?![\w-])", re.IGNORECASE)
 _NAMED = re.compile(r"\b(?:the|these|those|both|all|this|that)\s+$", re.IGNORECASE)
 
@@ -54,15 +75,25 @@ _NAMED = re.compile(r"\b(?:the|these|those|both|all|this|that)\s+$", re.IGNORECA
 def with_digits(text: str) -> str:
     """`text` with its number words as digits; a run of words that is no number stays."""
     text = _DOZEN.sub(lambda match: "6" if match["half"] else "12", text)
+    text = _OVER.sub(_over, _AND_A_HALF.sub(lambda match: f"{match['whole']} 1/2", _A_HUNDRED.sub("one ", text)))
     return _RUN.sub(lambda match: _digits(match, text), text)
 
 
 def says_another(text: str) -> bool:
     """Whether a spelt number counts something in a text with digits; "the two lines" only names what was known."""
-    return _DOZEN.search(text) is not None or any(
+    if any(form.search(text) for form in (_DOZEN, _AND_A_HALF, _A_HUNDRED)) or _OVER.sub(_over, text) != text:
+        return True
+    return any(
         _digits(found, text) != found[0] and _NAMED.search(text[max(0, found.start() - 8) : found.start()]) is None
         for found in _RUN.finditer(text)
     )
+
+
+def _over(match: re.Match[str]) -> str:
+    """`two thirds` as `2/3`; "two third", "one thirds" and "two halfs" stay."""
+    above, below = _SMALL[match["above"].casefold()], _PARTS[match["below"].casefold()]
+    fits = (above == 1) != bool(match["many"]) and (above == 1 or below != 2)
+    return f"{above}/{below}" if fits else match[0]
 
 
 def _digits(match: re.Match[str], text: str) -> str:

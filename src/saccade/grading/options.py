@@ -15,7 +15,7 @@ from saccade.grading.text import bare, same_text, starts_as_number
 from saccade.grading.wrappers import unwrapped
 
 _MENTION = re.compile(r"[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?:option|choice)s?\s+(?P<named>[A-Z])\b")
-_MARKUP = re.compile(r"\$|(?<!\\)\\[()\[\]]|\*\*|__|`")
+_MARKUP = re.compile(r"^#{1,6}\s+|\$|(?<!\\)\\[()\[\]]|\*\*|__|`")
 _INNER = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|boldsymbol)\s?\{([^{}\\]*)\}")
 _SMALL_WORDS = frozenset(
     [

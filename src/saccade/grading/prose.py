@@ -15,6 +15,7 @@ from typing import Final
 from saccade.grading.marks import Candidate
 from saccade.grading.number_words import with_digits
 from saccade.grading.quantities import DOUBT
+from saccade.grading.totals import totals
 
 _LETTERED = re.compile(r"[*_\-\s(\[]{0,4}[A-Za-z][.):\]]+(?:\s|\*|$)")
 _SIGN_OFF = re.compile(
@@ -130,6 +131,7 @@ def _pieces(sentence: str) -> Iterator[CandidateLayer]:
     plain = with_digits(sentence.replace("**", ""))
     if sentence.rstrip().endswith("?"):
         return
+    yield from ([Candidate(number)] for number in totals(plain))
     there = _THERE.search(plain)
     if there is not None and _AND_MORE.search(plain, there.end()):
         there = None

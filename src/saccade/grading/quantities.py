@@ -45,6 +45,21 @@ _NONE = re.compile(
     r"[a-z]+(?:\s(?!or\b|and\b)[a-z]+){0,3}))[.!]?",
     re.IGNORECASE,
 )
+_NOT_ANY = re.compile(
+    r"there\s(?:(?:is|are|was|were)n't|(?:is|are|was|were)\snot)\sany(?:\s(?!idea|answer|information|doubt|way|more|less|other|image"
+    r"|picture|data|or\b|and\b)[a-z]+){0,4}[.!]?",
+    re.IGNORECASE,
+)
+# "Twice", "They cross once.", "The lines intersect exactly twice": a count of times; "more than twice" is none.
+_TIMES: Final = {"once": 1, "twice": 2, "thrice": 3}
+_SO_OFTEN = re.compile(
+    r"(?:(?:they|it|he|she|the\s[a-z ]{1,40}|[a-z]+s)\s[a-z]+(?:\seach\sother|\sone\sanother)?\s)?"
+    r"(?:only\s|exactly\s|just\s)?(?P<often>once|twice|thrice)[.!]?",
+    re.IGNORECASE,
+)
+_NOT_SO_OFTEN = re.compile(
+    r"\b(?:than|at|least|most|about|nearly|almost|around|roughly|or|more|less|as)\b", re.IGNORECASE
+)
 _ABOUT = re.compile(
     r"(?:\b(?:about|approximately|around|roughly|approx\.?|circa|some|ca\.)|[~≈]|\\approx|\\sim)\s*$", re.I
 )
@@ -120,8 +135,11 @@ def quantity(text: str) -> Quantity | None:
     plain = _POWER.sub(
         lambda match: match["unit"] + _SIGNS[match["power"]], repeating_as_fraction(unwrapped(clean(text)))
     )
-    if _NONE.fullmatch(plain) is not None:
+    if _NONE.fullmatch(plain) is not None or _NOT_ANY.fullmatch(plain) is not None:
         return Quantity(Fraction(0))
+    often = _SO_OFTEN.fullmatch(plain)
+    if often is not None and DOUBT.search(plain) is None and _NOT_SO_OFTEN.search(plain) is None:
+        return Quantity(Fraction(_TIMES[often["often"].casefold()]))
     for part in (_after_equals(plain), plain):
         found = _only_number(part)
         if found is not None:
