@@ -28,6 +28,12 @@ _SEPARATOR = re.compile(
 _TIGHT = re.compile(r"\s*,\s*")
 _BY = re.compile(r"(?P<first>[0-9]{1,9})\s?(?:x|×|by|\\times)\s?(?P<second>[0-9]{1,9})", re.IGNORECASE)
 _NAMED = re.compile(r"(?P<name>[A-Za-z][A-Za-z ]{0,40}?)\s?[=:]\s?\{?(?P<value>[^{}]+)\}?")
+# "The colors are red, blue and green", "first red, then blue": what leads to an item, where items differ without that.
+_LEADS_IN = re.compile(
+    r"(?:the|these|there|they|it|in\sorder)\b[^,;:\n]{0,60}?\s(?:is|are|was|were|goes)\s(?:as\sfollows:?\s)?",
+    re.IGNORECASE,
+)
+_IN_TURN = re.compile(r"(?:first|second|third|then|next|finally|lastly|after that),?\s", re.IGNORECASE)
 _CURLIES = re.compile(r"(?<=\})[\s,]+(?=[A-Za-z])")
 
 
@@ -49,16 +55,34 @@ class ListGrader:
 
     def _compare(self, prediction: str, gold: tuple[str, ...]) -> Verdict:
         predicted = items(prediction)
+        if self._same(predicted, gold):
+            return right("same items", prediction)
+        bare_items = tuple(_without_turn(item) for item in items(_without_lead(prediction)))
+        if self._same(bare_items, gold):
+            return right("same items", prediction)
         if len(predicted) != len(gold):
             return wrong(f"{len(predicted)} items where the gold answer has {len(gold)}", prediction)
+        return wrong("other items", prediction)
+
+    def _same(self, predicted: tuple[str, ...], gold: tuple[str, ...]) -> bool:
+        if len(predicted) != len(gold):
+            return False
         named, target = _by_name(predicted), _by_name(gold)
         if named is not None and target is not None:
-            same = named.keys() == target.keys() and all(same_text(named[name], target[name]) for name in target)
-        elif self.ordered:
-            same = all(_same_item(*pair) for pair in zip(predicted, gold, strict=True))
-        else:
-            same = _same_set(predicted, gold)
-        return right("same items", prediction) if same else wrong("other items", prediction)
+            return named.keys() == target.keys() and all(same_text(named[name], target[name]) for name in target)
+        if self.ordered:
+            return all(_same_item(*pair) for pair in zip(predicted, gold, strict=True))
+        return _same_set(predicted, gold)
+
+
+def _without_lead(text: str) -> str:
+    lead = _LEADS_IN.match(text.lstrip())
+    return text if lead is None else text.lstrip()[lead.end() :]
+
+
+def _without_turn(item: str) -> str:
+    turn = _IN_TURN.match(item)
+    return item if turn is None else item[turn.end() :]
 
 
 def items(text: str) -> tuple[str, ...]:

@@ -91,6 +91,7 @@ _SMALL_WORDS = frozenset(
         "either",
         "looks",
         "look",
+        "like",
         "seems",
         "appears",
         "into",

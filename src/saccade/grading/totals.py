@@ -20,7 +20,7 @@ _LEADS_TO = re.compile(
 )
 _LISTED = re.compile(
     r"(?:[^0-9:]*\b(?:are|is|at|see|count|has|have|had|contains?|shows?|find|found)\s(?:(?:only|exactly|just|all)\s)?)?"
-    r"(?P<number>[0-9]{1,9})(?:\s[a-z]+){1,4}:\s*(?P<list>[^:]*)",
+    r"(?P<number>[0-9]{1,9})(?:\s[a-z]+){0,4}:\s(?P<list>[^:]*)",
     re.IGNORECASE,
 )
 
@@ -50,4 +50,4 @@ def _borne_out(sentence: str, total: re.Match[str]) -> bool:
 def _counts(listed: str) -> set[int]:
     """What a list may add up to: the sum of its numbers, how many they are, and how many brackets they stand in."""
     numbers = [int(found[0]) for found in _NUMBER.finditer(listed)]
-    return {sum(numbers), len(numbers), listed.count("(")} if len(numbers) > 1 else set()
+    return {listed.count("(") or -1, *((sum(numbers), len(numbers)) if len(numbers) > 1 else ())}
