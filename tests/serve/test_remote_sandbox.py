@@ -7,15 +7,17 @@ import contextlib
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 from PIL import Image
-from tests.serve.fakes import TOKEN, FakeSandbox, serving
+from tests.serve.fakes import TOKEN, FakeSandbox, FakeSession, serving
 
 from saccade.errors import DecodeError, ProtocolError, SandboxClosedError, SandboxError, SandboxLostError, SettingsError
 from saccade.record.status import Status
+from saccade.sandbox import remote
 from saccade.sandbox.base import SessionOptions, StatePolicy
 from saccade.sandbox.remote import RemoteSandbox
 from saccade.sandbox.remote_http import TOKEN_VARIABLE, Retry
@@ -189,6 +191,24 @@ async def test_calls_of_one_session_wait_for_each_other(box: RemoteSandbox) -> N
     assert [result.stdout for result in results] == [f"{i}\n" for i in range(5)]
 
 
+async def test_a_server_that_still_works_is_not_lost(fake: FakeSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full server takes longer for a call, and for a new session, than a client waits for a silent one."""
+    monkeypatch.setattr(remote, "GRACE_SECONDS", 0.8)
+    monkeypatch.setattr(remote, "OPEN_SECONDS", 1.0)
+    opening = fake.open
+
+    async def slow(*given: Any, **more: Any) -> FakeSession:
+        await asyncio.sleep(1.5)
+        return await opening(*given, **more)
+
+    monkeypatch.setattr(fake, "open", slow)
+    async with serving(fake, answer_seconds=0.1) as url, RemoteSandbox(url, token=TOKEN, retry=QUICK) as box:
+        session = await box.open({"n": 0})
+        result = await session.run("import time; time.sleep(1.5); names['n'] += 1; print(names['n'])", wall_seconds=0.2)
+        assert (result.status, result.stdout) == (Status.OK, "1\n")
+    assert (fake.opened, len(fake.runs)) == (1, 1)
+
+
 async def test_an_outage_inside_the_provider_is_lost(box: RemoteSandbox) -> None:
     result = await (await box.open()).run("lost")
     assert result.status is Status.LOST
@@ -261,7 +281,7 @@ def test_an_unusable_token_is_refused_without_showing_it(token: str) -> None:
 
 @pytest.mark.parametrize(
     ("code", "body"),
-    [(200, b"hello"), (200, b"{}"), (404, b"<html>"), (302, b""), (200, b'{"protocol": 1, "limits": {"x": 1}}')],
+    [(200, b"hello"), (200, b"{}"), (404, b"<html>"), (302, b""), (200, b'{"protocol": 2, "limits": {"x": 1}}')],
 )
 async def test_another_kind_of_server_is_a_protocol_error(code: int, body: bytes) -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(code, content=body))

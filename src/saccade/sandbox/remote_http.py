@@ -2,8 +2,9 @@
 
 Every request of this client may be repeated safely, because sessions and calls are named by the client and the server
 remembers what it has done under a name. So whatever fails on the way (no connection, a connection that breaks, 502,
-503, 504) is tried again a few times; then it is `SandboxLostError`. The token goes into one header and nowhere else.
-Proxies named in the environment are not used.
+503, 504) is tried again a few times; then it is `SandboxLostError`. A server that says that it still works is asked
+again for as long as it says so: it may have thousands of calls to make, and bounds each by itself. The token goes into
+one header and nowhere else. Proxies named in the environment are not used.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class Http:
     async def request(
         self, method: str, path: str, body: bytes = b"", *, seconds: float = 60.0, attempts: int | None = None
     ) -> HttpReply:
-        """Send a request that may be repeated, for at most `seconds` in all.
+        """Send a request that may be repeated, for at most `seconds` since the server last said that it works on it.
 
         Codes 2xx and 409 (the server lacks pictures) with `missing` come back; everything else is raised.
 
@@ -130,23 +131,30 @@ class Http:
         """
         problem = "no answer"
         tries = attempts or self._retry.attempts
+        loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(seconds):
-                for attempt in range(tries):
+            async with asyncio.timeout(seconds) as bound:
+                attempt = 0
+                while attempt < tries:
                     if attempt:
                         wait = self._retry.wait(attempt - 1)
                         _log.info(
                             "%s: %s. Trying again in %.1f s (%d of %d).", self.url, problem, wait, attempt + 1, tries
                         )
                         await asyncio.sleep(wait)
+                    attempt += 1
                     try:
                         response = await self._client.request(method, path, content=body, headers=_content(body))
                     except httpx.TransportError as error:
                         problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
                         continue
-                    if response.status_code not in _RETRIED or _kind(response) is not None:
+                    if response.status_code == wire.WORKING:
+                        bound.reschedule(loop.time() + seconds)
+                        attempt = 0
+                    elif response.status_code not in _RETRIED or _kind(response) is not None:
                         return self._checked(response)
-                    problem = f"HTTP {response.status_code}"
+                    else:
+                        problem = f"HTTP {response.status_code}"
         except TimeoutError:
             problem = f"no answer within {seconds:.0f} s, last {problem}"
         raise SandboxLostError(

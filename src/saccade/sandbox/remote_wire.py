@@ -19,8 +19,10 @@ from collections.abc import Mapping, Sequence
 from saccade.errors import ProtocolError
 
 MAGIC = b"SAC1"
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of the HTTP interface; a client refuses a server of another one."""
+WORKING = 202
+"""Status code of an answer that only says that the work goes on: the same request comes again."""
 MAX_BLOBS = 8192
 MEDIA_TYPE = "application/x-saccade-frame"
 _PREFIX = len(MAGIC) + 4

@@ -7,11 +7,13 @@ bound what a program does. There is no encryption here: put TLS in front of it, 
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import importlib.metadata
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 from saccade.errors import (
     IsolationError,
@@ -26,7 +28,7 @@ from saccade.errors import (
     UnavailableError,
 )
 from saccade.sandbox.base import Sandbox
-from saccade.sandbox.remote_wire import MEDIA_TYPE, PROTOCOL, is_hex
+from saccade.sandbox.remote_wire import MEDIA_TYPE, PROTOCOL, WORKING, is_hex
 from saccade.serve.own_pages import OTHER_HOST, OwnNames, OwnPages
 from saccade.serve.sandbox_service import MissingPicturesError, SandboxService, ServeSettings
 from saccade.serve.sandbox_sessions import SessionError
@@ -39,6 +41,8 @@ except ModuleNotFoundError as missing:
     raise UnavailableError(
         "serving sandboxes needs FastAPI and uvicorn, which are not installed. Run: pip install 'saccade[serve]'"
     ) from missing
+
+T = TypeVar("T")
 
 _OTHER_HOST = json.dumps({"error": "host", "message": OTHER_HOST}).encode()
 _SESSION_CODES = {"unknown_session": 404, "gone": 410, "conflict": 409, "cancelled": 409, "full": 429, "lost": 503}
@@ -152,8 +156,8 @@ async def answer_need(request: Request, sha256: str) -> Response:
 
 async def open_session(request: Request, name: str) -> Response:
     """Open a session under the client's name for it."""
-    await _service(request).open(_client(request), _hex(name, 32), await _body(request))
-    return Response(status_code=204)
+    work = _service(request).open(_client(request), _hex(name, 32), await _body(request))
+    return await _answered(request, work, lambda _: Response(status_code=204))
 
 
 async def end_session(request: Request, name: str) -> Response:
@@ -164,20 +168,31 @@ async def end_session(request: Request, name: str) -> Response:
 
 async def branch_session(request: Request, name: str) -> Response:
     """Open branches of a session."""
-    await _service(request).branch(_hex(name, 32), await _body(request))
-    return Response(status_code=204)
+    work = _service(request).branch(_hex(name, 32), await _body(request))
+    return await _answered(request, work, lambda _: Response(status_code=204))
 
 
 async def run_code(request: Request, name: str, number: int) -> Response:
     """Run a cell, or hand out what the call of that number gave."""
-    frame = await _service(request).run(_client(request), _hex(name, 32), _call(number), await _body(request))
-    return Response(frame, media_type=MEDIA_TYPE)
+    work = _service(request).run(_client(request), _hex(name, 32), _call(number), await _body(request))
+    return await _answered(request, work, lambda frame: Response(frame, media_type=MEDIA_TYPE))
 
 
 async def cancel_run(request: Request, name: str, number: int) -> Response:
     """Cancel a call."""
     await _service(request).cancel(_hex(name, 32), _call(number))
     return Response(status_code=204)
+
+
+async def _answered(request: Request, work: Coroutine[Any, Any, T], answer: Callable[[T], Response]) -> Response:
+    """What `answer` makes of `work`, or that it goes on: what was begun waits for the same request to come again."""
+    try:
+        async with asyncio.timeout(_service(request).settings.answer_seconds) as bound:
+            return answer(await work)
+    except TimeoutError:
+        if not bound.expired():
+            raise
+        return Response(status_code=WORKING)
 
 
 def _service(request: Request) -> SandboxService:

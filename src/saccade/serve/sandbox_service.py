@@ -39,6 +39,9 @@ class ServeSettings(BaseModel):
     """A session that is not used for so long is closed."""
     max_body_bytes: int = Field(default=512 * MIB, ge=MIB)
     """Largest message of a client."""
+    answer_seconds: float = Field(default=30.0, gt=0)
+    """Work that takes longer is answered with "still working", and the client asks again: it need not take a full
+    server for a lost one, and no proxy between them closes a silent connection."""
     picture_bytes: int = Field(default=1024 * MIB, ge=MIB)
     """Most bytes of uploaded pictures (as PNG) that are kept."""
 
