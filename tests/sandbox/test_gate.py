@@ -64,6 +64,35 @@ async def test_a_call_that_takes_long_weighs_less_until_it_ends(monkeypatch: pyt
     assert heard == [True, False]
 
 
+async def test_where_many_wait_few_run_however_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that are slow because the machine is full do not let ever more in beside them; what hangs still does."""
+    monkeypatch.setattr(gate_module, "MOMENT_SECONDS", 0.05)
+    gate = Gate(2)
+    inside: list[int] = []
+    running = 0
+
+    async def call() -> None:
+        nonlocal running
+        async with gate.place():
+            running += 1
+            inside.append(running)
+            await asyncio.sleep(0.028 * running)  # all that run share the machine
+            running -= 1
+
+    async def hang() -> None:
+        async with gate.place():
+            await asyncio.sleep(100)
+
+    await asyncio.gather(*(call() for _ in range(48)))
+    assert max(inside[:30]) <= 4  # behind them the line is short
+    hung = [asyncio.create_task(hang()) for _ in range(4)]
+    await asyncio.gather(*(call() for _ in range(40)))
+    for task in hung:
+        task.cancel()
+    await asyncio.gather(*hung, return_exceptions=True)
+    assert gate.idle
+
+
 async def test_a_cancelled_wait_takes_no_place() -> None:
     gate = Gate(1)
 
