@@ -10,7 +10,6 @@ import asyncio
 import base64
 import json
 import sys
-from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import chain, repeat
@@ -25,6 +24,7 @@ from tests.env.support import result
 from tests.env.test_same_trajectory import PROGRAMS, by_env, replies, timeless, written
 from tests.serve.agents import asking, client, serving
 
+from saccade.cli.main import main
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.env import LookAgainEnv
@@ -142,8 +142,7 @@ async def by_ask(scene: Scene) -> Trajectory:
     command = [str(scene.folder / "photo.png"), "Which?", "--model", f"scripted:{scene.folder / 'script.json'}"]
     command += ["--dialect", scene.name, "--out", str(scene.folder / "run"), "--json"]
     command += ["--set", f"limits.wall_seconds={WALL_SECONDS:g}"]
-    play = await asyncio.create_subprocess_exec(sys.executable, "-m", "saccade", "ask", *command, stdout=PIPE)
-    assert await play.wait() == 0
+    assert await asyncio.to_thread(main, ["ask", *command]) == 0
     [found] = read_lines(scene.folder / "run" / "trajectories.jsonl", Trajectory)
     kept = MediaStore(scene.folder / "run" / "media")
     for part in found.media():
