@@ -139,7 +139,7 @@ async def serving(sandbox: Any, *, token: str | None = TOKEN, port: int = 0, **s
     """A real server on the loopback interface; gives its URL."""
     app = sandbox_app(sandbox, token=token, settings=ServeSettings.model_validate(settings))
     server = prompt_server(
-        app, host="127.0.0.1", port=port, log_level="warning", ws="none", timeout_graceful_shutdown=2
+        app, host="127.0.0.1", port=port, log_level="warning", ws="none", timeout_graceful_shutdown=0.5
     )
     task = asyncio.create_task(server.serve())
     while not server.started:
