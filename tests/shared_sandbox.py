@@ -49,6 +49,7 @@ class SandboxLoop:
 
         async def close() -> None:
             await asyncio.gather(*(box.close() for box in self._boxes.values()))
+            await asyncio.sleep(0)  # what was cancelled ends
             await self._loop.shutdown_default_executor()
 
         asyncio.run_coroutine_threadsafe(close(), self._loop).result(60)

@@ -1,8 +1,10 @@
 """The guards of conftest.py hold."""
 
 import os
+import random
 import socket
 
+import numpy as np
 import pytest
 
 
@@ -25,3 +27,8 @@ def test_loopback_works() -> None:
 
 def test_no_secret_is_in_the_environment() -> None:
     assert not [name for name in os.environ if name.upper().endswith(("_API_KEY", "_TOKEN", "_PROXY"))]
+
+
+def test_random_numbers_are_the_same_in_each_run() -> None:
+    assert random.random() == random.Random(0).random()
+    assert np.random.rand() == np.random.RandomState(0).rand()

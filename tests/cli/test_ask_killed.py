@@ -68,13 +68,13 @@ def test_kill_shows_what_there_was_and_the_same_command_continues(
     assert not list(unfinished(run))
 
 
+@pytest.mark.slow
 def test_sigterm_is_as_ctrl_c(tmp_path: Path, server: WireServer, command: list[str]) -> None:
     assert stopped_in_turn_two(server, command, signal.SIGTERM) == 130
     (made,) = read_lines(tmp_path / "run" / "trajectories.jsonl", Trajectory)
     assert (made.stop, [turn.text for turn in made.turns]) == (StopReason.CANCELLED, [LOOK])
 
 
-@pytest.mark.slow
 def test_sigterm_ends_an_evaluation_and_keeps_what_was_played(tmp_path: Path, server: WireServer) -> None:
     run = tmp_path / "run"
     model = ["--model", f"vllm:m@{server.url}/v1", "--dialect", "direct"]

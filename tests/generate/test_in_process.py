@@ -79,7 +79,7 @@ async def test_same_seeds_same_tokens_and_small_passes_change_nothing(qwen: Tiny
 
 
 @pytest.mark.parametrize("blocks", [2, 4])
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 async def test_a_bounded_cache_holds_what_it_may_and_changes_no_token(
     any_policy: TinyPolicy, store: MediaStore, blocks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

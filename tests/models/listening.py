@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-import uvicorn
+from tests.prompt_uvicorn import prompt_server
 
 
 @contextmanager
 def listening(app: Any, lifespan: Literal["on", "off"] = "off") -> Iterator[str]:
     """The address at which `app`, any ASGI application, answers, until the block is left."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan=lifespan, ws="none"))
+    server = prompt_server(app, log_level="critical", lifespan=lifespan, ws="none")
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:

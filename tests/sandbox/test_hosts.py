@@ -43,6 +43,7 @@ def test_each_thread_with_its_own_loop() -> None:
     assert texts == ["number 0", "number 2"]
 
 
+@pytest.mark.slow  # as every two tests of this file do that run a loop of their own
 def test_one_loop_after_another() -> None:
     assert asyncio.run(hello(1)) == "number 2"
     assert asyncio.run(hello(2)) == "number 4"
@@ -110,6 +111,7 @@ def test_after_torch_was_imported() -> None:
     run_program("import torch\ntorch.ones(100, 100) @ torch.ones(100, 100)")
 
 
+@pytest.mark.slow  # as in every process of this suite, by then
 def test_after_numpy_and_cv2_were_used() -> None:
     run_program(
         "import numpy, cv2\nnumpy.ones((300, 300)) @ numpy.ones((300, 300))\ncv2.blur(numpy.ones((9, 9)), (3, 3))"

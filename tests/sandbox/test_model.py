@@ -50,6 +50,7 @@ def many(provider: str, examples: int, steps: int, phases: tuple[Phase, ...] = t
             runner.run(sandbox.close())
 
 
+@pytest.mark.slow  # the conformance check `model.any_program` plays as many
 def test_dozens_of_steps() -> None:
     many("local", examples=2, steps=20)
 

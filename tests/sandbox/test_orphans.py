@@ -167,6 +167,7 @@ def host(tmp_path: Path, _subreaper: None) -> Iterator[Host]:
     bury()
 
 
+@pytest.mark.slow  # an orderly end is also how the hosts end whose parts were killed
 def test_an_orderly_end_leaves_nothing(host: Host) -> None:
     host.family |= descendants(host.process.pid)
     host.end()

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import uvicorn
 from openai import AsyncOpenAI
 from PIL import Image
+from tests.prompt_uvicorn import prompt_server
 
 from saccade.episode.asking import AskSettings
 from saccade.models.base import Completion, MediaReader, Model, Request
@@ -72,8 +72,7 @@ async def serving(
     chosen = AskSettings.model_validate({"model": next(iter(models)), "dialect": "pyvision", **(base or {})})
     pool = AgentPool(models, chosen, AgentServeSettings.model_validate(settings), sandbox=sandbox)
     app = agent_app(pool, token=token, only_local=True, allow_urls=allow_urls)
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", timeout_graceful_shutdown=2)
-    server = uvicorn.Server(config)
+    server = prompt_server(app, host="127.0.0.1", port=0, log_level="warning", timeout_graceful_shutdown=2)
     task = asyncio.create_task(server.serve())
     while not server.started:
         if task.done():

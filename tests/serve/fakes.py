@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from typing import Any, Self
 
 import httpx
-import uvicorn
 from PIL import Image
+from tests.prompt_uvicorn import prompt_server
 
 from saccade.record.status import Status
 from saccade.sandbox.base import Binding, LazyImage, SessionOptions
@@ -138,10 +138,9 @@ def picture(image: Image.Image) -> Picture:
 async def serving(sandbox: Any, *, token: str | None = TOKEN, port: int = 0, **settings: float) -> AsyncIterator[str]:
     """A real server on the loopback interface; gives its URL."""
     app = sandbox_app(sandbox, token=token, settings=ServeSettings.model_validate(settings))
-    config = uvicorn.Config(
-        app, host="127.0.0.1", port=port, log_level="warning", ws="none", timeout_graceful_shutdown=2
+    server = prompt_server(
+        app, host="127.0.0.1", port=port, log_level="warning", ws="none", timeout_graceful_shutdown=0.5
     )
-    server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())
     while not server.started:
         if task.done():

@@ -69,10 +69,10 @@ async def test_a_request_brings_typed_tools() -> None:
 async def test_a_request_that_does_not_arrive_gives_its_place_back() -> None:
     async def hanging() -> AsyncIterator[bytes]:
         yield b'{"model": '
-        await asyncio.sleep(5)  # the client reads no answer before its body has ended
+        await asyncio.sleep(1.5)  # the client reads no answer before its body has ended
 
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
-    few, model = {"max_requests": 1, "request_seconds": 2}, ScriptedModel([ANSWER])
+    few, model = {"max_requests": 1, "request_seconds": 0.5}, ScriptedModel([ANSWER])
     async with serving({"agent": model}, sandbox=box(), **few) as url, httpx.AsyncClient(headers=headers) as plain:
         late = await plain.post(f"{url}/chat/completions", content=hanging())
         assert (late.status_code, late.json()["error"]["code"]) == (408, "request_timeout")

@@ -10,8 +10,7 @@ import asyncio
 import base64
 import json
 import sys
-from asyncio.subprocess import PIPE
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
@@ -25,6 +24,7 @@ from tests.env.support import result
 from tests.env.test_same_trajectory import PROGRAMS, by_env, replies, timeless, written
 from tests.serve.agents import asking, client, serving
 
+from saccade.cli.main import main
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.env import LookAgainEnv
@@ -109,7 +109,7 @@ async def by_environment(scene: Scene) -> Trajectory:
         env.close()
 
 
-def by_server(*, stream: bool) -> Callable[[Scene], Awaitable[Trajectory]]:
+def by_server(*, stream: bool) -> Callable[[Scene], Coroutine[Any, Any, Trajectory]]:
     async def face(scene: Scene) -> Trajectory:
         base = {"dialect": scene.name}
         async with scene.box() as lent:
@@ -135,15 +135,14 @@ async def _asked(address: str, *, stream: bool) -> dict[str, Any]:
         return answer.saccade  # type: ignore[attr-defined,no-any-return]
 
 
-async def by_ask(scene: Scene) -> Trajectory:
+def by_ask(scene: Scene) -> Trajectory:
     """`saccade ask`: its model is a file, and its record also holds the settings of the command."""
     (scene.folder / "photo.png").write_bytes(scene.picture)
     (scene.folder / "script.json").write_text(json.dumps(scene.texts), encoding="utf-8")
     command = [str(scene.folder / "photo.png"), "Which?", "--model", f"scripted:{scene.folder / 'script.json'}"]
     command += ["--dialect", scene.name, "--out", str(scene.folder / "run"), "--json"]
     command += ["--set", f"limits.wall_seconds={WALL_SECONDS:g}"]
-    play = await asyncio.create_subprocess_exec(sys.executable, "-m", "saccade", "ask", *command, stdout=PIPE)
-    assert await play.wait() == 0
+    assert main(["ask", *command]) == 0
     [found] = read_lines(scene.folder / "run" / "trajectories.jsonl", Trajectory)
     kept = MediaStore(scene.folder / "run" / "media")
     for part in found.media():
@@ -179,7 +178,7 @@ def _played_over_openenv(scene: Scene) -> Trajectory:
     return Trajectory.model_validate(seen[-1].trajectory)
 
 
-FACES: dict[str, Callable[[Scene], Awaitable[Trajectory]]] = {
+FACES: dict[str, Callable[[Scene], Trajectory | Coroutine[Any, Any, Trajectory]]] = {
     "the sync driver": by_sync_driver,
     "the environment": by_environment,
     "saccade serve": by_server(stream=False),
@@ -209,14 +208,15 @@ APART = {
         pytest.param("codedance:repo", True, marks=pytest.mark.slow),
     ],
 )
-async def test_every_face_gives_the_drivers_trajectory(dialect: str, real: bool, face: str, tmp_path: Path) -> None:
+def test_every_face_gives_the_drivers_trajectory(dialect: str, real: bool, face: str, tmp_path: Path) -> None:
     if real and sys.platform != "linux":
         pytest.skip("the local sandbox is for Linux")
     if face in ONLY_REAL and not real:
         return  # played with the real sandbox
     scene = Scene(dialect, real, tmp_path)
-    found = await FACES[face](scene)
-    expected = await by_driver(scene, found.task)
+    played = FACES[face](scene)
+    found = played if isinstance(played, Trajectory) else asyncio.run(played)
+    expected = asyncio.run(by_driver(scene, found.task))
     assert timeless(found) == timeless(expected)
     assert found.answer == "red"
     assert len(found.turns) == len(PROGRAMS) + 1

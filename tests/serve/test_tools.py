@@ -59,7 +59,7 @@ def served() -> Iterator[Served]:
 
 
 @pytest.fixture(autouse=True)
-def _token(monkeypatch: pytest.MonkeyPatch, _scrubbed_environment: None) -> None:
+def _token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACCADE_TOOLS_TOKEN", TOKEN)
 
 

@@ -81,7 +81,7 @@ def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture(autouse=True)
-def _token(monkeypatch: pytest.MonkeyPatch, _scrubbed_environment: None) -> None:
+def _token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACCADE_TOOLS_TOKEN", TOKEN)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import uvicorn
+from tests.prompt_uvicorn import prompt_server
 from tests.tools.tricky import HERE
 
 from saccade.serve.tools.app import ToolService, tools_app
@@ -52,7 +52,7 @@ def tool_server(settings: ToolServeSettings = SETTINGS, port: int = 0) -> Iterat
     """Address, what it heard, and its backend."""
     backend = PooledBackend(settings)
     heard = Heard(tools_app(ToolService(backend, settings.server), TOKEN))
-    server = uvicorn.Server(uvicorn.Config(heard, port=port, log_level="warning", ws="none"))
+    server = prompt_server(heard, port=port, log_level="warning", ws="none")
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -150,9 +150,9 @@ def prepare(
     what makes a session of a fork of the template.
     """
     privileges.die_with_parent()
-    warm_up()
     for module in settings["modules"]:
         importlib.import_module(module)
+    warm_up()  # last, since it leaves the random states seeded
     # The folder that holds this package must not be importable for a guest.
     sys.path[:] = [entry for entry in sys.path if entry and not os.path.isdir(os.path.join(entry, "guest"))]
     sys.argv[:] = [""]

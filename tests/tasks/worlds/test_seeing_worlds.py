@@ -62,7 +62,7 @@ def sample_of(case: Case, kind: str, index: int, split: Split = "test", **turned
 @pytest.mark.parametrize(("case", "kind"), KINDS)
 @pytest.mark.few(1, of=lambda params: params["case"].world)
 def test_the_program_finds_the_answer(case: Case, kind: str) -> None:
-    for index in range(8):
+    for index in range(4):
         sample = sample_of(case, kind, index)
         assert printed_answer(sample) == sample.answer, f"sample {index}: {sample.question}"
 
@@ -113,8 +113,8 @@ def test_samples_make_valid_tasks_with_something_to_see_in_each_box(case: Case, 
 @pytest.mark.few(1, of=lambda params: params["case"].world)
 def test_answers_cannot_be_guessed(case: Case, kind: str) -> None:
     tiny = {"megapixels": (0.05, 0.06)} if case.world == "visual-search@1" else {}
-    answers = Counter(sample_of(case, kind, index, "train", **tiny).answer for index in range(40))
-    assert answers.most_common(1)[0][1] <= 30
+    answers = Counter(sample_of(case, kind, index, "train", **tiny).answer for index in range(20))
+    assert answers.most_common(1)[0][1] <= 15
 
 
 def crop(sample: WorldSample, name: str, box: tuple[float, ...]) -> np.ndarray[Any, Any]:

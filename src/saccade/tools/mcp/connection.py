@@ -64,8 +64,11 @@ class McpConnection:
     async def close(self) -> None:
         """End the connection, and the server if it is a program; idempotent."""
         self._leave.set()
+        opened = self._client is not None
         held, self._held, self._client = self._held, None, None
         if held is not None:
+            if not opened:
+                held.cancel()  # it waits for a first answer, and not to be told to leave
             done, _ = await asyncio.wait([held], timeout=_CLOSE_SECONDS)
             if not done:
                 held.cancel()
