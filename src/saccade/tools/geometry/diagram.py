@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import dist, hypot
+from math import ceil, dist, hypot, pi
 from string import ascii_uppercase
 from typing import Any, Final, Literal
 
@@ -68,7 +68,7 @@ def read_diagram(rgb: PixelArray, lines: Sequence[TextLine]) -> DiagramReading:
         return DiagramReading("unknown", {})
     outline: Any = max(outlines, key=cv2.contourArea)
     (x, y), radius = cv2.minEnclosingCircle(outline)
-    if cv2.contourArea(outline) > 0.93 * np.pi * radius**2:
+    if cv2.contourArea(outline) > 0.93 * pi * radius**2:
         return _circle(figure, (float(x), float(y)), float(radius), lines)
     corners = _corners(outline)
     if not 3 <= len(corners) <= _MOST_CORNERS:
@@ -186,8 +186,11 @@ def _from_middle(a: Point, b: Point, at: Point) -> float:
 
 def _circle(figure: PixelArray, centre: Point, radius: float, lines: Sequence[TextLine]) -> DiagramReading:
     """The circle with the strokes from its centre to its rim."""
-    angles = [angle for angle in range(0, 360, 2) if _is_ray(figure, centre, radius, angle)]
-    groups: list[list[int]] = []
+    # Near the rim at most two pixels apart: a thin stroke passes between none of them.
+    count = max(180, ceil(0.9 * pi * radius))
+    turned = (360 * number / count for number in range(count))
+    angles = [angle for angle in turned if _is_ray(figure, centre, radius, angle)]
+    groups: list[list[float]] = []
     for angle in angles:
         if groups and angle - groups[-1][-1] <= 6:
             groups[-1].append(angle)
