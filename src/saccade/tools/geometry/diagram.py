@@ -103,7 +103,7 @@ def _corners(outline: Any) -> list[Point]:
     corners = [(float(x), float(y)) for x, y in polygon]
     area = sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(corners, corners[1:] + corners[:1], strict=True))
     ordered = corners if area > 0 else corners[::-1]
-    first = min(range(len(ordered)), key=lambda place: (ordered[place][1], ordered[place][0]), default=0)
+    first = min(range(len(ordered)), key=lambda place: (ordered[place][1], ordered[place][0]))
     return ordered[first:] + ordered[:first]
 
 
@@ -118,13 +118,14 @@ def _angles(points: dict[str, Point]) -> list[tuple[str, str, str]]:
 
 
 def _towards(a: Point, b: Point) -> Point:
-    length = dist(a, b) or 1.0
+    length = dist(a, b)
     return (b[0] - a[0]) / length, (b[1] - a[1]) / length
 
 
-def _inked(figure: PixelArray, x: float, y: float, reach: int = 2) -> bool:
+def _inked(figure: PixelArray, x: float, y: float) -> bool:
+    """Whether there is ink at a place or a pixel beside it."""
     column, row = round(x), round(y)
-    part = figure[max(0, row - reach) : row + reach + 1, max(0, column - reach) : column + reach + 1]
+    part = figure[max(0, row - 1) : row + 2, max(0, column - 1) : column + 2]
     return bool(part.any())
 
 
@@ -135,7 +136,7 @@ def _is_square(figure: PixelArray, a: Point, corner: Point, b: Point) -> bool:
         return False
 
     def at(along: float, across: float) -> bool:
-        return _inked(figure, corner[0] + along * u[0] + across * v[0], corner[1] + along * u[1] + across * v[1], 1)
+        return _inked(figure, corner[0] + along * u[0] + across * v[0], corner[1] + along * u[1] + across * v[1])
 
     # Inside the square is paper; an arc of any size has none of its far corner and both its sides inked.
     return any(
@@ -152,7 +153,7 @@ def _has_stroke(figure: PixelArray, a: Point, b: Point) -> bool:
 
     def crossed(shift: float) -> bool:
         x, y = middle[0] + shift * u[0], middle[1] + shift * u[1]
-        return all(_inked(figure, x + sign * 5 * normal[0], y + sign * 5 * normal[1], 1) for sign in (1, -1))
+        return all(_inked(figure, x + sign * 5 * normal[0], y + sign * 5 * normal[1]) for sign in (1, -1))
 
     return crossed(0) and not crossed(9) and not crossed(-9)
 
@@ -221,7 +222,7 @@ def _circle(figure: PixelArray, centre: Point, radius: float, lines: Sequence[Te
 def _is_ray(figure: PixelArray, centre: Point, radius: float, angle: float) -> bool:
     u = (float(np.cos(np.radians(angle))), float(np.sin(np.radians(angle))))
     steps = np.linspace(0.15, 0.9, 20) * radius
-    return all(_inked(figure, centre[0] + step * u[0], centre[1] + step * u[1], 1) for step in steps)
+    return all(_inked(figure, centre[0] + step * u[0], centre[1] + step * u[1]) for step in steps)
 
 
 def _opposite(a: Point, b: Point, centre: Point, radius: float) -> bool:
