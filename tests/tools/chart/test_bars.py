@@ -192,6 +192,29 @@ def test_one_bar_is_no_chart_of_bars_and_an_axis_decides_between_two_readings() 
         assert found[0].standing is standing
 
 
+def test_of_bars_that_begin_beside_each_other_the_highest_and_then_the_leftmost_says_where() -> None:
+    for right, base in ((bar(140, 120, 160, 198), 200), (bar(140, 110, 160, 198), 198)):
+        left = bar(100, 120, 120, 200)
+        for shapes in ([left, right], [right, left]):
+            found = read_bars(shapes, [], [])
+            assert found is not None
+            assert (found[0].standing, found[0].base) == (True, base)
+
+
+def test_what_begins_at_one_side_is_one_bar() -> None:
+    found = read_bars([bar(100, 150, 120, 200), bar(100, 120, 124, 200)], [], [])
+    assert found is not None
+    assert not found[0].standing
+
+
+@pytest.mark.parametrize(("left", "value"), [(148, 51), (147, 50), (164, 51), (165, 50)])
+def test_a_number_at_the_end_of_a_lying_bar(left: int, value: float) -> None:
+    lying = [bar(100, 100, 150, 120), bar(100, 140, 180, 160)]
+    row = [text(str(number), 95 + number, 220, 105 + number, 230) for number in (0, 50, 100)]
+    found = marks(lying, [*row, text("51", left, 105, left + 20, 115)])
+    assert found[0].value == pytest.approx(value)
+
+
 def test_frames_and_axes_by_hand() -> None:
     standing, lying = BarFrame(True, 200.0, None), BarFrame(False, 100.0, None)
     assert (standing.ends((1, 2, 3, 4)), standing.across((1, 2, 3, 4))) == ((4, 2), (1, 3))
@@ -241,3 +264,14 @@ def test_the_axis_with_most_numbers_wins_and_equal_numbers_make_none() -> None:
         assert axis.slope == pytest.approx(-2)
     assert number_axis([text("7", 60, y, 80, y + 10) for y in (10, 50, 90)], "y") is None
     assert number_axis([text(str(n), 60, 100 + n, 80, 110 + n) for n in range(4)], "y") is None  # of one place
+    assert number_axis([text(str(n), 60, 100 + n, 80, 110 + n) for n in range(5)], "y") is not None
+
+
+def test_of_axes_with_as_many_numbers_the_first_is_taken() -> None:
+    left = [text(str(value), 60, 195 - value, 80, 205 - value) for value in (0, 50, 100)]
+    right = [text(str(2 * value), 260, 195 - value, 290, 205 - value) for value in (0, 50, 100)]
+    among = [text(str(value), 60, 265 - 25 * value, 80, 275 - 25 * value) for value in (5, 6, 7)]
+    for first, second in ((left, right), (right, left), (left, among), (among, left)):
+        axis = number_axis([*first, *second], "y")
+        assert axis is not None
+        assert axis.ticks == tuple(first)

@@ -206,7 +206,8 @@ def test_kinds_of_shapes() -> None:
     ("text", "value"),
     [
         ("1,200", 1200), ("45%", 45), ("$3.5k", 3500), ("-7", -7), ("−0.5", -0.5), ("1,5", 1.5), ("125 -", 125),
-        ("2M", 2e6), ("Mon", None), ("", None), ("1.2.3", None), ("12 apples", None),
+        ("2M", 2e6), ("3K", 3000), ("4B", 4e9), ("5%", 5),
+        ("Mon", None), ("", None), ("1.2.3", None), ("12 apples", None),
     ],
 )  # fmt: skip
 def test_numbers_of_labels(text: str, value: float | None) -> None:

@@ -56,8 +56,11 @@ def read_bars(
 
 
 def _joined(shapes: Sequence[ColourShape]) -> list[ColourShape]:
-    """The rectangles, those put together that grid lines cut: first what is cut into upper and lower parts."""
-    return sorted(_joined_along(_joined_along(shapes, 1), 0), key=lambda item: (item.box[1], item.box[0]))
+    """The rectangles, those put together that grid lines cut: first what is cut into upper and lower parts.
+
+    From top to bottom, and from left to right, as the second pass leaves them.
+    """
+    return sorted(_joined_along(_joined_along(shapes, 1), 0), key=lambda item: item.box[1])
 
 
 def _joined_along(shapes: Sequence[ColourShape], axis: int) -> list[ColourShape]:
