@@ -7,7 +7,7 @@ import pytest
 from tests.tools.chart.drawn import BLUE, GREEN, RED
 
 from saccade.tools.chart.axes import NumberAxis, number_axis
-from saccade.tools.chart.bars import BarFrame, read_bars
+from saccade.tools.chart.bars import BarFrame, _value, read_bars
 from saccade.tools.chart.marks import ChartLegendEntry, ChartMark
 from saccade.tools.chart.shapes import ColourShape
 from saccade.tools.fields import PixelBox, Rgb
@@ -179,6 +179,27 @@ def test_labels_of_lying_bars_end_in_one_column(line: PixelBox, named: bool) -> 
     shapes = [bar(100, 100, 150, 120), bar(100, 140, 180, 160)]
     found = marks(shapes, [text("Oak", *line), text("Fir", 60, 145, 90, 155)])
     assert (found[0].label is not None and found[0].label.text == "Oak") is named
+
+
+def test_labels_of_lying_bars_stand_left_of_those_that_grow_to_the_left() -> None:
+    shapes = [bar(100, 100, 150, 120), bar(60, 140, 100, 160)]
+    note, label = text("mean", 62, 105, 92, 115), text("Oak", 20, 105, 55, 115)
+    assert [mark.label for mark in marks(shapes, [note, label])] == [label] * 2
+    assert [mark.label for mark in marks(shapes, [note])] == [None] * 2
+
+
+@pytest.mark.parametrize(
+    ("box", "printed", "value"),
+    [
+        ((100, 162, 120, 200), "40", 40), ((100, 163, 120, 200), "40", 37),  # a twentieth, and more
+        ((100, 170, 120, 203), "", 30), ((100, 170, 120, 197), "", 30),  # it rests on the base line
+        ((100, 170, 120, 196), "", 26), ((100, 197, 120, 203), "", 3), ((100, 197, 120, 204), "", -4),
+        ((100, 196, 120, 203), "", 4), ((100, 200, 120, 230), "", -30), ((100, 198, 120, 230), "", -30),
+    ],
+)  # fmt: skip
+def test_the_value_of_a_bar_on_an_exact_axis(box: PixelBox, printed: str, value: float) -> None:
+    frame = BarFrame(True, 200.0, NumberAxis("y", -1.0, 200.0, ()))
+    assert _value(bar(*box), frame, [text(printed, box[0], 140, box[2], box[1] - 5)]) == value
 
 
 def test_one_bar_is_no_chart_of_bars_and_an_axis_decides_between_two_readings() -> None:
