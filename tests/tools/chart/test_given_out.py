@@ -44,6 +44,8 @@ def text(words: str, *box: int) -> TextLine:
         ({"kind": "marker", "box": (4, 6, 12, 14)}, '<circle id="p" fill="#000000" cx="8" cy="10" r="4"/>'),
         ({"kind": "title", "box": (3, 10, 50, 30), "text": "a<b"},
          '<text id="p" fill="#000000" x="3" y="27" font-size="15">a&lt;b</text>'),
+        ({"kind": "legend", "box": (3, 10, 50, 31), "text": "b"},
+         '<text id="p" fill="#000000" x="3" y="27" font-size="16">b</text>'),
         ({"kind": "text", "box": (3, 10, 50, 10), "text": "-"},
          '<text id="p" fill="#000000" x="3" y="10" font-size="1">-</text>'),
         ({"kind": "text", "box": (3, 10, 50, 13), "text": "-"},
@@ -117,6 +119,10 @@ def test_marks_and_texts_are_named_by_kind_and_lie_in_the_whole_image() -> None:
     assert _table(reading("bar", *bars), rows) == (
         "bar chart 'Sales', values in units of the axis:\nMon | North | 12.35\n(no label) | unread"
     )
+
+
+def test_the_middle_of_a_mark_is_that_of_its_box() -> None:
+    assert ChartMark("bar", (10, 20, 30, 50), RED).center == (20, 35)
 
 
 def test_a_slice_is_labelled_by_its_name_alone() -> None:

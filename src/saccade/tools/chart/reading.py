@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from saccade.tools.chart.axes import NumberAxis, middle, number_axis
 from saccade.tools.chart.bars import BarFrame, read_bars
 from saccade.tools.chart.curves import read_points, read_slices
@@ -88,7 +90,7 @@ def _plot_colours(rgb: PixelArray) -> tuple[Rgb, ...]:
     """Pale colours that cover a large part of the picture: what the marks stand on."""
     large = 0.15 * rgb.shape[0] * rgb.shape[1]
     grey = [colour for colour in common_colours(rgb) if max(colour) - min(colour) <= 40]
-    return tuple(colour for colour in grey if int((mask_of_colour(rgb, colour) > 0).sum()) > large)
+    return tuple(colour for colour in grey if np.count_nonzero(mask_of_colour(rgb, colour)) > large)
 
 
 def _is_frame(shape: ColourShape, rgb: PixelArray) -> bool:

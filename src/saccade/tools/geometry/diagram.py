@@ -99,7 +99,7 @@ def _figure(ink: PixelArray) -> PixelArray:
 def _corners(outline: Any) -> list[Point]:
     """Corners clockwise, the topmost first."""
     _, _, width, height = cv2.boundingRect(outline)
-    polygon = cv2.approxPolyDP(outline, _STRAIGHT * max(width, height), True).reshape(-1, 2)
+    polygon = cv2.approxPolyDP(outline, _STRAIGHT * max(width, height), True)[:, 0]
     corners = [(float(x), float(y)) for x, y in polygon]
     area = sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(corners, corners[1:] + corners[:1], strict=True))
     ordered = corners if area > 0 else corners[::-1]
@@ -161,7 +161,7 @@ def _has_stroke(figure: PixelArray, a: Point, b: Point) -> bool:
 def _labels(points: dict[str, Point], lines: Sequence[TextLine]) -> list[DiagramLabel]:
     """Each text at its angle, if it stands inside with a degree sign or near a corner, or else at its side."""
     made = []
-    outline = np.array(list(points.values()), np.float32).reshape(-1, 1, 2)
+    outline = np.array(list(points.values()), np.float32)[:, None]
     for line in lines:
         match = _LABEL.fullmatch(line.text.replace(" ", ""))
         if match is None:
