@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
+import os
 from typing import Any
 
 import mcp_types as types
@@ -18,7 +19,8 @@ from pydantic import TypeAdapter, ValidationError
 from saccade.errors import MediaError, ToolLostError
 from saccade.record.status import Status
 from saccade.tools.context import Numbering, ToolContext
-from saccade.tools.mcp.connection import _words
+from saccade.tools.mcp import connection
+from saccade.tools.mcp.connection import McpConnection, _words, close_connections, connection_to
 from saccade.tools.mcp.tool import McpTool
 from saccade.tools.problem import ProblemKind
 from saccade.tools.result import ToolResult
@@ -53,8 +55,8 @@ class Client:
 
 
 def tool(client: Client, name: str = "odd", schema: dict[str, Any] = NUMBERS, **more: Any) -> McpTool:
-    connection: Any = client
-    return McpTool(connection, types.Tool(name=name, input_schema=schema, **more), ToolCallSettings(seconds=7))
+    spoken: Any = client
+    return McpTool(spoken, types.Tool(name=name, input_schema=schema, **more), ToolCallSettings(seconds=7))
 
 
 def call(answer: Any, context: ToolContext = NOTHING) -> ToolResult:
@@ -203,6 +205,22 @@ def test_a_picture_that_cannot_be_decoded_loses_the_call() -> None:
     assert (result.status, client.calls) == (Status.LOST, [])
     assert result.problem is not None
     assert result.problem.detail == "an image of the task cannot be decoded: its file is gone"
+
+
+def test_a_process_has_one_connection_to_each_server_and_ends_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    atexit: list[tuple[object, ...]] = []
+    monkeypatch.setattr("atexit.register", lambda function, *given: atexit.append(given))
+    held: dict[tuple[int, str], McpConnection] = {}
+    monkeypatch.setattr(connection, "_connections", held)
+    one, two = connection_to("look --at it"), connection_to("https://a.example")
+    assert connection_to("look --at it") is one
+    assert (one.where, one.is_local, two.is_local) == ("look --at it", True, False)
+    keys = [(os.getpid(), "look --at it"), (os.getpid(), "https://a.example")]
+    assert list(held) == keys
+    assert atexit == [(key,) for key in keys]
+    held[-1, "of the parent"] = two
+    close_connections()
+    assert list(held) == [(-1, "of the parent")]
 
 
 def test_the_first_error_of_a_group_is_told() -> None:

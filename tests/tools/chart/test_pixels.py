@@ -178,7 +178,8 @@ def test_slices_are_shares_of_a_round_whole() -> None:
     ("gaps", "parts"),
     [
         ((5, 11), ["one two", "three"]), ((11, 5), ["one", "two three"]), ((11, 11), ["one", "two", "three"]),
-        ((10, 10), ["one two three"]), ((12, 10), ["one", "two three"]),
+        ((10, 10), ["one two three"]), ((12, 10), ["one", "two three"]), ((11, 1), ["one", "two three"]),
+        ((11, 0), ["one two three"]),
     ],
 )  # fmt: skip
 def test_words_more_than_half_a_height_apart_are_labels_of_their_own(gaps: tuple[int, int], parts: list[str]) -> None:
@@ -200,3 +201,13 @@ def test_words_more_than_half_a_height_apart_are_labels_of_their_own(gaps: tuple
     assert split_lines(rgb, [text("one", 0, 10, 140, 30)])[0].text == "one"
     assert len(split_lines(rgb, [text("a b c d e", 0, 10, 140, 30)])) == 1  # fewer gaps than spaces
     assert len(split_lines(rgb, [text("one two three", 0, 10, 19, 30)])) == 1  # it stands upright
+
+
+@pytest.mark.parametrize(("shade", "seen"), [(235, False), (234, True)])
+def test_ink_differs_from_the_ground_by_more_than_60_over_its_channels(shade: int, seen: bool) -> None:
+    ink = (shade, shade, shade)
+    line = text("one two", 0, 10, 90, 30)
+    found = split_lines(page(90, 60, (0, 20, 30, 24, ink), (60, 20, 90, 24, ink)), [line])
+    assert [part.text for part in found] == (["one", "two"] if seen else ["one two"])
+    as_high = text("one two", 0, 10, 20, 30)
+    assert len(split_lines(page(90, 60, (0, 20, 2, 24, ink), (18, 20, 20, 24, ink)), [as_high])) == 1 + seen
