@@ -63,6 +63,12 @@ def test_a_call_runs_elsewhere_and_the_tool_stays_loaded(pool: WorkerPool, capfd
     assert (printed.out, "a tool prints" in printed.err) == ("", True)
 
 
+def test_ctrl_c_is_left_to_the_process_that_has_the_workers(pool: WorkerPool) -> None:
+    pid = of(call(pool), "pid")
+    os.kill(int(str(pid)), signal.SIGINT)
+    assert of(call(pool), "pid") == pid
+
+
 def test_a_hung_tool_is_ended_and_the_next_call_works(pool: WorkerPool) -> None:
     quick = PooledTool("tricky", ToolSource(HERE), seconds=0.3)
     before = of(call(pool), "pid")

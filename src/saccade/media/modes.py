@@ -78,7 +78,7 @@ def upright(image: Image.Image, orientation: int) -> Image.Image:
 
 
 def _plain_mode(image: Image.Image) -> str:
-    if image.has_transparency_data or image.mode in ("LA", "La", "PA", "RGBA", "RGBa"):
+    if image.has_transparency_data:
         return "RGBA"
     return "L" if image.mode in ("1", "L") else "RGB"
 

@@ -7,7 +7,7 @@ import pytest
 from tests.tools.chart.drawn import BLUE, GREEN, RED
 
 from saccade.tools.chart.axes import NumberAxis, number_axis
-from saccade.tools.chart.bars import BarFrame, read_bars
+from saccade.tools.chart.bars import BarFrame, _value, read_bars
 from saccade.tools.chart.marks import ChartLegendEntry, ChartMark
 from saccade.tools.chart.shapes import ColourShape
 from saccade.tools.fields import PixelBox, Rgb
@@ -181,6 +181,27 @@ def test_labels_of_lying_bars_end_in_one_column(line: PixelBox, named: bool) -> 
     assert (found[0].label is not None and found[0].label.text == "Oak") is named
 
 
+def test_labels_of_lying_bars_stand_left_of_those_that_grow_to_the_left() -> None:
+    shapes = [bar(100, 100, 150, 120), bar(60, 140, 100, 160)]
+    note, label = text("mean", 62, 105, 92, 115), text("Oak", 20, 105, 55, 115)
+    assert [mark.label for mark in marks(shapes, [note, label])] == [label] * 2
+    assert [mark.label for mark in marks(shapes, [note])] == [None] * 2
+
+
+@pytest.mark.parametrize(
+    ("box", "printed", "value"),
+    [
+        ((100, 162, 120, 200), "40", 40), ((100, 163, 120, 200), "40", 37),  # a twentieth, and more
+        ((100, 170, 120, 203), "", 30), ((100, 170, 120, 197), "", 30),  # it rests on the base line
+        ((100, 170, 120, 196), "", 26), ((100, 197, 120, 203), "", 3), ((100, 197, 120, 204), "", -4),
+        ((100, 196, 120, 203), "", 4), ((100, 200, 120, 230), "", -30), ((100, 198, 120, 230), "", -30),
+    ],
+)  # fmt: skip
+def test_the_value_of_a_bar_on_an_exact_axis(box: PixelBox, printed: str, value: float) -> None:
+    frame = BarFrame(True, 200.0, NumberAxis("y", -1.0, 200.0, ()))
+    assert _value(bar(*box), frame, [text(printed, box[0], 140, box[2], box[1] - 5)]) == value
+
+
 def test_one_bar_is_no_chart_of_bars_and_an_axis_decides_between_two_readings() -> None:
     assert read_bars(BASE[:1], TICKS, []) is None
     assert read_bars([], [], []) is None
@@ -190,6 +211,29 @@ def test_one_bar_is_no_chart_of_bars_and_an_axis_decides_between_two_readings() 
         found = read_bars(both, lines, [])
         assert found is not None
         assert found[0].standing is standing
+
+
+def test_of_bars_that_begin_beside_each_other_the_highest_and_then_the_leftmost_says_where() -> None:
+    for right, base in ((bar(140, 120, 160, 198), 200), (bar(140, 110, 160, 198), 198)):
+        left = bar(100, 120, 120, 200)
+        for shapes in ([left, right], [right, left]):
+            found = read_bars(shapes, [], [])
+            assert found is not None
+            assert (found[0].standing, found[0].base) == (True, base)
+
+
+def test_what_begins_at_one_side_is_one_bar() -> None:
+    found = read_bars([bar(100, 150, 120, 200), bar(100, 120, 124, 200)], [], [])
+    assert found is not None
+    assert not found[0].standing
+
+
+@pytest.mark.parametrize(("left", "value"), [(148, 51), (147, 50), (164, 51), (165, 50)])
+def test_a_number_at_the_end_of_a_lying_bar(left: int, value: float) -> None:
+    lying = [bar(100, 100, 150, 120), bar(100, 140, 180, 160)]
+    row = [text(str(number), 95 + number, 220, 105 + number, 230) for number in (0, 50, 100)]
+    found = marks(lying, [*row, text("51", left, 105, left + 20, 115)])
+    assert found[0].value == pytest.approx(value)
 
 
 def test_frames_and_axes_by_hand() -> None:
@@ -241,3 +285,14 @@ def test_the_axis_with_most_numbers_wins_and_equal_numbers_make_none() -> None:
         assert axis.slope == pytest.approx(-2)
     assert number_axis([text("7", 60, y, 80, y + 10) for y in (10, 50, 90)], "y") is None
     assert number_axis([text(str(n), 60, 100 + n, 80, 110 + n) for n in range(4)], "y") is None  # of one place
+    assert number_axis([text(str(n), 60, 100 + n, 80, 110 + n) for n in range(5)], "y") is not None
+
+
+def test_of_axes_with_as_many_numbers_the_first_is_taken() -> None:
+    left = [text(str(value), 60, 195 - value, 80, 205 - value) for value in (0, 50, 100)]
+    right = [text(str(2 * value), 260, 195 - value, 290, 205 - value) for value in (0, 50, 100)]
+    among = [text(str(value), 60, 265 - 25 * value, 80, 275 - 25 * value) for value in (5, 6, 7)]
+    for first, second in ((left, right), (right, left), (left, among), (among, left)):
+        axis = number_axis([*first, *second], "y")
+        assert axis is not None
+        assert axis.ticks == tuple(first)

@@ -118,6 +118,14 @@ AXIS = NumberAxis("y", -1.0, 100.0, (text("0", 0, 95, 20, 105),))
     [
         ([(40, 30, 70, 32)], (50, 110, 60, 120), 69),
         ([(55, 30, 56, 33), (55, 60, 56, 62)], (50, 110, 60, 120), 68.5),  # the longer run
+        ([(55, 30, 56, 32), (55, 60, 56, 64), (55, 80, 56, 83)], (50, 110, 60, 120), 38),
+        ([(40, 108, 70, 114)], (50, 110, 60, 120), -9),  # down to the label
+        ([(40, 30, 70, 32), (56, 60, 61, 65)], (50, 110, 60, 120), 37.5),  # the middle of a marker 3 pixels aside
+        ([(40, 30, 70, 32), (57, 60, 62, 65)], (50, 110, 60, 120), 69),  # 4 pixels
+        ([(40, 30, 70, 32), (49, 60, 55, 65)], (50, 110, 60, 120), 37.5),
+        ([(40, 30, 70, 32), (48, 60, 53, 65)], (50, 110, 60, 120), 69),
+        ([(40, 30, 70, 32), (53, 104, 58, 112)], (50, 110, 60, 120), -8),  # a marker down to the label
+        ([(40, 30, 70, 32), (56, 60, 60, 65)], (50, 110, 60, 120), 69),  # too thin for a marker
         ([(56, 30, 57, 33)], (50, 110, 60, 120), None),  # beside the middle of the label
         ([(40, 30, 70, 32), (52, 60, 59, 67)], (50, 110, 60, 120), 36.5),  # a marker before a stroke
         ([(40, 112, 70, 116)], (50, 110, 60, 120), None),  # below the label
@@ -134,7 +142,16 @@ def test_a_curve_is_read_above_the_middle_of_a_label(
     assert [mark.value for mark in found] == ([] if value is None else [value])
     for mark in found:
         assert (mark.kind, mark.color, mark.series) == ("point", RED, entry)
-        assert mark.box[0] + mark.box[2] == pytest.approx(label[0] + label[2], abs=2)
+        x = round((label[0] + label[2]) / 2)
+        assert (mark.box[0], mark.box[2]) == (x - 3, x + 4)
+        assert (mark.box[1] + mark.box[3]) / 2 == 100 - (value or 0)
+
+
+def test_no_curve_is_read_left_of_the_widest_number_of_the_axis() -> None:
+    axis = NumberAxis("y", -1.0, 100.0, (text("0", 0, 95, 20, 105), text("100", 0, 5, 28, 15), text("9", 0, 5, 9, 15)))
+    rgb = page(100, 130, (10, 30, 70, 32, RED))
+    labels = [text("Mon", middle - 5, 110, middle + 5, 120) for middle in (24, 28, 29)]
+    assert [mark.label for mark in read_points(rgb, axis, labels, [(RED, None)])] == labels[2:]
 
 
 def test_slices_are_shares_of_a_round_whole() -> None:
@@ -151,13 +168,18 @@ def test_slices_are_shares_of_a_round_whole() -> None:
     for right, bottom, is_round in ((134, 110, True), (135, 110, False), (110, 135, False), (110, 134, True)):
         pie = [shape(300, RED, 10, 10, 60, 60), shape(100, BLUE, 60, 10, right, bottom)]
         assert bool(read_slices(pie, legend)) is is_round
+    for right, is_round in ((154, True), (155, False)):  # it may lie anywhere
+        assert (
+            bool(read_slices([shape(9, RED, 30, 10, 60, 60), shape(9, BLUE, 60, 10, right, 110)], legend)) is is_round
+        )
 
 
 @pytest.mark.parametrize(
     ("gaps", "parts"),
     [
         ((5, 11), ["one two", "three"]), ((11, 5), ["one", "two three"]), ((11, 11), ["one", "two", "three"]),
-        ((10, 10), ["one two three"]), ((12, 10), ["one", "two three"]),
+        ((10, 10), ["one two three"]), ((12, 10), ["one", "two three"]), ((11, 1), ["one", "two three"]),
+        ((11, 0), ["one two three"]),
     ],
 )  # fmt: skip
 def test_words_more_than_half_a_height_apart_are_labels_of_their_own(gaps: tuple[int, int], parts: list[str]) -> None:
@@ -179,3 +201,13 @@ def test_words_more_than_half_a_height_apart_are_labels_of_their_own(gaps: tuple
     assert split_lines(rgb, [text("one", 0, 10, 140, 30)])[0].text == "one"
     assert len(split_lines(rgb, [text("a b c d e", 0, 10, 140, 30)])) == 1  # fewer gaps than spaces
     assert len(split_lines(rgb, [text("one two three", 0, 10, 19, 30)])) == 1  # it stands upright
+
+
+@pytest.mark.parametrize(("shade", "seen"), [(235, False), (234, True)])
+def test_ink_differs_from_the_ground_by_more_than_60_over_its_channels(shade: int, seen: bool) -> None:
+    ink = (shade, shade, shade)
+    line = text("one two", 0, 10, 90, 30)
+    found = split_lines(page(90, 60, (0, 20, 30, 24, ink), (60, 20, 90, 24, ink)), [line])
+    assert [part.text for part in found] == (["one", "two"] if seen else ["one two"])
+    as_high = text("one two", 0, 10, 20, 30)
+    assert len(split_lines(page(90, 60, (0, 20, 2, 24, ink), (18, 20, 20, 24, ink)), [as_high])) == 1 + seen

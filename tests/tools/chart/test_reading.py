@@ -140,6 +140,9 @@ def test_years_in_a_row_may_be_a_legend() -> None:
         ([(80, 10, 83, 21), (91, 10, 94, 21)], True),  # two dashes of one stroke
         ([(80, 10, 83, 21), (92, 10, 95, 21)], False),
         ([(44, 10, 46, 21), (50, 10, 53, 21)], False),
+        ([(90, 21, 96, 22)], False),  # one row of it beside the name
+        ([(90, 9, 96, 10)], False),
+        ([(90, 20, 96, 22)], True),
         ([(44, 10, 46, 21), (60, 10, 70, 10), (70, 11, 70, 11)], True),  # twelve pixels
         ([(44, 10, 46, 21), (60, 10, 70, 10)], False),
     ],
@@ -151,6 +154,19 @@ def test_the_patch_of_a_name_in_a_legend(blocks: list[tuple[int, int, int, int]]
     number(board, "North", (100, 10, 130, 22))
     legend = find_legend(np.asarray(board.picture), board.lines, [(255, 255, 255)])
     assert [entry.color for entry in legend] == ([RED] if found else [])
+
+
+@pytest.mark.parametrize(("off", "count"), [(0, 3), (6, 3), (7, 2), (-6, 3), (-7, 2)])
+def test_names_of_a_legend_stand_in_line_to_half_their_height(off: int, count: int) -> None:
+    for upright in (True, False):
+        board = Board((400, 200))
+        for order, (name, colour) in enumerate((("a", RED), ("b", BLUE), ("c", GREEN))):
+            x, y = (80, 20 + 40 * order) if upright else (80 + 90 * order, 20)
+            x, y = (x + off, y) if upright and order == 2 else (x, y + off if order == 2 else y)
+            board.pen.rectangle((x - 20, y, x - 8, y + 11), fill=colour)
+            number(board, name, (x, y, x + 10, y + 12))
+        legend = find_legend(np.asarray(board.picture), board.lines, [(255, 255, 255)])
+        assert [entry.text.text for entry in legend] == ["a", "b", "c"][:count]
 
 
 def test_lines_are_read_where_their_labels_stand() -> None:
@@ -206,7 +222,8 @@ def test_kinds_of_shapes() -> None:
     ("text", "value"),
     [
         ("1,200", 1200), ("45%", 45), ("$3.5k", 3500), ("-7", -7), ("−0.5", -0.5), ("1,5", 1.5), ("125 -", 125),
-        ("2M", 2e6), ("Mon", None), ("", None), ("1.2.3", None), ("12 apples", None),
+        ("2M", 2e6), ("3K", 3000), ("4B", 4e9), ("5%", 5),
+        ("Mon", None), ("", None), ("1.2.3", None), ("12 apples", None),
     ],
 )  # fmt: skip
 def test_numbers_of_labels(text: str, value: float | None) -> None:

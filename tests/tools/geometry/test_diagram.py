@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import cos, radians, sin
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from tests.tools.chart.drawn import Board
 
 from saccade.tools.base import Tool
 from saccade.tools.context import ToolContext
-from saccade.tools.geometry.diagram import _has_stroke, _is_square, read_diagram
+from saccade.tools.fields import Point
+from saccade.tools.geometry.diagram import _has_stroke, _inked, _is_ray, _is_square, _opposite, read_diagram
 from saccade.tools.geometry.image_cdl import ConstructionCdl, ImageCdl, _marks, _shape
 from saccade.tools.geometry.text_cdl import GoalCdl, TextCdl
 from saccade.tools.ocr import Ocr
@@ -73,6 +75,42 @@ def test_the_square_of_a_right_angle_may_lie_anyhow(turn: int, angle: int, squar
     picture = Image.new("L", (200, 200))
     ImageDraw.Draw(picture).line([at(18, 0), at(18, 18), at(0, 18)], fill=1)
     assert _is_square(np.asarray(picture, np.uint8), at(80, 0), (100, 100), at(0, 80)) is square
+
+
+@pytest.mark.parametrize(
+    ("ink", "angle", "square"),
+    [
+        ([(24, 24), (24, 8), (8, 24)], 90, True), ([(24, 24), (24, 8)], 90, False), ([(24, 24), (8, 24)], 90, False),
+        ([(24, 8), (8, 24)], 90, False), ([(24, 24), (24, 8), (8, 24), (12, 12)], 90, False),
+        ([(24, 24), (24, 8), (8, 24)], 88.1, True), ([(24, 24), (24, 8), (8, 24)], 87.9, False),
+        ([(10, 10), (10, 4), (4, 10)], 90, False), ([(11, 11), (11, 4), (4, 11)], 90, True),
+        ([(26, 26), (26, 8), (8, 26)], 90, True), ([(27, 27), (27, 9), (9, 27)], 90, False),
+    ],
+)  # fmt: skip
+def test_a_right_angle_is_marked_at_three_places_of_its_square(
+    ink: list[tuple[int, int]], angle: float, square: bool
+) -> None:
+    figure = np.zeros((60, 60), np.uint8)
+    for x, y in ink:
+        figure[10 + y, 10 + x] = 1
+    end = (10 + 40 * cos(radians(angle)), 10 + 40 * sin(radians(angle)))
+    assert _is_square(figure, (50, 10), (10, 10), end) is square
+
+
+def test_ink_is_seen_a_pixel_away_up_to_the_edge_of_the_picture() -> None:
+    for row, column in np.ndindex(4, 5):
+        figure = np.zeros((4, 5), np.uint8)
+        figure[row, column] = 1
+        for y, x in np.ndindex(4, 5):
+            assert _inked(figure, x + 0.4, y - 0.4) is (max(abs(x - column), abs(y - row)) <= 1)
+
+
+@pytest.mark.parametrize(("above", "below", "marked"), [(4, 4, True), (3, 4, False), (4, 3, False), (9, 0, False)])
+def test_a_stroke_reaches_five_pixels_to_both_sides(above: int, below: int, marked: bool) -> None:
+    figure = np.zeros((40, 120), np.uint8)
+    figure[20 - above : 21 + below, 60] = 1
+    assert _has_stroke(figure, (10, 20), (110, 20)) is marked
+    assert _has_stroke(figure.T, (20, 110), (20, 10)) is marked
 
 
 @pytest.mark.parametrize(("second", "single"), [(None, True), (7, True), (8, False), (10, False), (11, True)])
@@ -226,6 +264,45 @@ def test_labels_name_the_nearest_angle_or_side(
 def test_of_two_figures_the_larger_is_read() -> None:
     both = np.minimum(polygon(*CORNERS), polygon((240, 40), (300, 40), (300, 100), (240, 100)))
     assert list(read_diagram(both, ()).points) == ["A", "B", "C"]
+
+
+@pytest.mark.parametrize(("radius", "turns"), [(60, (0, 83, 187)), (300, (0.5, 23, 112.5, 233))])
+def test_thin_radii_are_found_at_any_angle_in_circles_of_any_size(radius: int, turns: tuple[float, ...]) -> None:
+    middle = radius + 20
+    picture = Image.new("RGB", (2 * middle, 2 * middle), "white")
+    pen = ImageDraw.Draw(picture)
+    pen.ellipse((20, 20, 2 * radius + 20, 2 * radius + 20), outline="black", width=2)
+    ends = [(middle + radius * cos(radians(turn)), middle + radius * sin(radians(turn))) for turn in turns]
+    for end in ends:
+        pen.line((middle, middle, *end), fill="black")
+    points = read_diagram(np.asarray(picture), ()).points
+    assert list(points) == [*"OABCD"[: len(turns) + 1]]
+    for name, end in zip("ABCD", ends, strict=False):
+        assert points[name] == pytest.approx(end, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("blank", "whole"),
+    [
+        (range(0), True), (range(16), True), (range(17), False), (range(90, 100), True), (range(89, 100), False),
+        (range(44, 47), True), (range(42, 47), False),  # seen at 43 and 47
+    ],
+)  # fmt: skip
+def test_a_radius_is_a_stroke_from_near_the_centre_to_near_the_rim(blank: range, whole: bool) -> None:
+    figure = np.zeros((240, 240), np.uint8)
+    figure[120, 120:220] = 1
+    figure[120, [120 + column for column in blank]] = 0
+    assert _is_ray(figure, (120.0, 120.0), 100.0, 0.0) is whole
+    assert not _is_ray(figure, (120.0, 120.0), 100.0, 45.0)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "opposite"),
+    [((20, 120), (220, 120), True), ((24, 120), (220.5, 120), True), ((24, 120), (219.5, 120), False),
+     ((20, 129.9), (220, 129.9), True), ((20, 130.1), (220, 130.1), False)],
+)  # fmt: skip
+def test_a_diameter_is_nearly_two_radii_long_and_runs_through_the_centre(a: Point, b: Point, opposite: bool) -> None:
+    assert _opposite(a, b, (120, 120), 100) is opposite
 
 
 def test_a_blank_picture_is_unknown() -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
-from saccade.tools.chart.axes import NumberAxis, number_axis, number_of
+from saccade.tools.chart.axes import NumberAxis, middle, number_axis, number_of
 from saccade.tools.chart.marks import ChartLegendEntry, ChartMark, same_colour
 from saccade.tools.chart.shapes import ColourShape
 from saccade.tools.fields import PixelBox
@@ -56,8 +56,11 @@ def read_bars(
 
 
 def _joined(shapes: Sequence[ColourShape]) -> list[ColourShape]:
-    """The rectangles, those put together that grid lines cut: first what is cut into upper and lower parts."""
-    return sorted(_joined_along(_joined_along(shapes, 1), 0), key=lambda item: (item.box[1], item.box[0]))
+    """The rectangles, those put together that grid lines cut: first what is cut into upper and lower parts.
+
+    From top to bottom, and from left to right, as the second pass leaves them.
+    """
+    return sorted(_joined_along(_joined_along(shapes, 1), 0), key=lambda item: item.box[1])
 
 
 def _joined_along(shapes: Sequence[ColourShape], axis: int) -> list[ColourShape]:
@@ -121,12 +124,12 @@ def _labels(lines: Sequence[TextLine], frame: BarFrame, bars: Sequence[ColourSha
     """The texts of the row under, or of the column left of, the base line."""
     if frame.standing:
         below = [line for line in lines if line.box[1] >= frame.base - 4]
-        row = min((line.box[1] + line.box[3] for line in below), default=0) / 2
-        return [line for line in below if abs((line.box[1] + line.box[3]) / 2 - row) <= line.box[3] - line.box[1]]
+        middles = [middle(line, "y") for line in below]
+        return [line for line in below if middle(line, "y") - min(middles) <= line.box[3] - line.box[1]]
     foot = min([frame.base, *(bar.box[0] for bar in bars)])
     beside = [line for line in lines if line.box[2] <= foot + 4]
-    column = max((line.box[2] for line in beside), default=0)
-    return [line for line in beside if column - line.box[2] <= 1.5 * (line.box[3] - line.box[1])]
+    ends = [line.box[2] for line in beside]
+    return [line for line in beside if max(ends) - line.box[2] <= 1.5 * (line.box[3] - line.box[1])]
 
 
 def _mark(
@@ -137,9 +140,8 @@ def _mark(
     legend: Sequence[ChartLegendEntry],
 ) -> ChartMark:
     axis = 0 if frame.standing else 1
-    label = min(
-        labels, key=lambda line: abs((line.box[axis] + line.box[axis + 2]) / 2 - bar.center[axis]), default=None
-    )
+    along: Literal["x", "y"] = "x" if frame.standing else "y"
+    label = min(labels, key=lambda line: abs(middle(line, along) - bar.center[axis]), default=None)
     series = next((entry for entry in legend if same_colour(entry.color, bar.color)), None)
     return ChartMark("bar", bar.box, bar.color, label, series, _value(bar, frame, lines))
 
@@ -162,7 +164,7 @@ def _value(bar: ColourShape, frame: BarFrame, lines: Sequence[TextLine]) -> floa
 def _printed(bar: ColourShape, frame: BarFrame, lines: Sequence[TextLine]) -> float | None:
     """The number at the end of a bar."""
     for line in lines:
-        x, y = (line.box[0] + line.box[2]) / 2, (line.box[1] + line.box[3]) / 2
+        x, y = middle(line, "x"), middle(line, "y")
         if frame.standing:
             near = abs(x - bar.center[0]) <= 6 and -2 <= bar.box[1] - line.box[3] <= 14
         else:

@@ -73,10 +73,6 @@ def _relations(parts: Sequence[ChartPart]) -> Iterator[PartRelation]:
     for first, second in pairwise(bars):
         yield PartRelation(source=first.id, relation="before", target=second.id)
     for part in parts:
-        alike = [bar for bar in bars if part.kind == "patch" and part.color and same_colour(part.color, _color(bar))]
-        for bar in alike:
+        alike = [bar for bar in bars if part.color and bar.color and same_colour(part.color, bar.color)]
+        for bar in alike if part.kind == "patch" else ():
             yield PartRelation(source=bar.id, relation="same_color", target=part.id)
-
-
-def _color(part: ChartPart) -> tuple[int, int, int]:
-    return part.color or (0, 0, 0)

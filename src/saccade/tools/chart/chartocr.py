@@ -49,7 +49,7 @@ class ChartOcr(Tool[ChartArguments, ChartPartsResult]):
         parts = tuple(item for item, _ in named)
         rows = tuple(_row(mark) for mark in reading.marks)
         if arguments.task == "svg":
-            texts = tuple(item for item in parts if item.text and item.value is None)
+            texts = tuple(item for item in parts if item.text)
             svg = as_svg(context.image(arguments.image).size, texts)
             value = ChartPartsResult(image=seen.image, chart=reading.kind, parts=parts, rows=rows, svg=svg)
             return ToolOutcome(value, text=svg)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import cv2
 import numpy as np
@@ -30,16 +30,17 @@ def read_points(
     A marker counts before the stroke: what is left of the colour near the column when strokes are worn away.
     """
     marks = []
-    right = max((tick.box[2] for tick in axis.ticks), default=0)
+    right = max(tick.box[2] for tick in axis.ticks)
     for colour, entry in curves:
         mask = mask_of_colour(rgb, colour)
-        markers = cv2.erode(mask, np.ones((_MARKER, _MARKER), np.uint8)) > 0
+        markers = cv2.erode(mask, np.ones((_MARKER, _MARKER), np.uint8))
         for label in labels:
-            x = round(middle(label, "x"))
-            foot = label.box[1]
-            near = np.asarray(markers[:foot, max(0, x - _HALF) : x + _HALF + 1].any(axis=1))
-            run = _longest_run(near) or _longest_run(np.asarray(mask[:foot, x] > 0))
-            if x <= right or run is None:
+            x, foot = round(middle(label, "x")), label.box[1]
+            if x <= right:
+                continue
+            near = markers[:foot, max(0, x - _HALF) : x + _HALF + 1].any(axis=1)
+            run = _longest_run(near) or _longest_run(mask[:foot, x])
+            if run is None:
                 continue
             row = (run[0] + run[1]) / 2
             box = (x - _HALF, run[0], x + _HALF + 1, run[1])
@@ -63,8 +64,9 @@ def read_slices(shapes: Sequence[ColourShape], legend: Sequence[ChartLegendEntry
     )
 
 
-def _longest_run(column: NDArray[np.bool_]) -> tuple[int, int] | None:
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], column.astype(np.int8), [0]])))
+def _longest_run(column: NDArray[Any]) -> tuple[int, int] | None:
+    """Begin and end of the most pixels in a row that are not zero; None if all are."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], column.astype(bool), [False]])))
     runs = [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
     return max(runs, key=lambda run: run[1] - run[0], default=None)
 

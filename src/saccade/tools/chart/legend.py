@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
+from saccade.tools.chart.axes import middle
 from saccade.tools.chart.marks import ChartLegendEntry, same_colour
 from saccade.tools.chart.shapes import common_colours, mask_of_colour
 from saccade.tools.fields import Rgb
@@ -30,7 +31,7 @@ def find_legend(rgb: PixelArray, lines: Sequence[TextLine], ground: Sequence[Rgb
         ground: Colours of paper and plot, and of the letters.
     """
     entries = [ChartLegendEntry(line, colour) for line in lines if (colour := _patch(rgb, line, ground)) is not None]
-    groups = [_in_line(entry, entries, side) for entry in entries for side in (0, 1)]
+    groups = [_in_line(entry, entries, place) for entry in entries for place in (_left, _row)]
     return max(groups, key=len, default=())
 
 
@@ -53,16 +54,22 @@ def _patch(rgb: PixelArray, line: TextLine, ground: Sequence[Rgb]) -> Rgb | None
     return None
 
 
-def _in_line(first: ChartLegendEntry, entries: Sequence[ChartLegendEntry], side: int) -> tuple[ChartLegendEntry, ...]:
-    """Those whose left edges (side 0) or middles along y (side 1) are in line with the first, a colour once."""
+def _left(line: TextLine) -> float:
+    return line.box[0]
+
+
+def _row(line: TextLine) -> float:
+    return middle(line, "y")
+
+
+def _in_line(
+    first: ChartLegendEntry, entries: Sequence[ChartLegendEntry], place: Callable[[TextLine], float]
+) -> tuple[ChartLegendEntry, ...]:
+    """Those whose `place` is in line with that of the first, a colour once."""
     height = first.text.box[3] - first.text.box[1]
     kept: list[ChartLegendEntry] = []
     for entry in entries:
-        off = abs(_place(entry.text, side) - _place(first.text, side))
+        off = abs(place(entry.text) - place(first.text))
         if off <= 0.5 * height and not any(same_colour(entry.color, other.color) for other in kept):
             kept.append(entry)
     return tuple(kept)
-
-
-def _place(line: TextLine, side: int) -> float:
-    return float(line.box[0]) if side == 0 else (line.box[1] + line.box[3]) / 2

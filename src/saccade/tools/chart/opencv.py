@@ -86,8 +86,8 @@ def _primitive(shape: ColourShape, seen: Look) -> ChartPrimitive:
     if shape.kind in ("rectangle", "circle"):
         kind: Literal["rectangle", "circle"] = "rectangle" if shape.kind == "rectangle" else "circle"
         return ChartPrimitive(kind=kind, box=box, color=shape.color)
-    outline = shape.outline.reshape(-1, 1, 2)
-    corners = cv2.approxPolyDP(outline, _TOLERANCE * cv2.arcLength(outline, True), True).reshape(-1, 2)
+    outline = shape.outline[:, None]
+    corners = cv2.approxPolyDP(outline, _TOLERANCE * cv2.arcLength(outline, True), True)[:, 0]
     points = tuple(seen.point_of(float(x), float(y)) for x, y in corners)
     return ChartPrimitive(kind="polygon", box=box, color=shape.color, points=points)
 

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from saccade.tools.chart.axes import NumberAxis, number_axis
+import numpy as np
+
+from saccade.tools.chart.axes import NumberAxis, middle, number_axis
 from saccade.tools.chart.bars import BarFrame, read_bars
 from saccade.tools.chart.curves import read_points, read_slices
 from saccade.tools.chart.legend import find_legend
@@ -73,10 +75,10 @@ def _curves(
     colours: tuple[Sequence[ChartLegendEntry], Sequence[Rgb]],
 ) -> tuple[ChartMark, ...]:
     legend, ground = colours
-    foot = max((tick.box[1] + tick.box[3]) / 2 for tick in axis.ticks)
-    below = [line for line in lines if line.box[1] > foot and line not in axis.ticks]
-    row = min((line.box[1] for line in below), default=0)
-    labels = [line for line in below if line.box[1] - row <= line.box[3] - line.box[1]]
+    foot = max(middle(tick, "y") for tick in axis.ticks)
+    below = [line for line in lines if line.box[1] > foot]
+    tops = [line.box[1] for line in below]
+    labels = [line for line in below if line.box[1] - min(tops) <= line.box[3] - line.box[1]]
     curves: list[tuple[Rgb, ChartLegendEntry | None]] = [(entry.color, entry) for entry in legend]
     if not curves:
         vivid = [colour for colour in common_colours(rgb) if max(colour) - min(colour) > 70]
@@ -88,7 +90,7 @@ def _plot_colours(rgb: PixelArray) -> tuple[Rgb, ...]:
     """Pale colours that cover a large part of the picture: what the marks stand on."""
     large = 0.15 * rgb.shape[0] * rgb.shape[1]
     grey = [colour for colour in common_colours(rgb) if max(colour) - min(colour) <= 40]
-    return tuple(colour for colour in grey if int((mask_of_colour(rgb, colour) > 0).sum()) > large)
+    return tuple(colour for colour in grey if np.count_nonzero(mask_of_colour(rgb, colour)) > large)
 
 
 def _is_frame(shape: ColourShape, rgb: PixelArray) -> bool:

@@ -112,7 +112,7 @@ def _shapes_of(mask: PixelArray, colour: Rgb) -> list[ColourShape]:
 
 def _outline(part: Any) -> Any:
     outlines, _ = cv2.findContours(part, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-    return max(outlines, key=cv2.contourArea).reshape(-1, 2)
+    return max(outlines, key=cv2.contourArea)[:, 0]
 
 
 def _kind(part: Any, area: int) -> ShapeKind:

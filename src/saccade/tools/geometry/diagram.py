@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import dist, hypot
+from math import ceil, dist, hypot, pi
 from string import ascii_uppercase
 from typing import Any, Final, Literal
 
@@ -68,7 +68,7 @@ def read_diagram(rgb: PixelArray, lines: Sequence[TextLine]) -> DiagramReading:
         return DiagramReading("unknown", {})
     outline: Any = max(outlines, key=cv2.contourArea)
     (x, y), radius = cv2.minEnclosingCircle(outline)
-    if cv2.contourArea(outline) > 0.93 * np.pi * radius**2:
+    if cv2.contourArea(outline) > 0.93 * pi * radius**2:
         return _circle(figure, (float(x), float(y)), float(radius), lines)
     corners = _corners(outline)
     if not 3 <= len(corners) <= _MOST_CORNERS:
@@ -99,11 +99,11 @@ def _figure(ink: PixelArray) -> PixelArray:
 def _corners(outline: Any) -> list[Point]:
     """Corners clockwise, the topmost first."""
     _, _, width, height = cv2.boundingRect(outline)
-    polygon = cv2.approxPolyDP(outline, _STRAIGHT * max(width, height), True).reshape(-1, 2)
+    polygon = cv2.approxPolyDP(outline, _STRAIGHT * max(width, height), True)[:, 0]
     corners = [(float(x), float(y)) for x, y in polygon]
     area = sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(corners, corners[1:] + corners[:1], strict=True))
     ordered = corners if area > 0 else corners[::-1]
-    first = min(range(len(ordered)), key=lambda place: (ordered[place][1], ordered[place][0]), default=0)
+    first = min(range(len(ordered)), key=lambda place: (ordered[place][1], ordered[place][0]))
     return ordered[first:] + ordered[:first]
 
 
@@ -118,13 +118,14 @@ def _angles(points: dict[str, Point]) -> list[tuple[str, str, str]]:
 
 
 def _towards(a: Point, b: Point) -> Point:
-    length = dist(a, b) or 1.0
+    length = dist(a, b)
     return (b[0] - a[0]) / length, (b[1] - a[1]) / length
 
 
-def _inked(figure: PixelArray, x: float, y: float, reach: int = 2) -> bool:
+def _inked(figure: PixelArray, x: float, y: float) -> bool:
+    """Whether there is ink at a place or a pixel beside it."""
     column, row = round(x), round(y)
-    part = figure[max(0, row - reach) : row + reach + 1, max(0, column - reach) : column + reach + 1]
+    part = figure[max(0, row - 1) : row + 2, max(0, column - 1) : column + 2]
     return bool(part.any())
 
 
@@ -135,7 +136,7 @@ def _is_square(figure: PixelArray, a: Point, corner: Point, b: Point) -> bool:
         return False
 
     def at(along: float, across: float) -> bool:
-        return _inked(figure, corner[0] + along * u[0] + across * v[0], corner[1] + along * u[1] + across * v[1], 1)
+        return _inked(figure, corner[0] + along * u[0] + across * v[0], corner[1] + along * u[1] + across * v[1])
 
     # Inside the square is paper; an arc of any size has none of its far corner and both its sides inked.
     return any(
@@ -152,7 +153,7 @@ def _has_stroke(figure: PixelArray, a: Point, b: Point) -> bool:
 
     def crossed(shift: float) -> bool:
         x, y = middle[0] + shift * u[0], middle[1] + shift * u[1]
-        return all(_inked(figure, x + sign * 5 * normal[0], y + sign * 5 * normal[1], 1) for sign in (1, -1))
+        return all(_inked(figure, x + sign * 5 * normal[0], y + sign * 5 * normal[1]) for sign in (1, -1))
 
     return crossed(0) and not crossed(9) and not crossed(-9)
 
@@ -160,7 +161,7 @@ def _has_stroke(figure: PixelArray, a: Point, b: Point) -> bool:
 def _labels(points: dict[str, Point], lines: Sequence[TextLine]) -> list[DiagramLabel]:
     """Each text at its angle, if it stands inside with a degree sign or near a corner, or else at its side."""
     made = []
-    outline = np.array(list(points.values()), np.float32).reshape(-1, 1, 2)
+    outline = np.array(list(points.values()), np.float32)[:, None]
     for line in lines:
         match = _LABEL.fullmatch(line.text.replace(" ", ""))
         if match is None:
@@ -186,8 +187,11 @@ def _from_middle(a: Point, b: Point, at: Point) -> float:
 
 def _circle(figure: PixelArray, centre: Point, radius: float, lines: Sequence[TextLine]) -> DiagramReading:
     """The circle with the strokes from its centre to its rim."""
-    angles = [angle for angle in range(0, 360, 2) if _is_ray(figure, centre, radius, angle)]
-    groups: list[list[int]] = []
+    # Near the rim at most two pixels apart: a thin stroke passes between none of them.
+    count = max(180, ceil(0.9 * pi * radius))
+    turned = (360 * number / count for number in range(count))
+    angles = [angle for angle in turned if _is_ray(figure, centre, radius, angle)]
+    groups: list[list[float]] = []
     for angle in angles:
         if groups and angle - groups[-1][-1] <= 6:
             groups[-1].append(angle)
@@ -218,7 +222,7 @@ def _circle(figure: PixelArray, centre: Point, radius: float, lines: Sequence[Te
 def _is_ray(figure: PixelArray, centre: Point, radius: float, angle: float) -> bool:
     u = (float(np.cos(np.radians(angle))), float(np.sin(np.radians(angle))))
     steps = np.linspace(0.15, 0.9, 20) * radius
-    return all(_inked(figure, centre[0] + step * u[0], centre[1] + step * u[1], 1) for step in steps)
+    return all(_inked(figure, centre[0] + step * u[0], centre[1] + step * u[1]) for step in steps)
 
 
 def _opposite(a: Point, b: Point, centre: Point, radius: float) -> bool:

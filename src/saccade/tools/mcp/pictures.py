@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from PIL import Image
 
+from saccade.png import quick_png
 from saccade.tools.context import ToolContext
 
 MOST_PIXELS: Final = 40_000_000
@@ -59,13 +60,12 @@ def _may_be_text(schema: Mapping[str, Any] | bool) -> bool:
 
 
 def _picture(name: str, schema: Mapping[str, Any] | bool, context: ToolContext, value: str, folder: Path | None) -> str:
-    png = io.BytesIO()
-    context.image(value).image.save(png, "PNG", compress_level=1)
+    png = quick_png(context.image(value).image)
     if folder is not None and name.lower().endswith(("path", "file")):
         path = folder / f"{value}.png"
-        path.write_bytes(png.getvalue())
+        path.write_bytes(png)
         return str(path)
-    encoded = base64.b64encode(png.getvalue()).decode()
+    encoded = base64.b64encode(png).decode()
     is_base64 = not isinstance(schema, bool) and schema.get("contentEncoding") == "base64"
     if is_base64 or name.lower().endswith(("base64", "data", "bytes")):
         return encoded

@@ -15,7 +15,7 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Final
 
@@ -195,10 +195,8 @@ def _image(name: str, context: ToolContext) -> _Medium:
 
 def _video(name: str, path: Path) -> _Medium:
     with path.open("rb") as file:
-        hash_ = sha256()
-        while piece := file.read(1 << 20):
-            hash_.update(piece)
-    return _Medium(_named(name, "video", hash_.hexdigest()), path.read_bytes)
+        hash_ = file_digest(file, "sha256").hexdigest()
+    return _Medium(_named(name, "video", hash_), path.read_bytes)
 
 
 def _named(name: str, kind: MediaKind, hash_: str) -> ServedMedium:

@@ -1,0 +1,238 @@
+"""What a pool decides of calls whose workers end, with workers that end as they are told.
+
+Real ones are in `test_workers.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
+
+import pytest
+from tests.tools.tricky import HERE
+
+from saccade.errors import ToolLostError
+from saccade.record.status import Status
+from saccade.tools.base import ToolCallInput
+from saccade.tools.context import ToolContext
+from saccade.tools.definition import Cost
+from saccade.tools.problem import Problem, ProblemKind
+from saccade.tools.registry import ToolSource
+from saccade.tools.result import ToolResult, failed
+from saccade.tools.workers import pool as pooling
+from saccade.tools.workers import shared
+from saccade.tools.workers.pool import PooledTool, WorkerPool
+from saccade.tools.workers.process import WorkerDiedError, WorkerTimeoutError
+from saccade.tools.workers.wire import WorkerJob
+
+EMPTY = ToolContext({})
+TOOL = PooledTool("tricky", ToolSource(HERE), seconds=0.5)
+DONE = ToolResult("tricky", Status.OK, {}, (), "done", None)
+Deed = Callable[[WorkerJob], list[ToolResult]]
+
+
+class Told:
+    """In place of worker processes: each job has the number of its calls noted, and goes as the next deed says."""
+
+    def __init__(self) -> None:
+        self.deeds: list[Deed] = []
+        self.jobs: list[int] = []
+        self.made = 0
+        self.killed = 0
+        self.held = threading.Event()
+        """Until it is set, jobs do not go on."""
+        self.held.set()
+        self.pid = 1
+
+    def __call__(self, threads: int) -> Told:
+        self.made += 1
+        return self
+
+    def call(self, job: WorkerJob, seconds: float) -> list[ToolResult]:
+        self.held.wait(20)
+        assert seconds == TOOL.seconds
+        self.jobs.append(len(job.calls))
+        return self.deeds.pop(0)(job) if self.deeds else [DONE] * len(job.calls)
+
+    def kill(self) -> None:
+        self.killed += 1
+
+
+def raising(error: Exception) -> Deed:
+    def deed(job: WorkerJob) -> list[ToolResult]:
+        raise error
+
+    return deed
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    workers = Told()
+    monkeypatch.setattr(pooling, "Worker", workers)
+    return workers
+
+
+@pytest.fixture
+def pool(told: Told) -> Iterator[WorkerPool]:
+    made = WorkerPool(1)
+    yield made
+    made.close()
+
+
+def asked(pool: WorkerPool, count: int = 1, batch: int = 1, name: str = "tricky") -> list[Future[ToolResult]]:
+    tool = PooledTool(name, TOOL.source, TOOL.seconds, batch)
+    return pool.submit_all([(tool, ToolCallInput({}, EMPTY))] * count)
+
+
+def until(holds: Callable[[], object]) -> None:
+    end = time.monotonic() + 20
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+def results(futures: list[Future[ToolResult]]) -> list[ToolResult]:
+    return [future.result(20) for future in futures]
+
+
+CRASH, KILL, SLOW = WorkerDiedError(-signal.SIGABRT), WorkerDiedError(-signal.SIGKILL), WorkerTimeoutError("slow")
+
+
+@pytest.mark.parametrize(
+    ("ends", "status", "restarts", "detail"),
+    [
+        ([], "ok", {}, None),
+        ([CRASH], "ok", {"died": 1}, None),
+        ([CRASH, CRASH], "killed", {"died": 2}, "twice: its process ended with signal SIGABRT"),
+        ([KILL, KILL], "lost", {"died": 2}, "tricky: its process ended with signal SIGKILL"),
+        ([CRASH, KILL], "lost", {"died": 2}, "tricky: its process ended with signal SIGKILL"),
+        ([SLOW], "timeout", {"timeout": 1}, ""),
+        ([CRASH, SLOW], "timeout", {"died": 1, "timeout": 1}, ""),
+        ([ToolLostError("no room")], "lost", {}, "tricky: no room"),
+        ([CRASH, OSError("no room")], "lost", {"died": 1}, "tricky: no room"),
+    ],
+)
+def test_a_call_is_tried_again_once_and_a_new_worker_is_made(
+    pool: WorkerPool, told: Told, ends: list[Exception], status: str, restarts: dict[str, int], detail: str | None
+) -> None:
+    told.deeds = [raising(error) for error in ends]
+    (result,) = results(asked(pool))
+    assert result.status.value == status
+    assert (None if result.problem is None else result.problem.detail) == detail
+    assert results(asked(pool)) == [DONE]
+    assert told.made == 1 + len(ends)
+    assert told.killed == sum(isinstance(error, ToolLostError | OSError) for error in ends)
+    assert pool.counts.restarts == restarts
+    assert pool.counts.batches == {1: len(told.jobs)}
+    assert pool.counts.results.total() == 2
+    assert pool.counts.results["tricky", status] == (2 if status == "ok" else 1)
+
+
+@pytest.mark.parametrize(
+    ("ends", "jobs", "statuses"),
+    [
+        ([CRASH], [3, 1, 1, 1], ["ok", "ok", "ok"]),
+        ([CRASH, CRASH], [3, 1, 1, 1], ["killed", "ok", "ok"]),
+        ([SLOW, SLOW], [3, 1, 1, 1], ["timeout", "ok", "ok"]),
+        ([ToolLostError("gone")], [3], ["lost", "lost", "lost"]),
+    ],
+)
+def test_a_batch_that_ends_is_done_again_one_by_one_in_its_order(
+    pool: WorkerPool, told: Told, ends: list[Exception], jobs: list[int], statuses: list[str]
+) -> None:
+    told.deeds = [raising(error) for error in ends]
+    assert [result.status.value for result in results(asked(pool, 3, batch=3))] == statuses
+    assert told.jobs == jobs
+
+
+def test_neighbours_of_one_tool_come_together_as_far_as_its_batch_allows(pool: WorkerPool, told: Told) -> None:
+    told.held.clear()
+    first = asked(pool)
+    until(pool.pids)
+    waiting = [asked(pool, 2, batch=2), asked(pool, 1, name="other"), asked(pool, 3, batch=2)]
+    assert (pool.queued, pool.running, pool.pids()) == (6, 1, (1,))
+    cancelled = waiting[2][1]
+    assert cancelled.cancel()
+    told.held.set()
+    done = results([*first, *waiting[0], *waiting[1], waiting[2][0], waiting[2][2]])
+    assert done == [DONE] * 6
+    with pytest.raises(CancelledError):
+        cancelled.result(0)
+    assert told.jobs == [1, 2, 1, 1, 1]
+    pool.close()
+    assert pool.queued == 0
+
+
+def test_as_many_workers_as_there_are_calls_and_no_more_than_allowed(told: Told) -> None:
+    told.held.clear()
+    pool = WorkerPool(3)
+    for count, servers in ((1, 1), (1, 2), (5, 3)):
+        asked(pool, count)
+        assert len(pool._served) == servers
+    told.held.set()
+    pool.close()
+    idle = WorkerPool(3)
+    assert results(asked(idle)) == [DONE]
+    until(lambda: not idle.running)
+    assert results(asked(idle)) == [DONE]
+    assert len(idle._served) == 1, "one that is free takes the next call"
+    idle.close()
+
+
+def test_what_a_pool_says_of_deaths_and_failures(
+    pool: WorkerPool, told: Told, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = failed("tricky", Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, "It failed.", "a bug"))
+    plain = failed("tricky", Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, "It failed."))
+    told.deeds = [raising(CRASH), lambda job: [wrong], lambda job: [plain], raising(ToolLostError("no room"))]
+    assert [result.status.value for result in results(asked(pool, 3))] == ["error", "error", "lost"]
+    assert caplog.messages == [
+        "a worker process of tools died in a call of tricky: its process ended with signal SIGABRT",
+        "the tool tricky failed: a bug",
+        "a call of the tool tricky is lost: no room",
+    ]
+
+
+def test_a_closed_pool_loses_what_waits_and_what_comes_back(told: Told) -> None:
+    pool = WorkerPool(1)
+    told.held.clear()
+    futures = asked(pool, 2)
+    until(pool.pids)
+    told.deeds = [raising(CRASH)]
+    owner, pool._owner = pool._owner, -1  # as in a fork of the process that made it
+    pool.close()
+    assert not futures[1].done()
+    pool._owner = owner
+    pool.close()
+    pool.close()
+    told.held.set()
+    for future in (*futures, *asked(pool)):
+        result = future.result(20)
+        assert result.status is Status.LOST
+        assert result.problem is not None
+        assert result.problem.detail == "tricky: the pool of worker processes was closed"
+
+
+@pytest.mark.parametrize(
+    ("cores", "cost", "workers", "count", "threads"),
+    [
+        (64, Cost.LIGHT, 0, 8, 8), (6, Cost.MEDIUM, 0, 6, 1), (6, Cost.LIGHT, 3, 3, 2), (6, Cost.LIGHT, 20, 20, 1),
+        (6, Cost.HEAVY, 3, 1, 6), (None, Cost.LIGHT, 0, 1, 1),
+    ],
+)  # fmt: skip
+def test_how_many_workers_a_process_has_for_a_class_of_cost(
+    monkeypatch: pytest.MonkeyPatch, cores: int | None, cost: Cost, workers: int, count: int, threads: int
+) -> None:
+    monkeypatch.setattr(shared, "_pools", {})
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    made = shared.shared_pool(cost, workers)
+    assert (made._workers, made._threads) == (count, threads)
+    assert shared.shared_pool(cost, workers) is made
+    assert shared.shared_pool(Cost.LIGHT if cost is Cost.HEAVY else Cost.HEAVY, workers) is not made
+    shared.close_shared_pools()
+    assert made._closed
+    assert shared.shared_pool(cost, workers) is not made
+    shared.close_shared_pools()
