@@ -296,3 +296,26 @@ def test_a_box_judge_counts_no_whole_picture_and_no_gold_elsewhere(tmp_path: Pat
     assert scores((10, 30, 70, 90), "there") == [1.0]
     assert scores((130, 0, 400, 300), "elsewhere") == [0.0]
     assert scores((0, 0, 400, 300), "whole") == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("scores", "errors", "undecided"),
+    [
+        ([0.0, 0.0], [("E4", "model_judge")], ["E6"]),
+        ([0.5], [("E4", "model_judge")], ["E6"]),
+        ([0.0, 1.0], [("E6", "model_judge")], []),
+        ([0.0, None], [], ["E4", "E6"]),  # the one without a verdict may be the one that shows it
+        ([1.0, None], [("E6", "model_judge")], ["E4"]),
+        ([], [], ["E4", "E6"]),
+    ],
+)
+def test_a_model_decides_where_no_box_does(
+    scores: list[float | None], errors: list[tuple[str, str]], undecided: list[str], tmp_path: Path
+) -> None:
+    verdicts = tuple(
+        JudgeVerdict(invalid=NoVerdict.REFUSED) if score is None else JudgeVerdict(score=score) for score in scores
+    )
+    trajectory = sample(turn(status=Status.OK, stdout="nothing to see"), correct=0.0)
+    found = row(Studied(trajectory, StoredPixels(MediaStore(tmp_path)), (verdicts, ())))
+    assert [(step.error.value, step.rule) for step in found.errors] == errors
+    assert [error.value for error in found.undecided] == undecided
