@@ -180,8 +180,7 @@ def test_quarters_of_many_numbers_are_ranges() -> None:
     rows = [one.model_copy(update={"id": f"t{n}", "task": f"t{n}", "visual": n}) for n in (8, 1, 7, 2, 6, 3, 5, 4)]
     found = tokens(rows, StudiedRun(run="r"))
     assert [(span.label, span.samples) for span in found.spans] == [("1-2", 2), ("3-4", 2), ("5-6", 2), ("7-8", 2)]
-    [two, single] = tokens(rows[:3], StudiedRun(run="r")).spans
-    assert (two.label, single.label, two.samples) == ("1-7", "8", 2)
+    assert [span.label for span in tokens(rows[:3], StudiedRun(run="r")).spans] == ["1", "7", "8"]
 
 
 @pytest.mark.parametrize(
