@@ -163,10 +163,9 @@ def test_what_is_no_such_thing_is_said_in_the_singular() -> None:
 
 
 def test_a_name_that_is_near_to_none_is_told_where_all_are() -> None:
-    things = Registry[object]("widgets", {"one@1": "json:loads"})
-    for wanted in ("qqqqqq", "no.such.place:X", "QQQ:X"):
-        with pytest.raises(RegistryError) as caught:
+    things = Registry[object]("widgets", {f"{letter}@1": "json:loads" for letter in "abcdefghijklmnopq"})
+    for wanted in ("zzzzzz", "zzzzzz:X"):
+        with pytest.raises(RegistryError, match=r"`saccade list widgets` names all\.$"):
             things.load(wanted)
-        assert ("`saccade list widgets` names all." in str(caught.value)) is ("." not in wanted)
     with pytest.raises(RegistryError, match=r"Of a file, name what is in it: mine\.py:NAME\."):
         things.resolve("mine.py")
