@@ -17,10 +17,11 @@ from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
 from saccade.evals.protocols.base import Studied
 from saccade.evals.protocols.errors.calls import _mistakes
-from saccade.evals.protocols.errors.protocol import row
+from saccade.evals.protocols.errors.protocol import findings, row
 from saccade.evals.protocols.errors.reasoning import _shows, states
 from saccade.evals.protocols.errors.records import ErrorClass
 from saccade.evals.protocols.faithfulness.judges import box_verdicts
+from saccade.evals.protocols.findings import StudiedRun
 from saccade.looks.regions import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
@@ -226,6 +227,15 @@ def test_turns_without_an_action(tmp_path: Path) -> None:
     )
     expected = [("E1", "unclosed_tag"), ("E1", "no_action"), ("E1", "truncated")]
     assert rules(sample(*turns), tmp_path) == expected
+
+
+def test_every_step_counts_and_the_first_ten_are_examples(tmp_path: Path) -> None:
+    failed = turn(status=Status.ERROR, traceback="SyntaxError: invalid syntax")
+    rows = [row(studied(sample(*[failed] * count), tmp_path)) for count in (4, 0, 9)]
+    [rate, *_] = findings(rows, StudiedRun(run="r")).rates
+    assert (rate.error, rate.steps, rate.rules) == (ErrorClass.E1, 13, (("code_syntax", 13),))
+    assert [example.step.turn for example in rate.examples] == [0, 1, 2, 3, 0, 1, 2, 3, 4, 5]
+    assert (rate.samples.count, rate.samples.of, rate.wrong.of) == (2, 3, 0)
 
 
 def test_undecided_is_not_zero(tmp_path: Path) -> None:
