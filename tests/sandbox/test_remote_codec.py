@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tracemalloc
 from contextlib import suppress
 from dataclasses import dataclass
@@ -321,3 +322,12 @@ def test_a_header_that_is_cut_or_of_another_depth_is_no_picture() -> None:
         other[at] = value
         with pytest.raises(ProtocolError, match="not of mode L, RGB or RGBA"):
             read_png(bytes(other))
+
+
+def test_the_name_of_a_picture_is_the_hash_of_all_that_it_is() -> None:
+    raw = RawPixels("RGB", 2, 1, bytes(range(6)))
+    assert raw.sha256() == hashlib.sha256(b"RGB 2 1\n\x00\x01\x02\x03\x04\x05").hexdigest()
+    others = (RawPixels("RGB", 1, 2, raw.data), RawPixels("RGB", 2, 1, bytes(6)), RawPixels("L", 2, 1, raw.data))
+    assert len({raw.sha256(), *(other.sha256() for other in others)}) == 4
+    array = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    assert pixels_of(array) == RawPixels("RGBA", 3, 2, array.tobytes())
