@@ -107,18 +107,18 @@ def test_flags_of_clone_are_those_of_the_kernels_headers() -> None:
 
 
 def test_values_of_arguments_are_those_of_the_c_library() -> None:
-    assert syscall_rules._FCNTL == (
+    assert (
         *(fcntl.F_DUPFD, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL, fcntl.F_SETFL, fcntl.F_GETLK),
         *(fcntl.F_OFD_GETLK, 1027, fcntl.F_DUPFD_CLOEXEC, fcntl.F_GETPIPE_SZ, fcntl.F_GET_SEALS),  # F_DUPFD_QUERY
-    )
+    ) == syscall_rules._FCNTL
     assert syscall_rules._LOCKS == (fcntl.F_SETLK, fcntl.F_SETLKW, fcntl.F_OFD_SETLK, fcntl.F_OFD_SETLKW)
-    assert syscall_rules._IOCTL == (
+    assert (
         *(termios.TCGETS, 0x802C542A),  # TCGETS2, of which Python knows nothing
         *(termios.FIONREAD, termios.FIONBIO, termios.FIONCLEX, termios.FIOCLEX),
-    )
-    names = "TYPE ERROR SNDBUF RCVBUF RCVTIMEO SNDTIMEO ACCEPTCONN PROTOCOL DOMAIN".split()
+    ) == syscall_rules._IOCTL
+    names = ["TYPE", "ERROR", "SNDBUF", "RCVBUF", "RCVTIMEO", "SNDTIMEO", "ACCEPTCONN", "PROTOCOL", "DOMAIN"]
     options = {"RCVTIMEO": 20, "SNDTIMEO": 21, **vars(socket)}
-    assert syscall_rules._GETSOCKOPT == tuple(options.get(f"SO_{name}", options.get(name)) for name in names)
+    assert tuple(options.get(f"SO_{name}", options.get(name)) for name in names) == syscall_rules._GETSOCKOPT
     for name in ("SOL_SOCKET", "AF_UNIX", "SOCK_STREAM", "SOCK_SEQPACKET", "SOCK_NONBLOCK", "SOCK_CLOEXEC"):
         assert vars(syscall_rules)[f"_{name}"] == vars(socket)[name], name
     assert syscall_rules._RWF_NOWAIT == os.RWF_NOWAIT
@@ -131,4 +131,4 @@ def test_what_prctl_may_be_asked_is_named_in_the_kernels_headers() -> None:
         "SET_PDEATHSIG GET_PDEATHSIG GET_DUMPABLE SET_NAME GET_NAME GET_SECCOMP CAPBSET_READ GET_SECUREBITS "
         "GET_TIMERSLACK GET_NO_NEW_PRIVS GET_TID_ADDRESS GET_THP_DISABLE SET_VMA"
     )
-    assert syscall_rules._PRCTL == tuple(header[name] for name in names.split())
+    assert tuple(header[name] for name in names.split()) == syscall_rules._PRCTL
