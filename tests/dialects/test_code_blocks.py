@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from saccade.dialects.code_blocks import CUT, EMPTY, checked, fenced_code, tagged_code, was_cut
+from saccade.dialects.pyvision import PyVisionDialect
 from saccade.dialects.registry import load_dialect
 from saccade.record.action import Answer, Code, ParseError
 from saccade.record.turn import FinishReason
@@ -96,3 +97,5 @@ def test_what_a_dialect_cannot_say() -> None:
     longer = text + " more" if stop in text else f"Hm.{stop} more"
     with pytest.raises(ValueError, match=f"would be stopped after {at} characters"):
         checked(dialect, longer, Code(code="a"))
+    with pytest.raises(ValueError, match=f"would be stopped after {at} characters"):
+        checked(PyVisionDialect("two@1", stop=("nowhere", "more", stop)), longer, Code(code="a"))

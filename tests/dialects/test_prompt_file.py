@@ -113,3 +113,10 @@ def test_a_field_the_task_lacks_is_named() -> None:
 def test_texts_of_a_python_file_are_those_assigned_to_names(tmp_path: Path, source: str, texts: str) -> None:
     with pytest.raises(PromptFileError, match=rf"has these texts: {texts}\. Say which to use, as prompt_names\.system"):
         read_prompt_file(write(tmp_path / "own.py", source))
+
+
+def test_a_text_without_a_place_is_refused_with_the_places_that_there_are() -> None:
+    with pytest.raises(PromptFileError, match=r"has a text 'tool', and .* no place for it: it has user, correction\.$"):
+        Prompts({"user": "{query}", "correction": "no"}, "theirs").replaced_by(Prompts({"tool": "a"}, "mine"))
+    with pytest.raises(PromptFileError, match=r"no place for it: it has system, user\.$"):
+        Prompts({"system": "", "asked": "{query}"}, "theirs").replaced_by(Prompts({"last": "a"}, "mine"))

@@ -149,3 +149,13 @@ def test_ends_from_outside_say_why(name: str) -> None:
 def test_an_outage_is_never_shown(name: str) -> None:
     with pytest.raises(ValueError, match="outage"):
         load_dialect(name).observe(Execution(status=Status.LOST), 0)
+
+
+@pytest.mark.parametrize(("length", "whole"), [(400, True), (401, False)])
+def test_texts_longer_than_the_published_400_characters_are_cut(length: int, whole: bool) -> None:
+    dialect = load_dialect("pyvision")
+    for word, execution in (
+        ("x" * length, ok("x" * length)),
+        ("Error: " + "x" * (length - 7), Execution(status=Status.ERROR, traceback="E: " + "x" * (length - 7))),
+    ):
+        assert (word in dialect.observe(execution, 1).message.text) is whole

@@ -111,7 +111,7 @@ def test_frames_are_pictures(source: Callable[..., str]) -> None:
 
 def test_worlds_are_known_by_their_first_task() -> None:
     check_media(open_tasks(["visual-search", "echo"]).parts, load_dialect("direct"))
-    with pytest.raises(SettingsError, match=r"video-events.* hold videos"):
+    with pytest.raises(SettingsError, match=r"video-events.*: 2 of 2 tasks hold videos"):
         check_media(open_tasks(["video-events"]).parts, load_dialect("thyme"))
     with pytest.raises(SettingsError, match=r"visual-search.* hold no video"):
         check_media(open_tasks(["visual-search"]).parts, load_dialect("pyvision-rl-video"))

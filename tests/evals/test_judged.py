@@ -11,7 +11,7 @@ import pytest
 from tests.models.wire_server import WireServer, chat, slow, status
 
 import saccade
-from saccade.errors import ModelLostError, ModelRefusedError, SaccadeError, SettingsError
+from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError, SaccadeError, SettingsError
 from saccade.evals import judged as judged_module
 from saccade.evals import run as run_module
 from saccade.evals.agreement import ContingencyTable, agreement
@@ -30,7 +30,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges import client
 
 from .rows import row
-from .support import oracle, saying, settings, stored, write_tasks
+from .support import LostModel, oracle, saying, settings, stored, write_tasks
 from .test_benchmarks import write_benchmark
 
 RIGHT, WRONG = '{"score": 1}', '{"score": 0}'
@@ -105,6 +105,31 @@ async def test_the_judge_may_be_the_headline_and_replies_are_asked_for_once(tmp_
     assert (regraded.summary.total.avg, len(regraded.changes), len(judge.asked)) == (0.5, 3, 6)
     assert regrade(tmp_path / "run", Regrading(headline="judge")).summary == again.summary
     assert stored(tmp_path / "run") == before
+
+
+async def test_a_run_without_a_sample_is_not_judged(tmp_path: Path, judge: Judge) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 2)
+    lost = LostModel(ModelLostError("gone"))
+    made = await evaluate(settings(tasks, judge=JUDGE), tmp_path / "run", player=lambda plan: lost)
+    assert (made.progress.failed, made.progress.to_judge, judge.asked) == (2, 0, [])
+
+
+async def test_a_judge_that_denies_one_answer_says_so_of_that_one_alone(tmp_path: Path, judge: Judge) -> None:
+    def says(text: str) -> Reply:
+        if '"gold answer": "2"' in text:
+            raise ModelDeniedError("not for this key")
+        return RIGHT
+
+    judge.says = says
+    made = await evaluate(settings(write_tasks(tmp_path / "tasks", 3), judge=JUDGE), tmp_path / "run", player=oracle)
+    assert {row.task: (row.by_judge, row.no_verdict) for row in read_rows(tmp_path / "run")} == {
+        "t0": (1.0, ""),
+        "t1": (None, "refused"),
+        "t2": (1.0, ""),
+    }
+    assert (made.progress.judged, made.progress.to_judge) == (3, 3)
+    [said] = [notice for notice in made.progress.notices if "no verdict" in notice]
+    assert said == "t1#0: the judge gave no verdict (refused): not for this key"
 
 
 async def test_a_judge_that_cannot_be_made_is_refused_before_it_is_kept(

@@ -12,10 +12,11 @@ from tests.models.wire_server import WireServer, chat, status
 
 from saccade.cli.main import main
 from saccade.errors import RecordError
-from saccade.evals.requests import _stored, read_requests, requests_file, with_media
+from saccade.evals.requests import _stored, keeper, read_requests, requests_file, with_media
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
+from saccade.models.exchanges import Exchange
 
 KEY = "sk-very-secret-0123456789"
 LOOK = "<code>\n```python\nprint(1)\n```\n</code>"
@@ -115,3 +116,34 @@ def test_what_could_not_be_put_back_stays(tmp_path: Path) -> None:
 def test_the_requests_of_runs_of_before_are_found(tmp_path: Path) -> None:
     name = "ca978112ca1bbdcafac231b3.jsonl"  # the first 24 digits of the sha256 of "a"
     assert requests_file(tmp_path, "a").relative_to(tmp_path).parts[1:] == (name,)
+
+
+def test_bodies_of_any_kind_are_kept_and_messages_once(tmp_path: Path) -> None:
+    store = MediaStore(tmp_path / "media")
+    bodies = [
+        b"\xff no JSON",
+        b"[1]",
+        b'{"messages": "none", "n": 1}',
+        b'{"messages": [{"a": 1}, {"b": 2}]}',
+        b'{"messages": [{"b": 2}, {"c": 3}, {"b": 2}]}',
+    ]
+    for half in (bodies[:3], bodies[3:]):  # a run that is continued counts on
+        keep = keeper(tmp_path, "s", store)
+        for sent in half:
+            keep(Exchange(path="/v1", sent=sent, status=200, received=bytearray(b"\xffok"), seconds=0.5))
+    keep(Exchange(received=bytearray(b"12345"), encoding="br", error="gone"))
+    found = read_requests(tmp_path, "s")
+    assert [one.number for one in found] == [0, 1, 2, 3, 4, 5]
+    assert [one.request for one in found] == [
+        *("\ufffd no JSON", [1], {"messages": "none", "n": 1}),
+        {"messages": [{"a": 1}, {"b": 2}]},
+        {"messages": [{"b": 2}, {"c": 3}, {"b": 2}]},
+        "",
+    ]
+    lines = [json.loads(line) for line in requests_file(tmp_path, "s").read_text().splitlines()]
+    assert [(line["messages"], line["request"]) for line in lines[3:5]] == [
+        ([{"a": 1}, {"b": 2}], {"messages": [0, 1]}),
+        ([{"c": 3}], {"messages": [1, 2, 1]}),
+    ]
+    assert (found[0].path, found[0].status, found[0].seconds, found[0].response) == ("/v1", 200, 0.5, "\ufffdok")
+    assert (found[5].error, found[5].response) == ("gone", "(5 bytes, compressed with br)")

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from saccade.errors import RecordError, RegistryError, SettingsError, UnavailableError
+from saccade.errors import ModelLostError, RecordError, RegistryError, SettingsError, UnavailableError
 from saccade.evals.export import WRITERS, export, table
+from saccade.evals.failures import SampleFailure
 from saccade.evals.merge import merge
 from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import read_rows
@@ -20,13 +21,13 @@ from saccade.evals.run import continuing, evaluate
 from saccade.evals.verdicts import _needs_no_card
 from saccade.grading.grade import grade_of
 from saccade.record.action import Code
-from saccade.record.codec import write_lines
+from saccade.record.codec import read_lines, write_lines
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import TokenCounts, Turn
 
 from .rows import row
-from .support import oracle, saying, settings, stored, write_tasks
+from .support import LostModel, oracle, saying, settings, stored, write_tasks
 from .test_benchmarks import write_benchmark
 
 
@@ -65,6 +66,17 @@ async def test_what_is_no_shard_of_one_run_is_refused(tmp_path: Path) -> None:
         merge([tmp_path / "a", tmp_path / "d"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert merge([tmp_path / "a"], tmp_path / "out", incomplete=True).total.samples == 2
+
+
+async def test_failures_of_shards_are_merged_and_a_shard_may_have_nothing_else(tmp_path: Path) -> None:
+    tasks, lost = write_tasks(tmp_path / "tasks", 5), LostModel(ModelLostError("gone"))
+    await evaluate(settings(tasks, shard="1/2"), tmp_path / "a", player=oracle)
+    await evaluate(settings(tasks, shard="2/2"), tmp_path / "b", player=lambda plan: lost)
+    assert not (tmp_path / "b" / "trajectories.jsonl").exists()
+    merged = merge([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+    assert (merged.total.samples, merged.missing) == (3, 2)
+    found = read_lines(tmp_path / "out" / "failures.jsonl", SampleFailure)
+    assert sorted((failure.id, failure.kind) for failure in found) == [("t1#0", "model_lost"), ("t3#0", "model_lost")]
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b", "1/0"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,14 @@ def test_a_new_folder_leaves_nothing_of_a_block_that_fails(tmp_path: Path) -> No
     with pytest.raises(FileNotFoundError), new_folder(tmp_path / "set") as partial:
         (partial / "no" / "such" / "folder").write_text("1")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_new_folder_holds_nothing_of_a_killed_run_that_had_the_same_number(tmp_path: Path) -> None:
+    stale = tmp_path / f".set.{os.getpid()}.part"
+    stale.mkdir()
+    (stale / "old").write_text("1")
+    with new_folder(tmp_path / "set") as partial:
+        assert list(partial.iterdir()) == []
 
 
 def test_a_new_folder_may_be_there_empty_and_not_otherwise(tmp_path: Path) -> None:

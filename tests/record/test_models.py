@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from saccade.record.action import Answer, Code, ParseError, ToolCall
 from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.content import ImagePart, Message, TextPart, VideoPart, VideoSample
 from saccade.record.conversation import conversation
 from saccade.record.disk import disk_words, write_atomic, writing
 from saccade.record.execution import Execution, ExecutionPicture, ExecutionTimings
@@ -79,6 +79,21 @@ def test_sha256_is_lower_case_hexadecimal(sha256: str) -> None:
 def test_inconsistent_tasks_are_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         Task(**{**dict(TASK), **change})
+
+
+def test_what_reaches_just_to_the_edge_is_inside() -> None:
+    whole = EvidenceBox(image="image_0", xyxy=(0, 0, 40, 30))
+    assert Task(**{**dict(TASK), "evidence": (whole,)}).evidence == (whole,)
+    with pytest.raises(ValidationError, match="reaches beyond"):
+        Task(**{**dict(TASK), "evidence": (EvidenceBox(image="image_0", xyxy=(0, 0, 1, 31)),)})
+    clip = VideoPart(sha256="a" * 64, width=4, height=4, frames=8, fps=1, seconds=8)
+    for indices, said in (((3, 7, 0), None), ((3, 8, 0), "a video of 8 frames has no frame 8")):
+        fields = {**dict(clip), "sample": VideoSample(indices=indices, pixels=16)}
+        if said is None:
+            assert VideoPart(**fields).sample == fields["sample"]
+        else:
+            with pytest.raises(ValidationError, match=said):
+                VideoPart(**fields)
 
 
 @pytest.mark.parametrize("xyxy", [(1, 0, 1, 5), (5, 0, 1, 5), (-1, 0, 1, 5), (0, 6, 1, 5)])

@@ -160,3 +160,12 @@ def test_what_is_no_such_thing_is_said_in_the_singular() -> None:
             things.load(name)
     with pytest.raises(RegistryError, match=rf"{said} docs/extending\.md shows a widget of one's own\.$"):
         things.load("json:loads")
+
+
+def test_a_name_that_is_near_to_none_is_told_where_all_are() -> None:
+    things = Registry[object]("widgets", {f"{letter}@1": "json:loads" for letter in "abcdefghijklmnopq"})
+    for wanted in ("zzzzzz", "zzzzzz:X"):
+        with pytest.raises(RegistryError, match=r"`saccade list widgets` names all\.$"):
+            things.load(wanted)
+    with pytest.raises(RegistryError, match=r"Of a file, name what is in it: mine\.py:NAME\."):
+        things.resolve("mine.py")

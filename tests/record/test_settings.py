@@ -163,11 +163,23 @@ def test_numbers_are_finite(value: str) -> None:
         load_settings(Run, None, [f"limits.wall_seconds={value}"])
 
 
-@pytest.mark.parametrize(("name", "text"), [("a.toml", "seed = "), ("a.json", "{"), ("a.json", "[1]")])
-def test_broken_file(tmp_path: Path, name: str, text: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.toml", "seed = ", "a.toml is not valid TOML"),
+        ("a.json", "{", "a.json is not valid JSON"),
+        ("a.json", "[1]", "a.json holds no table of settings but list"),
+    ],
+)
+def test_broken_file(tmp_path: Path, name: str, text: str, said: str) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(SettingsError, match=name):
+    with pytest.raises(SettingsError, match=said):
         load_settings(Run, tmp_path / name)
+
+
+def test_json_is_written_for_people(tmp_path: Path) -> None:
+    save_settings(Limits(), tmp_path / "a.json")
+    assert (tmp_path / "a.json").read_text() == '{\n  "wall_seconds": 20.0,\n  "processes": 32\n}\n'
 
 
 def test_missing_file(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.serve.fakes import TOKEN, FakeSandbox, Wire, serving
 
 from saccade.episode.settings import sandbox_at
-from saccade.errors import SandboxClosedError, SandboxFullError, SandboxLostError, SettingsError
+from saccade.errors import SandboxClosedError, SandboxError, SandboxFullError, SandboxLostError, SettingsError
 from saccade.record.status import Status
 from saccade.rl.generation.branches import GroupSandbox
 from saccade.sandbox.base import Sandbox
@@ -158,6 +158,19 @@ async def test_a_session_that_its_host_has_forgotten_is_lost_and_its_host_is_not
     assert (await session.run("print(1)")).status is Status.LOST
     assert not pool._hosts[0].lost
     assert (await (await pool.open()).run("print(1)")).ok
+
+
+async def test_what_cannot_be_opened_takes_no_place(hosts: Hosts) -> None:
+    await hosts.start(max_sessions=1)
+    pool = await hosts.pool()
+    for _ in range(2):
+        with pytest.raises(SandboxError, match="is not a name for a variable"):
+            await pool.open({"a b": 1})
+    opening = asyncio.create_task(pool.open())
+    await asyncio.sleep(0)
+    opening.cancel()
+    await asyncio.gather(opening, return_exceptions=True)
+    assert [host.taken for host in pool._hosts] == [0]
 
 
 async def test_whoever_waits_in_a_pool_that_is_closed_is_told(hosts: Hosts) -> None:

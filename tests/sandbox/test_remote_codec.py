@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tracemalloc
 from contextlib import suppress
 from dataclasses import dataclass
@@ -267,3 +268,66 @@ def test_impossible_bindings_are_refused(fields: object) -> None:
 def test_a_video_travels_as_its_path() -> None:
     assert across({"v": VideoFile("in/v.mp4")}) == {"v": VideoFile("in/v.mp4")}
     assert codec.prepare({"v": VideoFile("in/v.mp4")}).fields == {"v": {"video": "in/v.mp4"}}
+
+
+@pytest.mark.parametrize(
+    ("mode", "width", "height", "travels"),
+    [
+        ("L", 1, 1, True),
+        ("L", 65_500, 1, True),
+        ("L", 65_501, 1, False),
+        ("RGB", 1, 65_500, True),
+        ("RGB", 1, 65_501, False),
+        ("RGBA", 1, 0, False),
+        ("RGBA", 20_000, 20_000, True),
+        ("RGBA", 20_000, 20_001, False),
+        ("CMYK", 1, 1, False),
+    ],
+)
+def test_the_sizes_that_travel(mode: str, width: int, height: int, travels: bool) -> None:
+    if travels:
+        remote_pixels.check_size(mode, width, height)
+    else:
+        with pytest.raises(TooLargeError):
+            remote_pixels.check_size(mode, width, height)
+
+
+def test_a_palette_with_a_transparent_colour_keeps_it_and_pixels_must_be_as_many_as_stated() -> None:
+    palette = Image.new("P", (2, 1))
+    palette.info["transparency"] = 0
+    found = pixels_of(palette)
+    assert found is not None
+    assert (found.mode, found.width, found.height) == ("RGBA", 2, 1)
+    assert found.data[3::4] == bytes(2)
+    for size in (5, 7):
+        with pytest.raises(SandboxError, match="width \\* height \\* channels"):
+            pixels_of(Picture("show", "RGB", 2, 1, bytes(size)))
+
+
+@pytest.mark.parametrize(("mode", "bound"), [("L", "L"), ("RGB", "RGB"), ("RGBA", "RGBA"), ("CMYK", "RGB")])
+def test_a_lazy_picture_arrives_in_the_mode_that_it_states(mode: str, bound: str) -> None:
+    found = remote_pixels.from_lazy(Lazy(mode=mode))
+    assert (found.mode, len(found.data)) == (bound, 4 * len(bound))
+    assert found.image() == Image.new("RGB", (2, 2), "red").convert(bound)
+
+
+def test_a_header_that_is_cut_or_of_another_depth_is_no_picture() -> None:
+    png = RawPixels("L", 3, 2, bytes(6)).png()
+    with pytest.raises(ProtocolError, match="is not a PNG"):
+        read_png(png[:32])
+    with pytest.raises(ProtocolError, match="not a whole PNG"):
+        read_png(png[:33])
+    for at, value in ((24, 16), (25, 3)):
+        other = bytearray(png)
+        other[at] = value
+        with pytest.raises(ProtocolError, match="not of mode L, RGB or RGBA"):
+            read_png(bytes(other))
+
+
+def test_the_name_of_a_picture_is_the_hash_of_all_that_it_is() -> None:
+    raw = RawPixels("RGB", 2, 1, bytes(range(6)))
+    assert raw.sha256() == hashlib.sha256(b"RGB 2 1\n\x00\x01\x02\x03\x04\x05").hexdigest()
+    others = (RawPixels("RGB", 1, 2, raw.data), RawPixels("RGB", 2, 1, bytes(6)), RawPixels("L", 2, 1, raw.data))
+    assert len({raw.sha256(), *(other.sha256() for other in others)}) == 4
+    array = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    assert pixels_of(array) == RawPixels("RGBA", 3, 2, array.tobytes())

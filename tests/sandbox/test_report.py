@@ -10,13 +10,28 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tests.schema_numbers import numbers
 
 from saccade.guest.outbox import Layout, layout
 from saccade.record.status import Status
 from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.endpoints import fixed_memfd
 from saccade.sandbox.limits import Limits
-from saccade.sandbox.report import MOST_CONTAINERS, MOST_TEXT, TEXT_COST, check_report, read_report, read_text
+from saccade.sandbox.report import (
+    _UNPRINTABLE,
+    MOST_CONTAINERS,
+    MOST_TEXT,
+    TEXT_COST,
+    _File,
+    _Picture,
+    _Repair,
+    _Report,
+    _spelled,
+    check_report,
+    cut_short,
+    read_report,
+    read_text,
+)
 from saccade.sandbox.result import RunResult
 
 LIMITS = Limits(output_bytes=1024, pictures=4, picture_pixels=1024, total_pixels=2048)
@@ -270,3 +285,98 @@ async def test_much_is_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("saccade.sandbox.report.QUICK_BYTES", 4)
     assert (await checked.read(outbox)).stdout == "hello"
     assert used == ["thread"]
+
+
+def test_the_characters_that_are_spelled_out_are_these_and_no_others() -> None:
+    """Controls but tab and newline, marks of direction, lines and paragraphs, what is not seen, lone surrogates."""
+    listed = (
+        "00-08 0b-1f 7f-9f ad-ad 61c-61c 180e-180e 200b-200f 2028-202e 2060-206f d800-dfff feff-feff fff9-fffb "
+        "e0000-e007f"
+    )
+    ranges = [[int(edge, 16) for edge in part.split("-")] for part in listed.split()]
+    every = "".join(map(chr, range(0x110000)))
+    assert [ord(letter) for letter in _UNPRINTABLE.findall(every)] == [
+        code for first, last in ranges for code in range(first, last + 1)
+    ]
+    assert _spelled("\x00\xad\u061c\ufeff\U000e0001") == r"\x00\xad\u061c\ufeff\U000e0001"
+    assert len(_spelled(every)) == 0x110000 + sum(
+        (last - first + 1) * (3 if last < 0x100 else 5 if last < 0x10000 else 9) for first, last in ranges
+    )
+
+
+def test_the_bounds_of_every_field() -> None:
+    lines = [
+        line
+        for kind in (_Picture, _File, _Repair, _Report)
+        for name, schema in kind.model_json_schema()["properties"].items()
+        for line in numbers(f"{kind.__name__} {name}", {key: schema[key] for key in schema if key != "$ref"})
+    ]
+    assert lines == [
+        *("_Picture width maximum 1048576", "_Picture width minimum 1"),
+        *("_Picture height maximum 1048576", "_Picture height minimum 1"),
+        *("_Picture offset maximum 281474976710656", "_Picture offset minimum 0"),
+        "_Picture path anyOf 0 maxLength 4096",
+        *("_File path maxLength 4096", "_File size maximum 281474976710656", "_File size minimum 0"),
+        *("_Repair name maxLength 100", "_Repair note maxLength 2000"),
+        *(
+            f"_Report {stream} {line}"
+            for stream in ("stdout", "stderr")
+            for line in (
+                "maxItems 2",
+                "minItems 2",
+                *(f"prefixItems {at} {bound}" for at in (0, 1) for bound in (f"maximum {1 << 62}", "minimum 0")),
+            )
+        ),
+        *(f"_Report {name} anyOf 0 maxLength 100000" for name in ("value", "traceback")),
+        "_Report pictures maxItems 1024",
+        *(f"_Report {name} maxItems 1000" for name in ("files", "repairs", "notes")),
+        *(
+            f"_Report {name} {bound}"
+            for name in ("run", "cpu", "capture")
+            for bound in ("maximum 1000000.0", "minimum 0")
+        ),
+    ]
+
+
+def test_what_is_just_within_the_limits_is_read(outbox: int) -> None:
+    def shown(side: int, offset: int, mode: str = "L") -> dict[str, object]:
+        return {"source": "show", "mode": mode, "width": side, "height": side, "offset": offset}
+
+    os.pwrite(outbox, bytes(LAYOUT.size - LAYOUT.pictures), LAYOUT.pictures)
+    end = LAYOUT.size - 4 * 1024
+    found = read(outbox, SOUND | {"pictures": [shown(32, LAYOUT.pictures), shown(32, end, "RGBA")]})
+    assert [len(picture.data) for picture in found.pictures] == [1024, 4096]
+    for wrong in (
+        [shown(32, LAYOUT.pictures), shown(32, end + 1, "RGBA")],
+        [shown(32, LAYOUT.pictures - 1)],
+        [{**shown(32, LAYOUT.pictures), "height": 33}],
+        [*[shown(32, LAYOUT.pictures)] * 2, shown(1, LAYOUT.pictures)],
+    ):
+        with pytest.raises(GuestFaultError):
+            read(outbox, SOUND | {"pictures": wrong})
+    assert len(read(outbox, SOUND | {"pictures": [shown(1, LAYOUT.pictures)] * 4}).pictures) == 4
+    os.pwrite(outbox, b"x" * 1024, LAYOUT.stderr)
+    cut = read(outbox, SOUND | {"stderr": [1024, 1025], "notes": ["n" * 2001]})
+    assert cut.stderr == "x" * 1024 + "\n[output cut: the first 1,024 of 1,025 bytes are shown]"
+    assert cut.notes == ("n" * 2000,)
+    with pytest.raises(GuestFaultError, match="an output of impossible length"):
+        read(outbox, SOUND | {"stderr": [1025, 1025]})
+
+
+async def test_much_text_is_decoded_in_pieces_as_if_it_were_one() -> None:
+    text = "ä€𝄞x" * 260_000  # 10 bytes each: no piece of a mebibyte ends where a letter does
+    data = text.encode()
+    limits = Limits(output_bytes=3 << 20)
+    plan = layout(limits.output_bytes, limits.total_pixels)
+    fd = fixed_memfd("test-pieces", plan.size)
+    try:
+        os.pwrite(fd, data, plan.stdout)
+        os.pwrite(fd, b"late", plan.stderr)
+        assert read_text(fd, plan.stdout, limits.output_bytes, (len(data), len(data))) == text
+        assert read_text(fd, plan.stdout, limits.output_bytes, None) == text
+        assert read_text(fd, plan.stdout, limits.output_bytes, (1 << 20, len(data))).startswith(text[:400_000])
+        ended = await cut_short(fd, plan, limits, Status.TIMEOUT, "too\x07 long")
+        assert (ended.status, ended.stdout, ended.stderr) == (Status.TIMEOUT, text, "late")
+        assert (ended.traceback, ended.committed) == ("too\\x07 long", False)
+    finally:
+        os.close(fd)

@@ -66,3 +66,25 @@ async def test_a_picture_that_is_not_as_stated_is_an_error(image: Counting) -> N
 def test_a_mode_that_cannot_be_mapped() -> None:
     with pytest.raises(SandboxError, match="cannot be bound: modes are L, RGB, RGBA"):
         image_memfd(Image.new("CMYK", (1, 1)))
+
+
+@pytest.mark.parametrize("band", [1, 7, 10, 14, 1 << 22])
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def test_bands_are_the_whole_picture(mode: str, band: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saccade.sandbox.shared_images._BAND", band)
+    noise = Image.frombytes("RGBA", (5, 9), bytes(range(180))).convert(mode)
+    fd = image_memfd(noise)
+    raw = {"L": "L", "RGB": "RGBX", "RGBA": "RGBA"}[mode]
+    assert os.pread(fd, 1000, 0) == noise.tobytes("raw", raw)
+    os.close(fd)
+
+
+async def test_pictures_that_just_fit_stay_and_one_that_never_does_too() -> None:
+    images = [Counting(name) for name in "abc"]
+    for most, left in ((800, 2), (799, 1), (1, 1)):
+        shared = SharedImages(max_bytes=most)
+        for image in images:
+            await shared.get(image)
+        assert [shared.have(image.sha256) is not None for image in images] == [False] * (3 - left) + [True] * left
+        shared.close()
+        assert shared.have(images[-1].sha256) is None

@@ -8,7 +8,8 @@ where videos are shown as such, `<video>` (the n-th one is the n-th video).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import count
 from string import ascii_uppercase
 from typing import Self
 
@@ -38,7 +39,7 @@ _PLACEHOLDER = re.compile(r"<image>|<image (?P<one>\d{1,4})>|<IMAGE_PLACE_HOLDER
 
 def question_text(task: Task) -> str:
     """The question, and one line for each choice: `A. first`. More than 26 choices are numbered from 1."""
-    marks = ascii_uppercase if len(task.choices) <= 26 else [str(number) for number in range(1, len(task.choices) + 1)]
+    marks: Iterable[str] = ascii_uppercase if len(task.choices) <= 26 else map(str, count(1))
     return "\n".join([task.question, *(f"{mark}. {choice}" for mark, choice in zip(marks, task.choices, strict=False))])
 
 

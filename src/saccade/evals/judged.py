@@ -113,7 +113,7 @@ class _Pass:
                 grade = grade_of(score.detail)
                 if grade.invalid in _AGAIN and grade.invalid not in said:
                     said.add(grade.invalid)
-                    progress.notices.append(f"{name}: the judge gave no verdict ({grade.invalid}): {grade.reason}")
+                    progress.notices.append(f"{name}: the judge gave {grade.reason}")
                 failed = failed + 1 if grade.invalid in _AGAIN else 0
                 if failed >= max(OUTAGES, workers):
                     raise _error(grade, failed)

@@ -20,4 +20,4 @@ def iou(one: Box, other: Box) -> float:
     """Intersection over union, 0 to 1; 0 if both are empty."""
     shared = overlap(one, other)
     union = area(one) + area(other) - shared
-    return min(1.0, shared / union) if union > 0 else 0.0
+    return shared / union if union > 0 else 0.0

@@ -18,7 +18,9 @@ from saccade.evals.protocols.tool_use.records import Operation, label_of
 from saccade.looks.regions import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.record.action import Code, ToolCall
+from saccade.record.content import VideoPart
 from saccade.record.execution import Execution, ExecutionPicture
+from saccade.record.status import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Provenance, Trajectory
 from saccade.record.turn import Turn
@@ -209,3 +211,23 @@ def test_numbers_are_analysed_only_if_they_came_out(tmp_path: Path) -> None:
     assert did(code, tmp_path, stdout="3\n") == {"numerical_analysis"}
     assert did(code, tmp_path, value="3") == {"numerical_analysis"}
     assert did(code, tmp_path, stdout=" \n") == {"no_operation"}
+
+
+def test_pictures_of_a_video_that_the_code_does_not_explain_are_its_frames(tmp_path: Path) -> None:
+    store = MediaStore(tmp_path)
+    clip = VideoPart(sha256="c" * 64, width=40, height=30, frames=8, fps=1.0, seconds=8.0)
+    frame = ExecutionPicture(image=store.put_image(noise(seed=4).resize((40, 30))), source="show")
+    cells = [("f(video_clue_0)", (frame,)), ("f(video_clue_0)", ()), ("frame = video_clue_0[3]\nshow(frame)", (frame,))]
+    sample = Trajectory(
+        id="t#0",
+        task=Task(id="t", question="?", media=(NamedMedia(name="clip", part=clip),)),
+        provenance=Provenance(dialect="pyvision-rl-video@1:paper"),
+        turns=tuple(
+            Turn(text=code, action=Code(code=code), execution=Execution(status=Status.OK, pictures=shown))
+            for code, shown in cells
+        ),
+    )
+    for one in (sample, sample.model_copy(update={"provenance": Provenance(dialect="nobody's@1")})):
+        found = [use.operations for use in call_uses(Studied(one, StoredPixels(store)))]
+        assert found[:2] == [(Operation.FRAME_FETCH,), (Operation.OTHER,)]
+        assert found[2] == (Operation.FRAME_FETCH,)

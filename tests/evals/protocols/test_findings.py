@@ -31,7 +31,10 @@ from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
 from saccade.models.kept import KeptModel
 from saccade.models.scripted import ScriptedModel
+from saccade.record.codec import write_lines
 from saccade.record.content import ImagePart, Message
+from saccade.record.task import Task
+from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.rewards.judges.verdict import NoVerdict
 
 F = TypeVar("F", bound=Findings)
@@ -298,3 +301,22 @@ def test_a_run_without_settings_has_no_frame_rate(run: Path, tmp_path: Path) -> 
     [found] = asyncio.run(study(tmp_path, Study((load_protocol("tokens"),)))).values()
     assert (found.about.samples, found.about.frames) == (8, "")
     assert (found.about.run, found.about.lost, found.about.models) == (tmp_path.name, 0, ("scripted",))
+
+
+def test_of_two_trajectories_of_one_id_the_later_counts_and_rows_are_in_order(tmp_path: Path) -> None:
+    def said(task: str, rollout: int, model: str) -> Trajectory:
+        made = Provenance(model=model)
+        one = Task(id=task, question="?", answer="7")
+        return Trajectory(
+            id=f"{task}#{rollout}", task=one, rollout=rollout, provenance=made, stop=StopReason.TURN_LIMIT
+        )
+
+    lines = [said("t10", 0, "a"), said("t9", 1, "replaced"), said("t9", 0, "a"), said("t9", 1, "b")]
+    write_lines(tmp_path / "trajectories.jsonl", lines)
+    heard: list[tuple[int, int]] = []
+    asked = Study((load_protocol("tokens"),))
+    found = asyncio.run(study(tmp_path, asked, lambda done, of: heard.append((done, of))))["tokens"]
+    assert isinstance(found, TokenEconomy)
+    assert [row.id for row in found.rows] == ["t9#0", "t9#1", "t10#0"]
+    assert (found.about.samples, found.about.models) == (3, ("a", "b"))
+    assert heard[-1] == (3, 3)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from saccade.evals.protocols.base import Studied
 from saccade.evals.protocols.confidence.agreement import agreements, calibration_error, separation, spans
 from saccade.evals.protocols.confidence.protocol import findings as confidence
 from saccade.evals.protocols.confidence.records import ConfidenceRow
@@ -16,7 +19,14 @@ from saccade.evals.protocols.faithfulness.records import ToolUseOutcome
 from saccade.evals.protocols.findings import SampleRow, StudiedRun
 from saccade.evals.protocols.rates import Rates
 from saccade.evals.protocols.tokens.protocol import findings as tokens
+from saccade.evals.protocols.tokens.protocol import row as token_row
 from saccade.evals.protocols.tokens.records import TokenUsageRow
+from saccade.looks.regions import StoredPixels
+from saccade.media.store import MediaStore
+from saccade.record.action import ParseError
+from saccade.record.task import Task
+from saccade.record.trajectory import Trajectory
+from saccade.record.turn import TokenCounts, Turn
 
 
 def row(task: str, rollout: int = 0, correct: float | None = 1.0) -> SampleRow:
@@ -165,6 +175,43 @@ def test_tokens_in_quarters() -> None:
     assert tokens([], StudiedRun(run="r")).total.accuracy is None
 
 
+def test_quarters_of_many_numbers_are_ranges() -> None:
+    [one, *_] = token_rows()
+    rows = [one.model_copy(update={"id": f"t{n}", "task": f"t{n}", "visual": n}) for n in (8, 1, 7, 2, 6, 3, 5, 4)]
+    found = tokens(rows, StudiedRun(run="r"))
+    assert [(span.label, span.samples) for span in found.spans] == [("1-2", 2), ("3-4", 2), ("5-6", 2), ("7-8", 2)]
+    assert [span.label for span in tokens(rows[:3], StudiedRun(run="r")).spans] == ["1", "7", "8"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "visual", "text", "written", "processed"),
+    [
+        ([(100, 30, 20)], 30, 90, 20, 100),  # read and written, less what was visual
+        ([(50, None, 5), (100, 30, None)], 30, 70, None, 150),
+        ([(30, 30, 7)], 30, 7, 7, 30),
+        ([(29, 30, 7)], 30, None, 7, 29),  # no backend can mean that
+        ([(None, 30, 7)], 30, None, 7, None),
+        ([], 0, None, None, None),
+    ],
+)
+def test_tokens_of_a_sample(
+    counts: list[tuple[int | None, int | None, int | None]],
+    visual: int,
+    text: int | None,
+    written: int | None,
+    processed: int | None,
+    tmp_path: Path,
+) -> None:
+    turns = tuple(
+        Turn(text="", action=ParseError(reason="?"), tokens=TokenCounts(context=read, context_visual=seen, sampled=new))
+        for read, seen, new in counts
+    )
+    one = Trajectory(id="t#0", task=Task(id="t", question="?"), turns=turns)
+    found = token_row(Studied(one, StoredPixels(MediaStore(tmp_path))))
+    assert (found.visual, found.estimated) == (visual, not counts)
+    assert (found.text, found.written, found.processed) == (text, written, processed)
+
+
 def test_no_sample_with_a_verdict_is_no_curve() -> None:
     for rows in ([], [sample("a", 0, "7", None)]):
         assert confidence(rows, StudiedRun(run="r")).with_samples == ()
@@ -179,3 +226,18 @@ def test_pass_and_majority_of_the_first_samples() -> None:
     assert [point.samples for point in points] == [1, 2]
     assert [point.any_right for point in points] == pytest.approx([(1 / 3 + 1) / 2, (2 / 3 + 1) / 2])
     assert [point.majority for point in points] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("written", "budgets"),
+    [
+        (range(20, 0, -1), list(range(1, 21))),
+        (range(1, 22), [2, 4, 6, 8, 10, 12, 14, 16, 18, 21]),  # at even shares of the samples
+        ([1] * 30 + list(range(2, 22)), [1, 6, 11, 16, 21]),
+    ],
+)
+def test_budgets_of_many_numbers(written: Sequence[int], budgets: list[int]) -> None:
+    rows = [sample(f"t{n}", 0, "7", float(n % 2), written=count) for n, count in enumerate(written)]
+    *_, curve = confidence(rows, StudiedRun(run="r")).within
+    assert [point.at for point in curve.points] == budgets
+    assert [point.samples for point in curve.points] == [sum(count <= most for count in written) for most in budgets]

@@ -17,10 +17,11 @@ from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
 from saccade.evals.protocols.base import Studied
 from saccade.evals.protocols.errors.calls import _mistakes
-from saccade.evals.protocols.errors.protocol import row
+from saccade.evals.protocols.errors.protocol import findings, row
 from saccade.evals.protocols.errors.reasoning import _shows, states
 from saccade.evals.protocols.errors.records import ErrorClass
 from saccade.evals.protocols.faithfulness.judges import box_verdicts
+from saccade.evals.protocols.findings import StudiedRun
 from saccade.looks.regions import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
@@ -228,6 +229,15 @@ def test_turns_without_an_action(tmp_path: Path) -> None:
     assert rules(sample(*turns), tmp_path) == expected
 
 
+def test_every_step_counts_and_the_first_ten_are_examples(tmp_path: Path) -> None:
+    failed = turn(status=Status.ERROR, traceback="SyntaxError: invalid syntax")
+    rows = [row(studied(sample(*[failed] * count), tmp_path)) for count in (4, 0, 9)]
+    [rate, *_] = findings(rows, StudiedRun(run="r")).rates
+    assert (rate.error, rate.steps, rate.rules) == (ErrorClass.E1, 13, (("code_syntax", 13),))
+    assert [example.step.turn for example in rate.examples] == [0, 1, 2, 3, 0, 1, 2, 3, 4, 5]
+    assert (rate.samples.count, rate.samples.of, rate.wrong.of) == (2, 3, 0)
+
+
 def test_undecided_is_not_zero(tmp_path: Path) -> None:
     looked = turn(status=Status.OK, stdout="nothing to see")
     wrong = row(studied(sample(looked, correct=0.0), tmp_path))
@@ -296,3 +306,26 @@ def test_a_box_judge_counts_no_whole_picture_and_no_gold_elsewhere(tmp_path: Pat
     assert scores((10, 30, 70, 90), "there") == [1.0]
     assert scores((130, 0, 400, 300), "elsewhere") == [0.0]
     assert scores((0, 0, 400, 300), "whole") == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("scores", "errors", "undecided"),
+    [
+        ([0.0, 0.0], [("E4", "model_judge")], ["E6"]),
+        ([0.5], [("E4", "model_judge")], ["E6"]),
+        ([0.0, 1.0], [("E6", "model_judge")], []),
+        ([0.0, None], [], ["E4", "E6"]),  # the one without a verdict may be the one that shows it
+        ([1.0, None], [("E6", "model_judge")], ["E4"]),
+        ([], [], ["E4", "E6"]),
+    ],
+)
+def test_a_model_decides_where_no_box_does(
+    scores: list[float | None], errors: list[tuple[str, str]], undecided: list[str], tmp_path: Path
+) -> None:
+    verdicts = tuple(
+        JudgeVerdict(invalid=NoVerdict.REFUSED) if score is None else JudgeVerdict(score=score) for score in scores
+    )
+    trajectory = sample(turn(status=Status.OK, stdout="nothing to see"), correct=0.0)
+    found = row(Studied(trajectory, StoredPixels(MediaStore(tmp_path)), (verdicts, ())))
+    assert [(step.error.value, step.rule) for step in found.errors] == errors
+    assert [error.value for error in found.undecided] == undecided

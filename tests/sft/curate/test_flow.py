@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,13 @@ from saccade.errors import SettingsError
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.record.codec import read_lines
 from saccade.record.task import Task
+from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason
 from saccade.sft.curate import judge as judge_module
+from saccade.sft.curate.asked import asked_in_order
 from saccade.sft.curate.pipeline import load_pipeline, parse_pipeline
 from saccade.sft.curate.run import curate
+from saccade.sft.curate.stage import KEEP, FilterOutcome
 from saccade.tasks.sources.task_set import open_tasks
 
 
@@ -158,3 +162,34 @@ def test_label_cleaning_keeps_what_is_easy(runs: Runs, judge: SlowJudge) -> None
     names = {step.filter for step in load_pipeline("codev").steps}
     assert "label-check@1" in names
     assert "question-quality@1" not in names
+
+
+async def test_a_slow_answer_holds_up_no_more_than_eight_times_as_many_as_are_asked_at_once(runs: Runs) -> None:
+    read: list[int] = []
+    begun: list[str] = []
+    slow = asyncio.Event()
+
+    async def stream() -> AsyncIterator[Trajectory]:
+        for number in range(40):
+            read.append(number)
+            yield runs.trajectory(f"{number}")
+
+    async def decide(trajectory: Trajectory) -> FilterOutcome:
+        begun.append(trajectory.id)
+        if trajectory.id == "0":
+            await slow.wait()
+        return KEEP
+
+    order: list[str] = []
+
+    async def take() -> None:
+        async for trajectory, _ in asked_in_order(stream(), decide, 2):
+            order.append(trajectory.id)
+
+    taking = asyncio.create_task(take())
+    for _ in range(200):
+        await asyncio.sleep(0)
+    assert (len(read), len(begun), order) == (16, 16, [])
+    slow.set()
+    await taking
+    assert order == [str(number) for number in range(40)]

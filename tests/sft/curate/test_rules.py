@@ -332,3 +332,17 @@ def test_a_text_that_was_corrected_is_no_tool_turn(runs: Runs) -> None:
     runs.write(runs.trajectory("one", mumble, mumble, ran(), said("5")))
     result = runs.curate({"name": "tool-turns"})
     assert [line.detail for line in result.lines] == ["1"]
+
+
+def test_code_that_a_stored_run_names_as_its_dialect_is_not_run(runs: Runs, tmp_path: Path) -> None:
+    file = tmp_path / "spoken.py"
+    file.write_text(
+        "from dataclasses import replace\nfrom pathlib import Path\nfrom saccade.dialects.pyvision import PRESETS\n"
+        "Path(__file__).with_suffix('.ran').touch()\nMINE = replace(PRESETS['repo'], id='spoken-there')\n"
+    )
+    runs.write(runs.trajectory("one", provenance=Provenance(dialect=f"{file}:MINE")))
+    assert runs.curate({"name": "well-formed"}).undecided == ["one"]
+    assert not file.with_suffix(".ran").exists()
+    runs.out = runs.root / "named"
+    assert runs.curate({"name": "well-formed", "dialect": f"{file}:MINE"}).ids == ["one"]
+    assert file.with_suffix(".ran").exists()
