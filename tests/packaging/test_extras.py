@@ -234,6 +234,18 @@ def test_the_extras_without_torch_on_each_python(version: str, built: Built, tmp
         check(own)
 
 
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("version", PYTHONS)
+def test_the_extras_with_torch_on_each_python(version: str, built: Built, tmp_path: Path) -> None:
+    if version not in pythons():
+        pytest.skip(f"no Python {version} was found")
+    made = install(built, pythons()[version], tmp_path, ["env", "local", "train"])
+    assert "All required layers are on" in made.run("saccade", "doctor")
+    for check in (local, train):
+        check(made)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("check", LIGHT, ids=lambda check: check.__name__)
 def test_an_extra_alone(check: Callable[[Environment], None], built: Built, tmp_path: Path) -> None:

@@ -116,7 +116,10 @@ def _wrong_crops(part: ExpertPart, window: Window) -> list[Slip]:
 
 
 def _wrong_programs(part: ExpertPart) -> list[Slip]:
-    """The program over a wrong name, or without one of its imports where nothing brings that back."""
+    """The program over a wrong name, or without one of its imports where nothing brings that back.
+
+    None where the program reads no picture and imports nothing: changed so, it would still be right.
+    """
     session = part.scene.dialect.session
     program = program_cells(part, 1)[0]
     thought = part.voice.say("compute")
@@ -131,7 +134,7 @@ def _wrong_programs(part: ExpertPart) -> list[Slip]:
         if lost:
             gone = part.scene.rng.choice(lost)
             programs.append(program[: gone.start()] + program[gone.end() :].lstrip("\n"))
-    return [Slip(Code(code=text), thought, fails=True) for text in programs]
+    return [Slip(Code(code=text), thought, fails=True) for text in programs if text != program]
 
 
 def _call(part: ExpertPart, name: str, box: Box) -> ToolCall:
