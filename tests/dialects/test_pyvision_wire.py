@@ -151,11 +151,11 @@ def test_an_outage_is_never_shown(name: str) -> None:
         load_dialect(name).observe(Execution(status=Status.LOST), 0)
 
 
-@pytest.mark.parametrize(("length", "whole"), [(400, True), (401, False)])
-def test_texts_longer_than_the_published_400_characters_are_cut(length: int, whole: bool) -> None:
+@pytest.mark.parametrize(("length", "full"), [(400, True), (401, False)])
+def test_texts_longer_than_the_published_400_characters_are_cut(length: int, full: bool) -> None:
     dialect = load_dialect("pyvision")
     for word, execution in (
         ("x" * length, ok("x" * length)),
         ("Error: " + "x" * (length - 7), Execution(status=Status.ERROR, traceback="E: " + "x" * (length - 7))),
     ):
-        assert (word in dialect.observe(execution, 1).message.text) is whole
+        assert (word in dialect.observe(execution, 1).message.text) is full

@@ -82,8 +82,8 @@ def test_inconsistent_tasks_are_refused(change: dict[str, object], message: str)
 
 
 def test_what_reaches_just_to_the_edge_is_inside() -> None:
-    whole = EvidenceBox(image="image_0", xyxy=(0, 0, 40, 30))
-    assert Task(**{**dict(TASK), "evidence": (whole,)}).evidence == (whole,)
+    full = EvidenceBox(image="image_0", xyxy=(0, 0, 40, 30))
+    assert Task(**{**dict(TASK), "evidence": (full,)}).evidence == (full,)
     with pytest.raises(ValidationError, match="reaches beyond"):
         Task(**{**dict(TASK), "evidence": (EvidenceBox(image="image_0", xyxy=(0, 0, 1, 31)),)})
     clip = VideoPart(sha256="a" * 64, width=4, height=4, frames=8, fps=1, seconds=8)

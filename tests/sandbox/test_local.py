@@ -5,6 +5,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -164,6 +165,23 @@ async def test_a_lazy_picture_that_cannot_be_decoded_is_an_error_of_the_call(box
     assert result.status is Status.ERROR
     assert "bound as" in (result.traceback or "")
     assert (await session.run("print(im.size)")).stdout == "(10, 10)\n"
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_time_that_a_picture_takes_is_not_the_programs(box: LocalSandbox) -> None:
+    class Slow:
+        sha256 = "ce" * 32
+        mode = "RGB"
+        width = height = 10
+
+        def decode(self) -> Image.Image:
+            time.sleep(1.5)
+            return Image.new("RGB", (10, 10), "red")
+
+    session = await box.open({"im": Slow()})
+    shown = await session.run("print(im.getpixel((0, 0)))", wall_seconds=1)
+    assert (shown.status, shown.stdout) == (Status.OK, "(255, 0, 0)\n")
+    assert (await session.run("while True: pass", wall_seconds=0.2)).status is Status.TIMEOUT
 
 
 async def test_a_closed_sandbox_and_an_unknown_option() -> None:

@@ -30,7 +30,7 @@ ODD = ServedDefinition(name="odd", description="", parameters={}, returns={}, al
 DONE = json.dumps({"tool": "odd", "status": "ok", "value": {"a": 1}, "text": "done"})
 
 
-class Told(ThreadingHTTPServer):
+class Heard(ThreadingHTTPServer):
     """Answers calls in turn, the last of them for ever; keeps what it heard."""
 
     calls: tuple[tuple[int, str], ...] = ((200, DONE),)
@@ -47,7 +47,7 @@ class Told(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Told
+    server: Heard
 
     def do_GET(self) -> None:
         self._answer(200, ServedTools(tools=(ODD,)).model_dump_json())
@@ -74,21 +74,21 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server() -> Iterator[Told]:
-    told = Told()
-    threading.Thread(target=told.serve_forever, args=(0.01,), daemon=True).start()
-    yield told
-    told.shutdown()
-    told.server_close()
+def server() -> Iterator[Heard]:
+    heard = Heard()
+    threading.Thread(target=heard.serve_forever, args=(0.01,), daemon=True).start()
+    yield heard
+    heard.shutdown()
+    heard.server_close()
 
 
-def call(server: Told, context: ToolContext, arguments: object = None, seconds: float = 0.0) -> ToolResult:
+def call(server: Heard, context: ToolContext, arguments: object = None, seconds: float = 0.0) -> ToolResult:
     (tool,) = served_tools(f"{server.url}/", ToolCallSettings(retry_seconds=seconds))
     server.heard.clear()
     return tool.call(arguments or {}, context)
 
 
-def lost(server: Told, context: ToolContext, seconds: float = 0.0) -> str:
+def lost(server: Heard, context: ToolContext, seconds: float = 0.0) -> str:
     """What is said of a call that is lost."""
     result = call(server, context, seconds=seconds)
     assert (result.status, result.text) == (Status.LOST, "")
@@ -103,7 +103,7 @@ def missing(*hashes: str) -> tuple[int, str]:
 NOTHING = ToolContext({})
 
 
-def test_a_server_that_forgets_what_it_was_sent_is_sent_it_eight_times(server: Told, tmp_path: Path) -> None:
+def test_a_server_that_forgets_what_it_was_sent_is_sent_it_eight_times(server: Heard, tmp_path: Path) -> None:
     clip = tmp_path / "clip.mp4"
     clip.write_bytes(b"frames" * 300_000)
     name = sha256(clip.read_bytes()).hexdigest()
@@ -139,18 +139,18 @@ def test_a_server_that_forgets_what_it_was_sent_is_sent_it_eight_times(server: T
         (missing(*["f" * 64] * 6), "URL asks for media that the call did not name: " + "f" * 64),
     ],
 )  # fmt: skip
-def test_what_is_said_of_a_call_that_is_lost(server: Told, answer: tuple[int, str], says: str) -> None:
+def test_what_is_said_of_a_call_that_is_lost(server: Heard, answer: tuple[int, str], says: str) -> None:
     server.calls = (answer,)
     assert lost(server, NOTHING) == says
     assert len(server.heard) == 1
 
 
-def test_of_many_media_that_were_not_named_the_first_are_told(server: Told) -> None:
+def test_of_many_media_that_were_not_named_the_first_are_told(server: Heard) -> None:
     server.calls = (missing(*(f"{number:064}" for number in range(6))),)
     assert len(lost(server, NOTHING)) == len("URL asks for media that the call did not name: ") + 300
 
 
-def test_a_picture_that_the_server_does_not_take_loses_the_call(server: Told) -> None:
+def test_a_picture_that_the_server_does_not_take_loses_the_call(server: Heard) -> None:
     context = ToolContext({"scene": Image.new("RGB", (4, 3))})
     call(server, context)
     server.calls = (missing(json.loads(server.heard[0][2])["media"][0]["sha256"]),)
@@ -159,13 +159,13 @@ def test_a_picture_that_the_server_does_not_take_loses_the_call(server: Told) ->
     assert len(server.heard) == 2
 
 
-def test_a_server_that_fails_is_asked_again_until_it_can(server: Told) -> None:
+def test_a_server_that_fails_is_asked_again_until_it_can(server: Heard) -> None:
     server.calls = ((500, ""), (429, ""), (200, DONE))
     assert call(server, NOTHING, seconds=20).ok
     assert len(server.heard) == 3
 
 
-def test_an_image_that_cannot_be_read_loses_the_call_before_it_is_made(server: Told) -> None:
+def test_an_image_that_cannot_be_read_loses_the_call_before_it_is_made(server: Heard) -> None:
     def broken() -> Image.Image:
         raise MediaError("its file is gone")
 
@@ -173,7 +173,7 @@ def test_an_image_that_cannot_be_read_loses_the_call_before_it_is_made(server: T
     assert server.heard == []
 
 
-def test_the_words_on_what_no_json_can_hold_are_cut(server: Told) -> None:
+def test_the_words_on_what_no_json_can_hold_are_cut(server: Heard) -> None:
     result = call(server, NOTHING, {"a": type("N" * 400, (), {})()})
     assert (result.status, server.heard) == (Status.ERROR, [])
     assert result.problem is not None
@@ -181,14 +181,16 @@ def test_the_words_on_what_no_json_can_hold_are_cut(server: Told) -> None:
 
 
 @pytest.mark.parametrize("token", [None, "secret"])
-def test_the_token_is_sent_where_there_is_one(server: Told, monkeypatch: pytest.MonkeyPatch, token: str | None) -> None:
+def test_the_token_is_sent_where_there_is_one(
+    server: Heard, monkeypatch: pytest.MonkeyPatch, token: str | None
+) -> None:
     if token:
         monkeypatch.setenv("SACCADE_TOOLS_TOKEN", token)
     assert call(server, NOTHING).ok
     assert server.tokens == {f"Bearer {token}" if token else None}
 
 
-def test_only_the_names_of_a_tool_are_called(server: Told) -> None:
+def test_only_the_names_of_a_tool_are_called(server: Heard) -> None:
     (tool,) = served_tools(f"{server.url}#odd", ToolCallSettings())
     for name in (None, "odd", "strange"):
         assert tool.call({}, NOTHING, alias=name).ok

@@ -35,7 +35,7 @@ DONE = ToolResult("tricky", Status.OK, {}, (), "done", None)
 Deed = Callable[[WorkerJob], list[ToolResult]]
 
 
-class Told:
+class Heard:
     """In place of worker processes: each job has the number of its calls noted, and goes as the next deed says."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Told:
         self.held.set()
         self.pid = 1
 
-    def __call__(self, threads: int) -> Told:
+    def __call__(self, threads: int) -> Heard:
         self.made += 1
         return self
 
@@ -70,14 +70,14 @@ def raising(error: Exception) -> Deed:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
-    workers = Told()
+def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
+    workers = Heard()
     monkeypatch.setattr(pooling, "Worker", workers)
     return workers
 
 
 @pytest.fixture
-def pool(told: Told) -> Iterator[WorkerPool]:
+def pool(heard: Heard) -> Iterator[WorkerPool]:
     made = WorkerPool(1)
     yield made
     made.close()
@@ -116,17 +116,17 @@ CRASH, KILL, SLOW = WorkerDiedError(-signal.SIGABRT), WorkerDiedError(-signal.SI
     ],
 )
 def test_a_call_is_tried_again_once_and_a_new_worker_is_made(
-    pool: WorkerPool, told: Told, ends: list[Exception], status: str, restarts: dict[str, int], detail: str | None
+    pool: WorkerPool, heard: Heard, ends: list[Exception], status: str, restarts: dict[str, int], detail: str | None
 ) -> None:
-    told.deeds = [raising(error) for error in ends]
+    heard.deeds = [raising(error) for error in ends]
     (result,) = results(asked(pool))
     assert result.status.value == status
     assert (None if result.problem is None else result.problem.detail) == detail
     assert results(asked(pool)) == [DONE]
-    assert told.made == 1 + len(ends)
-    assert told.killed == sum(isinstance(error, ToolLostError | OSError) for error in ends)
+    assert heard.made == 1 + len(ends)
+    assert heard.killed == sum(isinstance(error, ToolLostError | OSError) for error in ends)
     assert pool.counts.restarts == restarts
-    assert pool.counts.batches == {1: len(told.jobs)}
+    assert pool.counts.batches == {1: len(heard.jobs)}
     assert pool.counts.results.total() == 2
     assert pool.counts.results["tricky", status] == (2 if status == "ok" else 1)
 
@@ -141,38 +141,38 @@ def test_a_call_is_tried_again_once_and_a_new_worker_is_made(
     ],
 )
 def test_a_batch_that_ends_is_done_again_one_by_one_in_its_order(
-    pool: WorkerPool, told: Told, ends: list[Exception], jobs: list[int], statuses: list[str]
+    pool: WorkerPool, heard: Heard, ends: list[Exception], jobs: list[int], statuses: list[str]
 ) -> None:
-    told.deeds = [raising(error) for error in ends]
+    heard.deeds = [raising(error) for error in ends]
     assert [result.status.value for result in results(asked(pool, 3, batch=3))] == statuses
-    assert told.jobs == jobs
+    assert heard.jobs == jobs
 
 
-def test_neighbours_of_one_tool_come_together_as_far_as_its_batch_allows(pool: WorkerPool, told: Told) -> None:
-    told.held.clear()
+def test_neighbours_of_one_tool_come_together_as_far_as_its_batch_allows(pool: WorkerPool, heard: Heard) -> None:
+    heard.held.clear()
     first = asked(pool)
     until(pool.pids)
     waiting = [asked(pool, 2, batch=2), asked(pool, 1, name="other"), asked(pool, 3, batch=2)]
     assert (pool.queued, pool.running, pool.pids()) == (6, 1, (1,))
     cancelled = waiting[2][1]
     assert cancelled.cancel()
-    told.held.set()
+    heard.held.set()
     done = results([*first, *waiting[0], *waiting[1], waiting[2][0], waiting[2][2]])
     assert done == [DONE] * 6
     with pytest.raises(CancelledError):
         cancelled.result(0)
-    assert told.jobs == [1, 2, 1, 1, 1]
+    assert heard.jobs == [1, 2, 1, 1, 1]
     pool.close()
     assert pool.queued == 0
 
 
-def test_as_many_workers_as_there_are_calls_and_no_more_than_allowed(told: Told) -> None:
-    told.held.clear()
+def test_as_many_workers_as_there_are_calls_and_no_more_than_allowed(heard: Heard) -> None:
+    heard.held.clear()
     pool = WorkerPool(3)
     for count, servers in ((1, 1), (1, 2), (5, 3)):
         asked(pool, count)
         assert len(pool._served) == servers
-    told.held.set()
+    heard.held.set()
     pool.close()
     idle = WorkerPool(3)
     assert results(asked(idle)) == [DONE]
@@ -183,11 +183,11 @@ def test_as_many_workers_as_there_are_calls_and_no_more_than_allowed(told: Told)
 
 
 def test_what_a_pool_says_of_deaths_and_failures(
-    pool: WorkerPool, told: Told, caplog: pytest.LogCaptureFixture
+    pool: WorkerPool, heard: Heard, caplog: pytest.LogCaptureFixture
 ) -> None:
     wrong = failed("tricky", Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, "It failed.", "a bug"))
     plain = failed("tricky", Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, "It failed."))
-    told.deeds = [raising(CRASH), lambda job: [wrong], lambda job: [plain], raising(ToolLostError("no room"))]
+    heard.deeds = [raising(CRASH), lambda job: [wrong], lambda job: [plain], raising(ToolLostError("no room"))]
     assert [result.status.value for result in results(asked(pool, 3))] == ["error", "error", "lost"]
     assert caplog.messages == [
         "a worker process of tools died in a call of tricky: its process ended with signal SIGABRT",
@@ -196,19 +196,19 @@ def test_what_a_pool_says_of_deaths_and_failures(
     ]
 
 
-def test_a_closed_pool_loses_what_waits_and_what_comes_back(told: Told) -> None:
+def test_a_closed_pool_loses_what_waits_and_what_comes_back(heard: Heard) -> None:
     pool = WorkerPool(1)
-    told.held.clear()
+    heard.held.clear()
     futures = asked(pool, 2)
     until(pool.pids)
-    told.deeds = [raising(CRASH)]
+    heard.deeds = [raising(CRASH)]
     owner, pool._owner = pool._owner, -1  # as in a fork of the process that made it
     pool.close()
     assert not futures[1].done()
     pool._owner = owner
     pool.close()
     pool.close()
-    told.held.set()
+    heard.held.set()
     for future in (*futures, *asked(pool)):
         result = future.result(20)
         assert result.status is Status.LOST

@@ -162,7 +162,7 @@ class Link:
         self._calling = True
         self._rehearsal.figure = bool(self._rehearsal.figure)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as limit:
                 if self._maps or binds:
                     # They may be more than a process takes that does not read.
                     self._leaf.wake()
@@ -172,7 +172,7 @@ class Link:
                     self._give(bind, fds)
                 self._tell(message)
                 self._leaf.wake()
-                frame = await self._report_or_death()
+                frame = await self._report_or_death(limit)
         except TimeoutError:
             why = f"TimeoutError: the code ran longer than {seconds:g} s and was stopped"
             return await self._cut_short(Status.TIMEOUT, why)
@@ -195,8 +195,11 @@ class Link:
         except GuestFaultError as fault:
             return await self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
 
-    async def _report_or_death(self) -> dict[str, Any] | Death:
-        """The frame that reports the call, or how its process ended. Lazy pictures are served meanwhile."""
+    async def _report_or_death(self, limit: asyncio.Timeout) -> dict[str, Any] | Death:
+        """The frame that reports the call, or how its process ended. Lazy pictures are served meanwhile.
+
+        What a picture takes until it is there is not the program's time.
+        """
         served: set[str] = set()
         while True:
             frame = await self._channel.receive_unless(self._died)
@@ -208,7 +211,10 @@ class Link:
             if frame.get("op") != "need" or not isinstance(key, str) or key not in self.lazy or key in served:
                 raise GuestFaultError("an unexpected frame")
             served.add(key)
+            asked, due = asyncio.get_running_loop().time(), limit.when() or 0.0
+            limit.reschedule(None)
             await self._serve_image(key)
+            limit.reschedule(due + asyncio.get_running_loop().time() - asked)
 
     async def _serve_image(self, key: str) -> None:
         try:

@@ -31,6 +31,7 @@ from saccade.errors import (
 )
 from saccade.record.server_address import checked_address
 from saccade.sandbox import remote_wire as wire
+from saccade.sandbox.patience import patience
 
 _log = logging.getLogger(__name__)
 
@@ -131,9 +132,8 @@ class Http:
         """
         problem = "no answer"
         tries = attempts or self._retry.attempts
-        loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(seconds) as bound:
+            async with patience(seconds) as left:
                 attempt = 0
                 while attempt < tries:
                     if attempt:
@@ -149,7 +149,7 @@ class Http:
                         problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
                         continue
                     if response.status_code == wire.WORKING:
-                        bound.reschedule(loop.time() + seconds)
+                        left.renew()
                         attempt = 0
                     elif response.status_code not in _RETRIED or _kind(response) is not None:
                         return self._checked(response)

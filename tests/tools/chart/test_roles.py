@@ -40,8 +40,8 @@ def test_each_text_is_what_its_place_says() -> None:
     entry = ChartLegendEntry(name, RED)
     lines = [low, ZERO, label, name, high, HUNDRED]
     bars = [ChartMark("bar", (50, 20 + top, 60, 100), RED, label, entry, 50) for top in (30, 0)]
-    told = {line.text: role for line, role in _roles(lines, AXIS, [entry], bars)}
-    assert told == {
+    heard = {line.text: role for line, role in _roles(lines, AXIS, [entry], bars)}
+    assert heard == {
         "of 1984": "other", "0": "axis_tick", "Mon": "category", "North": "legend", "Harvest": "title",
         "100": "axis_tick",
     }  # fmt: skip
@@ -55,8 +55,8 @@ def test_each_text_is_what_its_place_says() -> None:
 def test_a_title_stands_above_the_highest_mark(bottom: int, role: str) -> None:
     marks = [ChartMark("bar", (50, top, 60, 100), RED) for top in (40, 20)]
     line = text("Harvest", 30, bottom - 10, 60, bottom)
-    assert [told for _, told in _roles([line], None, [], marks)] == [role]
-    assert [told for _, told in _roles([line], None, [], [])] == ["title"]
+    assert [heard for _, heard in _roles([line], None, [], marks)] == [role]
+    assert [heard for _, heard in _roles([line], None, [], [])] == ["title"]
 
 
 @pytest.mark.parametrize(

@@ -282,17 +282,17 @@ def test_thin_radii_are_found_at_any_angle_in_circles_of_any_size(radius: int, t
 
 
 @pytest.mark.parametrize(
-    ("blank", "whole"),
+    ("blank", "full"),
     [
         (range(0), True), (range(16), True), (range(17), False), (range(90, 100), True), (range(89, 100), False),
         (range(44, 47), True), (range(42, 47), False),  # seen at 43 and 47
     ],
 )  # fmt: skip
-def test_a_radius_is_a_stroke_from_near_the_centre_to_near_the_rim(blank: range, whole: bool) -> None:
+def test_a_radius_is_a_stroke_from_near_the_centre_to_near_the_rim(blank: range, full: bool) -> None:
     figure = np.zeros((240, 240), np.uint8)
     figure[120, 120:220] = 1
     figure[120, [120 + column for column in blank]] = 0
-    assert _is_ray(figure, (120.0, 120.0), 100.0, 0.0) is whole
+    assert _is_ray(figure, (120.0, 120.0), 100.0, 0.0) is full
     assert not _is_ray(figure, (120.0, 120.0), 100.0, 45.0)
 
 

@@ -38,7 +38,7 @@ def read_points(
             x, foot = round(middle(label, "x")), label.box[1]
             if x <= right:
                 continue
-            near = markers[:foot, max(0, x - _HALF) : x + _HALF + 1].any(axis=1)
+            near = np.asarray(markers[:foot, max(0, x - _HALF) : x + _HALF + 1].any(axis=1))
             run = _longest_run(near) or _longest_run(mask[:foot, x])
             if run is None:
                 continue
