@@ -35,6 +35,7 @@ class SessionBooks:
 
     def begin_work(self, entry: SessionEntry) -> None:
         """The keeper of `entry` may run until it has forked a leaf."""
+        entry.late = False
         groups.resume(entry.keeper)
         os.kill(entry.keeper, signal.SIGUSR1)
         self.working[entry.keeper] = (entry, groups.cpu_seconds(entry.keeper))
@@ -110,11 +111,16 @@ class SessionBooks:
         """Collect ended children and say what it means for their sessions; False once the template has ended."""
         while True:
             try:
-                pid, status, used = os.wait4(-1, os.WNOHANG)
+                pid, status, used = os.wait4(-1, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:
                 return False
             if pid == 0:
                 return True
+            if os.WIFSTOPPED(status):
+                groups.note_stop(pid)
+                self.stopped_itself(pid)
+                continue
+            groups.forget(pid)
             if pid == self.template.pid:
                 return False
             entry = self.by_pid.pop(pid, None)

@@ -16,6 +16,8 @@ class Inspected:
     """What the zygote has seen of a process that stands still since."""
 
     pid: int
+    stop: int
+    """The number of the stop in which it stood (`groups.stands_since`)."""
     why_not: str | None
     """Why it cannot be kept, or None."""
     shared: list[Map]
@@ -38,6 +40,10 @@ class SessionEntry:
     """Inode numbers of the memory that session and host share."""
     keeper: int = 0
     leaf: int | None = None
+    told: bool = False
+    """Whether the host knows the leaf, and may let it run."""
+    late: bool = False
+    """Whether the keeper, while it got ready, has stopped itself, which it should have done before."""
     former: int = 0
     """The keeper before the last commit, to be killed as soon as the host has its result; 0 if it is."""
     inspected: Inspected | None = None

@@ -6,12 +6,13 @@ socket; it reports what the kernel reports (which process ended, and how).
 Between calls every process of a session is stopped: the zygote stops it, kills what stands beside it in its group, and
 looks at what it holds before anything of it is kept. The host lets a leaf run when its call comes.
 
-Orders: `open`, `leaf`, `inspect`, `commit`, `rollback`, `respawn`, `workspace`, `adopt`, `asleep`, `close`: see the
+Orders: `open`, `leaf`, `commit`, `rollback`, `respawn`, `workspace`, `adopt`, `asleep`, `close`: see the
 methods `do_...`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
@@ -112,7 +113,7 @@ class Zygote(SessionBooks):
         if pid == entry.keeper or os.getpgid(pid) != entry.keeper or not groups.is_child(pid):
             raise ValueError("no such leaf")
         os.setpgid(pid, pid)
-        entry.leaf, entry.inspected = pid, None
+        entry.leaf, entry.told, entry.inspected = pid, False, None
         self.by_pid[pid] = entry
         self.working.pop(entry.keeper, None)
         groups.stop(entry.keeper)
@@ -129,47 +130,51 @@ class Zygote(SessionBooks):
         # The files behind its mappings may have been removed by the call before, and be others now.
         maps = inspection.moved_maps(leaf, entry.own, entry.maps)
         pidfd = os.pidfd_open(leaf)
+        entry.told = True
         try:
             self.tell({"op": "leaf", "id": entry.id, "maps": maps}, (pidfd,))
         finally:
             os.close(pidfd)
         return True
 
-    def do_inspect(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Look at the leaf, which has reported, while the host reads its report: a `commit` may follow. No answer."""
-        entry = self.sessions.get(message["id"])
-        if entry is not None and entry.leaf is not None:
-            self.look(entry, entry.leaf)
+    def stopped_itself(self, pid: int) -> None:
+        """A process stands still that was not told to by an order: a leaf whose call has ended, most often.
 
-    def look(self, entry: SessionEntry, leaf: int) -> None:
-        """Stop the leaf and take down whether it can be kept, in `entry.inspected`."""
-        deadline = time.monotonic() + THREAD_END_SECONDS
+        It is looked at while the host reads its report, since a `commit` may follow. Nothing but looked at: the host
+        may let it run at any moment.
+        """
+        entry = self.by_pid.get(pid)
+        if entry is None:
+            return
+        if pid in self.working and not entry.late:
+            # It was stopped by an order before it could do so by itself, and has only done it now.
+            entry.late = True
+            groups.resume(pid)
+        elif pid == entry.leaf and entry.told and groups.threads(pid) == 1:
+            with contextlib.suppress(OSError):
+                entry.inspected = self.judge(entry, pid)
 
-        def step() -> bool:
-            if entry.leaf != leaf:
-                return True
-            if not groups.stops(leaf):
-                return False
-            if groups.threads(leaf) != 1 and time.monotonic() < deadline:
-                # One that was joined may still be on its way out; stopped, it would never get there.
-                groups.resume(leaf)
-                return False
-            try:
-                entry.inspected = self.judge(entry, leaf)
-            except OSError as error:
-                entry.inspected = Inspected(leaf, f"it ended while it was looked at: {error}", [])
-            return True
-
-        if not step():
-            self.waiting.append(step)
+    def look(self, entry: SessionEntry, leaf: int, deadline: float) -> bool:
+        """Stop the leaf, whose call has ended, and take down whether it can be kept; False if that takes longer."""
+        if not groups.stops(leaf):
+            return False
+        if groups.threads(leaf) != 1 and time.monotonic() < deadline:
+            # One that was joined may still be on its way out; stopped, it would never get there.
+            groups.resume(leaf)
+            return False
+        try:
+            entry.inspected = self.judge(entry, leaf)
+        except OSError as error:
+            raise ValueError(f"it ended while it was looked at: {error}") from error
+        return True
 
     def judge(self, entry: SessionEntry, leaf: int) -> Inspected:
-        """What is to be said of the stopped process `leaf` of a session."""
-        why, shared = inspection.left_running(leaf), list[inspection.Map]()
+        """What is to be said of the process `leaf` of a session, which stands still; good for this stop only."""
+        stop, why, shared = groups.stands_since(leaf), inspection.threads_left(leaf), list[inspection.Map]()
         if why is None and self.nursery.sees:
             shared = inspection.shared_maps(leaf)
             why = inspection.improper(leaf, entry.own, shared)
-        return Inspected(leaf, why, shared)
+        return Inspected(leaf, stop, why, shared)
 
     def do_commit(self, message: dict[str, Any], fds: list[int]) -> None:
         """The leaf, which is looked at, becomes the keeper; refused if it has a thread or holds what cannot be kept."""
@@ -177,15 +182,23 @@ class Zygote(SessionBooks):
         leaf = entry.leaf
         if leaf is None:
             raise ValueError("the process of the call has ended")
-        self.wait(entry, "commit", lambda: self.commit(entry, leaf))
+        deadline = time.monotonic() + THREAD_END_SECONDS
+        self.wait(entry, "commit", lambda: self.commit(entry, leaf, deadline))
 
-    def commit(self, entry: SessionEntry, leaf: int) -> bool:
-        """Make the stopped `leaf` the keeper of its session, or refuse it; False before it was looked at."""
+    def was_looked_at(self, entry: SessionEntry, leaf: int) -> bool:
+        """Whether `entry.inspected` is of this leaf, and it has not run for a moment since."""
         seen = entry.inspected
-        if seen is None or seen.pid != leaf:
+        return seen is not None and seen.pid == leaf and 0 < seen.stop == groups.stands_since(leaf)
+
+    def commit(self, entry: SessionEntry, leaf: int, deadline: float) -> bool:
+        """Make the stopped `leaf` the keeper of its session, or refuse it; False before it was looked at."""
+        if not (self.was_looked_at(entry, leaf) or self.look(entry, leaf, deadline)):
             return False
-        if seen.why_not is not None:
-            self.refuse(entry.id, "commit", seen.why_not)
+        seen = entry.inspected
+        assert seen is not None
+        why = seen.why_not or inspection.left_beside(leaf)
+        if why is not None:
+            self.refuse(entry.id, "commit", why)
             return True
         entry.maps = inspection.kept_maps(seen.shared, entry.own)
         entry.former, entry.keeper, entry.leaf = entry.keeper, leaf, None
@@ -249,7 +262,7 @@ class Zygote(SessionBooks):
 
     def adopt(self, entry: SessionEntry, parent: SessionEntry, leaf: int) -> None:
         """Take the stopped process of a branch in, or refuse it."""
-        why = inspection.left_running(leaf)
+        why = inspection.threads_left(leaf) or inspection.left_beside(leaf)
         if why is None and self.nursery.sees:
             why = inspection.improper_branch(leaf, entry.own, parent.keeper)
         if why is not None:

@@ -185,7 +185,6 @@ class Link:
             if status is Status.KILLED and frame.code == -signal.SIGKILL:
                 await self._was_killed()  # nobody inside can send it, and the keeper may have been met, too
             return await self._cut_short(*(self.end() if self.ended and status is Status.KILLED else (status, why)))
-        self.zygote.tell("inspect", self.id)  # works while the report is read here
         try:
             if frame.get("call") != message["call"]:
                 raise GuestFaultError("a report of another call")
