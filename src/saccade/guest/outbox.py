@@ -10,7 +10,7 @@ The host reads it and must trust nothing in it. Bytes of stdout and stderr behin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
 from os import pread
@@ -79,12 +79,15 @@ class Outbox:
             if data:
                 stream.put(data)
 
-    def append(self, pixels: ReadableBuffer) -> int | None:
-        """Store raw pixels; their offset from the start of the memory, or None if they do not fit."""
-        offset = self.layout.pictures + self.used
-        size = memoryview(pixels).nbytes
-        if offset + size > self.layout.size or not write_at(self.fd, pixels, offset):
+    def append(self, size: int, pieces: Iterable[ReadableBuffer]) -> int | None:
+        """Store `size` bytes of raw pixels; their offset from the start of the memory, or None if they do not fit."""
+        offset = at = self.layout.pictures + self.used
+        if offset + size > self.layout.size:
             return None
+        for piece in pieces:
+            if not write_at(self.fd, piece, at):
+                return None
+            at += memoryview(piece).nbytes
         self.used += size
         return offset
 

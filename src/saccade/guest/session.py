@@ -152,7 +152,7 @@ def rehearse(state: Interpreter, *, figure: bool, error: bool) -> None:
         report = run_cell(state, "0 / 0", 0)
     descriptors.standing(descriptors.program_fds(state.standing.files), state.standing)
     outbox.encode(report)
-    json.loads(json.dumps({"op": "result", "call": 0, "length": 0}))
+    json.loads(b'{"op":"run","call":0,"code":""}')
     if figure:
         # A program may have set options that cannot be drawn with; its own call will tell it.
         with contextlib.suppress(Exception):
@@ -174,7 +174,7 @@ def call(state: Interpreter, message: dict[str, Any]) -> None:
             report.update(status="refused", traceback=str(error))
         state.standing = descriptors.standing(fds, state.standing)
     length = state.outbox.write_report(report)
-    wire.send(state.sock, {"op": "result", "call": message["call"], "length": length})
+    state.sock.send(b'{"op":"result","call":%d,"length":%d}' % (message["call"], length))
     if kept:
         # The zygote is told so by the kernel, and looks at this process while the host reads the report.
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """What the jail's system call filter allows: lists of names, and rules on arguments. Data of `seccomp`.
 
 Not listed means refused. Left out on purpose, beside everything that needs privileges: exec; ordinary fork; every
-way to signal or inspect another process, its clocks included; leaving the process group; sockets other than a pair,
+way to signal or inspect another process, its clocks included (a process may stop itself with its group); leaving the process group; sockets other than a pair,
 and who holds the other end of one; anonymous shared memory in every form (it would survive a rollback); waking whoever
 waits in memory that processes share; locked memory; extended attributes (no quota counts them); watching files, and
 asking what of them is in memory (others read the same ones); timers that send any signal (they would wake a stopped

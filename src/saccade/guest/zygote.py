@@ -230,6 +230,7 @@ class Zygote(SessionBooks):
         entry = self.sessions[message["id"]]
         if entry.leaf is None:
             raise ValueError("the process of the branch has ended")
+        entry.told = False
         groups.join(entry.leaf, fds)
         maps = inspection.workspace_maps(entry.leaf, entry.workspace) if self.nursery.sees else []
         named = {kept.start: kept.path for kept in entry.maps}
