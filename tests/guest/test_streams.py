@@ -56,7 +56,7 @@ def test_reset_by_another_object_cleans_the_text(outbox: Outbox) -> None:
     other.reset()
     other.stdout.write("ab")
     assert stdout(outbox) == b"ab" + bytes(8)
-    assert other.append(b"uvw") == other.layout.pictures
+    assert other.append(3, [b"uvw"]) == other.layout.pictures
 
 
 def test_stream_is_a_good_citizen(outbox: Outbox) -> None:

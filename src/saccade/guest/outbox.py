@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import wire
 from .config import GuestConfig
-from .streams import CappedStream, FdTail, write_at
+from .streams import CappedStream, FdTail, flush_c, write_at
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -69,11 +69,13 @@ class Outbox:
         self.used = 0
         self.stdout.reset()
         self.stderr.reset()
+        flush_c()
         for tail in self.tails:
             tail.take()
 
     def take_tails(self) -> None:
         """Append to stdout and stderr what C code and child processes wrote to descriptors 1 and 2."""
+        flush_c()
         for stream, tail in zip((self.stdout, self.stderr), self.tails, strict=True):
             data = tail.take()
             if data:

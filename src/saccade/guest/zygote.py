@@ -150,9 +150,11 @@ class Zygote(SessionBooks):
             # It was stopped by an order before it could do so by itself, and has only done it now.
             entry.late = True
             groups.resume(pid)
-        elif pid == entry.leaf and entry.told and groups.threads(pid) == 1:
+        elif pid == entry.leaf and entry.told:
             with contextlib.suppress(OSError):
-                entry.inspected = self.judge(entry, pid)
+                seen = self.judge(entry, pid)
+                # What cannot be kept is looked at once more when it is to be: a thread may be on its way out.
+                entry.inspected = seen if seen.why_not is None else None
 
     def look(self, entry: SessionEntry, leaf: int, deadline: float) -> bool:
         """Stop the leaf, whose call has ended, and take down whether it can be kept; False if that takes longer."""
@@ -288,11 +290,9 @@ class Zygote(SessionBooks):
 
 
 def _drain(sock: socket.socket) -> None:
-    try:
-        while sock.recv(4096):
-            pass
-    except BlockingIOError:
-        pass
+    """Take the news that there is news; what is left of it wakes again."""
+    with contextlib.suppress(BlockingIOError):
+        sock.recv(4096)
 
 
 def zygote(control: socket.socket, settings: dict[str, Any], standing: Standing) -> NextStep:

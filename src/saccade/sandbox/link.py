@@ -162,16 +162,16 @@ class Link:
         self._calling = True
         self._rehearsal.figure = bool(self._rehearsal.figure)
         try:
-            async with asyncio.timeout(seconds):
-                if self._maps or binds:
-                    # They may be more than a process takes that does not read.
-                    self._leaf.wake()
-                if self._maps:
-                    self._tell({"op": "remap", "maps": self._maps})
-                for bind, fds in binds:
-                    self._give(bind, fds)
-                self._tell(message)
+            if self._maps or binds:
+                # They may be more than a process takes that does not read.
                 self._leaf.wake()
+            if self._maps:
+                self._tell({"op": "remap", "maps": self._maps})
+            for bind, fds in binds:
+                self._give(bind, fds)
+            self._tell(message)
+            self._leaf.wake()
+            async with asyncio.timeout(seconds):
                 frame = await self._report_or_death()
         except TimeoutError:
             why = f"TimeoutError: the code ran longer than {seconds:g} s and was stopped"

@@ -25,19 +25,24 @@ class _Job(Generic[T]):
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
         self._work = work
-        self._task: asyncio.Task[T] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._outcome: list[T] = []
         self._ended = threading.Lock()
         self._ended.acquire()
 
-    @property
-    def done(self) -> bool:
-        """Whether it has ended."""
-        return self._task is not None and self._task.done()
-
     def begin(self) -> None:
         """Let it run; on the loop."""
-        self._task = asyncio.get_running_loop().create_task(self._work)
-        self._task.add_done_callback(lambda _task: self._ended.release())
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task.add_done_callback(self._fail)
+
+    async def _run(self) -> None:
+        self._outcome.append(await self._work)
+        # At once, and not when the loop comes to the callbacks of this task.
+        self._ended.release()
+
+    def _fail(self, _task: object) -> None:
+        if not self._outcome:
+            self._ended.release()
 
     def cancel(self) -> None:
         """Cancel it; on the loop, where it has begun by then."""
@@ -47,8 +52,15 @@ class _Job(Generic[T]):
     def result(self) -> T:
         """Wait for its end, and give its result or raise what it has raised."""
         self._ended.acquire()
-        assert self._task is not None
-        return self._task.result()
+        if not self._outcome:
+            assert self._task is not None
+            self._task.result()  # raises
+        return self._outcome[0]
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return bool(self._outcome) or (self._task is not None and self._task.done())
 
 
 class LoopThread:
