@@ -12,6 +12,7 @@ from saccade.record.status import Status
 from saccade.sandbox.attacks.branches import GUEST
 from saccade.sandbox.house import REHEARSE_SECONDS
 from saccade.sandbox.isolation import Layer
+from saccade.sandbox.link import Link
 
 pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="session")]
 
@@ -46,3 +47,23 @@ async def test_a_process_that_has_run_since_is_looked_at_again() -> None:
         assert result.stdout == "[1]\n"
         assert (result.status, result.committed) == (Status.REFUSED, False)
         assert "a pipe is still open" in (result.traceback or "")
+
+
+async def test_a_process_that_runs_on_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare = Link.prepare
+
+    def awake(link: Link, **how: bool) -> None:
+        if how.get("keep"):
+            link._leaf.wake()
+        prepare(link, **how)
+
+    async with LocalSandbox(limits=Limits(wall_seconds=20)) as box:
+        session = await box.open({"x": 1})
+        assert (await session.run("x = 2")).committed
+        with monkeypatch.context() as patched:
+            patched.setattr(Link, "prepare", awake)
+            await session.run("x = 3")
+            ended = await session.run("x = 4")
+        assert ended.status is Status.KILLED
+        assert "it worked on after its call had ended" in (ended.traceback or "")
+        assert (await session.run("x")).value == "1"

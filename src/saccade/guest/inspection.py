@@ -79,14 +79,13 @@ def visible(pid: int) -> bool:
         return False
 
 
-def threads_left(pid: int) -> str | None:
-    """What is to be said if the stopped process `pid` has more than one thread, or None."""
-    return None if groups.threads(pid) == 1 else "a thread is still running: join every thread before the code ends"
-
-
-def left_beside(pid: int) -> str | None:
-    """What is to be said if anything runs beside the stopped process `pid` of a session, which is killed, or None."""
-    return f"{STRAY}: wait for it before the code ends" if groups.purge(pid) else None
+def left_running(pid: int) -> str | None:
+    """What runs beside the stopped process `pid` of a session, which is killed then, or None."""
+    if groups.threads(pid) != 1:
+        return "a thread is still running: join every thread before the code ends"
+    if groups.purge(pid):
+        return f"{STRAY}: wait for it before the code ends"
+    return None
 
 
 def improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:

@@ -137,6 +137,9 @@ class SessionBooks:
         leaf, entry.leaf = entry.leaf, None
         assert leaf is not None
         groups.kill_group(leaf)
+        if entry.calling:
+            entry.calling = False
+            self.refuse(entry.id, "call", "the process of the call has ended")
         if entry.closing:
             return
         report = {"op": "died", "id": entry.id, "code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds}

@@ -6,7 +6,7 @@ socket; it reports what the kernel reports (which process ended, and how).
 Between calls every process of a session is stopped: the zygote stops it, kills what stands beside it in its group, and
 looks at what it holds before anything of it is kept. The host lets a leaf run when its call comes.
 
-Orders: `open`, `leaf`, `commit`, `rollback`, `respawn`, `workspace`, `adopt`, `asleep`, `close`: see the
+Orders: `open`, `leaf`, `call`, `rollback`, `respawn`, `workspace`, `adopt`, `asleep`, `close`: see the
 methods `do_...`.
 """
 
@@ -113,7 +113,7 @@ class Zygote(SessionBooks):
         if pid == entry.keeper or os.getpgid(pid) != entry.keeper or not groups.is_child(pid):
             raise ValueError("no such leaf")
         os.setpgid(pid, pid)
-        entry.leaf, entry.told, entry.inspected = pid, False, None
+        entry.leaf, entry.calling, entry.inspected = pid, False, None
         self.by_pid[pid] = entry
         self.working.pop(entry.keeper, None)
         groups.stop(entry.keeper)
@@ -130,34 +130,44 @@ class Zygote(SessionBooks):
         # The files behind its mappings may have been removed by the call before, and be others now.
         maps = inspection.moved_maps(leaf, entry.own, entry.maps)
         pidfd = os.pidfd_open(leaf)
-        entry.told = True
         try:
             self.tell({"op": "leaf", "id": entry.id, "maps": maps}, (pidfd,))
         finally:
             os.close(pidfd)
         return True
 
-    def stopped_itself(self, pid: int) -> None:
-        """A process stands still that was not told to by an order: a leaf whose call has ended, most often.
+    def do_call(self, message: dict[str, Any], fds: list[int]) -> None:
+        """The host has let the leaf run a call, and will not let it run again.
 
-        It is looked at while the host reads its report, since a `commit` may follow. Nothing but looked at: the host
-        may let it run at any moment.
+        Answered when it stands still or has ended, with the reason why it cannot be kept, if there is one.
         """
+        entry = self.sessions[message["id"]]
+        if entry.leaf is None:
+            raise ValueError("the process of the call has ended")
+        entry.calling = True
+        if groups.stopped(entry.leaf):
+            self.call_over(entry, entry.leaf)
+
+    def stopped_itself(self, pid: int) -> None:
+        """A process stands still, perhaps without an order: every leaf stops itself at the end of its call."""
         entry = self.by_pid.get(pid)
         if entry is None:
             return
         if pid in self.working and not entry.late:
-            # It was stopped by an order before it could do so by itself, and has only done it now.
+            # It was stopped by the host before it could do so by itself, and has only done it now.
             entry.late = True
             groups.resume(pid)
-        elif pid == entry.leaf and entry.told:
-            with contextlib.suppress(OSError):
-                seen = self.judge(entry, pid)
-                # What cannot be kept is looked at once more when it is to be: a thread may be on its way out.
-                entry.inspected = seen if seen.why_not is None else None
+        elif pid == entry.leaf and entry.calling:
+            self.call_over(entry, pid)
+
+    def call_over(self, entry: SessionEntry, leaf: int) -> None:
+        """Look at the leaf, while the host reads its report, and tell whether it can be kept."""
+        entry.calling = False
+        deadline = time.monotonic() + THREAD_END_SECONDS
+        self.wait(entry, "call", lambda: self.look(entry, leaf, deadline))
 
     def look(self, entry: SessionEntry, leaf: int, deadline: float) -> bool:
-        """Stop the leaf, whose call has ended, and take down whether it can be kept; False if that takes longer."""
+        """Take down whether the leaf can be kept, in `entry.inspected`, and tell it; False if that takes longer."""
         if not groups.stops(leaf):
             return False
         if groups.threads(leaf) != 1 and time.monotonic() < deadline:
@@ -165,47 +175,36 @@ class Zygote(SessionBooks):
             groups.resume(leaf)
             return False
         try:
-            entry.inspected = self.judge(entry, leaf)
+            entry.inspected = seen = self.judge(entry, leaf)
         except OSError as error:
             raise ValueError(f"it ended while it was looked at: {error}") from error
+        self.tell({"op": "call", "id": entry.id, "why": seen.why_not})
         return True
 
     def judge(self, entry: SessionEntry, leaf: int) -> Inspected:
         """What is to be said of the process `leaf` of a session, which stands still; good for this stop only."""
-        stop, why, shared = groups.stands_since(leaf), inspection.threads_left(leaf), list[inspection.Map]()
+        stop, why, shared = groups.stands_since(leaf), inspection.left_running(leaf), list[inspection.Map]()
         if why is None and self.nursery.sees:
             shared = inspection.shared_maps(leaf)
             why = inspection.improper(leaf, entry.own, shared)
         return Inspected(leaf, stop, why, shared)
 
-    def do_commit(self, message: dict[str, Any], fds: list[int]) -> None:
-        """The leaf, which is looked at, becomes the keeper; refused if it has a thread or holds what cannot be kept."""
-        entry = self.sessions[message["id"]]
-        leaf = entry.leaf
+    def commit(self, entry: SessionEntry) -> bool:
+        """Make the stopped leaf, which can be kept, the keeper of its session; False if that is over.
+
+        The host has been told already that it can be kept.
+        """
+        leaf, seen = entry.leaf, entry.inspected
         if leaf is None:
-            raise ValueError("the process of the call has ended")
-        deadline = time.monotonic() + THREAD_END_SECONDS
-        self.wait(entry, "commit", lambda: self.commit(entry, leaf, deadline))
-
-    def was_looked_at(self, entry: SessionEntry, leaf: int) -> bool:
-        """Whether `entry.inspected` is of this leaf, and it has not run for a moment since."""
-        seen = entry.inspected
-        return seen is not None and seen.pid == leaf and 0 < seen.stop == groups.stands_since(leaf)
-
-    def commit(self, entry: SessionEntry, leaf: int, deadline: float) -> bool:
-        """Make the stopped `leaf` the keeper of its session, or refuse it; False before it was looked at."""
-        if not (self.was_looked_at(entry, leaf) or self.look(entry, leaf, deadline)):
+            self.end(entry)
             return False
-        seen = entry.inspected
-        assert seen is not None
-        why = seen.why_not or inspection.left_beside(leaf)
-        if why is not None:
-            self.refuse(entry.id, "commit", why)
-            return True
+        stop = groups.stands_since(leaf)
+        if seen is None or seen.pid != leaf or seen.why_not is not None or not 0 < seen.stop == stop:
+            self.fault(entry, "it worked on after its call had ended")
+            return False
         entry.maps = inspection.kept_maps(seen.shared, entry.own)
         entry.former, entry.keeper, entry.leaf = entry.keeper, leaf, None
         self.by_pid.pop(entry.former, None)
-        self.tell({"op": "commit", "id": entry.id})
         return True
 
     def do_rollback(self, message: dict[str, Any], fds: list[int]) -> None:
@@ -218,8 +217,10 @@ class Zygote(SessionBooks):
         groups.kill_group(entry.leaf)
 
     def do_respawn(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Tell the keeper to fork a leaf, and end the keeper before it."""
+        """Tell the keeper to fork a leaf; with `keep` make the leaf the keeper first, and end the keeper before it."""
         entry = self.sessions[message["id"]]
+        if message["keep"] and not self.commit(entry):
+            return
         self.begin_work(entry)
         self.end_former(entry)
 
@@ -232,7 +233,6 @@ class Zygote(SessionBooks):
         entry = self.sessions[message["id"]]
         if entry.leaf is None:
             raise ValueError("the process of the branch has ended")
-        entry.told = False
         groups.join(entry.leaf, fds)
         maps = inspection.workspace_maps(entry.leaf, entry.workspace) if self.nursery.sees else []
         named = {kept.start: kept.path for kept in entry.maps}
@@ -265,7 +265,7 @@ class Zygote(SessionBooks):
 
     def adopt(self, entry: SessionEntry, parent: SessionEntry, leaf: int) -> None:
         """Take the stopped process of a branch in, or refuse it."""
-        why = inspection.threads_left(leaf) or inspection.left_beside(leaf)
+        why = inspection.left_running(leaf)
         if why is None and self.nursery.sees:
             why = inspection.improper_branch(leaf, entry.own, parent.keeper)
         if why is not None:

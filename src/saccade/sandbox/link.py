@@ -29,7 +29,7 @@ from saccade.sandbox.leaf import Leaf
 from saccade.sandbox.rehearsal import Rehearsal
 from saccade.sandbox.report import check_report, cut_short
 from saccade.sandbox.result import RunResult
-from saccade.sandbox.zygote_client import OrderRefusedError
+from saccade.sandbox.zygote_client import OrderRefusedError, ZygoteAnswer
 
 _ids = itertools.count(1)
 
@@ -50,6 +50,8 @@ class Link:
         """Done when the session has ended: what waits for a frame stops waiting then."""
         self._memory = Memory(cgroup)
         self._calling = False
+        self._call: ZygoteAnswer | None = None
+        """Says whether the present call can be kept."""
         self._leaf = Leaf()
         self._maps: list[Any] = []
         """Mappings that the leaf must put onto the files that have their names now."""
@@ -171,6 +173,9 @@ class Link:
                 self._give(bind, fds)
             self._tell(message)
             self._leaf.wake()
+            self._call = self.zygote.ask("call", self.id)
+            # Of a call that is thrown away nobody wants to know whether it could be kept.
+            self._call.add_done_callback(lambda call: call.cancelled() or call.exception())
             async with asyncio.timeout(seconds):
                 frame = await self._report_or_death()
         except TimeoutError:
@@ -228,23 +233,27 @@ class Link:
 
         `figure` says whether the call has drawn one, as the next call then probably will.
         """
+        assert self._call is not None
+        self._leaf.rest()  # it has stopped itself, if its program has not seen to it that it does not
         try:
-            await self.zygote.order("commit", self.id)
+            answer, _fds = await self._call
         except OrderRefusedError as error:
             return str(error)
+        if answer["why"] is not None:
+            return str(answer["why"])
         self._rehearsal.figure = figure
-        self.prepare(rollback=False)
+        self.prepare(keep=True)
         return None
 
-    def prepare(self, *, rollback: bool) -> None:
-        """Begin to get ready for the next call; with `rollback`, first throw the last one away."""
+    def prepare(self, *, rollback: bool = False, keep: bool = False) -> None:
+        """Begin to get ready for the next call; first throw the last one away or make its state the session's."""
         self._calling = False
         self._awaited.clear()
         # It is the keeper now, another session's, or dead: a rehearsal that ends late must not stop it.
         self._leaf.forget()
-        self._get_ready(lambda: self._prepare(rollback))
+        self._get_ready(lambda: self._prepare(rollback, keep))
 
-    async def _prepare(self, rollback: bool) -> None:
+    async def _prepare(self, rollback: bool, keep: bool) -> None:
         await asyncio.sleep(0)  # whoever waits for the result comes first
         if rollback:
             await self.zygote.order("rollback", self.id)
@@ -257,7 +266,7 @@ class Link:
                 breath.cancel()
         self._channel.drain()
         self._ends.empty_outbox()
-        self.zygote.tell("respawn", self.id)
+        self.zygote.tell("respawn", self.id, keep=keep)
         await self._await_leaf()
 
     async def _await_leaf(self) -> None:

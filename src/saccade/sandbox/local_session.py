@@ -105,9 +105,7 @@ class LocalSession:
                 cpu=min(claimed.cpu, wall * _PROCESSORS),
                 capture=min(claimed.capture, wall),
             )
-            return dataclasses.replace(
-                result, committed=self._committed, timings=timings, layers=self._sandbox.layers
-            )
+            return dataclasses.replace(result, committed=self._committed, timings=timings, layers=self._sandbox.layers)
 
     async def _run(self, code: str, wall_seconds: float | None) -> RunResult:
         if self._lost or not self._link.zygote.alive:
@@ -189,7 +187,7 @@ class LocalSession:
                     if fresh.cgroup is not None and self._link.cgroup is not None:
                         fresh.cgroup.forked_from(self._link.cgroup)
                     await self._link.branch(fresh)
-                    self._link.prepare(rollback=False)
+                    self._link.prepare()
             except BaseException as error:
                 for link in links:
                     await self._sandbox.drop(link)

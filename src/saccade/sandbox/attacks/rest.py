@@ -155,10 +155,7 @@ else:
         "rest",
         "patch the runtime so that a process whose call has ended does not stop itself, and computes",
         "pass\n",
-        before=GUEST
-        + "def burn(*args):\n"
-        + _BURN
-        + "guest('session').call.__globals__.update(_kill=burn)\n",
+        before=GUEST + "def burn(*args):\n" + _BURN + "guest('session').call.__globals__.update(_kill=burn)\n",
         may_lose_session=True,
     ),
     Attack(
