@@ -185,12 +185,15 @@ def standing(fds: list[int], before: OpenState | None = None) -> OpenState:
     """
     known = before.files if before is not None else {}
     files: dict[int, Kept] = {}
+    alike: dict[Kept, list[int]] = {}
     for fd in (*_LENT, *fds):
         try:
             flags = fcntl.fcntl(fd, fcntl.F_GETFL) & _OPENING
             position = -1 if flags & _PATH else os.lseek(fd, 0, os.SEEK_CUR)
             found = _named(fd, flags, position, known.get(fd))
-            files[fd] = found._replace(twin=_twin(fd, found, files))
+            others = alike.setdefault(found, [])
+            files[fd] = found._replace(twin=_twin(fd, position, others)) if others and position >= 0 else found
+            others.append(fd)
         except OSError:
             continue
     return OpenState(files, inside())
@@ -206,16 +209,13 @@ def _named(fd: int, flags: int, position: int, before: Kept | None) -> Kept:
     return Kept(flags, position, file, _in_workspace(os.readlink(f"/proc/self/fd/{fd}")))
 
 
-def _twin(fd: int, found: Kept, others: dict[int, Kept]) -> int | None:
-    """The first of the `others` that is the same opening: its position moves with that of `fd`."""
-    alike = [number for number, other in others.items() if found.position >= 0 and other[:4] == found[:4]]
-    if not alike:
-        return None
-    os.lseek(fd, found.position + 1, os.SEEK_SET)
+def _twin(fd: int, position: int, others: list[int]) -> int | None:
+    """The first of the `others`, which stand alike, that is the same opening: its position moves with that of `fd`."""
+    os.lseek(fd, position + 1, os.SEEK_SET)
     try:
-        return next((number for number in alike if os.lseek(number, 0, os.SEEK_CUR) != found.position), None)
+        return next((number for number in others if os.lseek(number, 0, os.SEEK_CUR) != position), None)
     finally:
-        os.lseek(fd, found.position, os.SEEK_SET)
+        os.lseek(fd, position, os.SEEK_SET)
 
 
 def put_back(kept: OpenState) -> bool:

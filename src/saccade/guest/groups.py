@@ -1,7 +1,8 @@
 """Process groups of sessions: stopped, emptied, killed. For the zygote, whose children all of them are.
 
-A stopped process runs nothing until it is continued, and nothing in the jail can continue one: `kill` is refused but
-for stopping the own group, and so are timers that send a signal of choice. Promises nothing where a process of the session may signal others.
+A stopped process runs nothing until it is continued, and nothing in the jail can continue one: `kill` is refused (but
+for stopping the caller's own group), and so are timers that send a signal of choice. Promises nothing where a process
+of the session may signal others.
 """
 
 from __future__ import annotations

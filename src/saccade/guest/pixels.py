@@ -52,7 +52,7 @@ class Pixels:
         """The bytes, in pieces."""
         drawn, rows = self.drawn, max(1, _BAND // self.width)
         if not isinstance(drawn, Image.Image):
-            yield memoryview(np.ascontiguousarray(drawn)).cast("B")
+            yield np.ascontiguousarray(drawn).data.cast("B")
             return
         for top in range(0, self.height, rows):
             band = drawn.crop((0, top, self.width, min(top + rows, self.height)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ WORK_SECONDS = 1.0
 """Most CPU seconds that a session may use to get ready for a call; to fork large memory takes a tenth of it."""
 
 
-class SessionBooks:
+class SessionBooks(ABC):
     """Sessions by id and by process; tells the host what becomes of them."""
 
     def __init__(self, control: socket.socket, nursery: Nursery, template: Template) -> None:
@@ -131,6 +132,10 @@ class SessionBooks:
                 self.leaf_ended(entry, status, seconds)
             else:
                 self.keeper_ended(entry, status, seconds)
+
+    @abstractmethod
+    def stopped_itself(self, pid: int) -> None:
+        """A process stands still, perhaps without an order."""
 
     def leaf_ended(self, entry: SessionEntry, status: int, cpu_seconds: float) -> None:
         """The process of a call ended, having used `cpu_seconds`: on our order, or by itself."""

@@ -1,11 +1,11 @@
 """What the jail's system call filter allows: lists of names, and rules on arguments. Data of `seccomp`.
 
 Not listed means refused. Left out on purpose, beside everything that needs privileges: exec; ordinary fork; every
-way to signal or inspect another process, its clocks included (a process may stop itself with its group); leaving the process group; sockets other than a pair,
-and who holds the other end of one; anonymous shared memory in every form (it would survive a rollback); waking whoever
-waits in memory that processes share; locked memory; extended attributes (no quota counts them); watching files, and
-asking what of them is in memory (others read the same ones); timers that send any signal (they would wake a stopped
-process); raising or lowering limits and priorities; further filters, namespaces, mounts.
+way to signal or inspect another process, its clocks included (a process may stop its own group); leaving that group;
+sockets other than a pair, and who holds the other end of one; anonymous shared memory in every form (it would survive a
+rollback); waking whoever waits in memory that processes share; locked memory; extended attributes (no quota counts
+them); watching files, and asking what of them is in memory (others read the same ones); timers that send any signal
+(they would wake a stopped process); raising or lowering limits and priorities; further filters, namespaces, mounts.
 
 Locks on files are answered with success and not taken: a session is alone in its workspace, and a lock on a file that
 many sessions can read would be a word between them.

@@ -170,20 +170,22 @@ class Zygote(SessionBooks):
         """Take down whether the leaf can be kept, in `entry.inspected`, and tell it; False if that takes longer."""
         if not groups.stops(leaf):
             return False
-        if groups.threads(leaf) != 1 and time.monotonic() < deadline:
+        threads = groups.threads(leaf)
+        if threads != 1 and time.monotonic() < deadline:
             # One that was joined may still be on its way out; stopped, it would never get there.
             groups.resume(leaf)
             return False
         try:
-            entry.inspected = seen = self.judge(entry, leaf)
+            entry.inspected = seen = self.judge(entry, leaf, threads)
         except OSError as error:
             raise ValueError(f"it ended while it was looked at: {error}") from error
         self.tell({"op": "call", "id": entry.id, "why": seen.why_not})
         return True
 
-    def judge(self, entry: SessionEntry, leaf: int) -> Inspected:
+    def judge(self, entry: SessionEntry, leaf: int, threads: int) -> Inspected:
         """What is to be said of the process `leaf` of a session, which stands still; good for this stop only."""
-        stop, why, shared = groups.stands_since(leaf), inspection.left_running(leaf), list[inspection.Map]()
+        stop, shared = groups.stands_since(leaf), list[inspection.Map]()
+        why = inspection.left_running(leaf, threads)
         if why is None and self.nursery.sees:
             shared = inspection.shared_maps(leaf)
             why = inspection.improper(leaf, entry.own, shared)
@@ -265,7 +267,7 @@ class Zygote(SessionBooks):
 
     def adopt(self, entry: SessionEntry, parent: SessionEntry, leaf: int) -> None:
         """Take the stopped process of a branch in, or refuse it."""
-        why = inspection.left_running(leaf)
+        why = inspection.left_running(leaf, groups.threads(leaf))
         if why is None and self.nursery.sees:
             why = inspection.improper_branch(leaf, entry.own, parent.keeper)
         if why is not None:
