@@ -44,8 +44,10 @@ class SessionBooks(ABC):
     def do_asleep(self, message: dict[str, Any], fds: list[int]) -> None:
         """Whether the processes of session `id` that should get ready for a call all sleep instead."""
         entry = self.sessions[message["id"]]
-        busy = [pid for pid in (entry.keeper, *self._unnamed(entry.keeper)) if not groups.asleep(pid)]
-        self.tell({"op": "asleep", "id": entry.id, "asleep": entry.leaf is None and not busy})
+        # One that was not told to get ready stands still for a good reason.
+        busy = entry.leaf is not None or entry.keeper not in self.working
+        busy = busy or not all(map(groups.asleep, (entry.keeper, *self._unnamed(entry.keeper))))
+        self.tell({"op": "asleep", "id": entry.id, "asleep": not busy})
 
     def _unnamed(self, keeper: int) -> list[int]:
         """What a keeper has forked and the host has not named as its leaf yet."""

@@ -50,8 +50,7 @@ class Link:
         """Done when the session has ended: what waits for a frame stops waiting then."""
         self._memory = Memory(cgroup)
         self._calling = False
-        self._call: ZygoteAnswer | None = None
-        """Says whether the present call can be kept."""
+        self._call: ZygoteAnswer | None = None  # whether the present call can be kept
         self._leaf = Leaf()
         self._maps: list[Any] = []
         """Mappings that the leaf must put onto the files that have their names now."""
@@ -165,8 +164,7 @@ class Link:
         self._rehearsal.figure = bool(self._rehearsal.figure)
         try:
             if self._maps or binds:
-                # They may be more than a process takes that does not read.
-                self._leaf.wake()
+                self._leaf.wake()  # they may be more than a process takes that does not read
             if self._maps:
                 self._tell({"op": "remap", "maps": self._maps})
             for bind, fds in binds:
@@ -174,8 +172,6 @@ class Link:
             self._tell(message)
             self._leaf.wake()
             self._call = self.zygote.ask("call", self.id)
-            # Of a call that is thrown away nobody wants to know whether it could be kept.
-            self._call.add_done_callback(lambda call: call.cancelled() or call.exception())
             async with asyncio.timeout(seconds):
                 frame = await self._report_or_death()
         except TimeoutError:
@@ -231,16 +227,15 @@ class Link:
     async def commit(self, *, figure: bool) -> str | None:
         """Make the state after the call the session's state; None, or why it may not be.
 
-        `figure` says whether the call has drawn one, as the next call then probably will.
-        """
+        `figure` says whether the call has drawn one, as the next will."""
         assert self._call is not None
         self._leaf.rest()  # it has stopped itself, if its program has not seen to it that it does not
         try:
-            answer, _fds = await self._call
+            why = (await self._call)[0]["why"]
         except OrderRefusedError as error:
             return str(error)
-        if answer["why"] is not None:
-            return str(answer["why"])
+        if why is not None:
+            return str(why)
         self._rehearsal.figure = figure
         self.prepare(keep=True)
         return None

@@ -91,8 +91,9 @@ class ZygoteClient:
         return await self.ask(op, session, fds, **fields)
 
     def ask(self, op: str, session: int, fds: tuple[int, ...] = (), **fields: Any) -> ZygoteAnswer:
-        """As `order`, without waiting: the answer to come."""
+        """As `order`, without waiting: the answer to come. Nobody need wait for it."""
         future: ZygoteAnswer = asyncio.get_running_loop().create_future()
+        future.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
         self._waiting[op, session].append(future)
         self.tell(op, session, fds, **fields)
         return future
