@@ -225,9 +225,7 @@ class Link:
         return await cut_short(self._outbox, self.layout, self.limits, status, why)
 
     async def commit(self, *, figure: bool) -> str | None:
-        """Make the state after the call the session's state; None, or why it may not be.
-
-        `figure` says whether the call has drawn one, as the next will."""
+        """Make the state after the call, which has drawn a figure or not, the session's; None, or why it may not be."""
         assert self._call is not None
         self._leaf.rest()  # it has stopped itself, if its program has not seen to it that it does not
         try:
