@@ -60,7 +60,7 @@ def test_whoever_else_lets_it_run_is_noticed(child: int, asked_between: bool) ->
     until(lambda: groups.stands_since(child) not in (0, first))
 
 
-def test_what_the_kernel_has_told_somebody_else_holds(child: int) -> None:
+def test_a_stop_that_somebody_else_has_heard_of_holds(child: int) -> None:
     os.kill(child, signal.SIGSTOP)
     pid, status = os.waitpid(child, os.WUNTRACED)
     assert pid == child
