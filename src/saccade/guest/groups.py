@@ -37,13 +37,13 @@ def resume(pid: int) -> None:
 def stands_since(pid: int) -> int:
     """A number of the stop in which our child `pid` stands, another one for each; 0 if it runs, or has ended."""
     try:
-        news = os.waitid(os.P_PID, pid, _STATES | os.WEXITED | os.WNOWAIT)
-        if news is not None:
+        change = os.waitid(os.P_PID, pid, _STATES | os.WEXITED | os.WNOWAIT)
+        if change is not None:
             forget(pid)
-            if news.si_code in (os.CLD_STOPPED, os.CLD_CONTINUED):
+            if change.si_code in (os.CLD_STOPPED, os.CLD_CONTINUED):
                 # Taken from the kernel, which tells each change once: what comes after it is told anew.
-                news = os.waitid(os.P_PID, pid, _STATES)
-                if news is not None and news.si_code == os.CLD_STOPPED:
+                change = os.waitid(os.P_PID, pid, _STATES)
+                if change is not None and change.si_code == os.CLD_STOPPED:
                     note_stop(pid)
     except ChildProcessError:
         forget(pid)
