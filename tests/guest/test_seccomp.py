@@ -27,7 +27,7 @@ NEVER_NAMES = (
     "accept accept4 acct add_key bind bpf capget capset chown chroot clock_settime connect delete_module execve "
     "execveat fanotify_init fchown fchownat finit_module fork fsconfig fsmount fsopen init_module "
     "inotify_add_watch inotify_init inotify_init1 io_setup io_uring_enter io_uring_register io_uring_setup ioperm "
-    "iopl kcmp kexec_load keyctl kill landlock_restrict_self lchown listen listmount memfd_create memfd_secret "
+    "iopl kcmp kexec_load keyctl landlock_restrict_self lchown listen listmount memfd_create memfd_secret "
     "mknod mknodat mlock mlockall mount mount_setattr move_mount mq_open msgget name_to_handle_at "
     "open_by_handle_at open_tree perf_event_open personality pidfd_getfd pidfd_open pidfd_send_signal pivot_root "
     "process_madvise process_vm_readv process_vm_writev ptrace quotactl reboot request_key rt_sigqueueinfo "
@@ -124,6 +124,14 @@ class TestDecisions:
             (36, 1, EPERM),
         ):
             assert self.decide(name, "prctl", option, value) == expected, option
+
+    def test_the_one_signal_stops_the_callers_own_group(self, name: str) -> None:
+        assert self.decide(name, "kill", 0, signal.SIGSTOP) == ALLOW
+        for pid in (1, 1 << 32, (1 << 64) - 1, (1 << 32) - 1, 4711):
+            assert self.decide(name, "kill", pid, signal.SIGSTOP) == EPERM, pid
+        for sent in range(65):
+            if sent != signal.SIGSTOP:
+                assert self.decide(name, "kill", 0, sent) == EPERM, sent
 
     def test_limits_can_be_read_only(self, name: str) -> None:
         assert self.decide(name, "prlimit64", 0, 7, 0, 1 << 40) == ALLOW
@@ -240,6 +248,9 @@ def test_fork_exec_and_signals_by_the_standard_library() -> None:
             "exec": outcome(lambda: os.execv("/bin/true", ["true"])),
             "kill": outcome(lambda: os.kill(os.getppid(), 0)),
             "all": outcome(lambda: os.kill(-1, 0)),
+            "own": outcome(lambda: os.kill(0, 0)),
+            "stop": outcome(lambda: os.kill(os.getpid(), signal.SIGSTOP)),
+            "continue": outcome(lambda: os.kill(0, signal.SIGCONT)),
             "group": outcome(lambda: os.setpgid(0, 0)),
             "session": outcome(os.setsid),
             "socket": outcome(lambda: socket.socket(socket.AF_INET)),

@@ -49,14 +49,14 @@ def test_text_is_written_at_once_and_cut_at_a_character(outbox: Outbox) -> None:
 
 def test_reset_by_another_object_cleans_the_text(outbox: Outbox) -> None:
     outbox.stdout.write("123456789")
-    outbox.append(b"xyz")
+    outbox.append(3, [b"xyz"])
     other, _ = memfd_outbox(output_bytes=10, total_pixels=100)
     os.close(other.fd)
     other.fd = other.stdout.fd = other.stderr.fd = outbox.fd
     other.reset()
     other.stdout.write("ab")
     assert stdout(outbox) == b"ab" + bytes(8)
-    assert other.append(b"uvw") == other.layout.pictures
+    assert other.append(3, [b"uvw"]) == other.layout.pictures
 
 
 def test_stream_is_a_good_citizen(outbox: Outbox) -> None:
@@ -94,9 +94,9 @@ def test_kept_text_is_a_prefix(texts: list[str]) -> None:
 
 
 def test_pictures_over_the_area_are_dropped(outbox: Outbox) -> None:
-    assert outbox.append(bytes(300)) == outbox.layout.pictures
-    assert outbox.append(bytes(101)) is None
-    assert outbox.append(b"\1" * 100) == outbox.layout.pictures + 300
+    assert outbox.append(300, [bytes(200), bytes(100)]) == outbox.layout.pictures
+    assert outbox.append(101, [bytes(101)]) is None
+    assert outbox.append(100, [b"\1" * 100]) == outbox.layout.pictures + 300
     assert outbox.read(outbox.layout.pictures + 300, 100) == b"\1" * 100
 
 
@@ -106,10 +106,10 @@ def test_picture_area_beyond_the_limit_on_file_sizes() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, old[1]))
     try:
         data = os.urandom(3 << 20)
-        offset = outbox.append(data)
+        offset = outbox.append(len(data), [data[: 1 << 20], data[1 << 20 :]])
         assert offset is not None
         assert outbox.read(offset, len(data)) == data
-        assert outbox.append(b"next") == offset + len(data)
+        assert outbox.append(4, [b"next"]) == offset + len(data)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
         os.close(outbox.fd)

@@ -17,7 +17,8 @@ import resource
 import select
 import stat
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import wire
 from .folders import open_anyhow
@@ -42,12 +43,13 @@ _polls: dict[int, select.poll] = {}
 """By the number of descriptors that they ask for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """One open file at the end of a kept call."""
 
     flags: int
     position: int
+    file: tuple[int, int]
+    """Device and inode number."""
     path: str | None
     """Path in the workspace; None if it lies elsewhere."""
     twin: int | None = None
@@ -167,34 +169,53 @@ def _bury(fd: int) -> None:
 
 
 def _in_workspace(path: str) -> str | None:
-    real = os.readlink(f"/proc/self/fd/{wire.WORKSPACE_FD}")
+    return _beneath(os.readlink(f"/proc/self/fd/{wire.WORKSPACE_FD}"), path)
+
+
+def _beneath(real: str, path: str) -> str | None:
     if path == real:
         return "."
     return path[len(real) + 1 :] if path.startswith(real + "/") else None
 
 
-def standing(fds: list[int]) -> OpenState:
-    """How the open `fds` of the program stand now, and what it may use besides, and where this process does."""
+def standing(fds: list[int], before: OpenState | None = None) -> OpenState:
+    """How the open `fds` of the program stand now, and what it may use besides, and where this process does.
+
+    What stood `before` need not be asked for its name again, where it cannot have another one.
+    """
+    known = before.files if before is not None else {}
     files: dict[int, Kept] = {}
+    alike: dict[Kept, list[int]] = {}
     for fd in (*_LENT, *fds):
-        with contextlib.suppress(OSError):
+        try:
             flags = fcntl.fcntl(fd, fcntl.F_GETFL) & _OPENING
             position = -1 if flags & _PATH else os.lseek(fd, 0, os.SEEK_CUR)
-            found = Kept(flags, position, _in_workspace(os.readlink(f"/proc/self/fd/{fd}")))
-            files[fd] = replace(found, twin=_twin(fd, found, files))
+            found = _named(fd, flags, position, known.get(fd))
+            others = alike.setdefault(found, [])
+            files[fd] = found._replace(twin=_twin(fd, position, others)) if others and position >= 0 else found
+            others.append(fd)
+        except OSError:
+            continue
     return OpenState(files, inside())
 
 
-def _twin(fd: int, found: Kept, others: dict[int, Kept]) -> int | None:
-    """The first of the `others` that is the same opening: its position moves with that of `fd`."""
-    alike = [number for number, other in others.items() if found.position >= 0 and replace(other, twin=None) == found]
-    if not alike:
-        return None
-    os.lseek(fd, found.position + 1, os.SEEK_SET)
+def _named(fd: int, flags: int, position: int, before: Kept | None) -> Kept:
+    seen = os.fstat(fd)
+    file = (seen.st_dev, seen.st_ino)
+    if before is not None and before.file == file:
+        nameless = stat.S_ISCHR(seen.st_mode) or not seen.st_nlink
+        if before.path == "." or (before.path is None and nameless):
+            return Kept(flags, position, file, before.path)
+    return Kept(flags, position, file, _in_workspace(os.readlink(f"/proc/self/fd/{fd}")))
+
+
+def _twin(fd: int, position: int, others: list[int]) -> int | None:
+    """The first of the `others`, which stand alike, that is the same opening: its position moves with that of `fd`."""
+    os.lseek(fd, position + 1, os.SEEK_SET)
     try:
-        return next((number for number in alike if os.lseek(number, 0, os.SEEK_CUR) != found.position), None)
+        return next((number for number in others if os.lseek(number, 0, os.SEEK_CUR) != position), None)
     finally:
-        os.lseek(fd, found.position, os.SEEK_SET)
+        os.lseek(fd, position, os.SEEK_SET)
 
 
 def put_back(kept: OpenState) -> bool:

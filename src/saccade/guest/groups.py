@@ -1,18 +1,24 @@
 """Process groups of sessions: stopped, emptied, killed. For the zygote, whose children all of them are.
 
-A stopped process runs nothing until it is continued, and nothing in the jail can continue one: `kill` is refused, and
-so are timers that send a signal of choice. Promises nothing where a process of the session may signal others.
+A stopped process runs nothing until it is continued, and nothing in the jail can continue one: `kill` is refused (but
+for stopping the caller's own group), and so are timers that send a signal of choice. Promises nothing where a process
+of the session may signal others.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import time
 
 _MOMENT_SECONDS = 0.0002
 """How long a process is watched that was told to stop: shorter than to be woken by the news of it."""
+_STATES = os.WSTOPPED | os.WCONTINUED | os.WNOHANG
+_stops: dict[int, int] = {}
+"""Child that stands still -> the number of its stop."""
+_numbers = itertools.count(1)
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -24,7 +30,34 @@ def stop(pid: int) -> None:
 
 def resume(pid: int) -> None:
     """Let a stopped process run."""
+    forget(pid)
     os.kill(pid, signal.SIGCONT)
+
+
+def stands_since(pid: int) -> int:
+    """A number of the stop in which our child `pid` stands, another one for each; 0 if it runs, or has ended."""
+    try:
+        change = os.waitid(os.P_PID, pid, _STATES | os.WEXITED | os.WNOWAIT)
+        if change is not None:
+            forget(pid)
+            if change.si_code in (os.CLD_STOPPED, os.CLD_CONTINUED):
+                # Taken from the kernel, which tells each change once: what comes after it is told anew.
+                change = os.waitid(os.P_PID, pid, _STATES)
+                if change is not None and change.si_code == os.CLD_STOPPED:
+                    note_stop(pid)
+    except ChildProcessError:
+        forget(pid)
+    return _stops.get(pid, 0)
+
+
+def note_stop(pid: int) -> None:
+    """The kernel has told, as it does once, that our child `pid` stands still."""
+    _stops[pid] = next(_numbers)
+
+
+def forget(pid: int) -> None:
+    """It runs again, or has ended."""
+    _stops.pop(pid, None)
 
 
 def stops(pid: int) -> bool:
@@ -40,10 +73,7 @@ def stops(pid: int) -> bool:
 
 def stopped(pid: int) -> bool:
     """Whether our child `pid` has stopped with all its threads; False for one that has ended."""
-    try:
-        return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:
-        return False
+    return stands_since(pid) != 0
 
 
 def kill_group(group: int) -> None:
@@ -118,8 +148,8 @@ def threads(pid: int) -> int:
 
 
 def asleep(pid: int) -> bool:
-    """Whether one of our children waits for something that is neither a processor nor the disk."""
-    return _stat(pid)[:1] == [b"S"]
+    """Whether one of our children waits for something that is neither a processor nor the disk, or stands still."""
+    return _stat(pid)[:1] in ([b"S"], [b"T"])
 
 
 def cpu_seconds(pid: int) -> float:

@@ -79,9 +79,9 @@ def visible(pid: int) -> bool:
         return False
 
 
-def left_running(pid: int) -> str | None:
-    """What runs beside the stopped process `pid` of a session, which is killed then, or None."""
-    if groups.threads(pid) != 1:
+def left_running(pid: int, threads: int) -> str | None:
+    """What runs beside the stopped process `pid` of so many `threads`, and is killed then, or None."""
+    if threads != 1:
         return "a thread is still running: join every thread before the code ends"
     if groups.purge(pid):
         return f"{STRAY}: wait for it before the code ends"

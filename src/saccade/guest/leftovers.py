@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import faulthandler
 import importlib
+import operator
 import os
 import signal
 import sys
@@ -22,6 +23,7 @@ GRACE = 0.2
 _STEP = 0.005
 
 _live_builtins = builtins.__dict__
+_all, _map, _is = all, map, operator.is_
 _timers = tuple(
     getattr(signal, name) for name in ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF") if hasattr(signal, name)
 )
@@ -89,8 +91,10 @@ class ProcessState:
 
 def restore_builtins(saved: dict[str, Any]) -> None:
     """Undo changes to builtins; names that were added stay."""
-    # No builtin may be called before this is done.
+    # No builtin may be looked up before this is done.
     live = _live_builtins
+    if _all(_map(_is, saved.values(), _map(live.get, saved))):
+        return
     for name, value in saved.items():
         if live.get(name) is not value:
             live[name] = value

@@ -10,7 +10,7 @@ The host reads it and must trust nothing in it. Bytes of stdout and stderr behin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
 from os import pread
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import wire
 from .config import GuestConfig
-from .streams import CappedStream, FdTail, write_at
+from .streams import CappedStream, FdTail, flush_c, write_at
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -69,22 +69,27 @@ class Outbox:
         self.used = 0
         self.stdout.reset()
         self.stderr.reset()
+        flush_c()
         for tail in self.tails:
             tail.take()
 
     def take_tails(self) -> None:
         """Append to stdout and stderr what C code and child processes wrote to descriptors 1 and 2."""
+        flush_c()
         for stream, tail in zip((self.stdout, self.stderr), self.tails, strict=True):
             data = tail.take()
             if data:
                 stream.put(data)
 
-    def append(self, pixels: ReadableBuffer) -> int | None:
-        """Store raw pixels; their offset from the start of the memory, or None if they do not fit."""
-        offset = self.layout.pictures + self.used
-        size = memoryview(pixels).nbytes
-        if offset + size > self.layout.size or not write_at(self.fd, pixels, offset):
+    def append(self, size: int, pieces: Iterable[ReadableBuffer]) -> int | None:
+        """Store `size` bytes of raw pixels; their offset from the start of the memory, or None if they do not fit."""
+        offset = at = self.layout.pictures + self.used
+        if offset + size > self.layout.size:
             return None
+        for piece in pieces:
+            if not write_at(self.fd, piece, at):
+                return None
+            at += memoryview(piece).nbytes
         self.used += size
         return offset
 

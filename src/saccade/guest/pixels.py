@@ -7,6 +7,7 @@ those of the moment of the call. Colour profiles, animation and EXIF orientation
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,14 +24,39 @@ _BYTES_PER_PIXEL = {"L": 1, "RGB": 3, "RGBA": 4}
 _TO_RGBA = {"PA", "LA", "La", "RGBa"}
 
 
+_BAND = 1 << 14
+"""Pixels taken at once: few enough that their memory is used again for the next ones. Every page that a fork touches
+for the first time takes longer than to fill it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pixels:
-    """`width * height * len(mode)` bytes, rows from top to bottom."""
+    """`width * height * len(mode)` bytes, rows from top to bottom; to be taken before what they are of is changed."""
 
     mode: str
     width: int
     height: int
-    data: bytes
+    drawn: Image.Image | np.ndarray[Any, Any]
+
+    @property
+    def size(self) -> int:
+        """How many bytes they are."""
+        return self.width * self.height * _BYTES_PER_PIXEL[self.mode]
+
+    @property
+    def data(self) -> bytes:
+        """The bytes, as one piece."""
+        return b"".join(self.bands())
+
+    def bands(self) -> Iterator[bytes | memoryview]:
+        """The bytes, in pieces."""
+        drawn, rows = self.drawn, max(1, _BAND // self.width)
+        if not isinstance(drawn, Image.Image):
+            yield np.ascontiguousarray(drawn).data.cast("B")
+            return
+        for top in range(0, self.height, rows):
+            band = drawn.crop((0, top, self.width, min(top + rows, self.height)))
+            yield (band if band.mode == self.mode else band.convert(self.mode)).tobytes()
 
 
 class UnfitError(ValueError):
@@ -62,8 +88,13 @@ def capture(thing: object, most_pixels: int) -> tuple[Pixels | None, list[str]]:
     except UnfitError as error:
         notes.append(str(error))
     except Exception as error:
-        notes.append(f"a picture could not be captured: {type(error).__name__}: {_text(error)}")
+        notes.append(not_captured(error))
     return None, notes
+
+
+def not_captured(error: Exception) -> str:
+    """What is said of a picture that cannot be taken because of `error`."""
+    return f"a picture could not be captured: {type(error).__name__}: {_text(error)}"
 
 
 def fit(width: int, height: int, most_pixels: int) -> tuple[int, int]:
@@ -115,7 +146,7 @@ def _from_array(array: np.ndarray[Any, Any], most_pixels: int, notes: list[str])
     mode = "L" if pixels.ndim == 2 else {3: "RGB", 4: "RGBA"}[pixels.shape[2]]
     if width * height > most_pixels:
         return _from_image(Image.fromarray(np.ascontiguousarray(pixels)), most_pixels, notes)
-    return Pixels(mode, width, height, pixels.tobytes())
+    return Pixels(mode, width, height, pixels)
 
 
 def _from_image(image: Image.Image, most_pixels: int, notes: list[str]) -> Pixels:
@@ -126,7 +157,8 @@ def _from_image(image: Image.Image, most_pixels: int, notes: list[str]) -> Pixel
     if size != (width, height):
         image = image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
         notes.append(_scaled(width, height, size))
-    return Pixels(image.mode, *image.size, image.tobytes())
+    image.load()
+    return Pixels(image.mode, *image.size, image)
 
 
 def _plain_mode(image: Image.Image, notes: list[str]) -> Image.Image:
@@ -192,6 +224,8 @@ def _from_figure(figure: Figure, most_pixels: int, notes: list[str]) -> Pixels:
         if not _is_opaque(figure):
             paper = Image.new("RGBA", image.size, "white")
             image = Image.alpha_composite(paper, image)
+        if image.width * image.height <= most_pixels:
+            return Pixels("RGB", *image.size, image)
         return _from_image(image.convert("RGB"), most_pixels, notes)
     finally:
         if figure.dpi != old_dpi:

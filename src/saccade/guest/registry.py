@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ WORK_SECONDS = 1.0
 """Most CPU seconds that a session may use to get ready for a call; to fork large memory takes a tenth of it."""
 
 
-class SessionBooks:
+class SessionBooks(ABC):
     """Sessions by id and by process; tells the host what becomes of them."""
 
     def __init__(self, control: socket.socket, nursery: Nursery, template: Template) -> None:
@@ -35,6 +36,7 @@ class SessionBooks:
 
     def begin_work(self, entry: SessionEntry) -> None:
         """The keeper of `entry` may run until it has forked a leaf."""
+        entry.late = False
         groups.resume(entry.keeper)
         os.kill(entry.keeper, signal.SIGUSR1)
         self.working[entry.keeper] = (entry, groups.cpu_seconds(entry.keeper))
@@ -42,8 +44,10 @@ class SessionBooks:
     def do_asleep(self, message: dict[str, Any], fds: list[int]) -> None:
         """Whether the processes of session `id` that should get ready for a call all sleep instead."""
         entry = self.sessions[message["id"]]
-        busy = [pid for pid in (entry.keeper, *self._unnamed(entry.keeper)) if not groups.asleep(pid)]
-        self.tell({"op": "asleep", "id": entry.id, "asleep": entry.leaf is None and not busy})
+        # One that was not told to get ready stands still for a good reason.
+        busy = entry.leaf is not None or entry.keeper not in self.working
+        busy = busy or not all(map(groups.asleep, (entry.keeper, *self._unnamed(entry.keeper))))
+        self.tell({"op": "asleep", "id": entry.id, "asleep": not busy})
 
     def _unnamed(self, keeper: int) -> list[int]:
         """What a keeper has forked and the host has not named as its leaf yet."""
@@ -110,11 +114,16 @@ class SessionBooks:
         """Collect ended children and say what it means for their sessions; False once the template has ended."""
         while True:
             try:
-                pid, status, used = os.wait4(-1, os.WNOHANG)
+                pid, status, used = os.wait4(-1, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:
                 return False
             if pid == 0:
                 return True
+            if os.WIFSTOPPED(status):
+                groups.note_stop(pid)
+                self.stopped_itself(pid)
+                continue
+            groups.forget(pid)
             if pid == self.template.pid:
                 return False
             entry = self.by_pid.pop(pid, None)
@@ -126,11 +135,18 @@ class SessionBooks:
             else:
                 self.keeper_ended(entry, status, seconds)
 
+    @abstractmethod
+    def stopped_itself(self, pid: int) -> None:
+        """A process stands still, perhaps without an order."""
+
     def leaf_ended(self, entry: SessionEntry, status: int, cpu_seconds: float) -> None:
         """The process of a call ended, having used `cpu_seconds`: on our order, or by itself."""
         leaf, entry.leaf = entry.leaf, None
         assert leaf is not None
         groups.kill_group(leaf)
+        if entry.calling:
+            entry.calling = False
+            self.refuse(entry.id, "call", "the process of the call has ended")
         if entry.closing:
             return
         report = {"op": "died", "id": entry.id, "code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds}

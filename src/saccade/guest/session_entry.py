@@ -16,6 +16,8 @@ class Inspected:
     """What the zygote has seen of a process that stands still since."""
 
     pid: int
+    stop: int
+    """The number of the stop in which it stood (`groups.stands_since`)."""
     why_not: str | None
     """Why it cannot be kept, or None."""
     shared: list[Map]
@@ -38,8 +40,12 @@ class SessionEntry:
     """Inode numbers of the memory that session and host share."""
     keeper: int = 0
     leaf: int | None = None
+    calling: bool = False
+    """Whether the leaf runs a call, and the host waits to hear how it stands at its end."""
+    late: bool = False
+    """Whether the keeper, while it got ready, has stopped itself, which it should have done before."""
     former: int = 0
-    """The keeper before the last commit, to be killed as soon as the host has its result; 0 if it is."""
+    """The keeper before the present one, to be killed as soon as that gets ready; 0 if it is."""
     inspected: Inspected | None = None
     rolling: bool = False
     """A rollback was ordered and the leaf has not ended yet."""

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from .config import GuestConfig
 from .outbox import Outbox
-from .pixels import Pixels, capture
+from .pixels import Pixels, capture, not_captured
 
 _MOST_NOTES = 32
 
@@ -65,7 +65,11 @@ class ShownPictures:
                 self.note(f"{path}: {note}" if path else note)
             if pixels is None:
                 return False
-            self._store(pixels, source, path)
+            try:
+                self._store(pixels, source, path)
+            except Exception as error:
+                self.note(not_captured(error))
+                return False
             if isinstance(thing, Figure):
                 self._figures[id(thing)] = thing
             return True
@@ -107,7 +111,7 @@ class ShownPictures:
             return
         offset = None
         if self._pixels + area <= self.config.total_pixels:
-            offset = self.outbox.append(pixels.data)
+            offset = self.outbox.append(pixels.size, pixels.bands())
         if offset is None:
             self._over_pixels += 1
             return
@@ -127,12 +131,17 @@ class ShownPictures:
         """Whether both pictures look the same; RGBA without any transparency is the same as RGB."""
         if (known["width"], known["height"]) != (pixels.width, pixels.height):
             return False
-        size = pixels.width * pixels.height * len(known["mode"])
         if known["mode"] == pixels.mode:
-            return self.outbox.read(known["offset"], size) == pixels.data
+            at = known["offset"]
+            for band in pixels.bands():
+                if self.outbox.read(at, len(band)) != band:
+                    return False
+                at += len(band)
+            return True
         if {known["mode"], pixels.mode} != {"RGB", "RGBA"}:
             return False
-        both = {known["mode"]: self.outbox.read(known["offset"], size), pixels.mode: pixels.data}
+        stored = self.outbox.read(known["offset"], pixels.width * pixels.height * len(known["mode"]))
+        both = {known["mode"]: stored, pixels.mode: pixels.data}
         if len(both["RGBA"]) != pixels.width * pixels.height * 4:
             return False
         rgba = np.frombuffer(both["RGBA"], np.uint8).reshape(-1, 4)

@@ -57,6 +57,12 @@ def _write_mapped(fd: int, view: memoryview, offset: int) -> bool:
     return True
 
 
+def flush_c() -> None:
+    """Have C code write what it still holds back of its output."""
+    if _fflush is not None:
+        _fflush(None)
+
+
 class FdTail:
     """What C code and child processes wrote to a descriptor of a small memfd since the last look."""
 
@@ -66,8 +72,6 @@ class FdTail:
 
     def take(self) -> bytes:
         """The bytes written since the last call, at most `most`; empty if the descriptor is not there."""
-        if _fflush is not None:
-            _fflush(None)
         try:
             end = lseek(self.fd, 0, _SEEK_CUR)
             if end == 0:

@@ -1,11 +1,11 @@
 """What the jail's system call filter allows: lists of names, and rules on arguments. Data of `seccomp`.
 
 Not listed means refused. Left out on purpose, beside everything that needs privileges: exec; ordinary fork; every
-way to signal or inspect another process, its clocks included; leaving the process group; sockets other than a pair,
-and who holds the other end of one; anonymous shared memory in every form (it would survive a rollback); waking whoever
-waits in memory that processes share; locked memory; extended attributes (no quota counts them); watching files, and
-asking what of them is in memory (others read the same ones); timers that send any signal (they would wake a stopped
-process); raising or lowering limits and priorities; further filters, namespaces, mounts.
+way to signal or inspect another process, its clocks included (a process may stop its own group); leaving that group;
+sockets other than a pair, and who holds the other end of one; anonymous shared memory in every form (it would survive a
+rollback); waking whoever waits in memory that processes share; locked memory; extended attributes (no quota counts
+them); watching files, and asking what of them is in memory (others read the same ones); timers that send any signal
+(they would wake a stopped process); raising or lowering limits and priorities; further filters, namespaces, mounts.
 
 Locks on files are answered with success and not taken: a session is alone in its workspace, and a lock on a file that
 many sessions can read would be a word between them.
@@ -124,7 +124,7 @@ NOT_IMPLEMENTED: tuple[str, ...] = (
 )
 """Calls answered with ENOSYS: a libc that tries them falls back, as from clone3 to clone, whose flags are visible."""
 
-SIGKILL, SIGCHLD = 9, 17
+SIGKILL, SIGCHLD, SIGSTOP = 9, 17, 19
 CLONE_VM, CLONE_FS, CLONE_FILES, CLONE_SIGHAND = 0x100, 0x200, 0x400, 0x800
 CLONE_PARENT, CLONE_THREAD, CLONE_SYSVSEM, CLONE_SETTLS = 0x8000, 0x10000, 0x40000, 0x80000
 CLONE_PARENT_SETTID, CLONE_CHILD_CLEARTID, CLONE_DETACHED = 0x100000, 0x200000, 0x400000
@@ -237,6 +237,8 @@ ARGUMENT_RULES: dict[str, tuple[SyscallRule, ...]] = {
     "fcntl": (Pretend(1, _LOCKS), AnyOf(1, _FCNTL)),
     "getsockopt": (AnyOf(1, (_SOL_SOCKET,)), AnyOf(2, _GETSOCKOPT)),
     **dict.fromkeys(("clock_gettime", "clock_getres", "clock_nanosleep"), (AtMost(0, _LAST_CLOCK),)),
+    # To stop the caller's own group, as every process does at the end of its call.
+    "kill": (Zero(0), AnyOf(1, (SIGSTOP,))),
     # About the caller only, which is named by 0: an answer for another id would tell that it exists.
     **dict.fromkeys(_OF_ANY_PROCESS, (Zero(0),)),
     "getpriority": (Zero(0), Zero(1)),

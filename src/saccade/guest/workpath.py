@@ -16,6 +16,8 @@ _LINK = f"/proc/self/fd/{WORKSPACE_FD}"
 
 def inside() -> str | None:
     """The current folder relative to the workspace ("" for that itself), or None for one that lies elsewhere."""
+    if os.path.samestat(os.stat("."), os.fstat(WORKSPACE_FD)):
+        return ""
     real, current = os.readlink(_LINK), os.readlink("/proc/self/cwd")
     return current[len(real) + 1 :] if f"{current}/".startswith(real + "/") else None
 

@@ -6,12 +6,13 @@ socket; it reports what the kernel reports (which process ended, and how).
 Between calls every process of a session is stopped: the zygote stops it, kills what stands beside it in its group, and
 looks at what it holds before anything of it is kept. The host lets a leaf run when its call comes.
 
-Orders: `open`, `leaf`, `inspect`, `commit`, `rollback`, `respawn`, `workspace`, `adopt`, `asleep`, `close`: see the
+Orders: `open`, `leaf`, `call`, `rollback`, `respawn`, `workspace`, `adopt`, `asleep`, `close`: see the
 methods `do_...`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
@@ -112,7 +113,7 @@ class Zygote(SessionBooks):
         if pid == entry.keeper or os.getpgid(pid) != entry.keeper or not groups.is_child(pid):
             raise ValueError("no such leaf")
         os.setpgid(pid, pid)
-        entry.leaf, entry.inspected = pid, None
+        entry.leaf, entry.calling, entry.inspected = pid, False, None
         self.by_pid[pid] = entry
         self.working.pop(entry.keeper, None)
         groups.stop(entry.keeper)
@@ -135,62 +136,77 @@ class Zygote(SessionBooks):
             os.close(pidfd)
         return True
 
-    def do_inspect(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Look at the leaf, which has reported, while the host reads its report: a `commit` may follow. No answer."""
-        entry = self.sessions.get(message["id"])
-        if entry is not None and entry.leaf is not None:
-            self.look(entry, entry.leaf)
+    def do_call(self, message: dict[str, Any], fds: list[int]) -> None:
+        """The host has let the leaf run a call, and will not let it run again.
 
-    def look(self, entry: SessionEntry, leaf: int) -> None:
-        """Stop the leaf and take down whether it can be kept, in `entry.inspected`."""
+        Answered when it stands still or has ended, with the reason why it cannot be kept, if there is one.
+        """
+        entry = self.sessions[message["id"]]
+        if entry.leaf is None:
+            raise ValueError("the process of the call has ended")
+        entry.calling = True
+        if groups.stopped(entry.leaf):
+            self.call_over(entry, entry.leaf)
+
+    def stopped_itself(self, pid: int) -> None:
+        """A process stands still, perhaps without an order: every leaf stops itself at the end of its call."""
+        entry = self.by_pid.get(pid)
+        if entry is None:
+            return
+        if pid in self.working and not entry.late:
+            # It was stopped by the host before it could do so by itself, and has only done it now.
+            entry.late = True
+            groups.resume(pid)
+        elif pid == entry.leaf and entry.calling:
+            self.call_over(entry, pid)
+
+    def call_over(self, entry: SessionEntry, leaf: int) -> None:
+        """Look at the leaf, while the host reads its report, and tell whether it can be kept."""
+        entry.calling = False
         deadline = time.monotonic() + THREAD_END_SECONDS
+        self.wait(entry, "call", lambda: self.look(entry, leaf, deadline))
 
-        def step() -> bool:
-            if entry.leaf != leaf:
-                return True
-            if not groups.stops(leaf):
-                return False
-            if groups.threads(leaf) != 1 and time.monotonic() < deadline:
-                # One that was joined may still be on its way out; stopped, it would never get there.
-                groups.resume(leaf)
-                return False
-            try:
-                entry.inspected = self.judge(entry, leaf)
-            except OSError as error:
-                entry.inspected = Inspected(leaf, f"it ended while it was looked at: {error}", [])
-            return True
+    def look(self, entry: SessionEntry, leaf: int, deadline: float) -> bool:
+        """Take down whether the leaf can be kept, in `entry.inspected`, and tell it; False if that takes longer."""
+        if not groups.stops(leaf):
+            return False
+        threads = groups.threads(leaf)
+        if threads != 1 and time.monotonic() < deadline:
+            # One that was joined may still be on its way out; stopped, it would never get there.
+            groups.resume(leaf)
+            return False
+        try:
+            entry.inspected = seen = self.judge(entry, leaf, threads)
+        except OSError as error:
+            raise ValueError(f"it ended while it was looked at: {error}") from error
+        self.tell({"op": "call", "id": entry.id, "why": seen.why_not})
+        return True
 
-        if not step():
-            self.waiting.append(step)
-
-    def judge(self, entry: SessionEntry, leaf: int) -> Inspected:
-        """What is to be said of the stopped process `leaf` of a session."""
-        why, shared = inspection.left_running(leaf), list[inspection.Map]()
+    def judge(self, entry: SessionEntry, leaf: int, threads: int) -> Inspected:
+        """What is to be said of the process `leaf` of a session, which stands still; good for this stop only."""
+        stop, shared = groups.stands_since(leaf), list[inspection.Map]()
+        why = inspection.left_running(leaf, threads)
         if why is None and self.nursery.sees:
             shared = inspection.shared_maps(leaf)
             why = inspection.improper(leaf, entry.own, shared)
-        return Inspected(leaf, why, shared)
+        return Inspected(leaf, stop, why, shared)
 
-    def do_commit(self, message: dict[str, Any], fds: list[int]) -> None:
-        """The leaf, which is looked at, becomes the keeper; refused if it has a thread or holds what cannot be kept."""
-        entry = self.sessions[message["id"]]
-        leaf = entry.leaf
+    def commit(self, entry: SessionEntry) -> bool:
+        """Make the stopped leaf, which can be kept, the keeper of its session; False if that is over.
+
+        The host has been told already that it can be kept.
+        """
+        leaf, seen = entry.leaf, entry.inspected
         if leaf is None:
-            raise ValueError("the process of the call has ended")
-        self.wait(entry, "commit", lambda: self.commit(entry, leaf))
-
-    def commit(self, entry: SessionEntry, leaf: int) -> bool:
-        """Make the stopped `leaf` the keeper of its session, or refuse it; False before it was looked at."""
-        seen = entry.inspected
-        if seen is None or seen.pid != leaf:
+            self.end(entry)
             return False
-        if seen.why_not is not None:
-            self.refuse(entry.id, "commit", seen.why_not)
-            return True
+        stop = groups.stands_since(leaf)
+        if seen is None or seen.pid != leaf or seen.why_not is not None or not 0 < seen.stop == stop:
+            self.fault(entry, "it worked on after its call had ended")
+            return False
         entry.maps = inspection.kept_maps(seen.shared, entry.own)
         entry.former, entry.keeper, entry.leaf = entry.keeper, leaf, None
         self.by_pid.pop(entry.former, None)
-        self.tell({"op": "commit", "id": entry.id})
         return True
 
     def do_rollback(self, message: dict[str, Any], fds: list[int]) -> None:
@@ -203,8 +219,10 @@ class Zygote(SessionBooks):
         groups.kill_group(entry.leaf)
 
     def do_respawn(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Tell the keeper to fork a leaf, and end the keeper before it."""
+        """Tell the keeper to fork a leaf; with `keep` make the leaf the keeper first, and end the keeper before it."""
         entry = self.sessions[message["id"]]
+        if message["keep"] and not self.commit(entry):
+            return
         self.begin_work(entry)
         self.end_former(entry)
 
@@ -249,7 +267,7 @@ class Zygote(SessionBooks):
 
     def adopt(self, entry: SessionEntry, parent: SessionEntry, leaf: int) -> None:
         """Take the stopped process of a branch in, or refuse it."""
-        why = inspection.left_running(leaf)
+        why = inspection.left_running(leaf, groups.threads(leaf))
         if why is None and self.nursery.sees:
             why = inspection.improper_branch(leaf, entry.own, parent.keeper)
         if why is not None:
@@ -274,11 +292,9 @@ class Zygote(SessionBooks):
 
 
 def _drain(sock: socket.socket) -> None:
-    try:
-        while sock.recv(4096):
-            pass
-    except BlockingIOError:
-        pass
+    """Take the news that there is news; what is left of it wakes again."""
+    with contextlib.suppress(BlockingIOError):
+        sock.recv(4096)
 
 
 def zygote(control: socket.socket, settings: dict[str, Any], standing: Standing) -> NextStep:

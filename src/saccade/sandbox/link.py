@@ -29,7 +29,7 @@ from saccade.sandbox.leaf import Leaf
 from saccade.sandbox.rehearsal import Rehearsal
 from saccade.sandbox.report import check_report, cut_short
 from saccade.sandbox.result import RunResult
-from saccade.sandbox.zygote_client import OrderRefusedError
+from saccade.sandbox.zygote_client import OrderRefusedError, ZygoteAnswer
 
 _ids = itertools.count(1)
 
@@ -50,6 +50,7 @@ class Link:
         """Done when the session has ended: what waits for a frame stops waiting then."""
         self._memory = Memory(cgroup)
         self._calling = False
+        self._call: ZygoteAnswer | None = None  # whether the present call can be kept
         self._leaf = Leaf()
         self._maps: list[Any] = []
         """Mappings that the leaf must put onto the files that have their names now."""
@@ -162,16 +163,16 @@ class Link:
         self._calling = True
         self._rehearsal.figure = bool(self._rehearsal.figure)
         try:
+            if self._maps or binds:
+                self._leaf.wake()  # they may be more than a process takes that does not read
+            if self._maps:
+                self._tell({"op": "remap", "maps": self._maps})
+            for bind, fds in binds:
+                self._give(bind, fds)
+            self._tell(message)
+            self._leaf.wake()
+            self._call = self.zygote.ask("call", self.id)
             async with asyncio.timeout(seconds) as limit:
-                if self._maps or binds:
-                    # They may be more than a process takes that does not read.
-                    self._leaf.wake()
-                if self._maps:
-                    self._tell({"op": "remap", "maps": self._maps})
-                for bind, fds in binds:
-                    self._give(bind, fds)
-                self._tell(message)
-                self._leaf.wake()
                 frame = await self._report_or_death(limit)
         except TimeoutError:
             why = f"TimeoutError: the code ran longer than {seconds:g} s and was stopped"
@@ -185,7 +186,6 @@ class Link:
             if status is Status.KILLED and frame.code == -signal.SIGKILL:
                 await self._was_killed()  # nobody inside can send it, and the keeper may have been met, too
             return await self._cut_short(*(self.end() if self.ended and status is Status.KILLED else (status, why)))
-        self.zygote.tell("inspect", self.id)  # works while the report is read here
         try:
             if frame.get("call") != message["call"]:
                 raise GuestFaultError("a report of another call")
@@ -231,27 +231,28 @@ class Link:
         return await cut_short(self._outbox, self.layout, self.limits, status, why)
 
     async def commit(self, *, figure: bool) -> str | None:
-        """Make the state after the call the session's state; None, or why it may not be.
-
-        `figure` says whether the call has drawn one, as the next call then probably will.
-        """
+        """Make the state after the call, which has drawn a figure or not, the session's; None, or why it may not be."""
+        assert self._call is not None
+        self._leaf.rest()  # it has stopped itself, if its program has not seen to it that it does not
         try:
-            await self.zygote.order("commit", self.id)
+            why = (await self._call)[0]["why"]
         except OrderRefusedError as error:
             return str(error)
+        if why is not None:
+            return str(why)
         self._rehearsal.figure = figure
-        self.prepare(rollback=False)
+        self.prepare(keep=True)
         return None
 
-    def prepare(self, *, rollback: bool) -> None:
-        """Begin to get ready for the next call; with `rollback`, first throw the last one away."""
+    def prepare(self, *, rollback: bool = False, keep: bool = False) -> None:
+        """Begin to get ready for the next call; first throw the last one away or make its state the session's."""
         self._calling = False
         self._awaited.clear()
         # It is the keeper now, another session's, or dead: a rehearsal that ends late must not stop it.
         self._leaf.forget()
-        self._get_ready(lambda: self._prepare(rollback))
+        self._get_ready(lambda: self._prepare(rollback, keep))
 
-    async def _prepare(self, rollback: bool) -> None:
+    async def _prepare(self, rollback: bool, keep: bool) -> None:
         await asyncio.sleep(0)  # whoever waits for the result comes first
         if rollback:
             await self.zygote.order("rollback", self.id)
@@ -264,7 +265,7 @@ class Link:
                 breath.cancel()
         self._channel.drain()
         self._ends.empty_outbox()
-        self.zygote.tell("respawn", self.id)
+        self.zygote.tell("respawn", self.id, keep=keep)
         await self._await_leaf()
 
     async def _await_leaf(self) -> None:

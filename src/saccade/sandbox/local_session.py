@@ -71,6 +71,8 @@ class LocalSession:
         self._calls = 0
         self._closed = False
         self._lost = False
+        self._committed = False
+        """Whether what the present call did is kept."""
         self._kin: WeakSet[LocalSession] = WeakSet((self,))
         """The sessions of one origin."""
 
@@ -85,6 +87,7 @@ class LocalSession:
         async with self._lock:
             self._check_open()
             started = time.perf_counter()
+            self._committed = False
             try:
                 result = await self._run(code, wall_seconds)
             except SandboxLostError as error:
@@ -102,7 +105,7 @@ class LocalSession:
                 cpu=min(claimed.cpu, wall * _PROCESSORS),
                 capture=min(claimed.capture, wall),
             )
-            return dataclasses.replace(result, timings=timings, layers=self._sandbox.layers)
+            return dataclasses.replace(result, committed=self._committed, timings=timings, layers=self._sandbox.layers)
 
     async def _run(self, code: str, wall_seconds: float | None) -> RunResult:
         if self._lost or not self._link.zygote.alive:
@@ -144,8 +147,9 @@ class LocalSession:
                     why = f"the code was refused: {refusal}"
                     return dataclasses.replace(result, status=Status.REFUSED, traceback=why)
                 self._calls += 1
+                self._committed = True
                 del self._pending[: len(pending)]
-                return dataclasses.replace(result, committed=True)
+                return result
             # The kernel may have chosen the keeper: what the code did has then cost the session its state.
             own_doing = link.ended and (bool(link.blame) or result.status is Status.OUT_OF_MEMORY)
             if link.ended and not own_doing:
@@ -183,7 +187,7 @@ class LocalSession:
                     if fresh.cgroup is not None and self._link.cgroup is not None:
                         fresh.cgroup.forked_from(self._link.cgroup)
                     await self._link.branch(fresh)
-                    self._link.prepare(rollback=False)
+                    self._link.prepare()
             except BaseException as error:
                 for link in links:
                     await self._sandbox.drop(link)

@@ -22,6 +22,10 @@ ENVIRONMENT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SYSTEMROO
 _BOOT = "import sys; sys.path.insert(0, sys.argv.pop()); from guest.launch import main; main()"
 
 
+ZygoteAnswer = asyncio.Future[tuple[dict[str, Any], list[int]]]
+"""A message, and descriptors that belong to whoever takes it."""
+
+
 class OrderRefusedError(Exception):
     """The zygote could not carry out an order, most often because the process in question has just died."""
 
@@ -34,9 +38,7 @@ class ZygoteClient:
         self.alive = False
         self._on_event = on_event
         self._on_lost = on_lost
-        self._waiting: dict[tuple[str, int], deque[asyncio.Future[tuple[dict[str, Any], list[int]]]]] = defaultdict(
-            deque
-        )
+        self._waiting: dict[tuple[str, int], deque[ZygoteAnswer]] = defaultdict(deque)
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr = -1
         self._control: socket.socket | None = None
@@ -86,10 +88,15 @@ class ZygoteClient:
 
         Raises `OrderRefusedError` if the zygote cannot do it, `SandboxLostError` if it is gone.
         """
-        future: asyncio.Future[tuple[dict[str, Any], list[int]]] = asyncio.get_running_loop().create_future()
+        return await self.ask(op, session, fds, **fields)
+
+    def ask(self, op: str, session: int, fds: tuple[int, ...] = (), **fields: Any) -> ZygoteAnswer:
+        """As `order`, without waiting: the answer to come. Nobody need wait for it."""
+        future: ZygoteAnswer = asyncio.get_running_loop().create_future()
+        future.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
         self._waiting[op, session].append(future)
         self.tell(op, session, fds, **fields)
-        return await future
+        return future
 
     def tell(self, op: str, session: int, fds: tuple[int, ...] = (), **fields: Any) -> None:
         """Give an order that has no answer of its own. Raises `SandboxLostError` if the zygote is gone."""

@@ -271,6 +271,13 @@ while True: time.sleep(10)
 """,
         wall_seconds=0.5,
     ),
+    Attack(
+        "stops_itself",
+        "processes",
+        "stop the own process, and whoever is beside it, before the call has ended",
+        "import signal\nos.kill(0, signal.SIGSTOP)\nprint('on it goes')\n",
+        wall_seconds=0.5,
+    ),
     Attack("exit", "processes", "end the process by os._exit", "os._exit(0)\n"),
     Attack("abort", "processes", "end the process by abort", "os.abort()\n"),
     Attack("sys_exit", "processes", "end the interpreter by sys.exit", "sys.exit(0)\n"),

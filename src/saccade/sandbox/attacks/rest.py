@@ -11,6 +11,11 @@ number = 56 if platform.machine() == "x86_64" else 220
 def sibling():
     return _libc.syscall(number, 0x8000 | 17, 0, 0, 0, 0)
 """
+_STOP = """
+import signal
+def stop(*args):
+    for _ in range(20): os.kill(0, signal.SIGSTOP)
+"""
 _BURN = "    while True: pass\n"
 
 REST = (
@@ -124,6 +129,34 @@ if _libc.timer_create(1, event, ctypes.byref(timer)) == 0:
 else:
     print("stopped:", os.strerror(ctypes.get_errno()))
 """,
+    ),
+    Attack(
+        "keeper_that_stops_itself",
+        "rest",
+        "patch the runtime so that the process that keeps the state stops itself again and again, and never gets ready",
+        "pass\n",
+        before=GUEST + _STOP + "guest('session').keep.__globals__['give_back_memory'] = stop\n",
+        after="print('here')\n",
+        may_lose_session=True,
+        wall_seconds=2.0,
+    ),
+    Attack(
+        "leaf_that_stops_the_keeper",
+        "rest",
+        "patch the runtime so that the process of the next call stops itself and its keeper before it is known",
+        "pass\n",
+        before=GUEST + _STOP + "guest('session').keep.__globals__['lead'] = stop\n",
+        after="print('here')\n",
+        may_lose_session=True,
+        wall_seconds=2.0,
+    ),
+    Attack(
+        "leaf_that_does_not_stop",
+        "rest",
+        "patch the runtime so that a process whose call has ended does not stop itself, and computes",
+        "pass\n",
+        before=GUEST + "def burn(*args):\n" + _BURN + "guest('session').call.__globals__.update(_kill=burn)\n",
+        may_lose_session=True,
     ),
     Attack(
         "slow_to_get_ready",

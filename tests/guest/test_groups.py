@@ -1,0 +1,85 @@
+"""When a child stands still, and whether it has run since."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.guest.children import fork
+
+from saccade.guest import groups
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
+
+
+@pytest.fixture
+def child() -> Iterator[int]:
+    pid = fork()
+    if pid == 0:
+        while True:
+            signal.pause()
+    yield pid
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    groups.forget(pid)
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_a_stop_keeps_its_number_and_the_next_one_has_another(child: int) -> None:
+    assert groups.stands_since(child) == 0
+    groups.stop(child)
+    until(lambda: groups.stopped(child))
+    first = groups.stands_since(child)
+    assert groups.stands_since(child) == first > 0
+    groups.resume(child)
+    assert groups.stands_since(child) == 0
+    groups.stop(child)
+    until(lambda: groups.stopped(child))
+    assert groups.stands_since(child) not in (0, first)
+
+
+@pytest.mark.parametrize("asked_between", [False, True])
+def test_whoever_else_lets_it_run_is_noticed(child: int, asked_between: bool) -> None:
+    groups.stop(child)
+    until(lambda: groups.stopped(child))
+    first = groups.stands_since(child)
+    os.kill(child, signal.SIGCONT)
+    if asked_between:
+        assert groups.stands_since(child) == 0
+    os.kill(child, signal.SIGSTOP)
+    until(lambda: groups.stands_since(child) not in (0, first))
+
+
+def test_a_stop_that_somebody_else_has_heard_of_holds(child: int) -> None:
+    os.kill(child, signal.SIGSTOP)
+    pid, status = os.waitpid(child, os.WUNTRACED)
+    assert pid == child
+    assert os.WIFSTOPPED(status)
+    groups.note_stop(child)
+    assert groups.stopped(child)
+    os.kill(child, signal.SIGCONT)
+    assert not groups.stopped(child)
+
+
+def test_one_that_has_ended_does_not_stand() -> None:
+    pid = fork()
+    if pid == 0:
+        signal.pause()
+        os._exit(0)
+    groups.stop(pid)
+    until(lambda: groups.stopped(pid))
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not groups.stopped(pid))
+    # It is still there to be collected.
+    assert os.waitpid(pid, 0)[0] == pid
+    assert not groups.stopped(pid)

@@ -1,0 +1,69 @@
+"""What the zygote has seen of a process counts for as long as that stands still, and no longer."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.sandbox.providers import linux_only
+
+from saccade import Limits, LocalSandbox
+from saccade.record.status import Status
+from saccade.sandbox.attacks.branches import GUEST
+from saccade.sandbox.house import REHEARSE_SECONDS
+from saccade.sandbox.isolation import Layer
+from saccade.sandbox.link import Link
+
+pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="session")]
+
+PATCH = (
+    "import os, signal, sys\n"
+    + GUEST
+    + """
+session, descriptors = guest("session"), guest("descriptors")
+real, seen = session.rehearse, []
+def rehearse(*args, **options):
+    real(*args, **options)
+    seen.append(1)
+    os.kill(0, signal.SIGSTOP)  # it holds nothing now, and is looked at
+session.rehearse = rehearse
+session._kill = lambda *args: None
+descriptors.close_what_cannot_be_kept = lambda fds: []
+"""
+)
+
+
+async def test_a_process_that_has_run_since_is_looked_at_again() -> None:
+    async with LocalSandbox(limits=Limits(wall_seconds=20)) as box:
+        if not (await box.isolation()).is_on(Layer.INSPECTION):
+            pytest.skip("without inspection, undone and separate are weaker here")
+        session = await box.open()
+        assert (await session.run(PATCH)).committed
+        for _ in range(50):
+            await asyncio.sleep(20 * REHEARSE_SECONDS[False])
+            result = await session.run("print(seen)\nends = os.pipe()")
+            if result.stdout == "[1]\n":
+                break
+        assert result.stdout == "[1]\n"
+        assert (result.status, result.committed) == (Status.REFUSED, False)
+        assert "a pipe is still open" in (result.traceback or "")
+
+
+async def test_a_process_that_runs_on_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare = Link.prepare
+
+    def awake(link: Link, **how: bool) -> None:
+        if how.get("keep"):
+            link._leaf.wake()
+        prepare(link, **how)
+
+    async with LocalSandbox(limits=Limits(wall_seconds=20)) as box:
+        session = await box.open({"x": 1})
+        assert (await session.run("x = 2")).committed
+        with monkeypatch.context() as patched:
+            patched.setattr(Link, "prepare", awake)
+            await session.run("x = 3")
+            ended = await session.run("x = 4")
+        assert ended.status is Status.KILLED
+        assert "it worked on after its call had ended" in (ended.traceback or "")
+        assert (await session.run("x")).value == "1"
