@@ -50,6 +50,15 @@ def stands_since(pid: int) -> int:
     return _stops.get(pid, 0)
 
 
+def was_killed(pid: int) -> bool:
+    """Whether our child `pid` was killed, which nothing in the jail can do to a process that stands still."""
+    try:
+        news = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return news is not None and news.si_code == os.CLD_KILLED and news.si_status == signal.SIGKILL
+
+
 def note_stop(pid: int) -> None:
     """The kernel has told, as it does once, that our child `pid` stands still."""
     _stops[pid] = next(_numbers)

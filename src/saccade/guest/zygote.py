@@ -197,7 +197,7 @@ class Zygote(SessionBooks):
         The host has been told already that it can be kept.
         """
         leaf, seen = entry.leaf, entry.inspected
-        if leaf is None:
+        if leaf is None or groups.was_killed(leaf):
             self.end(entry)
             return False
         stop = groups.stands_since(leaf)
