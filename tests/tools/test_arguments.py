@@ -77,6 +77,7 @@ def test_four_mistakes_are_shown_and_the_others_counted() -> None:
         message = caught.value.problem.message
         assert message.count("There is no argument") == 4
         assert message.endswith(more + END)
+        assert ("more" in message) is bool(more)
         assert len(mistakes(Arguments, wrong)) == count
     assert mistakes(Arguments, {"box": [1, 2]}) == ()
 

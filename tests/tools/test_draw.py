@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image, ImageChops
+from PIL import Image, ImageChops, ImageDraw, ImageFont
 
 from saccade.tools.context import ToolContext
 from saccade.tools.draw import Draw, _Board
@@ -282,3 +282,13 @@ def test_a_label_stays_whole_at_every_edge(at: list[int]) -> None:
 
     assert written(at) >= written([40, 30]) - 2
     assert ink(draw({"kind": "point", "at": [60, 40], "width": 1, "label": " "})) == (59, 39, 62, 42)
+
+
+def test_a_grid_is_numbered_at_the_very_edge() -> None:
+    expected = WHITE.copy()
+    pen, font = ImageDraw.Draw(expected), ImageFont.load_default(10)
+    for line, place, text in (((60, 0, 60, 80), (62, 0), "60"), ((0, 40, 120, 40), (0, 42), "40")):
+        pen.line(line, fill=(0, 0, 255), width=3)
+        pen.text(place, text, fill=(0, 0, 255), font=font)
+    drawn = draw({"kind": "grid", "columns": 2, "rows": 2, "color": [0, 0, 255]})
+    assert drawn.pictures[0].image.tobytes() == expected.tobytes()

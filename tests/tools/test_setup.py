@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from saccade.errors import SettingsError
 from saccade.tools.setup import VARIABLE, SetupEntry, tool_setup
 from saccade.tools.setup_check import _warn
 from saccade.tools.toolbox import Toolbox
@@ -47,3 +48,18 @@ def test_a_folder_and_a_name_of_the_hub_are_taken(
     monkeypatch.setenv(VARIABLE, str(file))
     file.write_text(f'[sam]\nweights = "{weights.format(folder=tmp_path)}"\n')
     assert SetupEntry("sam", "weights", "").named
+
+
+@pytest.mark.parametrize("written", ["[sam", '[sam]\nweigths = "x"\n', "[sam]\nseconds = 0\n", None])
+def test_a_file_that_is_no_setup_is_refused_by_its_name(
+    written: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "setup.toml"
+    monkeypatch.setenv(VARIABLE, str(file))
+    if written is None:
+        why = f"{VARIABLE} names {file}, which cannot be read: .*No such file.* Name a TOML file"
+    else:
+        file.write_text(written)
+        why = f"{file}, which {VARIABLE} names, is no setup of tools: "
+    with pytest.raises(SettingsError, match=why):
+        tool_setup("sam")

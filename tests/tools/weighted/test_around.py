@@ -56,15 +56,18 @@ def test_overlap_of_boxes(a: Part, b: Part, overlap: float) -> None:
 def test_found_boxes_are_clipped_sorted_and_drawn() -> None:
     seen = look(LookArguments(box=(40, 30, 100, 80)), CONTEXT)
     boxes = {
-        "scores": np.array([0.50004, 0.9, 0.8, 0.7, 0.6]),
-        "boxes": np.array([[-5, 2.04, 20.06, 70], [1, 1, 30, 30], [2, 1, 30, 30], [61, 0, 70, 9], [10, 50, 20, 60]]),
-        "text_labels": ["a cup [SEP]", "dog", "again", "outside", "below"],
+        "scores": np.array([0.50004, 0.9, 0.8, 0.7, 0.6, 0.4]),
+        "boxes": np.array(
+            [[-5, 2.04, 20.06, 70], [1, 1, 30, 30], [2, 1, 30, 30], [61, 0, 70, 9], [10, 50, 20, 60], [50, 1, 58, 9]]
+        ),
+        "text_labels": ["a cup [SEP]", "dog", "again", "outside", "below", "aside"],
     }
     found = _outcome(seen, boxes, 0.5)
     assert found.value.image == "photo"
     assert [(one.box, one.phrase, one.score) for one in found.value.boxes] == [
         ((41.0, 31.0, 70.0, 60.0), "dog", 0.9),
         ((40.0, 32.0, 60.1, 80.0), "a cup", 0.5),
+        ((90.0, 31.0, 98.0, 39.0), "aside", 0.4),
     ]
     ((name, picture),) = found.pictures
     red = np.asarray(picture)[..., 1] == 0

@@ -84,11 +84,12 @@ def _continues(a: PixelBox, b: PixelBox, axis: int) -> bool:
 
 
 def _is_patch(shape: ColourShape, legend: Sequence[ChartLegendEntry]) -> bool:
-    for entry in legend:
-        left, top, _, bottom = entry.text.box
-        if 0 <= left - shape.box[2] <= 30 and top - 4 <= shape.center[1] <= bottom + 4:
-            return same_colour(shape.color, entry.color)
-    return False
+    entry = next((entry for entry in legend if _stands_before(shape, entry.text.box)), None)
+    return entry is not None and same_colour(shape.color, entry.color)
+
+
+def _stands_before(shape: ColourShape, name: PixelBox) -> bool:
+    return 0 <= name[0] - shape.box[2] <= 30 and name[1] - 4 <= shape.center[1] <= name[3] + 4
 
 
 def _frame(boxes: Sequence[ColourShape], lines: Sequence[TextLine]) -> BarFrame | None:
@@ -113,11 +114,12 @@ def _on_base(shape: ColourShape, frame: BarFrame) -> bool:
 
 
 def _stacked(shape: ColourShape, boxes: Sequence[ColourShape], frame: BarFrame) -> bool:
-    for other in boxes:
-        same = all(abs(a - b) <= 2 for a, b in zip(frame.across(shape.box), frame.across(other.box), strict=True))
-        if same and other is not shape and abs(frame.ends(shape.box)[0] - frame.ends(other.box)[1]) <= _LEVEL:
-            return True
-    return False
+    return any(other is not shape and _stands_on(shape.box, other.box, frame) for other in boxes)
+
+
+def _stands_on(upper: PixelBox, lower: PixelBox, frame: BarFrame) -> bool:
+    level = all(abs(a - b) <= 2 for a, b in zip(frame.across(upper), frame.across(lower), strict=True))
+    return level and abs(frame.ends(upper)[0] - frame.ends(lower)[1]) <= _LEVEL
 
 
 def _labels(lines: Sequence[TextLine], frame: BarFrame, bars: Sequence[ColourShape]) -> list[TextLine]:
