@@ -53,10 +53,10 @@ def stands_since(pid: int) -> int:
 def was_killed(pid: int) -> bool:
     """Whether our child `pid` was killed, which nothing in the jail can do to a process that stands still."""
     try:
-        news = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        change = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return False
-    return news is not None and news.si_code == os.CLD_KILLED and news.si_status == signal.SIGKILL
+    return change is not None and change.si_code == os.CLD_KILLED and change.si_status == signal.SIGKILL
 
 
 def note_stop(pid: int) -> None:
