@@ -56,10 +56,11 @@ async def contained(python: str) -> dict[str, object]:
         )
         (branch,) = await session.branch(1)
         await branch.run("m[:4] = b'left'")
-        pid = (await session.run("import os\nos.getpid()")).value
+        mapped = (await session.run("print(m[:4], open('m', 'rb').read(4))")).stdout.strip()
+        pid = (await session.run("import os\nos.getpid()")).value  # keeps the state until the next call
         peek = f"try: print(open('/proc/{pid}/maps').read(9))\nexcept OSError as error: print(error.errno)"
         return {
-            "mapped": (await session.run("print(m[:4], open('m', 'rb').read(4))")).stdout.strip(),
+            "mapped": mapped,
             "peeked": (await other.run(peek)).stdout.strip(),
             "layers": (await sandbox.isolation()).names,
         }

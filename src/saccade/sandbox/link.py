@@ -52,8 +52,7 @@ class Link:
         self._calling = False
         self._call: ZygoteAnswer | None = None  # whether the present call can be kept
         self._leaf = Leaf()
-        self._maps: list[Any] = []
-        """Mappings that the leaf must put onto the files that have their names now."""
+        self._maps: list[Any] = []  # mappings that the leaf must put onto the files that have their names now
         self._rehearsal = Rehearsal(house)
         self.was_ready = False
         """Whether it can have run code of a guest: if not, a fault is ours and not the guest's."""
@@ -196,10 +195,7 @@ class Link:
             return await self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
 
     async def _report_or_death(self, limit: asyncio.Timeout) -> dict[str, Any] | Death:
-        """The frame that reports the call, or how its process ended. Lazy pictures are served meanwhile.
-
-        What a picture takes until it is there is not the program's time.
-        """
+        """The frame that reports the call, or how its process ended; what pictures take meanwhile is not its time."""
         served: set[str] = set()
         while True:
             frame = await self._channel.receive_unless(self._died)
@@ -211,18 +207,17 @@ class Link:
             if frame.get("op") != "need" or not isinstance(key, str) or key not in self.lazy or key in served:
                 raise GuestFaultError("an unexpected frame")
             served.add(key)
-            asked, due = asyncio.get_running_loop().time(), limit.when() or 0.0
-            limit.reschedule(None)
-            await self._serve_image(key)
-            limit.reschedule(due + asyncio.get_running_loop().time() - asked)
+            await self._serve_image(key, limit)
 
-    async def _serve_image(self, key: str) -> None:
+    async def _serve_image(self, key: str, limit: asyncio.Timeout) -> None:
+        clock = asyncio.get_running_loop().time
+        left = (limit.when() or 0.0) - clock()
+        limit.reschedule(None)
         try:
-            fd = await self.images.get(self.lazy[key])
+            self._give({"op": "image"}, [await self.images.get(self.lazy[key])])
         except MediaError as error:
             self._tell({"op": "image", "error": str(error)})
-        else:
-            self._give({"op": "image"}, [fd])
+        limit.reschedule(clock() + left)
 
     async def _cut_short(self, status: Status, why: str) -> RunResult:
         """The result of a call that did not report: what it had printed until then, and why it ended."""

@@ -15,6 +15,7 @@ from saccade.models.keys import ApiKey, find_key
 from saccade.models.retry import ENGINE_RETRY, Clock, OutageError, RetryPolicy, with_retries
 from saccade.record.server_address import checked_address
 from saccade.rl.engines.picture_files import PictureFile, StreamedBody, streamed_body
+from saccade.sandbox.remote_http import KEPT_NONE
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ class Connection:
             base_url=self.address,
             headers={"authorization": f"Bearer {secret}"} if secret else {},
             timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
+            limits=KEPT_NONE,
             trust_env=False,
             transport=transport,
         )
