@@ -20,7 +20,7 @@ from saccade.record.status import Status
 from saccade.sandbox import remote
 from saccade.sandbox.base import SessionOptions, StatePolicy
 from saccade.sandbox.remote import RemoteSandbox
-from saccade.sandbox.remote_http import TOKEN_VARIABLE, Retry
+from saccade.sandbox.remote_http import TOKEN_VARIABLE, Http, Retry
 
 QUICK = Retry(attempts=3, first_wait=0.01)
 
@@ -349,3 +349,23 @@ async def test_nothing_is_done_twice_on_a_breaking_network(fake: FakeSandbox, ho
             assert len(fake.live) == 3
             assert lazy.decoded == 1
         assert not fake.live
+
+
+async def test_each_request_has_a_connection_of_its_own() -> None:
+    """Requests that wait for one that is free overtake each other without end."""
+    taken = 0
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal taken
+        taken += 1
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+        writer.close()
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
+        http = Http(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", TOKEN)
+        for _ in range(2):
+            await asyncio.gather(*(http.request("GET", "/v1/about") for _ in range(20)))
+        await http.close()
+    assert taken == 40
