@@ -38,9 +38,9 @@ _log = logging.getLogger(__name__)
 TOKEN_VARIABLE = "SACCADE_SANDBOX_TOKEN"
 CONNECT_SECONDS = 60.0
 """Hundreds of sessions connect in the same moment, and what this process itself is late for counts against each."""
-KEPT_NONE = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-"""A connection for each request. httpx gives one that is free to all requests that wait, and all but one wait again:
-of hundreds at once some waited for minutes, and a new connection takes a fraction of a millisecond."""
+NO_KEEPALIVE = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+"""A connection for each request. httpx gives one that is free to all requests that wait, and all but one wait again, so
+that of hundreds at once some would wait for as long as others come."""
 _RETRIED = frozenset({500, 502, 503, 504})
 _ERRORS: Mapping[str, type[Exception]] = {
     "settings": SettingsError,
@@ -106,7 +106,7 @@ class Http:
             headers={**_authorization(token), "x-saccade-client": secrets.token_hex(16)},
             # The whole request has a deadline in `request`; a long call is silent while it runs.
             timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-            limits=KEPT_NONE,
+            limits=NO_KEEPALIVE,
             trust_env=False,
             transport=transport,
         )

@@ -15,7 +15,7 @@ from saccade.models.keys import ApiKey, find_key
 from saccade.models.retry import ENGINE_RETRY, Clock, OutageError, RetryPolicy, with_retries
 from saccade.record.server_address import checked_address
 from saccade.rl.engines.picture_files import PictureFile, StreamedBody, streamed_body
-from saccade.sandbox.remote_http import KEPT_NONE
+from saccade.sandbox.remote_http import NO_KEEPALIVE
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Connection:
             base_url=self.address,
             headers={"authorization": f"Bearer {secret}"} if secret else {},
             timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-            limits=KEPT_NONE,
+            limits=NO_KEEPALIVE,
             trust_env=False,
             transport=transport,
         )
