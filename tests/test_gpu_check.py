@@ -14,9 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 @pytest.mark.slow
 def test_the_check_without_a_gpu_writes_its_table(tmp_path: Path) -> None:
     program = ROOT / "tools" / "gpu_check.sh"
-    subprocess.run(
-        [program, tmp_path], check=True, env={**os.environ, "PYTHON": sys.executable, "CUDA_VISIBLE_DEVICES": ""}
-    )
+    subprocess.run([program, tmp_path], check=True, env={**os.environ, "PYTHON": sys.executable})
     table = json.loads((tmp_path / "gpu_check.json").read_text())
     assert 0.7 < table["planned / measured"] < 1.5
     assert table["training, tokens a second"] > 0

@@ -32,9 +32,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if page.abs_src_path is None:
             continue
         for link in LINK.finditer(Path(page.abs_src_path).read_text(encoding="utf-8")):
-            uri = shown_at(page.src_uri, link["target"])
-            if uri is not None and files.get_file_from_path(uri) is None:
-                files.append(File.generated(config, uri, content=shown(uri), inclusion=InclusionLevel.NOT_IN_NAV))
+            to = shown_at(page.src_uri, link["target"])
+            if to is not None and files.get_file_from_path(to) is None:
+                files.append(File.generated(config, to, content=shown(to), inclusion=InclusionLevel.NOT_IN_NAV))
     return files
 
 

@@ -83,9 +83,16 @@ def plan(source: Path, size: Size, memory: float) -> tuple[ModelSettings, Traini
             | {"lora": {"dropout": 0.0}}
         )
         made = training_memory(settings, size.tokens, 1, low=True)
-        if made.of_text < usable(memory):
+        if without_pictures(made) < usable(memory):
             return settings, made
     raise SettingsError(f"a GPU of {memory:.0f} GiB is too small even for adapters")
+
+
+def without_pictures(memory: TrainingMemory) -> int:
+    """Bytes of an update that sees none."""
+    state = memory.state
+    kept = state.weights + state.gradients + state.optimizer + state.gathered_update
+    return kept + max(memory.language.most, memory.language.held + memory.logits.most)
 
 
 def train(learner: Learner, size: Size) -> dict[str, float]:
@@ -162,6 +169,7 @@ def main(out: Path) -> None:
         if gpu:
             torch.cuda.reset_peak_memory_stats()
         training = train(learner, size)
+        planned = without_pictures(memory)
         made = memory.state.weights + memory.state.optimizer + training["made"]
         measured = float(torch.cuda.max_memory_allocated()) if gpu else made
         sampling = asyncio.run(sample(trained, size))
@@ -173,9 +181,9 @@ def main(out: Path) -> None:
         ("tokens of a training pass", size.tokens),
         ("training, tokens a second", round(training["tokens_per_second"], 1)),
         ("loss, norm of the gradient", f"{training['loss']:.3f}, {training['gradient_norm']:.3f}"),
-        ("peak memory planned, GiB", round(memory.of_text / GIB, 4)),
+        ("peak memory planned, GiB", round(planned / GIB, 4)),
         ("peak memory measured, GiB", round(measured / GIB, 4)),
-        ("planned / measured", round(memory.of_text / measured, 3)),
+        ("planned / measured", round(planned / measured, 3)),
         (f"sampling {size.episodes} episodes, tokens a second", round(sampling["tokens_per_second"], 1)),
         ("log-probability, sampling against training, mean (nats)", round(sampling["gap_mean"], 6)),
         ("the same, largest", round(sampling["gap_max"], 6)),

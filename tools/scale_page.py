@@ -71,7 +71,7 @@ class Measured:
         rows = [row for row in report["figures"] if re.match(r"\d+ (local|remote): ", row["name"])]
 
         def most(name: str, key: str) -> float:
-            return max(row[key] for row in rows if name in row["name"])
+            return max(float(row[key]) for row in rows if name in row["name"])
 
         looks = next(int(found[1]) for row in rows if (found := re.search(r"engine, (\d+) turns", row["name"]))) - 1
         return cls(
@@ -197,10 +197,10 @@ def of_hosts(rates: Sequence[Rate], measured: Measured) -> list[Row]:
     node.append(("memory of sandboxes, GiB", f"episodes × {measured.box_mib:.1f} MiB", memory))
     memory = [each * measured.host_mib / 1024 for each in episodes]
     node.append(("memory of the host, GiB", f"episodes × {measured.host_mib:.1f} MiB", memory))
-    processes = [math.ceil(value) for value in host]
+    processes = [float(math.ceil(value)) for value in host]
     node.append(("processes that play, at least", "cores of the host, rounded up", processes))
     nodes = [(what, f"× {NODES}", [NODES * value for value in values]) for what, _, values in node if "GPU" not in what]
-    hosts = [math.ceil(NODES * value / NODE_CORES) for value in cores]
+    hosts = [float(math.ceil(NODES * value / NODE_CORES)) for value in cores]
     nodes.append((f"hosts of {NODE_CORES} cores for sandboxes", f"÷ {NODE_CORES}, rounded up", hosts))
     return [*_named("node", node), *_named(f"{NODES} nodes", nodes)]
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from saccade.errors import SettingsError
 from saccade.tokens.batch import work
 from saccade.training import parallel
 from saccade.training.launch import complete
@@ -57,3 +58,10 @@ def test_a_completed_program_leaves_its_group(tmp_path: Path) -> None:
     complete(lambda: None, ())
     assert seen == [True]
     assert not torch.distributed.is_initialized()
+
+
+def test_more_processes_than_gpus_are_refused_before_they_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    with pytest.raises(SettingsError, match=r"2 processes .* torch sees 1\. Start as many, --processes 1"):
+        Processes()

@@ -6,6 +6,7 @@ program on one machine. When one of them dies, the others notice at their next e
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from saccade.errors import TrainingError
+from saccade.errors import SettingsError, TrainingError
 
 T = TypeVar("T")
 _PATIENCE = timedelta(hours=6)
@@ -27,8 +28,11 @@ class Processes:
     """This process among the others."""
 
     def __init__(self, *, cpu: bool = False) -> None:
-        """`cpu` leaves GPUs alone."""
+        """`cpu` leaves GPUs alone. Raises `SettingsError` for more processes on this machine than it has GPUs."""
         from accelerate import PartialState
+
+        if not cpu:
+            _check_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", "1")), torch.cuda.device_count())
 
         state: Any = PartialState(cpu=cpu or not torch.accelerator.is_available(), timeout=_PATIENCE)
         self.device: torch.device = state.device
@@ -102,6 +106,15 @@ class Processes:
                 torch.distributed.all_reduce(flat)
             for gradient, total in zip(several, flat.split([item.numel() for item in several]), strict=True):
                 gradient.copy_(total.view_as(gradient))
+
+
+def _check_gpus(processes: int, gpus: int) -> None:
+    """Two processes on one GPU would end in an error of NCCL, at their first exchange."""
+    if 0 < gpus < processes:
+        raise SettingsError(
+            f"{processes} processes are to train here, each on a GPU of its own, and torch sees {gpus}. "
+            f"Start as many, --processes {gpus}, or train on the CPU with CUDA_VISIBLE_DEVICES= (empty)."
+        )
 
 
 def leave_group() -> None:
