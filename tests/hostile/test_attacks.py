@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import gc
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -86,6 +88,12 @@ async def test_the_judge_sees_host_side_evidence(runner: AttackRunner) -> None:
     assert "stranger" in found
     surroundings.canary.write_text(surroundings.secrets["file"])
     (surroundings.folder / "stranger").unlink()
+    assert surroundings.damage() == []
+    with socket.create_server(("127.0.0.1", surroundings.free_port)):
+        async with asyncio.timeout(30):
+            while not surroundings._served:
+                await asyncio.sleep(0.02)
+    assert surroundings.damage() == ["the guest offered a service to the host's network"]
     assert surroundings.damage() == []
 
 

@@ -27,10 +27,13 @@ class JupyterSession:
         try:
             import ipykernel  # noqa: F401
             from jupyter_client.manager import KernelManager
+            from zmq import SNDTIMEO
         except ModuleNotFoundError as error:
             raise UnavailableError(f"Jupyter is not installed: {INSTALL}") from error
         self._manager: Any = KernelManager(kernel_name="python3")
         self._manager.start_kernel(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        # A kernel that did not come up (two took the same ports) would block who sends to it for ever.
+        self._manager.context.setsockopt(SNDTIMEO, int(CELL_SECONDS * 1000))
         self._client: Any = self._manager.blocking_client()
         self._client.start_channels()
         self._client.wait_for_ready(timeout=CELL_SECONDS)

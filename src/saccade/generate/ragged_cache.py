@@ -16,6 +16,8 @@ import torch
 
 _BLOCK = 128
 """Places by which buffers grow."""
+_STEP_ROWS, _STEP_PLACES = 8, 256
+"""Rows and places of `step_shape` are multiples of these, so that there are few shapes."""
 
 
 def cache_argument(model: torch.nn.Module) -> str:
@@ -37,10 +39,13 @@ class RaggedCache:
         self.lengths = [0] * rows
         self.held = rows if most_places is None else min(rows, most_places // _BLOCK)
         """Rows that have a place, the first ones; the others are empty."""
+        self.moves = 0
+        """How often buffers were replaced."""
         self._rows: Sequence[int] = ()
         self._counts: Sequence[int] = ()
         self._end = 0
-        self._at: torch.Tensor | None = None
+        self._at: tuple[torch.Tensor, torch.Tensor] | None = None
+        """Of a pass over one token of each of the first rows: their numbers, and the places to write."""
         self._dtype = torch.float32
 
     @property
@@ -64,6 +69,7 @@ class RaggedCache:
         lost = [row for row, length in enumerate(self.lengths) if length > (room if row < self.held else 0)]
         for row in lost:
             self.lengths[row] = 0
+        self.moves += 1
         for buffers in (self._keys, self._values):
             for layer, old in buffers.items():
                 kept, places = min(self.held, old.shape[0]), min(room, old.shape[2])
@@ -75,6 +81,7 @@ class RaggedCache:
         """One more row, empty; for a cache without a limit."""
         self.lengths.append(0)
         self.held += 1
+        self.moves += 1
         for buffers in (self._keys, self._values):
             for layer, old in buffers.items():
                 buffers[layer] = torch.cat([old, old.new_zeros((1, *old.shape[1:]))])
@@ -90,11 +97,40 @@ class RaggedCache:
         self.reserve(max(rows) + 1, self._end)
         start = torch.tensor(starts, device=device)
         single = max(counts) == 1 and list(rows) == list(range(len(rows)))
-        self._at = start if single else None
-        last = start[:, None] + torch.arange(max(counts), device=device)
-        seen = torch.arange(self._end, device=device) <= last[..., None]
-        mask = torch.zeros(seen.shape, dtype=dtype, device=device).masked_fill_(~seen, torch.finfo(dtype).min)
-        return mask[:, None]
+        self._at = (torch.arange(len(rows), device=device), start) if single else None
+        return self._mask(start, max(counts))
+
+    def step_shape(self, count: int) -> tuple[int, int]:
+        """Rows and places with which `begin_step` can read one token of each of the first `count` rows, or few more.
+
+        Only where buffers are there already; they are made longer where a token more does not fit.
+        """
+        self.reserve(count, max(self.lengths[:count]) + 1)
+        rows = min(self.held, -(-count // _STEP_ROWS) * _STEP_ROWS)
+        if max(self.lengths[:rows]) >= self._room:  # of a row beyond those that are read: it has no place to spoil
+            rows = count
+        end = max(self.lengths[:rows]) + 1
+        return rows, min(self._room, -(-end // _STEP_PLACES) * _STEP_PLACES)
+
+    def begin_step(self, starts: torch.Tensor, end: int, dtype: torch.dtype) -> Any:
+        """As `begin`, for one token of each of the first rows, over `end` places; everything is on the device.
+
+        Rows do not grow by it: see `grow`. `starts` (rows,) are their lengths.
+        """
+        self._rows, self._dtype, self._end = range(len(starts)), dtype, end
+        self._at = torch.arange(len(starts), device=starts.device), starts
+        return self._mask(starts, 1)
+
+    def grow(self, count: int) -> None:
+        """The first `count` rows have one place more."""
+        for row in range(count):
+            self.lengths[row] += 1
+
+    def _mask(self, starts: torch.Tensor, queries: int) -> torch.Tensor:
+        last = starts[:, None] + torch.arange(queries, device=starts.device)
+        seen = torch.arange(self._end, device=starts.device) <= last[..., None]
+        mask = torch.zeros(seen.shape, dtype=self._dtype, device=starts.device)
+        return mask.masked_fill_(~seen, torch.finfo(self._dtype).min)[:, None]
 
     def end(self) -> None:
         """The pass is over: rows have grown."""
@@ -140,9 +176,9 @@ class RaggedCache:
 
     def _written(self, buffer: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         if self._at is not None:
-            count = len(self._rows)
-            buffer[torch.arange(count, device=buffer.device), :, self._at] = states[:, :, 0].to(buffer.dtype)
-            return buffer[:count, :, : self._end]
+            rows, places = self._at
+            buffer[rows, :, places] = states[:, :, 0].to(buffer.dtype)
+            return buffer[: len(rows), :, : self._end]
         for place, (row, count) in enumerate(zip(self._rows, self._counts, strict=True)):
             start = self.lengths[row]
             buffer[row, :, start : start + count] = states[place, :, :count]

@@ -18,6 +18,7 @@ from saccade.errors import ModelRefusedError
 from saccade.generate.masks import layer_masks
 from saccade.generate.ragged_cache import RaggedCache, cache_argument
 from saccade.generate.state_cache import StateCache
+from saccade.generate.step_graphs import StepGraphs, can_capture
 from saccade.models.kv_cache import cache_bytes_per_token, state_bytes
 from saccade.models.local_weights import Checkpoint
 from saccade.models.logit_cap import capped, logit_cap
@@ -101,6 +102,8 @@ class SequenceBatch:
         self._most = most_tokens
         self._cache = make_cache(policy, len(sequences), cache_bytes)
         self._cached_as = cache_argument(policy.checkpoint.model.model)
+        device, family = policy.checkpoint.device, policy.checkpoint.family
+        self._graphs = StepGraphs(self._cache, self._step, device) if can_capture(device, family) else None
         self.sequences = list(sequences)
 
     def admit(self, count: int) -> int:
@@ -153,9 +156,11 @@ class SequenceBatch:
 
     def read(self, count: int) -> torch.Tensor:
         """Read what the first `count` sequences have not read; logits (count, vocabulary) of what follows."""
-        if all(sequence.unread == 1 < len(sequence.ids) for sequence in self.sequences[:count]):
-            return self._logits(self._forward(range(count))[:, 0])
-        return self.read_places(range(count))
+        if any(sequence.unread != 1 or len(sequence.ids) == 1 for sequence in self.sequences[:count]):
+            return self.read_places(range(count))
+        if self._graphs is not None:
+            return self._graphs(*self._last_tokens(self.sequences[:count]))
+        return self._logits(self._forward(range(count))[:, 0])
 
     def read_places(self, places: Sequence[int]) -> torch.Tensor:
         """The same for the sequences at `places`."""
@@ -207,7 +212,6 @@ class SequenceBatch:
         ids, positions = (
             self._last_tokens(sequences) if max(counts) == 1 else self._pad(sequences, GridReader(pictures))
         )
-        axes = checkpoint.family.rope_axes
         device, dtype = checkpoint.device, next(checkpoint.model.parameters()).dtype
         tensors = {
             name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
@@ -217,16 +221,32 @@ class SequenceBatch:
         starts = torch.tensor([self._cache.lengths[place] for place in places], device=device)
         full = self._cache.begin(places, counts, device, cache_dtype(self._policy))
         visual = ids == checkpoint.placeholder_id if pictures else None
+        masks = layer_masks(full, starts, visual, checkpoint.family, checkpoint.config)
+        hidden = self._pass(ids, positions.to(device), masks, tensors)
+        self._cache.end()
+        return hidden
+
+    def _step(self, ids: torch.Tensor, positions: torch.Tensor, starts: torch.Tensor, end: int) -> torch.Tensor:
+        """A `step_graphs.Step`: everything it is given is on the device, and so is all that it does."""
+        checkpoint = self._policy.checkpoint
+        full = self._cache.begin_step(starts, end, cache_dtype(self._policy))
+        masks = layer_masks(full, starts, None, checkpoint.family, checkpoint.config)
+        return self._logits(self._pass(ids, positions, masks, {})[:, 0])
+
+    def _pass(
+        self, ids: torch.Tensor, positions: torch.Tensor, masks: Any, tensors: dict[str, torch.Tensor]
+    ) -> torch.Tensor:
+        """Hidden states (sequences, tokens, size) of a pass that the cache was told of."""
+        checkpoint = self._policy.checkpoint
         with self._policy.autocast():
             hidden: torch.Tensor = checkpoint.model.model(
                 input_ids=ids,
-                position_ids=(positions if axes > 1 else positions[0]).to(device),
-                attention_mask=layer_masks(full, starts, visual, checkpoint.family, checkpoint.config),
+                position_ids=positions if checkpoint.family.rope_axes > 1 else positions[0],
+                attention_mask=masks,
                 use_cache=True,
                 **{self._cached_as: self._cache},
                 **tensors,
             ).last_hidden_state
-        self._cache.end()
         return hidden
 
     def _last_tokens(self, sequences: Sequence[TokenSequence]) -> tuple[torch.Tensor, torch.Tensor]:

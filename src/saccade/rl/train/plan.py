@@ -101,6 +101,7 @@ def reading_pass(skeleton: Skeleton, tokens: int) -> PassBytes:
             full = cache.begin([0], [tokens], at.device, torch.bfloat16 if skeleton.low else torch.float32)
             masks = layer_masks(full, at[:1], None, skeleton.family, skeleton.config)
             with skeleton.autocast():
+                torch.set_autocast_cache_enabled(False)  # under inference mode, as the engine reads, there is none
                 skeleton.model.eval()
                 model = skeleton.model.model
                 model(
