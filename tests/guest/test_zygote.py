@@ -1,0 +1,74 @@
+"""What the zygote makes of a process that stands still without an order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import cast
+
+import pytest
+from tests.guest.children import fork
+
+from saccade.guest import groups
+from saccade.guest.session_entry import SessionEntry
+from saccade.guest.workspaces import WorkspaceFamily
+from saccade.guest.zygote import Zygote
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
+
+
+@pytest.fixture
+def child() -> Iterator[int]:
+    pid = fork()
+    if pid == 0:
+        while True:
+            signal.pause()
+    yield pid
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    groups.forget(pid)
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def zygote_of(keeper: int) -> tuple[Zygote, SessionEntry]:
+    """A zygote that knows one session, whose keeper gets ready."""
+    entry = SessionEntry(1, 0, cast("WorkspaceFamily", None), "", "", 0, frozenset(), keeper=keeper)
+    server = object.__new__(Zygote)
+    server.by_pid, server.working = {keeper: entry}, {keeper: (entry, 0.0)}
+    return server, entry
+
+
+def stop(pid: int) -> None:
+    groups.stop(pid)
+    until(lambda: groups.stopped(pid))
+
+
+def test_a_keeper_that_stops_itself_late_runs_on_and_does_so_once(child: int) -> None:
+    server, entry = zygote_of(child)
+    stop(child)
+    server.stopped_itself(child)
+    until(lambda: not groups.stopped(child))
+    assert entry.late
+    stop(child)
+    server.stopped_itself(child)
+    time.sleep(0.05)
+    assert groups.stopped(child)
+
+
+def test_a_keeper_that_has_no_work_stays_where_it_stands(child: int) -> None:
+    server, entry = zygote_of(child)
+    server.working.clear()
+    stop(child)
+    server.stopped_itself(child)
+    time.sleep(0.05)
+    assert groups.stopped(child)
+    assert not entry.late
