@@ -17,7 +17,7 @@ import torch
 _BLOCK = 128
 """Places by which buffers grow."""
 _STEP_ROWS, _STEP_PLACES = 8, 256
-"""Rows and places of `step_shape` are multiples of these, so that there are few shapes."""
+"""Rows and places of `step_shape` are multiples of these, or of more where there are many."""
 
 
 def cache_argument(model: torch.nn.Module) -> str:
@@ -106,11 +106,10 @@ class RaggedCache:
         Only where buffers are there already; they are made longer where a token more does not fit.
         """
         self.reserve(count, max(self.lengths[:count]) + 1)
-        rows = min(self.held, -(-count // _STEP_ROWS) * _STEP_ROWS)
+        rows = min(self.held, _coarse(count, _STEP_ROWS))
         if max(self.lengths[:rows]) >= self._room:  # of a row beyond those that are read: it has no place to spoil
             rows = count
-        end = max(self.lengths[:rows]) + 1
-        return rows, min(self._room, -(-end // _STEP_PLACES) * _STEP_PLACES)
+        return rows, min(self._room, _coarse(max(self.lengths[:rows]) + 1, _STEP_PLACES))
 
     def begin_step(self, starts: torch.Tensor, end: int, dtype: torch.dtype) -> Any:
         """As `begin`, for one token of each of the first rows, over `end` places; everything is on the device.
@@ -187,6 +186,12 @@ class RaggedCache:
 
 def _rounded(places: int) -> int:
     return -(-places // _BLOCK) * _BLOCK
+
+
+def _coarse(number: int, least: int) -> int:
+    """`number` or a little more, such that few remain: multiples of `least`, then four from each number to twice it."""
+    block = max(least, 1 << max(0, number.bit_length() - 3))
+    return -(-number // block) * block
 
 
 def row_bytes(tokens: int, bytes_per_token: int) -> int:
