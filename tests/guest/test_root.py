@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from tests.guest.children import NOBODY, fork, in_child, in_namespaces, outcome
 
-from saccade.guest import interpreter, landlock, privileges, root, seccomp
+from saccade.guest import interpreter, landlock, namespaces, privileges, root, seccomp
 from saccade.guest.syscalls import machine
 from saccade.guest.workspaces import Workspaces
 
@@ -300,3 +301,30 @@ def test_a_path_beneath_another_is_covered_by_it(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     plan = root.plan_root([f"{tmp_path}/a/b", f"{tmp_path}/a"], FD)
     assert plan.binds == (f"{tmp_path}/a",)
+
+
+def test_namespaces_are_of_use_where_a_private_root_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def opened(what: str) -> int:
+        done.append(what)
+        return os.open(os.devnull, os.O_RDONLY)
+
+    monkeypatch.setattr(namespaces.mounts, "make_private", lambda: done.append("private"))
+    monkeypatch.setattr(namespaces.mounts, "new_mount", lambda filesystem, *_: opened(filesystem))
+    monkeypatch.setattr(namespaces.mounts, "clone_tree", opened)
+    namespaces.usable(("user_namespace",))
+    assert done == []
+    namespaces.usable(("user_namespace", "mount_namespace"))
+    assert done == ["private", "tmpfs", "proc", "/usr"]
+
+
+def test_namespaces_in_which_nothing_can_be_mounted_are_of_no_use() -> None:
+    def run() -> str:
+        try:
+            namespaces.usable(("mount_namespace",))
+        except OSError as error:
+            return errno.errorcode[error.errno or 0]
+        return "usable"
+
+    assert in_child(run, user=NOBODY) == "EPERM"
