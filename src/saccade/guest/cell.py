@@ -21,6 +21,7 @@ from typing import Any, NoReturn, Protocol, cast
 
 from . import show_figures
 from .config import GuestConfig
+from .descriptors import make_room
 from .files import report_files
 from .leftovers import ProcessState, restore_builtins
 from .outbox import Outbox
@@ -74,6 +75,12 @@ class _Cell:
         self.status = "out_of_memory" if not compiling and _is_out_of_memory(error) else "error"
         self.traceback = describe(error, self.config.workspace, compiling)
 
+    def refuse(self, reason: str | None) -> None:
+        """Take down that the cell left something that cannot be kept; None if it did not."""
+        if reason is not None:
+            self.status = "refused"
+            self.traceback = reason if self.traceback is None else f"{self.traceback}\n\nBesides, {reason}"
+
     def step(self, what: str, action: Callable[[], None]) -> None:
         """Do one part of the reporting; if it fails, the rest is reported all the same."""
         try:
@@ -98,7 +105,8 @@ def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
         _execute(cell, code, around)
         if _getpid() != around.pid:
             _leave_child(cell)
-    cell.step("what was left running", lambda: _refuse_leftovers(cell, around))
+    cell.step("the open files", lambda: cell.refuse(make_room()))
+    cell.step("what was left running", lambda: cell.refuse(around.left_running()))
     cell.step("the figures", lambda: show_figures.close(shown.finished_figures()))
     cell.step("the files", lambda: _report_files(cell))
     cell.step("the output", lambda: _finish_output(cell))
@@ -169,19 +177,11 @@ def _leave_child(cell: _Cell) -> NoReturn:
     _exit(0 if cell.status == "ok" else 1)
 
 
-def _refuse_leftovers(cell: _Cell, around: ProcessState) -> None:
-    reason = around.left_running()
-    if reason is not None:
-        cell.status = "refused"
-        cell.traceback = reason if cell.traceback is None else f"{cell.traceback}\n\nBesides, {reason}"
-
-
 def _report_files(cell: _Cell) -> None:
     try:
         cell.files = report_files(cell.workspace, cell.shown)
     except WorkspaceTooLarge as error:
-        cell.status = "refused"
-        cell.traceback = str(error) if cell.traceback is None else f"{cell.traceback}\n\nBesides, {error}"
+        cell.refuse(str(error))
 
 
 def _finish_output(cell: _Cell) -> None:

@@ -38,6 +38,8 @@ _OWN = frozenset((*_STANDARD, *range(wire.WORKSPACE_FD, wire.FIRST_FREE_FD)))
 """Descriptors of the session itself."""
 _LENT = (*_STANDARD, wire.WORKSPACE_FD)
 """Those of them that a program may use, or put a file of its own in the place of."""
+_FREE = 16
+"""Descriptors that stay free: for looking at what a call has left, and for the next one."""
 _libc = ctypes.CDLL(None, use_errno=True)
 _polls: dict[int, select.poll] = {}
 """By the number of descriptors that they ask for."""
@@ -78,6 +80,20 @@ def program_fds(known: Collection[int] = ()) -> list[int]:
             ask = _libc.fcntl
             numbers = {fd for fd in range(most) if ask(fd, fcntl.F_GETFD) >= 0}
     return sorted(numbers - _OWN)
+
+
+def make_room() -> str | None:
+    """Close all that the program has open where that leaves too few for anything else; why its call cannot be kept."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if (_count() or len(_pollable(most))) + _FREE <= most:
+        return None
+    fds = program_fds()
+    for fd in fds:
+        os.close(fd)
+    return (
+        f"the code left {len(fds)} files open, and only {most - len(_OWN) - _FREE} can stay open when it has ended. "
+        "Close those that are not needed any more."
+    )
 
 
 def _is_open(fd: int) -> bool:

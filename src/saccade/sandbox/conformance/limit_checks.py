@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from textwrap import dedent
 
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox
@@ -161,6 +162,24 @@ async def open_files(sandbox: Sandbox) -> None:
             for f in files: f.close()
         """
         await expect_output(session, code, "24")
+
+
+@GROUP.check
+async def open_files_that_are_left(sandbox: Sandbox) -> None:
+    """A call that leaves as many files open as it can is rolled back, and the next one has room."""
+    async with opened(sandbox) as session:
+        await expect_output(session, "kept = 1\nopen('kept.txt', 'w').close()\nprint(kept)", "1")
+        code = """
+            kept, files = 2, []
+            try:
+                while True: files.append(open('/dev/null'))
+            except OSError as error:
+                print(error.errno)
+        """
+        result = await session.run(dedent(code))
+        expect(result.status is Status.REFUSED, f"files that were left open gave: {describe(result)}")
+        expect("left" in (result.traceback or ""), f"it is not said what was left: {describe(result)}")
+        await expect_output(session, "with open('kept.txt') as file: print(kept, 'files' in globals())", "1 False")
 
 
 @GROUP.check
