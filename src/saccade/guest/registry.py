@@ -16,8 +16,9 @@ from .template import Template
 if TYPE_CHECKING:
     from .nursery import Nursery
 
-WORK_SECONDS = 1.0
-"""Most CPU seconds that a session may use to get ready for a call; to fork large memory takes a tenth of it."""
+WORK_SECONDS = 3.0
+"""Most CPU seconds that a session may use to get ready for a call. To fork large memory takes a thirtieth of it; to
+remove the tens of thousands of files that a failed call has made may take a third, and more where a machine is busy."""
 
 
 class SessionBooks(ABC):
