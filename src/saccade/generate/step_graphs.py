@@ -19,7 +19,7 @@ import torch
 from saccade.generate.ragged_cache import RaggedCache
 from saccade.models.families.base import ModelFamily
 
-LOG = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _CAPTURED = frozenset({"qwen2_5_vl", "qwen3_vl", "internvl", "glm4v", "glm46v", "gemma4"})
 """Families of which a GPU has captured passes. Experts are chosen by the host, which no graph can hold."""
@@ -99,7 +99,7 @@ class StepGraphs:
         except RuntimeError as error:
             self._works = False
             reason = str(error).splitlines()[0]
-            LOG.warning("decoding goes on without CUDA graphs, which is slower: a pass was not captured: %s", reason)
+            _log.warning("decoding goes on without CUDA graphs, which is slower: a pass was not captured: %s", reason)
             return
         one.graph = graph
 
