@@ -82,9 +82,8 @@ class MatchTemplate(Tool[MatchTemplateArguments, MatchTemplateResult]):
 
 
 def _peaks(grey: PixelArray, template: PixelArray, arguments: MatchTemplateArguments) -> list[tuple[int, int, float]]:
+    # From -1 to 1, and 0 where the image is flat.
     scores = np.array(cv2.matchTemplate(grey, template, cv2.TM_CCOEFF_NORMED))
-    # Flat parts of the image divide by zero: no match there. A little above 1 is rounding.
-    scores[~np.isfinite(scores) | (scores > 1.01)] = -1
     height, width = template.shape
     peaks: list[tuple[int, int, float]] = []
     while len(peaks) < arguments.limit:
@@ -92,7 +91,7 @@ def _peaks(grey: PixelArray, template: PixelArray, arguments: MatchTemplateArgum
         score = float(scores[y, x])
         if score < arguments.min_score:
             break
-        peaks.append((int(x), int(y), round(min(score, 1.0), 4)))
+        peaks.append((int(x), int(y), round(score, 4)))
         top, left = max(0, int(y) - height // 2), max(0, int(x) - width // 2)
         scores[top : int(y) + height // 2 + 1, left : int(x) + width // 2 + 1] = -1
     return sorted(peaks, key=lambda match: (-match[2], match[1], match[0]))

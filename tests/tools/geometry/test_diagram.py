@@ -13,10 +13,18 @@ from tests.tools.chart.drawn import Board
 from saccade.tools.base import Tool
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import Point
-from saccade.tools.geometry.diagram import _has_stroke, _inked, _is_ray, _is_square, _opposite, read_diagram
+from saccade.tools.geometry.diagram import (
+    _has_stroke,
+    _inked,
+    _is_ray,
+    _is_square,
+    _labels,
+    _opposite,
+    read_diagram,
+)
 from saccade.tools.geometry.image_cdl import ConstructionCdl, ImageCdl, _marks, _shape
 from saccade.tools.geometry.text_cdl import GoalCdl, TextCdl
-from saccade.tools.ocr import Ocr
+from saccade.tools.ocr import Ocr, TextLine
 
 CORNERS = [(60, 40), (300, 240), (60, 240)]
 
@@ -111,6 +119,13 @@ def test_a_stroke_reaches_five_pixels_to_both_sides(above: int, below: int, mark
     figure[20 - above : 21 + below, 60] = 1
     assert _has_stroke(figure, (10, 20), (110, 20)) is marked
     assert _has_stroke(figure.T, (20, 110), (20, 10)) is marked
+
+
+@pytest.mark.parametrize(("aside", "marked"), [(-2, False), (-1, True), (1, True), (2, False)])
+def test_a_stroke_crosses_the_middle_of_a_side(aside: int, marked: bool) -> None:
+    figure = np.zeros((40, 120), np.uint8)
+    figure[14:27, 60 + aside] = 1
+    assert _has_stroke(figure, (10, 20), (110, 20)) is marked
 
 
 @pytest.mark.parametrize(("second", "single"), [(None, True), (7, True), (8, False), (10, False), (11, True)])
@@ -259,6 +274,20 @@ def test_labels_name_the_nearest_angle_or_side(
     board.write(text, at)
     found = read_diagram(polygon(*CORNERS), board.lines).labels
     assert [(one.text, one.at) for one in found] == ([] if label is None else [label])
+
+
+@pytest.mark.parametrize(
+    ("middle", "place"),
+    [
+        ((40, 0), "AB"), ((40, 1), "DAB"), ((60, 1), "ABC"), ((60, 29), "BCD"), ((40, 29), "CDA"),  # on a side, inside
+        ((-1, 15), "DA"), ((101, 15), "BC"), ((50, 31), "CD"), ((21, -9), "AB"), ((10, -9), "DA"), ((10, 39), "DA"),
+    ],
+)  # fmt: skip
+def test_a_label_on_a_side_is_that_of_the_nearest_middle(middle: Point, place: str) -> None:
+    points: dict[str, Point] = {"A": (0.0, 0.0), "B": (100.0, 0.0), "C": (100.0, 30.0), "D": (0.0, 30.0)}
+    x, y = middle
+    line = TextLine(text="7", confidence=1.0, box=(x - 3, y - 4, x + 3, y + 4), corners=((0.0, 0.0),) * 4)
+    assert [label.at for label in _labels(points, [line])] == [tuple(place)]
 
 
 def test_of_two_figures_the_larger_is_read() -> None:

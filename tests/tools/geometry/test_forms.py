@@ -205,7 +205,7 @@ def test_what_is_asked_for(asked: str, term: str) -> None:
     [
         "What is its area?", "△ABC and △DEF are similar. What is its area?", "△ABC is right. What is its radius?",
         "A triangle lies in a circle. What is its area?", "ABCD lies in ⊙X. Find its area.",
-        "A circle lies in ABCD. Find its area.",
+        "A circle lies in ABCD. Find its area.", "Find the area of the shaded part.",
     ],
 )  # fmt: skip
 def test_its_size_is_no_goal_where_the_figure_is_not_the_only_one(asked: str) -> None:

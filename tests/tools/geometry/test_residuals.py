@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from saccade.tools.geometry.figure import PlaneFigure, State
-from saccade.tools.geometry.measures import measure
+from saccade.tools.geometry.measures import centre_of, measure
 from saccade.tools.geometry.statements import implied, residuals_of
 from saccade.tools.geometry.terms import FormError, read_term
 
@@ -63,6 +63,25 @@ def test_what_a_term_measures(before: tuple[str, ...], term: str, value: float) 
     figure = read_all(*before)
     read = measure(read_term(term), figure)
     assert read(placed(figure)) == pytest.approx([value])
+
+
+@pytest.mark.parametrize(
+    ("names", "centre"),
+    [("AB", "O"), ("BA", "O"), ("AK", "O"), ("KA", "O"), ("CK", "M"), ("KC", "M"), ("AC", "O"), ("EK", None),
+     ("KE", None), ("KH", None), ("AO", "O")],
+)  # fmt: skip
+def test_an_arc_is_of_the_circle_on_which_one_of_its_ends_lies(names: str, centre: str | None) -> None:
+    figure = read_all("Circle(O)", "Circle(M)", "Circle(N)")
+    for circle, points in (("O", "ABE"), ("M", "CE"), ("N", "E")):
+        figure.circles[circle] |= set(points)
+    if centre is None:
+        with pytest.raises(FormError, match=f"not one circle through {names[0]}, {names[1]}"):
+            centre_of(names, figure)
+        return
+    known = figure.circles[centre] | {centre}
+    assert centre_of(names, figure) == centre
+    assert figure.arc_ends == [(name, centre) for name in names if name not in known]
+    assert figure.circles[centre] >= set(names) - {centre}
 
 
 @pytest.mark.parametrize(
@@ -159,6 +178,7 @@ def test_what_a_statement_demands(before: tuple[str, ...], form: str, values: li
         ("IsMidsegmentOf(Line(E,F),Triangle(A,B,C))", "on which side E lies"),
         ("Similar(Triangle(A,B,C),Rectangle(A,B,C,D))", "as many corners"),
         ("Congruent(Line(A,B),Line(C,D))", "write Equals"),
+        ("IsMidpointOf(A,Line(A,B))", "not A, A"), ("IsMidpointOf(B,Line(A,B))", "not B, B"),
     ],
 )  # fmt: skip
 def test_what_demands_nothing(form: str, why: str) -> None:

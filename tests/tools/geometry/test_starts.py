@@ -68,6 +68,7 @@ def test_lengths_that_are_given_as_numbers(form: str, lengths: dict[tuple[str, s
         ({"AC": 4.0, "CA": 4.0}, {"A": (0, 0), "B": (8, 2)}, 10 / 8),
         ({"AB": 4.0}, {"A": (3, 3), "B": (3, 3)}, 1),
         ({}, {"A": (1, 1), "B": (5, 21)}, 0.5),
+        ({}, {"A": (0, 0), "B": (0.5, 0)}, 20),
         ({}, {}, 1),
     ],
 )
@@ -161,6 +162,13 @@ def test_rhombi_are_not_folded_up_whatever_the_starts() -> None:
              "Find(PerimeterOf(Rhombus(A,B,C,D)))")  # fmt: skip
     values = [solving.solve(forms, seed=seed).value for seed in range(3)]
     assert values == [pytest.approx(20)] * 3
+
+
+def test_a_residual_or_a_slope_without_a_finite_value_has_no_solution() -> None:
+    made = figure(letters="x")
+    for residual in (lambda state: 1 / state["x"], lambda state: 1 + np.sqrt(state["x"])):
+        found = fit([residual], made.columns, np.array([0.0]))
+        assert (found.error, found.vector.tolist()) == (np.inf, [0])
 
 
 def test_a_search_moves_what_is_free_alone() -> None:

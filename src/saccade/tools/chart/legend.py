@@ -39,8 +39,6 @@ def _patch(rgb: PixelArray, line: TextLine, ground: Sequence[Rgb]) -> Rgb | None
     left, top, _, bottom = line.box
     start = max(0, left - _REACH)
     strip = np.ascontiguousarray(rgb[top:bottom, start : max(start, left - 1)])
-    if strip.size == 0:
-        return None
     for colour in common_colours(strip):
         if any(same_colour(colour, other) for other in ground):
             continue

@@ -70,9 +70,7 @@ def common_colours(rgb: PixelArray) -> tuple[Rgb, ...]:
 
 def mask_of_colour(rgb: PixelArray, colour: Rgb) -> PixelArray:
     """Where a picture has that colour or one hardly different: (height, width), 0 or 255."""
-    low = np.clip(np.array(colour) - _NEAR, 0, 255)
-    high = np.clip(np.array(colour) + _NEAR, 0, 255)
-    return np.asarray(cv2.inRange(rgb, low, high), np.uint8)
+    return np.asarray(cv2.inRange(rgb, np.array(colour) - _NEAR, np.array(colour) + _NEAR), np.uint8)
 
 
 def find_shapes(rgb: PixelArray) -> tuple[ColourShape, ...]:

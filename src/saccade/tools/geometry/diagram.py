@@ -187,8 +187,8 @@ def _from_middle(a: Point, b: Point, at: Point) -> float:
 
 def _circle(figure: PixelArray, centre: Point, radius: float, lines: Sequence[TextLine]) -> DiagramReading:
     """The circle with the strokes from its centre to its rim."""
-    # Near the rim at most two pixels apart: a thin stroke passes between none of them.
-    count = max(180, ceil(0.9 * pi * radius))
+    # At the rim at most two pixels apart: a thin stroke passes between none of them.
+    count = max(180, ceil(pi * radius))
     turned = (360 * number / count for number in range(count))
     angles = [angle for angle in turned if _is_ray(figure, centre, radius, angle)]
     groups: list[list[float]] = []

@@ -56,10 +56,9 @@ class PlaneFigure:
         self._column(f"r.{centre}")
         return f"r.{centre}"
 
-    def unknown(self, name: str) -> str:
-        """A letter of the diagram, made if it is new."""
+    def unknown(self, name: str) -> None:
+        """Makes a letter of the diagram, if it is new."""
         self._column(name)
-        return name
 
     def neighbours(self, name: str) -> list[str]:
         """The points that lines join to a point."""

@@ -167,9 +167,9 @@ def _starts(problem: _Problem, sketch: Mapping[str, Place], rng: np.random.Gener
         for name, (x, y) in sketch.items():
             if f"{name}.x" in columns:
                 # Steps of a search that failed begin a little beside the sketch.
-                shake = rng.normal(0, 0.15, 2) if number else (0.0, 0.0)
-                start[columns[f"{name}.x"]] = x * scale + shake[0]
-                start[columns[f"{name}.y"]] = y * scale + shake[1]
+                aside, below = rng.normal(0, 0.15, 2) if number else (0.0, 0.0)
+                start[columns[f"{name}.x"]] = x * scale + aside
+                start[columns[f"{name}.y"]] = y * scale + below
         factor = (1.0, 1.0, 2.0, 0.5)[number % 4]
         coordinates = [column for name, column in columns.items() if "." in name]
         start[coordinates] *= factor
