@@ -151,6 +151,19 @@ def test_values_of_bars_that_hang_and_that_are_stacked() -> None:
     assert [mark.value for mark in marks(shapes, [])] == [None] * 4
 
 
+@pytest.mark.parametrize("lying", [False, True])
+def test_bars_are_listed_along_the_categories_and_a_stack_from_the_base_line_on(lying: bool) -> None:
+    shapes = [
+        bar(100, 80, 120, 105, color=GREEN),
+        bar(140, 120, 160, 200),
+        bar(100, 107, 120, 148, color=BLUE),
+        *(bar(left, 150, left + 20, 200) for left in (220, 180, 100)),
+    ]
+    if lying:
+        shapes = [bar(*turned(shape.box), color=shape.color) for shape in shapes]
+    assert [mark.color for mark in marks(shapes, [])] == [RED, BLUE, GREEN, RED, RED, RED]
+
+
 @pytest.mark.parametrize(
     ("line", "named"),
     [

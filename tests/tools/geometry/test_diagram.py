@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from math import cos, radians, sin
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 from tests.tools.chart.drawn import Board
+from tests.tools.geometry.figures import CORNERS, circle, on_rim, triangle
 
-from saccade.tools.base import Tool
-from saccade.tools.context import ToolContext
 from saccade.tools.fields import Point
 from saccade.tools.geometry.diagram import (
+    _beside,
     _has_stroke,
     _inked,
     _is_ray,
@@ -22,21 +21,8 @@ from saccade.tools.geometry.diagram import (
     _opposite,
     read_diagram,
 )
-from saccade.tools.geometry.image_cdl import ConstructionCdl, ImageCdl, _marks, _shape
-from saccade.tools.geometry.text_cdl import GoalCdl, TextCdl
-from saccade.tools.ocr import Ocr, TextLine
-
-CORNERS = [(60, 40), (300, 240), (60, 240)]
-
-
-def triangle() -> Board:
-    board = Board((360, 300))
-    board.pen.polygon(CORNERS, outline="black", width=2)
-    board.pen.line([(60, 226), (74, 226), (74, 240)], fill="black", width=2)
-    board.write("20", (36, 140))
-    board.write("24", (180, 262))
-    board.write("X", (196, 126))
-    return board
+from saccade.tools.geometry.image_cdl import _marks, _shape
+from saccade.tools.ocr import TextLine
 
 
 def test_a_right_triangle() -> None:
@@ -165,20 +151,6 @@ def test_each_label_in_a_circle_is_that_of_the_nearest_radius() -> None:
     assert [(label.text, label.at) for label in reading.labels] == [("7", ("O", "A")), ("5", ("O", "B"))]
 
 
-def circle(*turns: float, width: int = 2) -> np.ndarray:
-    """A circle of radius 100 around (120, 120) with radii at these angles, clockwise from the right."""
-    picture = Image.new("RGB", (240, 240), "white")
-    pen = ImageDraw.Draw(picture)
-    pen.ellipse((20, 20, 220, 220), outline="black", width=2)
-    for turn in turns:
-        pen.line((120, 120, *on_rim(turn)), fill="black", width=width)
-    return np.asarray(picture)
-
-
-def on_rim(turn: float, radius: float = 99.0) -> tuple[float, float]:
-    return 120 + radius * float(np.cos(np.radians(turn))), 120 + radius * float(np.sin(np.radians(turn)))
-
-
 @pytest.mark.parametrize(
     ("turns", "chords"),
     [
@@ -276,6 +248,11 @@ def test_labels_name_the_nearest_angle_or_side(
     assert [(one.text, one.at) for one in found] == ([] if label is None else [label])
 
 
+@pytest.mark.parametrize(("at", "distance"), [((5, 3), 13 / 5), ((1, 2), 0), ((7, 10), 0), ((0, 9), 5), ((-3, -5), 1)])
+def test_how_far_a_place_is_from_a_line(at: Point, distance: float) -> None:
+    assert _beside((1, 2), (4, 6), at) == _beside((4, 6), (1, 2), at) == pytest.approx(distance)
+
+
 @pytest.mark.parametrize(
     ("middle", "place"),
     [
@@ -336,31 +313,3 @@ def test_a_diameter_is_nearly_two_radii_long_and_runs_through_the_centre(a: Poin
 
 def test_a_blank_picture_is_unknown() -> None:
     assert read_diagram(np.full((60, 60, 3), 255, np.uint8), ()).kind == "unknown"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
-@pytest.mark.parametrize(
-    ("tool", "cdl"), [(ImageCdl(), "Equal(LengthOfLine(BC),24)"), (ConstructionCdl(), "Shape(AB,BC,CA)")]
-)
-def test_the_tools_read_the_labels_themselves(tool: Tool[Any, Any], cdl: str) -> None:
-    picture = Image.new("RGB", (440, 340), "white")
-    picture.paste(triangle().picture, (40, 20))
-    result = tool.call({"box": [20, 10, 430, 330]}, ToolContext({"diagram": picture}))
-    assert result.ok, result.problem
-    value: Any = result.value
-    assert cdl in value["cdl"]
-    assert value["points"]["A"] == pytest.approx([100, 60], abs=3)
-
-
-def test_text_and_goal() -> None:
-    text = {"text": "In triangle ABC, AB = 5. Find the length of BC, which nobody knows."}
-    said = TextCdl().call(text, ToolContext({}))
-    assert said.value == {
-        "cdl": ["Equal(LengthOfLine(AB),5)"],
-        "logic_forms": ["Equals(LengthOf(Line(A,B)),5)", "Find(LengthOf(Line(B,C)))"],
-        "unread": ["△ ABC", "which nobody knows"],
-    }
-    goal = GoalCdl().call(text, ToolContext({}))
-    assert goal.value == {"cdl": "Value(LengthOfLine(BC))", "logic_form": "Find(LengthOf(Line(B,C)))"}
-    assert GoalCdl().call({"text": "A picture."}, ToolContext({})).text == "No goal was understood in this text."

@@ -20,7 +20,7 @@ def test_terms() -> None:
     assert (read_term("Of(x)").head, read_term("f(x)").head) == ("Of", "f(x)"), "a letter before a bracket is a factor"
 
 
-@pytest.mark.parametrize("text", ["Find(x", "Line(A,,B)", "Equals(a))b(", "", "x" * 500])
+@pytest.mark.parametrize("text", ["Find(x", "Line(A,,B)", "Equals(a))b(", "Find((x)", "Find(a)(b)", "", "x" * 500])
 def test_no_terms(text: str) -> None:
     with pytest.raises(FormError):
         read_term(text)
@@ -40,7 +40,9 @@ def test_brackets_are_read_twelve_deep() -> None:
         ("x^2", 3, 9), ("(2x+1)/5", 7, 3), ("60°", 0, 60), (r"45^\circ", 0, 45), ("4\\pi", 0, 4 * np.pi),
         ("2-3-4", 0, -5), ("2*x/4", 6, 3), ("--x", 2, 2), ("-x-+1", 2, -3), ("2x^2", 3, 18), ("x**3", 2, 8),
         ("-x^2", 3, -9),
-        ("√x", 9, 3), ("sqrt(x+7)", 9, 4), (".5x", 3, 1.5), ("2(x+1)(x-1)", 3, 16), (r"\frac{x}{4}x", 6, 9),
+        ("√x", 9, 3),
+        ("√x", 0.25, 0.5), ("√x", -4, 0), ("+-+-x", 2, 2),
+        ("sqrt(x+7)", 9, 4), (".5x", 3, 1.5), ("2(x+1)(x-1)", 3, 16), (r"\frac{x}{4}x", 6, 9),
         (r"2\times x\cdot 3", 2, 12), ("πx", 1, np.pi), ("50%", 0, 50), (r"x\text{ cm}", 5, 5),
     ],
 )  # fmt: skip

@@ -130,6 +130,8 @@ def test_what_measures_nothing(term: str, why: str) -> None:
          [-1, 0]),
         (("PointLiesOnLine(K,Line(A,B))", "PointLiesOnLine(F,Line(C,D))"), "IsMidsegmentOf(Line(F,K),Square(A,B,C,D))",
          [0, -1]),
+        (("PointLiesOnLine(K,Line(A,H))", "PointLiesOnLine(K,Line(A,B))", "PointLiesOnLine(F,Line(C,D))"),
+         "IsMidsegmentOf(Line(F,K),Square(A,B,C,D))", [0, -1]),
         ((), "IsIncenterOf(Point(M),Triangle(A,B,C))", [0, 0, 0]),
         ((), "IsCentroidOf(Point(N),Triangle(A,B,C))", [0, 0]), ((), "IsCentroidOf(E,Triangle(A,B,C))", [1 / 6, 0.25]),
         ((), "InscribedIn(Rectangle(A,B,C,D),Circle(O))", [0, 0, 0, *[0.25] * 4]),
@@ -178,7 +180,8 @@ def test_what_a_statement_demands(before: tuple[str, ...], form: str, values: li
         ("IsMidsegmentOf(Line(E,F),Triangle(A,B,C))", "on which side E lies"),
         ("Similar(Triangle(A,B,C),Rectangle(A,B,C,D))", "as many corners"),
         ("Congruent(Line(A,B),Line(C,D))", "write Equals"),
-        ("IsMidpointOf(A,Line(A,B))", "not A, A"), ("IsMidpointOf(B,Line(A,B))", "not B, B"),
+        ("IsMidpointOf(A,Line(A,B))", "not A, A"), ("PointLiesOnLine(Line(C,D),Line(A,B))", "'Line' names no point"),
+        ("PointLiesOnLine(Point,Line(A,B))", "'Point' names no point"), ("IsMidpointOf(B,Line(A,B))", "not B, B"),
     ],
 )  # fmt: skip
 def test_what_demands_nothing(form: str, why: str) -> None:

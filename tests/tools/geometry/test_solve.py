@@ -145,6 +145,12 @@ def test_the_tool_says_what_it_found() -> None:
     assert result.text == "Solved: 8.66025 = 5*sqrt(3)."
     assert result.value is not None
     assert result.value["letters"] == [{"name": "y", "value": 8.66025}]
+    result = tool.call({"text_logic": ["Triangle(A,B,C)", "Wobbly(A)", "Find(LengthOf(Line(A,B)))"]}, ToolContext({}))
+    assert result.text == (
+        "Open: the statements do not fix what is asked. Add what is missing. Left out: Wobbly(A) (Wobbly is not known)."
+    )
+    result = tool.call({"text_logic": ["Equals(x,5)", "Equals(x,6)", "Find(x)"]}, ToolContext({}))
+    assert result.text.startswith("Contradiction: no figure was found in which all statements hold.")
     result = tool.call({"text_logic": ["Triangle(A,B,C)"]}, ToolContext({}))
     assert result.problem is not None
     assert result.problem.kind.value == "argument_format"

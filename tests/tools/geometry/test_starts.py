@@ -9,7 +9,7 @@ from saccade.tools.geometry import solve as solving
 from saccade.tools.geometry.figure import PlaneFigure, State
 from saccade.tools.geometry.fit import Fit, fit, is_fixed
 from saccade.tools.geometry.measures import polygon
-from saccade.tools.geometry.solve import _length, _lies, _Problem, _proper, _scale, _starts, _verdict
+from saccade.tools.geometry.solve import _length, _lies, _Problem, _proper, _read, _scale, _starts, _verdict
 from saccade.tools.geometry.terms import read_term
 from saccade.tools.geometry.unnamed import Place
 
@@ -41,8 +41,28 @@ def test_a_point_is_drawn_on_a_line_between_its_ends(place: Place, lies: bool) -
     assert _lies(turned, "P", "A", "B") is lies
     standing = {name: (7 + y, 9 + x) for name, (x, y) in turned.items()}
     assert _lies(standing, "P", "A", "B") is lies
-    assert not _lies({"A": (0, 0), "B": (9, 0)}, "P", "A", "B")
-    assert not _lies({"P": (0, 0), "A": (3, 3), "B": (3, 3)}, "P", "A", "B")
+    assert _lies({"A": (0, 0), "B": (9, 0)}, "P", "A", "B") is False
+    assert _lies({"P": (0, 0), "A": (3, 3), "B": (3, 3)}, "P", "A", "B") is False
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (("Line(A,B)", "PointLiesOnCircle(A,Circle(O))"), (1, 0)),
+        (("Line(A,B)", "PointLiesOnLine(C,Line(A,B))"), (1, 0)),
+        (("Line(A,B)", "IsDiameterOf(Line(A,B),Circle(O))"), (1, 0)),
+        (("Tangent(Line(A,B),Circle(O))", "Line(A,B)", "PointLiesOnCircle(A,Circle(O))"), (2, 1, 0)),
+        (("IsMidsegmentOf(Line(D,E),Triangle(A,B,C))", "Tangent(Line(A,B),Circle(O))", "Line(A,B)",
+          "PointLiesOnLine(D,Line(A,B))", "PointLiesOnLine(E,Line(B,C))"), (3, 4, 2, 0, 1)),
+        (("PointLiesOnLine(D,Line(A,B))", "PointLiesOnLine(E,Line(B,C))", "Tangent(Line(A,B),Circle(O))",
+          "IsMidsegmentOf(Line(D,E),Triangle(A,B,C))"), (0, 1, 2, 3)),
+    ],
+)  # fmt: skip
+def test_statements_are_read_after_those_that_give_them_their_meaning(
+    given: tuple[str, ...], read: tuple[int, ...]
+) -> None:
+    found = solving.solve((*given, "Find(LengthOf(Line(A,B)))"))
+    assert (found.used, found.unread) == (tuple(given[place] for place in read), ())
 
 
 @pytest.mark.parametrize(
@@ -57,6 +77,7 @@ def test_a_point_is_drawn_on_a_line_between_its_ends(place: Place, lies: bool) -
 )  # fmt: skip
 def test_lengths_that_are_given_as_numbers(form: str, lengths: dict[tuple[str, str], float]) -> None:
     assert _length(read_term(form)) == lengths
+    assert _read([form, "Find(x)"], {}).lengths == (lengths if not form.startswith("Find") else {})
 
 
 @pytest.mark.parametrize(
@@ -67,6 +88,7 @@ def test_lengths_that_are_given_as_numbers(form: str, lengths: dict[tuple[str, s
         ({"AB": 4.0, "AC": 8.0}, {"A": (0, 0), "B": (8, 0)}, 0.5),
         ({"AC": 4.0, "CA": 4.0}, {"A": (0, 0), "B": (8, 2)}, 10 / 8),
         ({"AB": 4.0}, {"A": (3, 3), "B": (3, 3)}, 1),
+        ({"AB": 4.0}, {"A": (0, 0), "B": (0.5, 0)}, 8),
         ({}, {"A": (1, 1), "B": (5, 21)}, 0.5),
         ({}, {"A": (0, 0), "B": (0.5, 0)}, 20),
         ({}, {}, 1),
@@ -198,6 +220,7 @@ def test_a_search_moves_what_is_free_alone() -> None:
         ((5.0, 5.0, 5.0), "solved", 5.0),
         ((5.0, 5.004), "solved", 5.0),
         ((5.0, 5.006), "open", None),
+        ((0.0, 4e-4), "open", None),
     ],
 )
 def test_several_starts_agree_to_a_thousandth(values: tuple[float, ...], status: str, value: float | None) -> None:
@@ -209,7 +232,7 @@ def test_several_starts_agree_to_a_thousandth(values: tuple[float, ...], status:
     asked.unread.append(("b", "why"))
     found = _verdict(asked, fits)
     assert (found.status, found.value, found.used, found.unread) == (status, value, ("a",), (("b", "why"),))
-    assert found.letters == ({"x": 5.0} if values else {})
+    assert found.letters == ({"x": values[0]} if values else {})
     assert found.points == ({"A": (1.0, 2.0)} if values else {})
     assert found.error == (0.5 if values else float("inf"))
 

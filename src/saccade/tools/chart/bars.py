@@ -51,8 +51,9 @@ def read_bars(
     bars = [shape for shape in boxes if _on_base(shape, frame) or _stacked(shape, boxes, frame)]
     labels = _labels(lines, frame, bars)
     marks = [_mark(bar, frame, labels, lines, legend) for bar in bars]
-    first, last = (0, 1) if frame.standing else (1, 0)
-    return frame, tuple(sorted(marks, key=lambda mark: (mark.center[first], -mark.center[last])))
+    # Along the categories; of one stack, from the base line on.
+    marks.sort(key=lambda mark: (sum(frame.across(mark.box)), abs(frame.ends(mark.box)[0] - frame.base)))
+    return frame, tuple(marks)
 
 
 def _joined(shapes: Sequence[ColourShape]) -> list[ColourShape]:

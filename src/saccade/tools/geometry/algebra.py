@@ -67,16 +67,16 @@ class _Reader:
         return value
 
     def _product(self) -> ExpressionValue:
-        sign = 1.0
+        negative = False
         while self.rest[:1] in (["-"], ["+"]):
-            sign = -sign if self.rest.pop(0) == "-" else sign
+            negative ^= self.rest.pop(0) == "-"
         value = self._power()
         while self.rest and self.rest[0] not in "+-)}":
             if self.rest[0] in ("*", "/"):
                 value = _times(value, self.rest.pop(0), self._power())
             else:
                 value = _times(value, "*", self._power())
-        return value if sign > 0 else _times(lambda _: -1.0, "*", value)
+        return _times(lambda _: -1.0, "*", value) if negative else value
 
     def _power(self) -> ExpressionValue:
         value = self._atom()

@@ -111,10 +111,9 @@ def _shape(reading: DiagramReading) -> Iterator[str]:
 def _marks(reading: DiagramReading) -> Iterator[str]:
     for a, corner, b in reading.right_angles:
         yield f"Perpendicular(Line({a},{corner}),Line({corner},{b}))"
-    first, *others = reading.equal_sides or (None,)
-    for other in others:
-        if first is not None and other is not None:
-            yield f"Equals(LengthOf(Line({','.join(first)})),LengthOf(Line({','.join(other)})))"
+    for other in reading.equal_sides[1:]:
+        first = reading.equal_sides[0]
+        yield f"Equals(LengthOf(Line({','.join(first)})),LengthOf(Line({','.join(other)})))"
     for label in reading.labels:
         kind = "MeasureOf(Angle" if len(label.at) == 3 else "LengthOf(Line"
         yield f"Equals({kind}({','.join(label.at)})),{label.text})"

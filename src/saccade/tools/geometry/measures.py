@@ -102,7 +102,7 @@ def _angle(term: Term, figure: PlaneFigure) -> MeasuredValue:
         return lambda state: state.angle(a, b, c)
     if len(names) != 1:
         raise FormError(f"an angle is named by one or three names, not {len(names)}")
-    if not names[0][:1].isupper():
+    if not names[0][0].isupper():
         return _letter(f"∠{names[0]}", figure)
     return _corner(names[0], figure)
 
@@ -169,7 +169,7 @@ def _length(term: Term, figure: PlaneFigure) -> MeasuredValue:
     inner = bare(_only(term))
     if inner.head != "Arc":
         return measure(inner, figure)
-    degrees, radius = _arc(inner, figure), figure.circle(centre_of([inner.names[0], inner.names[-1]], figure))
+    degrees, radius = _arc(inner, figure), figure.circle(centre_of(inner.names, figure))
     return lambda state: np.asarray(np.radians(degrees(state)) * state[radius])
 
 
