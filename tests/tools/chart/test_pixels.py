@@ -110,6 +110,12 @@ def test_a_stroke_is_thin_everywhere_and_fills_little(thick: int, kind: str) -> 
     assert one.kind == kind
 
 
+def test_thin_strokes_that_fill_much_of_their_box_are_no_line() -> None:
+    comb = page(120, 120, (10, 10, 106, 16, RED), *((x, 16, x + 6, 110, RED) for x in range(10, 106, 12)))
+    (one,) = find_shapes(comb)
+    assert (one.kind, one.box) == ("region", (10, 10, 106, 110))
+
+
 AXIS = NumberAxis("y", -1.0, 100.0, (text("0", 0, 95, 20, 105),))
 
 

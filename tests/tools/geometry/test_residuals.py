@@ -65,6 +65,18 @@ def test_what_a_term_measures(before: tuple[str, ...], term: str, value: float) 
     assert read(placed(figure)) == pytest.approx([value])
 
 
+def test_statements_make_known_which_points_lines_join() -> None:
+    for form, joined in (
+        ("PointLiesOnLine(P,Line(A,B))", "AB AP BP"), ("IsMidpointOf(P,Line(A,B))", "AB AP BP"),
+        ("BisectsAngle(Line(B,D),Angle(A,B,C))", "AB BC BD"), ("Equals(MeasureOf(Angle(A,B,C)),40)", "AB BC"),
+        ("Triangle(A,B,C)", "AB AC BC"), ("Tangent(Line(P,T),Circle(O))", "PT"), ("Line(A,B)", "AB"),
+    ):  # fmt: skip
+        figure = read_all(form)
+        assert figure.lines == {frozenset(pair) for pair in joined.split()}, form
+        ends = sorted(pair.replace("A", "") for pair in joined.split() if "A" in pair)
+        assert figure.neighbours("A") == ends
+
+
 @pytest.mark.parametrize(
     ("names", "centre"),
     [("AB", "O"), ("BA", "O"), ("AK", "O"), ("KA", "O"), ("CK", "M"), ("KC", "M"), ("AC", "O"), ("EK", None),

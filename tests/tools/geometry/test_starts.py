@@ -9,7 +9,17 @@ from saccade.tools.geometry import solve as solving
 from saccade.tools.geometry.figure import PlaneFigure, State
 from saccade.tools.geometry.fit import Fit, fit, is_fixed
 from saccade.tools.geometry.measures import polygon
-from saccade.tools.geometry.solve import _length, _lies, _Problem, _proper, _read, _scale, _starts, _verdict
+from saccade.tools.geometry.solve import (
+    _drawn_on_lines,
+    _length,
+    _lies,
+    _Problem,
+    _proper,
+    _read,
+    _scale,
+    _starts,
+    _verdict,
+)
 from saccade.tools.geometry.terms import read_term
 from saccade.tools.geometry.unnamed import Place
 
@@ -63,6 +73,21 @@ def test_statements_are_read_after_those_that_give_them_their_meaning(
 ) -> None:
     found = solving.solve((*given, "Find(LengthOf(Line(A,B)))"))
     assert (found.used, found.unread) == (tuple(given[place] for place in read), ())
+
+
+@pytest.mark.parametrize(
+    ("said", "made"), [((), 2), (("P", "A", "B"), 0), (("P", "B", "A"), 0), (("P", "A", "C"), 2), (("Q", "A", "B"), 2)]
+)
+def test_a_point_that_is_drawn_on_a_line_and_joined_to_its_ends_lies_on_it(said: tuple[str, ...], made: int) -> None:
+    given = figure("A", "B", "C", "P", "Q")
+    for line in ("AB", "AP", "BP", "AC"):
+        given.line(line)
+    if said:
+        given.on_line.append((said[0], said[1], said[2]))
+    sketch = {"A": (0.0, 0.0), "B": (9.0, 0.0), "C": (0.0, 9.0), "P": (4.0, 0.0), "Q": (5.0, 0.0)}
+    assert len(_drawn_on_lines(given, sketch)) == made
+    assert (("P", "A", "B") in given.on_line) is (said != ("P", "B", "A"))
+    assert _drawn_on_lines(given, {**sketch, "P": (4.0, 3.0)}) == []
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,8 @@ def test_the_one_figure_that_is_named(form: str, others: tuple[str, ...], wanted
         ("Rhombus($)", SIDES, {"A": (50, -5), "B": (55, 0), "C": (50, 5), "D": (45, 0)}, "Rhombus(A,B,C,D)"),
         ("Rhombus($)", SIDES, {"A": (-5, 50), "B": (0, 45), "C": (5, 50), "D": (0, 55)}, "Rhombus(A,B,C,D)"),
         ("Square($)", SIDES, {"D": (9.5, 9.0)}, "Square($)"),  # beyond the diagonal: dented
+        ("Square($)", SIDES, {"D": (4.452, 5.548)}, "Square(A,B,C,D)"),  # it turns there by 12.5 degrees
+        ("Square($)", SIDES, {"D": (4.497, 5.503)}, "Square($)"),  # by 11.5: as good as straight
         ("Square($)", SIDES, {"D": (5.0, 4.9)}, "Square($)"),  # no corner: on the line between its neighbours
         ("Triangle($)", (*SIDES, "Line(A,C)"), {}, "Triangle($)"),  # there are two
         ("Triangle($)", (*SIDES[:2], "Line(C,A)", SIDES[2]), {}, "Triangle(A,B,C)"),

@@ -45,7 +45,7 @@ def _patch(rgb: PixelArray, line: TextLine, ground: Sequence[Rgb]) -> Rgb | None
         mask = mask_of_colour(strip, colour)
         columns = np.flatnonzero(mask.any(axis=0))
         nearest = columns[int(np.append(0, np.flatnonzero(np.diff(columns) > _DASH) + 1)[-1]) :]
-        pixels = int((mask[:, nearest[0] :] > 0).sum())
+        pixels = np.count_nonzero(mask[:, nearest[0] :])
         # Something that begins before the strip is no patch but a bar with its value printed at its end.
         if pixels >= _LEAST_PIXELS and nearest[-1] - nearest[0] + 1 >= _LEAST_WIDTH and nearest[0] > 0:
             return colour
