@@ -13,7 +13,7 @@ from tests.tools.geometry.figures import circle, triangle
 from saccade.tools.base import Needs, Tool
 from saccade.tools.context import ToolContext
 from saccade.tools.geometry.diagram import DiagramLabel, DiagramReading
-from saccade.tools.geometry.image_cdl import ConstructionCdl, ImageCdl, _marks
+from saccade.tools.geometry.image_cdl import ConstructionCdl, ImageCdl, _marks, _shape
 from saccade.tools.geometry.text_cdl import GoalCdl, TextCdl
 from saccade.tools.ocr import Ocr
 
@@ -59,6 +59,16 @@ def test_how_a_circle_is_built(turns: tuple[int, ...], cdl: list[str]) -> None:
         {}, ToolContext({"a": Image.new("RGB", (90, 90), "white")})
     )
     assert blank.text.startswith("No polygon or circle that stands alone was found")
+
+
+@pytest.mark.parametrize(
+    ("count", "name"),
+    [(3, "Triangle"), (4, "Quadrilateral"), (5, "Pentagon"), (6, "Hexagon"), (7, "Heptagon"), (8, "Octagon")],
+)
+def test_polygons_by_their_corners(count: int, name: str) -> None:
+    corners = "ABCDEFGH"[:count]
+    seen = DiagramReading("polygon", dict.fromkeys(corners, (0.0, 0.0)))
+    assert list(_shape(seen)) == [f"{name}({','.join(corners)})"]
 
 
 def test_marks_of_equal_sides_and_of_angles() -> None:

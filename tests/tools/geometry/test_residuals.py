@@ -193,6 +193,7 @@ def test_what_a_statement_demands(before: tuple[str, ...], form: str, values: li
         ("Similar(Triangle(A,B,C),Rectangle(A,B,C,D))", "as many corners"),
         ("Congruent(Line(A,B),Line(C,D))", "write Equals"),
         ("IsMidpointOf(A,Line(A,B))", "not A, A"), ("PointLiesOnLine(Line(C,D),Line(A,B))", "'Line' names no point"),
+        ("Perpendicular(Line,Line(A,B))", "not none"),
         ("PointLiesOnLine(Point,Line(A,B))", "'Point' names no point"), ("IsMidpointOf(B,Line(A,B))", "not B, B"),
     ],
 )  # fmt: skip

@@ -69,7 +69,10 @@ def test_a_circle_in_a_triangle_touches_its_sides() -> None:
     assert not found.unread
 
 
-@pytest.mark.parametrize(("name", "known"), [("A", True), ("AB1", True), ("a", False), ("ABCD", False), ("A_", False)])
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("A", True), ("AB1", True), ("Ab", True), ("a", False), ("", False), ("ABCD", False), ("A_", False)],
+)
 def test_names_of_points(name: str, known: bool) -> None:
     figure = PlaneFigure()
     if known:
@@ -122,6 +125,10 @@ def test_what_cannot_be_read_is_left_out_and_named() -> None:
     found = solve((*RIGHT, "Wobbly(A,B)", "Equals(LengthOf(Line(A", "Find(LengthOf(Line(B,C)))"))
     assert found.value == pytest.approx(5)
     assert [form for form, _ in found.unread] == ["Equals(LengthOf(Line(A", "Wobbly(A,B)"]
+    for form in ("IsMidpointOf(D)", "Similar(Triangle(A,B,C))", "Congruent(Triangle(A,B,C),Triangle(A,B,C),x)"):
+        found = solve((*RIGHT, form, "Find(LengthOf(Line(B,C)))"))
+        assert found.value == pytest.approx(5)
+        assert found.unread == ((form, "it has too few arguments, or too many"),)
 
 
 @pytest.mark.parametrize("forms", [(), RIGHT, ("Find(Wobbly(A))",), ("Find(x",)])

@@ -40,10 +40,7 @@ def fit(residuals: Sequence[Residual], columns: dict[str, int], start: Array, fr
     Where a residual or its slope has no finite value, as of `x/0`, there is none: the error is infinite.
     """
     vector, damping = start.copy(), 1e-2
-    held = np.ones(len(vector))
-    if free is not None:
-        held = np.zeros(len(vector))
-        held[list(free)] = 1.0
+    held = np.ones(len(vector), bool) if free is None else np.isin(np.arange(len(vector)), free)
     values = _values(residuals, columns, vector[None])[0]
     jacobian = _jacobian(residuals, columns, vector) * held
     scale = np.full(len(vector), 1e-9)
@@ -73,7 +70,7 @@ def is_fixed(solution: Fit, quantity: Residual, columns: dict[str, int]) -> bool
     units = np.maximum(np.abs(solution.vector), 1.0)
     scaled = solution.jacobian * units
     _, sizes, directions = np.linalg.svd(scaled, full_matrices=True)
-    rank = int((sizes > _SMALL * max(1.0, float(sizes.max(initial=0.0)))).sum())
+    rank = int((sizes > _SMALL * sizes.max(initial=1.0)).sum())
     free = directions[rank:]
     change = np.abs(free @ (gradient * units)).max(initial=0.0)
     return bool(change <= _FREE * max(value, 1e-6))

@@ -122,8 +122,10 @@ def _read(forms: Sequence[str], sketch: Mapping[str, Place]) -> _Problem:
             problem.residuals += residuals_of(term, problem.figure)
             problem.used.append(form)
             problem.lengths.update(_length(term))
-        except (FormError, IndexError, ValueError) as error:
-            problem.unread.append((form, str(error) or "it lacks an argument"))
+        except FormError as error:
+            problem.unread.append((form, str(error)))
+        except (IndexError, ValueError):
+            problem.unread.append((form, "it has too few arguments, or too many"))
     problem.residuals += _drawn_on_lines(problem.figure, sketch)
     goals = [term for _, term in terms if term.head == "Find" and len(term.args) == 1]
     if not goals:
