@@ -125,7 +125,11 @@ def test_what_cannot_be_read_is_left_out_and_named() -> None:
     found = solve((*RIGHT, "Wobbly(A,B)", "Equals(LengthOf(Line(A", "Find(LengthOf(Line(B,C)))"))
     assert found.value == pytest.approx(5)
     assert [form for form, _ in found.unread] == ["Equals(LengthOf(Line(A", "Wobbly(A,B)"]
-    for form in ("IsMidpointOf(D)", "Similar(Triangle(A,B,C))", "Congruent(Triangle(A,B,C),Triangle(A,B,C),x)"):
+    for form in (
+        "IsMidpointOf(D)",
+        "Similar(Triangle(A,B,C))",
+        "Congruent(Triangle(A,B,C),Triangle(A,B,C),Triangle(A,B,C))",
+    ):
         found = solve((*RIGHT, form, "Find(LengthOf(Line(B,C)))"))
         assert found.value == pytest.approx(5)
         assert found.unread == ((form, "it has too few arguments, or too many"),)
