@@ -187,8 +187,6 @@ class MediaStore:
 
     def limited(self, limits: DecodeLimits) -> MediaStore:
         """The same folder with other limits for pictures."""
-        if limits == self.limits:
-            return self
         other = copy(self)
         other.limits = limits
         return other

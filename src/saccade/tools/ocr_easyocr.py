@@ -41,7 +41,7 @@ def easyocr_engine(setup: ToolSetup) -> Callable[..., Any]:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise UnavailableError(f"easyocr cannot load its models ({', '.join(setup.languages)}): {why}") from error
 
-    def read(picture: Image.Image, text_score: float = 0.0) -> SimpleNamespace:
+    def read(picture: Image.Image, *, text_score: float) -> SimpleNamespace:
         rows = [row for row in reader.readtext(np.asarray(picture)) if row[2] >= text_score]
         boxes, texts, scores = zip(*rows, strict=True) if rows else ((), (), ())
         return SimpleNamespace(boxes=boxes, txts=texts, scores=scores)

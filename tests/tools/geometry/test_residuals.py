@@ -148,6 +148,7 @@ def test_what_measures_nothing(term: str, why: str) -> None:
         ((), "IsCentroidOf(Point(N),Triangle(A,B,C))", [0, 0]), ((), "IsCentroidOf(E,Triangle(A,B,C))", [1 / 6, 0.25]),
         ((), "InscribedIn(Rectangle(A,B,C,D),Circle(O))", [0, 0, 0, *[0.25] * 4]),
         ((), "CircumscribedTo(Triangle(A,B,C),Circle(M))", [1, 1, 1]),
+        ((), "CircumscribedTo(Rhombus(A,B,C,D),Circle(O))", [0, 0, 2 / 7, -0.25, 0, -0.25, 0]),
         ((), "RightAngle(Angle(B,A,C))", [(degrees(acos(0.8)) - 90) / 20]),
         ((), "Similar(Triangle(A,B,C),Triangle(A,B,D))", [0.5, -0.5]),
         ((), "Congruent(Triangle(A,B,C),Triangle(A,E,F))", [2 / 3, 2 * (4 * 13**0.5 - 10) / (4 * 13**0.5 + 10), 2 / 3]),
