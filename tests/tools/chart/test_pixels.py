@@ -204,12 +204,12 @@ def test_words_more_than_half_a_height_apart_are_labels_of_their_own(gaps: tuple
             (stops[3], 10, 140, 30),
         ]
         assert found[1].corners[0] == (stops[1], 10)
-    whole = (
+    uncut = (
         text("one", 0, 10, 140, 30),
         text("a b c d e", 0, 10, 140, 30),  # fewer gaps than spaces
         text("one two three", 0, 10, 19, 30),  # it stands upright
     )
-    assert split_lines(rgb, whole) == whole
+    assert split_lines(rgb, uncut) == uncut
 
 
 @pytest.mark.parametrize(("shade", "seen"), [(235, False), (234, True)])

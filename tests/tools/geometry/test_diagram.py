@@ -176,7 +176,8 @@ def test_a_circle_may_lie_anywhere() -> None:
     aside = np.pad(circle(0, 90), ((20, 0), (70, 0), (0, 0)), constant_values=255)
     reading = read_diagram(aside, ())
     assert reading.chords == (("O", "A"), ("O", "B"))
-    assert reading.points["O"] == pytest.approx((190, 140), abs=1)
+    for name, place in (("O", (190, 140)), ("A", (290, 140)), ("B", (190, 240))):
+        assert reading.points[name] == pytest.approx(place, abs=2)
 
 
 @pytest.mark.parametrize("width", [4, 6, 8])
@@ -265,6 +266,12 @@ def test_a_label_on_a_side_is_that_of_the_nearest_middle(middle: Point, place: s
     x, y = middle
     line = TextLine(text="7", confidence=1.0, box=(x - 3, y - 4, x + 3, y + 4), corners=((0.0, 0.0),) * 4)
     assert [label.at for label in _labels(points, [line])] == [tuple(place)]
+
+
+def test_of_two_corners_at_the_top_the_left_one_comes_first() -> None:
+    points = read_diagram(polygon((20, 20), (120, 20), (120, 80), (20, 80)), ()).points
+    assert points["A"] == pytest.approx((20, 20), abs=2)
+    assert points["B"] == pytest.approx((120, 20), abs=2)
 
 
 def test_of_two_figures_the_larger_is_read() -> None:
