@@ -1,22 +1,59 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from typing import cast
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
 from tests.sandbox.providers import PROVIDERS, SUITES, linux_only
+from tests.sandbox.tape import PlayingSandbox, RecordingSandbox, Tape
 
 from saccade.errors import SettingsError
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.conformance import CHECKS, LIMITS, Check, ConformanceError, run_all
-from saccade.sandbox.result import RunResult
+from saccade.sandbox.result import RunResult, Timings
 
 pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="module")]
 
 SHARED = [check for check in CHECKS if not check.closes]
 CLOSING = [check for check in CHECKS if check.closes]
+
+SPOILT: dict[str, Any] = {
+    "committed": False, "stdout": "spoilt", "stderr": "", "pictures": (), "value": None, "traceback": None, "notes": (),
+    "files": (), "repairs": (), "layers": (), "timings": Timings(),
+}  # fmt: skip
+"""What a field becomes that held something."""
+ASKED_FOR = {
+    "value": {"captures.last_expression"},
+    "traceback": {
+        *("rollback.timeout", "rollback.os_exit", "rollback.segmentation_fault", "rollback.memory_error"),
+        *("rollback.unprintable_exception", "rollback.thread_left_running", "state.traceback_is_short"),
+        *("statuses.each_ending_has_its_status", "statuses.a_memory_error_of_the_program", "videos.broken_video"),
+        *("limits.wall_time_of_a_sleep", "limits.memory"),
+    },
+    "notes": {"output.text_is_capped", "output.picture_count_is_capped", "output.picture_size_is_capped"},
+    "files": {"captures.image_files"},
+    "repairs": {"statuses.repair_of_a_path"},
+    "layers": {"statuses.layers_are_reported"},
+    "timings": {"statuses.timings_are_measured"},
+}
+"""Fields that only these checks ask for; for all others every check does."""
+NOT_ASKED_FOR = {
+    *(("output.flood", "status"), ("output.flood", "stdout"), ("output.replaced_stdout", "status")),
+    *(("output.every_call_has_its_own_output", "stdout"), ("images.bound_images_behave_like_pillow", "pictures")),
+    *(("images.lazy_image_unused_is_not_decoded", "stdout"), ("images.bind_survives_a_failed_call", "stdout")),
+    *(("statuses.each_ending_has_its_status", "stdout"), ("statuses.preload", "stdout")),
+}
+"""What calls give by the way."""
+BEYOND_RESULTS = {
+    "model.any_program",  # has tests of its own
+    *("images.lazy_image_decodes_once_for_branches", "concurrency.a_stuck_neighbour_does_not_matter"),
+    "images.pillow_images_are_exact",  # makes large pictures each time
+    "statuses.empty_and_long_code",
+}
+"""Checks that a tape cannot pass, since they look at more than results, and long ones."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=SUITES)
@@ -28,7 +65,36 @@ async def sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
 @pytest.mark.parametrize("check", SHARED, ids=lambda check: check.name)
 @pytest.mark.few(4, of=lambda params: params["check"].name.partition(".")[0])
 async def test_conformance(check: Check, sandbox: Sandbox) -> None:
-    await check(sandbox)
+    """The provider passes; and it would not if any one of its calls had given something else."""
+    recorder = RecordingSandbox(sandbox, await sandbox.isolation())
+    await check(recorder)
+    if check.name in BEYOND_RESULTS:
+        return
+    assert await passes(check, recorder.tape)
+    for field, number, tape in spoilt(recorder.tape):
+        if (check.name, field) in NOT_ASKED_FOR or (field in ASKED_FOR and check.name not in ASKED_FOR[field]):
+            continue
+        assert not await passes(check, tape), f"another {field} of call {number} was taken without a word"
+
+
+async def passes(check: Check, tape: Tape) -> bool:
+    try:
+        await check(PlayingSandbox(tape))
+    except (ConformanceError, ValueError, IndexError):
+        return False
+    return True
+
+
+def spoilt(tape: Tape) -> Iterator[tuple[str, int, Tape]]:
+    """The field that is spoilt, the number of the call, and the tape with it."""
+    for number, result in enumerate(tape.results):
+        if result is None:
+            continue
+        other = Status.ERROR if result.ok else Status.OK
+        yield "status", number, tape.with_result(number, replace(result, status=other, committed=not result.ok))
+        for name, worse in SPOILT.items():
+            if getattr(result, name):
+                yield name, number, tape.with_result(number, replace(result, **{name: worse}))
 
 
 @pytest.mark.parametrize("provider", SUITES)
