@@ -26,6 +26,7 @@ SPOILT: dict[str, Any] = {
 }  # fmt: skip
 """What a field becomes that held something."""
 ASKED_FOR = {
+    "stderr": {"output.stdout_and_stderr", "output.text_is_capped"},
     "value": {"captures.last_expression"},
     "traceback": {
         *("rollback.timeout", "rollback.os_exit", "rollback.segmentation_fault", "rollback.memory_error"),
@@ -45,6 +46,8 @@ NOT_ASKED_FOR = {
     *(("output.every_call_has_its_own_output", "stdout"), ("images.bound_images_behave_like_pillow", "pictures")),
     *(("images.lazy_image_unused_is_not_decoded", "stdout"), ("images.bind_survives_a_failed_call", "stdout")),
     *(("statuses.each_ending_has_its_status", "stdout"), ("statuses.preload", "stdout")),
+    *(("output.replaced_stdout", "committed"), ("branches.branch_waits_for_the_running_call", "committed")),
+    ("concurrency.cancelled_while_waiting", "committed"),
 }
 """What calls give by the way."""
 BEYOND_RESULTS = {

@@ -160,7 +160,7 @@ async def test_a_host_that_turns_out_to_be_gone_is_passed_over(hosts: Hosts) -> 
     assert session.url == hosts.urls[1]
     assert [host.taken for host in pool._hosts] == [0, 1]
     hosts.wires[1].cut = True
-    with pytest.raises(SandboxLostError, match=hosts.urls[1]):
+    with pytest.raises(SandboxLostError, match="cannot be used"):
         await pool.open()
     assert [host.taken for host in pool._hosts] == [0, 1]
 
