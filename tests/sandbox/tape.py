@@ -22,8 +22,8 @@ class Tape:
     isolation: Isolation
     opened: list[SaccadeError | None] = field(default_factory=list)
     """Why a session was refused; None where one was opened."""
-    results: list[RunResult | None] = field(default_factory=list)
-    """What calls gave; None for one that raised or was cancelled."""
+    results: list[RunResult | SaccadeError | None] = field(default_factory=list)
+    """What calls gave or raised; None for one that was cancelled."""
 
     def with_result(self, number: int, result: RunResult) -> Tape:
         """The same tape with another result of one call."""
@@ -69,7 +69,11 @@ class RecordingSession:
     async def run(self, code: str, *, wall_seconds: float | None = None) -> RunResult:
         number = len(self.tape.results)
         self.tape.results.append(None)
-        result = await self.real.run(code, wall_seconds=wall_seconds)
+        try:
+            result = await self.real.run(code, wall_seconds=wall_seconds)
+        except SaccadeError as error:
+            self.tape.results[number] = error
+            raise
         self.tape.results[number] = result
         return result
 
@@ -123,7 +127,8 @@ class PlayingSession:
             raise SandboxClosedError("this session is closed")
         if result is None:
             await asyncio.Event().wait()
-            raise AssertionError
+        if not isinstance(result, RunResult):
+            raise result or AssertionError
         return result
 
     def bind(self, bindings: Mapping[str, Binding]) -> None: ...

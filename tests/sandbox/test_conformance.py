@@ -21,18 +21,21 @@ SHARED = [check for check in CHECKS if not check.closes]
 CLOSING = [check for check in CHECKS if check.closes]
 
 SPOILT: dict[str, Any] = {
-    "committed": False, "stdout": "spoilt", "stderr": "", "pictures": (), "value": None, "traceback": None, "notes": (),
+    "stdout": "spoilt", "stderr": "", "pictures": (), "value": None, "traceback": None, "notes": (),
     "files": (), "repairs": (), "layers": (), "timings": Timings(),
 }  # fmt: skip
 """What a field becomes that held something."""
+_UNDONE = (
+    *("rollback.timeout", "rollback.os_exit", "rollback.segmentation_fault", "rollback.memory_error"),
+    *("rollback.unprintable_exception", "rollback.thread_left_running", "limits.wall_time_of_a_sleep", "limits.memory"),
+)
 ASKED_FOR = {
+    "committed": {"state.variables_persist", "state.policy_keep", *_UNDONE},
     "stderr": {"output.stdout_and_stderr", "output.text_is_capped"},
     "value": {"captures.last_expression"},
     "traceback": {
-        *("rollback.timeout", "rollback.os_exit", "rollback.segmentation_fault", "rollback.memory_error"),
-        *("rollback.unprintable_exception", "rollback.thread_left_running", "state.traceback_is_short"),
-        *("statuses.each_ending_has_its_status", "statuses.a_memory_error_of_the_program", "videos.broken_video"),
-        *("limits.wall_time_of_a_sleep", "limits.memory"),
+        *("state.traceback_is_short", "statuses.each_ending_has_its_status", "statuses.a_memory_error_of_the_program"),
+        *("videos.broken_video", *_UNDONE),
     },
     "notes": {"output.text_is_capped", "output.picture_count_is_capped", "output.picture_size_is_capped"},
     "files": {"captures.image_files"},
@@ -46,8 +49,7 @@ NOT_ASKED_FOR = {
     *(("output.every_call_has_its_own_output", "stdout"), ("images.bound_images_behave_like_pillow", "pictures")),
     *(("images.lazy_image_unused_is_not_decoded", "stdout"), ("images.bind_survives_a_failed_call", "stdout")),
     *(("statuses.each_ending_has_its_status", "stdout"), ("statuses.preload", "stdout")),
-    *(("output.replaced_stdout", "committed"), ("branches.branch_waits_for_the_running_call", "committed")),
-    ("concurrency.cancelled_while_waiting", "committed"),
+    ("limits.processes", "stdout"),
 }
 """What calls give by the way."""
 BEYOND_RESULTS = {
@@ -91,10 +93,11 @@ async def passes(check: Check, tape: Tape) -> bool:
 def spoilt(tape: Tape) -> Iterator[tuple[str, int, Tape]]:
     """The field that is spoilt, the number of the call, and the tape with it."""
     for number, result in enumerate(tape.results):
-        if result is None:
+        if not isinstance(result, RunResult):
             continue
         other = Status.ERROR if result.ok else Status.OK
         yield "status", number, tape.with_result(number, replace(result, status=other, committed=not result.ok))
+        yield "committed", number, tape.with_result(number, replace(result, committed=not result.committed))
         for name, worse in SPOILT.items():
             if getattr(result, name):
                 yield name, number, tape.with_result(number, replace(result, **{name: worse}))
