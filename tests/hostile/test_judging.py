@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +14,7 @@ from tests.sandbox.providers import linux_only
 
 from saccade.errors import SandboxLostError
 from saccade.record.status import Status
-from saccade.sandbox.attacks import Attack, AttackOutcome, AttackRunner
+from saccade.sandbox.attacks import Attack, AttackOutcome, AttackRunner, evidence, runner
 from saccade.sandbox.attacks.attack import PREAMBLE
 from saccade.sandbox.attacks.runner import what_stopped
 from saccade.sandbox.limits import Limits
@@ -180,6 +182,38 @@ async def test_what_an_attack_does_to_the_host_is_seen(judge: Judge) -> None:
     finally:
         canary.write_text(text)
     assert (outcome.evidence, outcome.passed) == ("a file of the host was changed", False)
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(0.1, False), (0.11, True)])
+async def test_work_while_no_call_runs_is_a_breach(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, seconds: float, found: bool
+) -> None:
+    monkeypatch.setattr(runner, "busy_seconds", lambda: seconds)
+    outcome = await judge.judge(Attack("attack", "rest", "try", "do()"))
+    assert (outcome.evidence == "the session's processes worked for 0.11 s while no call ran") is found
+    assert (await judge.judge(ATTACK)).passed, "only attacks on the rest are looked at so"
+
+
+async def test_work_is_that_of_all_processes_once_they_had_time_to_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = {1: iter([0.0, 0.3, 0.3, 0.3]), 2: iter([5.0, 5.2, 5.2, 5.22])}
+    monkeypatch.setattr(evidence, "_WATCHED_SECONDS", 0.001)
+    monkeypatch.setattr(evidence, "descendants", lambda: {1, 2})
+    monkeypatch.setattr(evidence, "_cpu_seconds", lambda pid: next(looks[pid]))
+    assert evidence.busy_seconds() == pytest.approx(0.02)
+
+
+async def test_work_that_does_not_end_is_told_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = itertools.count(0, 2)
+    monkeypatch.setattr(evidence, "_WATCHED_SECONDS", 0.001)
+    monkeypatch.setattr(evidence, "_REST_DEADLINE_SECONDS", 0.01)
+    monkeypatch.setattr(evidence, "descendants", lambda: {1})
+    monkeypatch.setattr(evidence, "_cpu_seconds", lambda pid: next(seconds))
+    assert evidence.busy_seconds() == 2
+
+
+async def test_a_process_that_is_gone_works_no_more() -> None:
+    assert evidence._cpu_seconds(2**22 + 1) == 0.0
+    assert evidence._cpu_seconds(os.getpid()) > 0
 
 
 @pytest.mark.parametrize(
