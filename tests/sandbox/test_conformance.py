@@ -13,7 +13,8 @@ from saccade.errors import SettingsError
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.conformance import CHECKS, LIMITS, Check, ConformanceError, run_all
-from saccade.sandbox.result import RunResult, Timings
+from saccade.sandbox.limits import MIB
+from saccade.sandbox.result import Picture, RunResult, Timings, WrittenFile
 
 pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="module")]
 
@@ -52,6 +53,24 @@ NOT_ASKED_FOR = {
     ("limits.processes", "stdout"),
 }
 """What calls give by the way."""
+DOT = Picture("show", "L", 1, 1, b"x")
+WRONG: list[tuple[str, Callable[[RunResult], dict[str, Any]]]] = [
+    ("state.traceback_is_short", lambda r: {"traceback": f"{r.traceback} saccade/guest/cell.py"}),
+    ("state.syntax_error_is_an_error", lambda r: {"traceback": (r.traceback or "").replace("SyntaxError", "Error")}),
+    ("captures.pyplot_show_forms", lambda r: {"pictures": [replace(each, data=each.data[1:]) for each in r.pictures]}),
+    ("captures.display_forms", lambda r: {"pictures": [r.pictures[0], r.pictures[0], *r.pictures[2:]]}),
+    ("captures.opencv_imshow", lambda r: {"pictures": [*r.pictures, DOT]}),
+    ("captures.broken_image_file", lambda r: {"pictures": [DOT]}),
+    ("captures.image_files", lambda r: {"files": [*r.files, WrittenFile("old.png", 7)] * bool(r.files)}),
+    ("captures.image_files", lambda r: {"files": [each for each in r.files if each.path != "out/a.png"]}),
+    ("output.unicode_text", lambda r: {"value": None}),
+    ("output.unicode_text", lambda r: {"traceback": r.traceback and "Error"}),
+    ("output.text_is_capped", lambda r: {"stdout": 2 * r.stdout, "stderr": 2 * r.stderr}),
+    ("output.value_is_capped", lambda r: {"value": r.value and "x" * MIB}),
+    ("output.value_is_capped", lambda r: {"traceback": r.traceback and "x" * MIB}),
+    ("output.total_pixels_are_capped", lambda r: {"pictures": 2 * r.pictures}),
+]
+"""Checks, and results that are there and wrong."""
 BEYOND_RESULTS = {
     "model.any_program",  # has tests of its own
     *("images.lazy_image_decodes_once_for_branches", "concurrency.a_stuck_neighbour_does_not_matter"),
@@ -80,6 +99,10 @@ async def test_conformance(check: Check, sandbox: Sandbox) -> None:
         if (check.name, field) in NOT_ASKED_FOR or (field in ASKED_FOR and check.name not in ASKED_FOR[field]):
             continue
         assert not await passes(check, tape), f"another {field} of call {number} was taken without a word"
+    for name, change in WRONG:
+        if name == check.name:
+            wrong = [replace(r, **change(r)) if isinstance(r, RunResult) else r for r in recorder.tape.results]
+            assert not await passes(check, replace(recorder.tape, results=wrong))
 
 
 async def passes(check: Check, tape: Tape) -> bool:
