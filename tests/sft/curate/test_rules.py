@@ -354,3 +354,10 @@ def test_a_tokenizer_needs_transformers(runs: Runs, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(UnavailableError, match=r"saccade\[local\].*an estimate"):
         runs.curate({"name": "budget", "tokens": 9, "tokenizer": "any"})
+
+
+def test_a_shown_video_is_not_counted_without_transformers(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs.write(runs.trajectory("a", prompt=(clip_shown(runs),)))
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(UnavailableError, match=r"to count videos needs transformers.*saccade\[local\]"):
+        runs.curate({"name": "budget", "tokens": 9})
