@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from saccade.dialects.base import ToolDialect
+from saccade.dialects.prompt_texts import SYSTEM, Prompted, Prompts
 from saccade.dialects.registry import load_dialect
 from saccade.episode.equip import equipped, missing_words
 from saccade.errors import SettingsError
+from saccade.record.task import Task
 from saccade.tools.context import ToolContext
 from saccade.tools.problem import ProblemKind
 from saccade.tools.setup import VARIABLE
@@ -43,6 +45,20 @@ def test_a_setup_puts_a_tool_on_offer(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_tool_that_is_named_must_be_there() -> None:
     with pytest.raises(SettingsError, match=r"not available here.*sam \(.*\[sam\] weights = "):
         equipped(load_dialect("vista"), ("crop", "sam"))
+
+
+def test_an_own_system_message_must_list_the_tools_that_are_named() -> None:
+    vista = load_dialect("vista")
+    assert isinstance(vista, Prompted)
+    silent, listing = (vista.with_prompts(Prompts({SYSTEM: text}, "mine.txt")) for text in ("Look.", "Use {tools}."))
+    with pytest.raises(SettingsError, match=r"the system message of mine\.txt has no \{tools\}"):
+        equipped(silent, ("crop",))
+    equipped(silent)  # nobody named any
+    dialect, _ = equipped(listing, ("crop",))
+    assert "Use - crop(" in dialect.open(Task(id="t", question="?")).messages[0].text
+    native = load_dialect("native")  # it hands its tools over beside the prompt
+    assert isinstance(native, Prompted)
+    equipped(native.with_prompts(Prompts({SYSTEM: "Look."}, "mine.txt")), ("crop",))
 
 
 def test_of_a_choice_of_tools_nothing_is_said() -> None:

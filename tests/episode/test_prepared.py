@@ -12,6 +12,7 @@ from saccade.dialects.question import VideoNotShownError
 from saccade.dialects.registry import load_dialect
 from saccade.episode.prepared import prepared
 from saccade.episode.settings import EpisodeSettings
+from saccade.episode.shown import scaled_down
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import NamedMedia, Task
@@ -45,6 +46,12 @@ def test_a_large_one_is_shown_small_with_its_transparency(tmp_path: Path) -> Non
     (shown,) = ready.shown.values()
     assert (shown.part.width, shown.part.height, shown.part.mode) == (40, 20, "RGBA")
     assert ready.task == task
+
+
+@pytest.mark.parametrize(("most", "scaled"), [(3200, False), (3199, True)])
+def test_a_picture_is_scaled_from_one_pixel_too_many_on(tmp_path: Path, most: int, scaled: bool) -> None:
+    store = MediaStore(tmp_path)
+    assert bool(scaled_down(picture_task(store), most, store)) is scaled  # 80 x 40
 
 
 def test_a_baseline_must_say_which_frames_it_saw(tmp_path: Path) -> None:

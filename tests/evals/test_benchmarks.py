@@ -12,6 +12,7 @@ from PIL import Image
 from tests.tasks.solvers.blindtest import FOLDER, needs_files
 
 from saccade.errors import DataError, RegistryError, SettingsError
+from saccade.evals.api import open_evaluation
 from saccade.evals.card_metrics import Tagged, card_numbers, we_math
 from saccade.evals.failures import open_failures
 from saccade.evals.metrics import TaskResult
@@ -118,6 +119,7 @@ async def test_a_row_that_gives_no_task_is_told(tmp_path: Path) -> None:
     (tmp_path / "made-up" / "1.png").unlink()
     made = await evaluate(settings(card, data=str(tmp_path)), tmp_path / "run", player=oracle)
     assert (made.summary.broken_rows, made.summary.missing, made.summary.total.tasks) == (1, 0, 2)
+    assert open_evaluation(tmp_path / "run").summary == made.summary
     (failure,) = open_failures(tmp_path / "run", set()).values()
     assert "1.png" in failure.detail
 

@@ -9,14 +9,19 @@ import pytest
 from tests.evals.support import oracle, settings
 from tests.tasks.sources.files import jsonl, picture
 
+from saccade.dialects.base import Dialect
+from saccade.dialects.registry import load_dialect
+from saccade.episode.task_media import Unshown
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import headline_of
 from saccade.evals.failures import open_failures
 from saccade.evals.run import evaluate
+from saccade.evals.sources import check_shown
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
+from saccade.tasks.frames import FrameSettings
 from saccade.tasks.sources.task_set import open_tasks
 
 
@@ -124,3 +129,22 @@ async def test_the_tasks_that_a_run_keeps_of_a_card_are_a_source_with_their_medi
     for source in (kept, tmp_path / "run"):
         (task,) = open_tasks([str(source)]).tasks(MediaStore(tmp_path / "store"))
         assert (task.id, len(task.media)) == ("signs@1/1", 1)
+
+
+class OfVideos:
+    """A source of three tasks, of which `count` hold a video."""
+
+    def __init__(self, count: int) -> None:
+        self.problem = Unshown("mine", tuple("abc"[:count]), 3, "holds a video", "and direct@1 shows pictures only.")
+
+    def unshown(self, dialect: Dialect, frames: FrameSettings) -> tuple[Unshown, ...]:
+        return (self.problem,)
+
+
+def test_tasks_that_cannot_be_shown_are_said_and_a_source_of_nothing_else_is_refused() -> None:
+    dialect = load_dialect("direct")
+    (notice,) = check_shown({"mine": OfVideos(2)}, settings(""), dialect)  # type: ignore[dict-item]
+    assert notice.startswith("mine: 2 of 3 tasks hold videos (a, b)")
+    assert notice.endswith("the others are played.")
+    with pytest.raises(SettingsError, match="mine: 3 of 3 tasks hold videos"):
+        check_shown({"mine": OfVideos(3)}, settings(""), dialect)  # type: ignore[dict-item]

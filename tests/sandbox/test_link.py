@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections import deque
 from typing import Any
@@ -71,3 +72,23 @@ async def test_what_was_ordered_for_a_session_that_ends_is_refused_and_nothing_e
     assert heard[1:] == [(3, {"op": "ended", "of": "open", "id": 3, "error": "no room"})]
     zygote._dispatch({"op": "died", "id": 2}, [])
     assert heard[2:] == [(2, {"op": "died", "id": 2})]
+
+
+async def test_an_answer_that_nobody_waits_for_any_more_leaves_nothing_open() -> None:
+    """Whoever ordered it was cancelled: the descriptors that came with it are closed, and no session has ended."""
+    heard: list[dict[str, Any]] = []
+    zygote = ZygoteClient(lambda _, message: heard.append(message), lambda _: None)
+    gone = [asyncio.get_running_loop().create_future() for _ in range(2)]
+    waiting: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    zygote._waiting["fork", 1] = deque([*gone, waiting])
+    for future in gone:
+        future.cancel()
+    read, write = os.pipe()
+    zygote._dispatch({"op": "fork", "id": 1}, [write])
+    assert os.read(read, 1) == b""  # the other end is closed
+    os.close(read)
+    zygote._dispatch({"op": "failed", "of": "fork", "id": 1, "error": "no room"}, [])
+    assert heard == []
+    zygote._dispatch({"op": "fork", "id": 1, "pid": 7}, [])
+    assert await waiting == ({"op": "fork", "id": 1, "pid": 7}, [])
+    assert not zygote._waiting

@@ -150,6 +150,31 @@ async def test_a_host_that_is_gone_gets_nothing_until_it_is_back(
     assert sum("answers again" in line for line in said) == 2
 
 
+async def test_a_host_that_turns_out_to_be_gone_is_passed_over(hosts: Hosts) -> None:
+    """The session is opened elsewhere; only where no host can be reached is that said, at once."""
+    await hosts.start()
+    await hosts.start()
+    pool = await hosts.pool(PoolTimes(wait=20, again=1000))
+    hosts.wires[0].cut = True
+    session = await pool.open()
+    assert session.url == hosts.urls[1]
+    assert [host.taken for host in pool._hosts] == [0, 1]
+    hosts.wires[1].cut = True
+    with pytest.raises(SandboxLostError, match="cannot be used"):
+        await pool.open()
+    assert [host.taken for host in pool._hosts] == [0, 1]
+
+
+async def test_a_branch_that_finds_its_host_gone_tells_the_pool(hosts: Hosts) -> None:
+    await hosts.start()
+    pool = await hosts.pool(PoolTimes(wait=20, again=1000))
+    session = await pool.open()
+    hosts.wires[0].cut = True
+    with pytest.raises(SandboxLostError):
+        await session.branch(2)
+    assert [(host.lost, host.taken) for host in pool._hosts] == [(True, 1)]
+
+
 async def test_a_session_that_its_host_has_forgotten_is_lost_and_its_host_is_not(hosts: Hosts) -> None:
     await hosts.start(idle_seconds=0.05)
     pool = await hosts.pool()

@@ -72,8 +72,6 @@ async def drive(plan: Plan, performer: Performer, *, cancel: asyncio.Event | Non
     except StopIteration as stop:
         outcome: EpisodeOutcome = stop.value
         return outcome
-    finally:
-        play.close()
 
 
 async def within(

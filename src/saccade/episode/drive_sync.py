@@ -78,8 +78,6 @@ class SyncPlayer:
         except StopIteration as stop:
             outcome: EpisodeOutcome = stop.value
             return outcome
-        finally:
-            play.close()
 
     async def _close(self) -> None:
         await self._model.close()

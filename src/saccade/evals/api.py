@@ -20,16 +20,15 @@ from typing import TYPE_CHECKING, Literal
 from saccade.errors import UnavailableError
 from saccade.evals.compare import Comparison
 from saccade.evals.compare import compare as compared
-from saccade.evals.failures import open_failures
 from saccade.evals.merge import run_settings
 from saccade.evals.progress import ProgressCallback
 from saccade.evals.regrade import Regraded, Regrading
 from saccade.evals.regrade import regrade as regraded
 from saccade.evals.rows import EvalRow, read_rows
-from saccade.evals.run import continuing
+from saccade.evals.run import continuing, figures_of
 from saccade.evals.run import evaluate as play
 from saccade.evals.settings import EvalSettings
-from saccade.evals.summary import Summary, summarise
+from saccade.evals.summary import Summary
 from saccade.models.base import Model
 from saccade.record.settings import load_settings
 from saccade.sandbox.loop_thread import run_apart
@@ -59,10 +58,8 @@ class Evaluation:
 
     @property
     def summary(self) -> Summary:
-        """The figures of what is stored now, as `saccade eval` prints them but for rows of data that gave no task."""
-        rows, settings = self.rows, self.settings
-        failed = open_failures(self.path, {row.id for row in rows})
-        return summarise(rows, k=settings.k, missing=len(failed), seed=settings.seed)
+        """The figures of what is stored now, as `saccade eval` prints them. Raises as `rows`."""
+        return figures_of(self.path, self.settings)[1]
 
     def records(self) -> list[dict[str, object]]:
         """The rows as dictionaries: for `json.dumps`, polars, or any other table."""

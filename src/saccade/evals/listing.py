@@ -16,14 +16,12 @@ from pathlib import Path
 from saccade.episode.continued import SETTINGS
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import SaccadeError
-from saccade.evals.benchmarks import BROKEN_ROW
-from saccade.evals.failures import open_failures
 from saccade.evals.intervals import Interval
 from saccade.evals.merge import run_settings
-from saccade.evals.rows import read_rows
+from saccade.evals.run import figures_of
 from saccade.evals.settings import EvalSettings
 from saccade.evals.spent import dollars_text
-from saccade.evals.summary import SUMMARY, Summary, summarise
+from saccade.evals.summary import SUMMARY, Summary
 from saccade.evals.tables import markdown
 
 _DEEPEST = 4
@@ -149,10 +147,8 @@ def _read_run(path: Path, folder: Path, settings: EvalSettings) -> Listed:
     lines = _lines(path / TRAJECTORIES)
     summary = _stored(path, lines)
     if summary is None:
-        rows = read_rows(path)
-        failures = open_failures(path, {row.id for row in rows}).values()
-        failed = sum(failure.kind != BROKEN_ROW for failure in failures)
-        summary = _numbers(summarise(rows, k=settings.k, missing=failed, seed=settings.seed))
+        rows, figures = figures_of(path, settings)
+        summary = _numbers(figures)
         complete = _counted(path) == len(rows)
     else:
         complete = True

@@ -34,7 +34,7 @@ from saccade.evals.judged import judge_run
 from saccade.evals.paper_settings import as_published
 from saccade.evals.progress import OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.requests import keeper
-from saccade.evals.rows import read_rows
+from saccade.evals.rows import EvalRow, read_rows
 from saccade.evals.samples import EvalSample, samples
 from saccade.evals.settings import EvalSettings
 from saccade.evals.sources import check_shown, chosen, open_sources
@@ -140,12 +140,18 @@ def _keep(folder: RunFolder, outcomes: Sequence[Trajectory | SampleFailure]) -> 
 
 def sum_up(out: Path, settings: EvalSettings) -> Summary:
     """Write results and summary of the run folder `out` from what it holds."""
+    rows, summary = figures_of(out, settings)
+    write_summary(out, rows, summary)
+    return summary
+
+
+def figures_of(out: Path, settings: EvalSettings) -> tuple[list[EvalRow], Summary]:
+    """The samples that the run folder `out` holds, and the summary of them. Raises as `read_rows`."""
     rows = read_rows(out)
     failures = open_failures(out, {row.id for row in rows})
     broken = sum(failure.kind == BROKEN_ROW for failure in failures.values())
-    summary = summarise(rows, k=settings.k, missing=len(failures) - broken, broken_rows=broken, seed=settings.seed)
-    write_summary(out, rows, summary)
-    return summary
+    missing = len(failures) - broken
+    return rows, summarise(rows, k=settings.k, missing=missing, broken_rows=broken, seed=settings.seed)
 
 
 @dataclass(frozen=True)

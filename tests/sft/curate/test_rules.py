@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.sft.curate.cases import Runs, blobs, mumbled, ran, said
 
-from saccade.errors import RegistryError, SettingsError
+from saccade.errors import RegistryError, SettingsError, UnavailableError
 from saccade.media.budget import POLICIES
 from saccade.media.store import MediaStore
 from saccade.record.content import Message, TextPart, VideoPart, VideoSample
@@ -346,3 +347,17 @@ def test_code_that_a_stored_run_names_as_its_dialect_is_not_run(runs: Runs, tmp_
     runs.out = runs.root / "named"
     assert runs.curate({"name": "well-formed", "dialect": f"{file}:MINE"}).ids == ["one"]
     assert file.with_suffix(".ran").exists()
+
+
+def test_a_tokenizer_needs_transformers(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs.write(runs.trajectory("a"))
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(UnavailableError, match=r"saccade\[local\].*an estimate"):
+        runs.curate({"name": "budget", "tokens": 9, "tokenizer": "any"})
+
+
+def test_a_shown_video_is_not_counted_without_transformers(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs.write(runs.trajectory("a", prompt=(clip_shown(runs),)))
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(UnavailableError, match=r"to count videos needs transformers.*saccade\[local\]"):
+        runs.curate({"name": "budget", "tokens": 9})

@@ -194,7 +194,8 @@ class AttackRunner:
             longest = held.stop()
         over = time.monotonic() - began - (wall_seconds or limits.wall_seconds) - OVERTIME_SECONDS
         breaches = [line for line in result.stdout.splitlines() if line.startswith(BREACH)][:3]
-        texts = "\n".join((result.stdout, result.stderr, result.value or "", result.traceback or "", *result.notes))
+        said = (result.stdout, result.stderr, result.value, result.traceback, *result.notes)
+        texts = "\n".join(map(str, said))  # what is no text is found below
         for kind, secret in self._surroundings.secrets.items():
             if secret in texts:
                 breaches.append(f"the secret of the {kind} came back")
