@@ -358,6 +358,10 @@ def test_a_tokenizer_needs_transformers(runs: Runs, monkeypatch: pytest.MonkeyPa
 
 def test_a_shown_video_is_not_counted_without_transformers(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     runs.write(runs.trajectory("a", prompt=(clip_shown(runs),)))
-    monkeypatch.setitem(sys.modules, "transformers", None)
+
+    def missing(*_: object) -> int:
+        raise ModuleNotFoundError("No module named 'transformers'")
+
+    monkeypatch.setattr(type(READINGS["qwen2.5-vl"]), "tokens", missing)
     with pytest.raises(UnavailableError, match=r"to count videos needs transformers.*saccade\[local\]"):
         runs.curate({"name": "budget", "tokens": 9})

@@ -178,6 +178,7 @@ async def open_files_that_are_left(sandbox: Sandbox) -> None:
         """
         result = await session.run(dedent(code))
         expect(result.status is Status.REFUSED, f"files that were left open gave: {describe(result)}")
+        expect(result.stdout == "24\n", f"one file too many gave: {describe(result)}")
         expect("left" in (result.traceback or ""), f"it is not said what was left: {describe(result)}")
         await expect_output(session, "with open('kept.txt') as file: print(kept, 'files' in globals())", "1 False")
 
