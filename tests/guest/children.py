@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import tempfile
+import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from saccade.guest import privileges
+from saccade.guest import groups, privileges
 from saccade.guest.syscalls import syscall
 
 NOBODY = 65534
@@ -26,6 +28,26 @@ def fork() -> int:
         # A test process may have threads; the children here call no library that cares.
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
+
+
+def waiting_child() -> Iterator[int]:
+    """For a fixture: a child that does nothing, and is killed at the end."""
+    pid = fork()
+    if pid == 0:
+        while True:
+            signal.pause()
+    yield pid
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    groups.forget(pid)
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait for something that is about to happen."""
+    end = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def in_child(function: Callable[[], Any], *, user: int | None = None) -> Any:

@@ -5,34 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator
 
 import pytest
-from tests.guest.children import fork
+from tests.guest.children import fork, until, waiting_child
 
 from saccade.guest import groups
 
+child = pytest.fixture(waiting_child)
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
-
-
-@pytest.fixture
-def child() -> Iterator[int]:
-    pid = fork()
-    if pid == 0:
-        while True:
-            signal.pause()
-    yield pid
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    groups.forget(pid)
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def test_a_stop_keeps_its_number_and_the_next_one_has_another(child: int) -> None:

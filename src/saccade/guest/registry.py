@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from .nursery import Nursery
 
 WORK_SECONDS = 3.0
-"""Most CPU seconds that a session may use to get ready for a call. To fork large memory takes a thirtieth of it; to
-remove the tens of thousands of files that a failed call has made may take a third, and more where a machine is busy."""
+"""Most CPU seconds that a session may use to get ready for a call. On a busy machine one was too few to remove the files
+of a call that had made as many as it could."""
 
 
 class SessionBooks(ABC):
