@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from .nursery import Nursery
 
 WORK_SECONDS = 3.0
-"""Most CPU seconds that a session may use to get ready for a call. On a busy machine one was too few to remove the files
-of a call that had made as many as it could."""
+"""Most CPU seconds that a session may use to get ready for a call. On a busy machine one was too few to remove the
+files of a call that had made as many as it could."""
 
 
 class SessionBooks(ABC):
