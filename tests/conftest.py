@@ -8,7 +8,9 @@ import os
 import random
 import re
 import socket
+import ssl
 from collections.abc import Callable, Generator, Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,6 +81,8 @@ def _guards() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         _scrub_environment(patch)
         _keep_to_loopback(patch)
+        # Every client reads the certificates, a twentieth of the suite's time, and none reaches anybody who has one.
+        patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
         yield
 
 

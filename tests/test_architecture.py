@@ -6,6 +6,7 @@ Each rule is one test over all files, and says everything that breaks it at once
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import subprocess
 import sys
@@ -55,6 +56,16 @@ OTHER_WORDS = {
     "whole": "full, complete, total",
 }
 """Not in a name of our own -> what the field says. Names of tests are sentences and may have any word."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_garbage_is_looked_for() -> Iterator[None]:
+    """All that is parsed stays to the end; the collector would look through it again and again."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Named = ast.ClassDef | Function
 

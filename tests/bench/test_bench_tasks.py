@@ -13,6 +13,7 @@ from saccade.cli.main import main
 from saccade.errors import DataError
 
 
+@pytest.mark.slow
 def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "QUICK_TASKS", TasksScale(tasks=40, pictures=4))
     file = tmp_path / "tasks.json"

@@ -81,7 +81,7 @@ def script(dialect_id: str) -> list[Reply]:
         ),
     ],
 )
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 async def test_code(dialect_id: str, file: str, tmp_path: Path) -> None:
     path = photo(file)
     store = MediaStore(tmp_path)

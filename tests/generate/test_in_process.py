@@ -64,6 +64,7 @@ async def rolled(made: TinyPolicy, store: MediaStore, heat: float = 0.8, **more:
         await engine.close()
 
 
+@pytest.mark.few(3)
 async def test_logprobs_are_those_of_one_pass_over_the_whole_episode(any_policy: TinyPolicy, store: MediaStore) -> None:
     for tokens in await rolled(any_policy, store):
         recorded = tokens.logprobs()[tokens.loss_mask()]

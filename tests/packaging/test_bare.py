@@ -30,6 +30,7 @@ crop.resize((80, 60))
 """
 
 
+@pytest.mark.slow
 def test_the_sdist_holds_what_its_documents_name(built: Built) -> None:
     for document in ("README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))):
         text = (built.source / document).read_text(encoding="utf-8")
@@ -40,6 +41,7 @@ def test_the_sdist_holds_what_its_documents_name(built: Built) -> None:
         assert (built.source / named).exists(), named
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_and_a_description_without_dead_links(built: Built) -> None:
     with zipfile.ZipFile(built.wheel) as wheel:
         names = set(wheel.namelist())

@@ -10,6 +10,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 from packaging.specifiers import SpecifierSet
 from tests.packaging.environments import LOCK, ROOT
 
@@ -43,6 +44,7 @@ def test_its_extras_are_there() -> None:
         assert set(extras.split(",")) <= PROJECT["optional-dependencies"].keys()
 
 
+@pytest.mark.slow
 def test_what_it_copies_is_there_and_a_wheel_can_be_built_of_it(tmp_path: Path) -> None:
     for word, rest in LINES:
         if word == "COPY":

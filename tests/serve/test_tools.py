@@ -292,7 +292,8 @@ async def faults(calls: int, kills: int) -> list[ToolResult]:
         return await asyncio.gather(*asked)
 
 
-@pytest.mark.parametrize(("calls", "kills"), [(40, 2), pytest.param(500, 30, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("calls", "kills"), [(40, 2), (500, 30)])
 async def test_every_call_beside_kills_and_outages_ends_typed(calls: int, kills: int) -> None:
     results = await faults(calls, kills)
     kinds = {result.status for result in results}

@@ -85,6 +85,7 @@ def address(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     thread.join(10)
 
 
+@pytest.mark.few(2)
 def test_a_dropped_reply_is_an_outage_and_the_next_call_opens_the_connection_anew(address: str) -> None:
     box = Toolbox.of(address, calls=ToolCallSettings(seconds=20))
     lost = box.call("odd", {}, ToolContext({}))

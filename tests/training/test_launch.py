@@ -99,6 +99,7 @@ def test_workers_of_a_killed_run_end(program: str, tmp_path: Path) -> None:
         parent.wait()
 
 
+@pytest.mark.slow
 def test_of_a_refusal_in_one_process_there_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(REFUSING)
     command = [sys.executable, str(tmp_path / "program.py")]

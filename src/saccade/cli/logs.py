@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -156,11 +157,12 @@ def add_log_options(command: Any) -> Any:
     return command
 
 
-def _options() -> list[Any]:
-    """The options as Typer makes them, from a command that only has these."""
+@cache
+def _options() -> tuple[Any, ...]:
+    """The options as Typer makes them, from a command that only has these; all commands share them."""
     app = typer.Typer(add_completion=False)
     app.command()(_takes)
-    made = [item for item in typer.main.get_command(app).params if item.name in ("verbose", "log_file")]
+    made = tuple(item for item in typer.main.get_command(app).params if item.name in ("verbose", "log_file"))
     for item in made:
         item.expose_value = False  # the callbacks have done everything
     return made

@@ -13,7 +13,8 @@ import logging
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from functools import lru_cache
+from typing import Final, Generic, Literal, TypeVar
 
 from PIL import Image
 
@@ -34,6 +35,13 @@ _log = logging.getLogger(__name__)
 
 TASK: Final = "task"
 """What VISTA's calls say beside the tool's name."""
+
+
+@lru_cache(maxsize=512)
+def _schema(model: type[ToolModel], mode: Literal["validation", "serialization"]) -> str:
+    """As JSON: every episode asks for the schemas of its tools."""
+    return json.dumps(model.model_json_schema(mode=mode))
+
 
 A = TypeVar("A", bound=ToolModel)
 R = TypeVar("R", bound=ToolModel)
@@ -108,8 +116,8 @@ class Tool(OfferedTool, Generic[A, R]):
             name=self.name,
             aliases=self.aliases,
             description=self.description,
-            parameters=self.arguments.model_json_schema(),
-            returns=self.result.model_json_schema(mode="serialization"),
+            parameters=json.loads(_schema(self.arguments, "validation")),
+            returns=json.loads(_schema(self.result, "serialization")),
             needs=self.needs,
             cost=self.cost,
         )

@@ -23,6 +23,7 @@ def scores(trajectory: Trajectory) -> dict[str, float | None]:
     return {score.name: score.value for score in trajectory.scores}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_cloned_calls_of_tools_are_executed_and_rewarded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_tiny(tmp_path / "random")

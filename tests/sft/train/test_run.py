@@ -109,6 +109,7 @@ async def test_the_trained_checkpoint_runs(full: Path, run: Path) -> None:
     await model.close()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "change",
     [

@@ -33,6 +33,7 @@ def accepted(name: str, tasks: list[Task]) -> float:
     return sum(verdicts) / len(verdicts)
 
 
+@pytest.mark.slow
 def test_blindtest(tmp_path: Path) -> None:
     tasks = tasks_of("blindtest", tmp_path)
     types = Counter(task.answer_type for task in tasks)

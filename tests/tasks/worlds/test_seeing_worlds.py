@@ -163,6 +163,7 @@ def number(sample: WorldSample) -> int:
     return int(sample.answer)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(
     ("world", "turned", "holds"),
     [
