@@ -65,7 +65,7 @@ def draw(rng: Rng, knobs: ChartScatterKnobs) -> WorldSample:
     """One scatter chart and a question about it."""
     theme = random_theme(rng)
     up, across, radius = random_scale(rng, 3), random_scale(rng, 3), rng.integer(4, 6)
-    least = label_room([across.text(across.top)], theme) + 12
+    least = label_room([across.text(tick * across.per_tick) for tick in range(across.ticks + 1)], theme) + 12
     across = ChartScale(
         across.step, across.decimals, max(across.px, -(-least // across.per_tick)), across.per_tick, across.ticks
     )
@@ -176,4 +176,4 @@ def _box(cloud: _Cloud, origin: Point, point: Point, name: str) -> EvidenceBox:
     return EvidenceBox(image="image_0", xyxy=(x - reach, y - reach, x + reach + 1, y + reach + 1), label=name)
 
 
-WORLD = World("chart-scatter@2", "Read and count points of scatter charts.", ChartScatterKnobs, draw)
+WORLD = World("chart-scatter@3", "Read and count points of scatter charts.", ChartScatterKnobs, draw)

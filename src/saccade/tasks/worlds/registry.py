@@ -23,7 +23,7 @@ WORLDS: Final = Registry[World[Any]](
         "chart-bar@2": f"{_HOME}.chart_bars:WORLD",
         "chart-line@2": f"{_HOME}.chart_lines:WORLD",
         "chart-pie@3": f"{_HOME}.chart_pie:WORLD",
-        "chart-scatter@2": f"{_HOME}.chart_scatter:WORLD",
+        "chart-scatter@3": f"{_HOME}.chart_scatter:WORLD",
         "circled-letter@1": f"{_HOME}.circled_letter:WORLD",
         "echo@5": f"{_HOME}.echo:WORLD",
         "form-page@1": f"{_HOME}.form_page:WORLD",
