@@ -36,8 +36,11 @@ def test_every_name_in_a_session(start: Start) -> None:
     assert (result.status, result.value) == ("ok", "'0123456789'")
 
 
-def test_warm_up_leaves_no_traces() -> None:
-    """In a fresh process: no figures, no output, seeded, single-threaded, and show is ours."""
+def test_warm_up_leaves_no_traces_and_nothing_to_load() -> None:
+    """In a fresh process: no figures, no output, seeded, single-threaded, and show is ours.
+
+    What programs commonly use is loaded then, whatever they import of it late.
+    """
     code = """
 from saccade.guest.preload import warm_up
 warm_up()
@@ -48,9 +51,21 @@ b = np.random.random()
 warm_up()
 import matplotlib.pyplot as plt
 print(a == random.random(), b == np.random.random(), plt.get_fignums(), threading.active_count(), plt.show.__module__)
+known = set(sys.modules)
+import io, json, PIL.Image
+axes = plt.figure(figsize=(1, 1)).add_subplot()
+axes.plot([1, 2], label="x")
+axes.legend()
+for kind in ("png", "jpeg"):
+    plt.savefig(io.BytesIO(), format=kind)
+for kind in ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF"):
+    file = io.BytesIO()
+    PIL.Image.new("RGB", (9, 9)).save(file, kind)
+    PIL.Image.open(file).load()
+print(json.dumps(sorted(set(sys.modules) - known)))
 """
     run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
-    assert (run.stdout, run.stderr) == ("True True [] 1 saccade.guest.show_figures\n", "")
+    assert (run.stdout, run.stderr) == ("True True [] 1 saccade.guest.show_figures\n[]\n", "")
 
 
 def test_the_package_works_under_its_name_in_the_jail(tmp_path) -> None:

@@ -51,6 +51,9 @@ PRELOAD: dict[str, str] = {
 SEED = 0
 """Random numbers of every session start from here, so that a run can be repeated."""
 
+_CORNER, _SIZE = (1, 1), (8, 8)
+"""Of what is drawn to warm up: small, since what is inherited does not depend on the number of pixels."""
+
 
 def lookup(name: str) -> Any:
     """What a name stands for. Raises ValueError for an unknown name, ImportError if a module is not installed."""
@@ -108,23 +111,22 @@ def _warm_figures() -> None:
     import numpy as np
     from matplotlib.patches import Rectangle
 
-    # Small, since what is inherited does not depend on the number of pixels.
-    figure, axes = plt.subplots(1, 2, figsize=(2, 1), dpi=50)
-    axes[0].plot([1, 2, 3], [1, 4, 9], "o-", label="line")
-    axes[0].set_title("Title, $x^2$")
-    axes[0].set_xlabel("x")
-    axes[0].legend()
-    axes[0].grid(True)
-    axes[0].bar([1, 2], [1, 2])
-    axes[0].add_patch(Rectangle((1, 1), 1, 2, fill=False, edgecolor="red"))
-    shown = axes[1].imshow(np.arange(64.0).reshape(8, 8), cmap="gray")
-    figure.colorbar(shown)
-    axes[1].axis("off")
-    axes[1].text(1, 1, "text", fontsize=12, weight="bold")
+    figure, (left, right) = plt.subplots(ncols=2, figsize=(2, 1), dpi=50)
+    heights = range(4)
+    left.plot(heights, "o-", label="line")
+    left.set_title("Title, $x^2$")
+    left.set_xlabel("x")
+    left.legend()
+    left.grid(True)
+    left.bar(heights, heights)
+    left.add_patch(Rectangle(_CORNER, *_SIZE, fill=False, edgecolor="red"))
+    figure.colorbar(right.imshow(np.eye(*_SIZE), cmap="gray"))
+    right.axis("off")
+    right.text(*_CORNER, "text", fontsize="large", weight="bold")
     figure.tight_layout()
     for kind in ("png", "jpeg"):
         figure.savefig(io.BytesIO(), format=kind)
-    plt.imshow(np.zeros((8, 8, 3), np.uint8))
+    plt.imshow(np.zeros((*_SIZE, 3), np.uint8))
     plt.close("all")
 
 
@@ -138,17 +140,16 @@ def _warm_pictures() -> None:
     for kind in ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF"):
         file = io.BytesIO()
         try:
-            picture.resize((32, 32)).save(file, kind)
-            file.seek(0)
+            picture.resize(_SIZE).save(file, kind)
             Image.open(file).load()
         except (KeyError, OSError):
             continue  # this build of Pillow lacks the format
-    pencil = ImageDraw.Draw(picture)
-    pencil.rectangle((1, 1, 9, 9), outline="red", width=2)
-    pencil.text((2, 2), "text", fill="white", font=ImageFont.load_default())
-    picture.crop((2, 2, 60, 60)).rotate(30, expand=True).resize((64, 64), Image.Resampling.LANCZOS)
-    ImageEnhance.Contrast(picture).enhance(1.5).filter(ImageFilter.SHARPEN)
-    ImageOps.autocontrast(ImageOps.grayscale(picture))
+    pencil, box = ImageDraw.Draw(picture), (*_CORNER, *_SIZE)
+    pencil.rectangle(box, outline="red")
+    pencil.text(_CORNER, "text", fill="white", font=ImageFont.load_default())
+    part = picture.crop(box).rotate(30, expand=True).resize(_SIZE, Image.Resampling.LANCZOS)
+    ImageEnhance.Contrast(part).enhance(2).filter(ImageFilter.SHARPEN)
+    ImageOps.autocontrast(ImageOps.grayscale(part))
 
 
 def _warm_opencv() -> None:
@@ -159,15 +160,14 @@ def _warm_opencv() -> None:
     import numpy as np
 
     cv2.setNumThreads(0)
-    picture = np.zeros((32, 32, 3), np.uint8)
-    grey = cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY)
-    cv2.GaussianBlur(cv2.resize(grey, (16, 16)), (3, 3), 0)
-    cv2.findContours(cv2.Canny(grey, 50, 150), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-    cv2.rectangle(picture, (1, 1), (9, 9), (0, 0, 255), 2)
-    cv2.putText(picture, "text", (2, 20), cv2.FONT_HERSHEY_SIMPLEX, 0.5, (255, 255, 255))
-    ok, data = cv2.imencode(".png", picture)
-    if ok:
-        cv2.imdecode(data, cv2.IMREAD_COLOR)
+    picture = np.zeros((*_SIZE, 3), np.uint8)
+    grey = cv2.resize(cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY), _SIZE)
+    edges = cv2.Canny(cv2.GaussianBlur(grey, (3, 3), sigmaX=0), *_SIZE)
+    cv2.findContours(edges, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    cv2.rectangle(picture, _CORNER, _SIZE, color=255)
+    cv2.putText(picture, "text", _CORNER, cv2.FONT_HERSHEY_SIMPLEX, fontScale=1, color=255)
+    _, data = cv2.imencode(".png", picture)
+    cv2.imdecode(data, cv2.IMREAD_COLOR)
 
 
 def _hold_ffmpeg() -> None:
