@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from tests.guest.children import fork, until, waiting_child
@@ -63,3 +65,50 @@ def test_one_that_has_ended_does_not_stand() -> None:
     # It is still there to be collected.
     assert os.waitpid(pid, 0)[0] == pid
     assert not groups.stopped(pid)
+
+
+def test_who_is_in_a_group_and_what_is_known_of_it(child: int) -> None:
+    os.setpgid(child, child)
+    assert (groups.group_of(child), groups.is_child(child), groups.threads(child)) == (child, True, 1)
+    assert not groups.empty(child)
+    assert child in groups.children()
+    until(lambda: groups.asleep(child))
+    groups.stop(child)
+    until(lambda: groups.stopped(child))
+    assert groups.asleep(child), "it stands still"
+    assert not groups.asleep(os.getpid())
+    assert 0 < groups.cpu_seconds(os.getpid()) < 10 * (os.times().user + os.times().system) + 1
+    assert not groups.was_killed(child)
+
+
+def test_cpu_time_is_that_of_user_and_system_in_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "stat").write_bytes(b"7 (a) b) R 1 2 3 4 5 6 7 8 9 10 250 150 13 14")
+    monkeypatch.setattr(groups, "open", lambda *_: io.FileIO(tmp_path / "stat"), raising=False)
+    assert groups.cpu_seconds(7) == 400 / os.sysconf("SC_CLK_TCK")
+    assert not groups.asleep(7)
+
+
+def test_of_one_that_is_gone_nothing_is_known() -> None:
+    pid = fork()
+    if pid == 0:
+        signal.pause()
+    os.setpgid(pid, pid)
+    groups.kill_group(pid)
+    until(lambda: groups.was_killed(pid))
+    assert not groups.empty(pid), "nobody has collected it"
+    os.waitpid(pid, 0)
+    assert groups.empty(pid)
+    groups.stop(pid)
+    groups.kill_group(pid)
+    assert (groups.group_of(pid), groups.threads(pid), groups.cpu_seconds(pid)) == (0, 0, 0.0)
+    assert (groups.asleep(pid), groups.was_killed(pid), groups.is_child(pid)) == (False, False, False)
+
+
+def test_one_that_ended_by_itself_was_not_killed() -> None:
+    for end in (lambda: os._exit(9), lambda: os.kill(os.getpid(), signal.SIGTERM)):
+        pid = fork()
+        if pid == 0:
+            end()
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        assert not groups.was_killed(pid)
+        os.waitpid(pid, 0)

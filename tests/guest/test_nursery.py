@@ -1,0 +1,213 @@
+"""What sessions are given, and what the host is told of the jail: on paper, without a jail."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+import numpy as np
+import pytest
+
+from saccade.guest import jail, namespaces, nursery
+from saccade.guest.jail import JailPlan
+from saccade.guest.namespaces import NAMESPACES, Standing, ladder, with_own_proc
+from saccade.guest.nursery import Nursery
+from saccade.guest.session_entry import FAMILY_SESSIONS
+from saccade.guest.workspaces import PlainWorkspaces
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
+LIMITS = {
+    **{"output_bytes": 1, "pictures": 2, "picture_pixels": 3, "total_pixels": 4, "file_bytes": 5},
+    **{"workspace_bytes": 6, "workspace_files": 7},
+}
+ALL = ("session_user", "rlimits", "capabilities", "no_new_privs", "landlock", "seccomp")
+
+
+def made(folder: Path, users: str, first: int, uids: int, **left_out: str) -> Nursery:
+    plan = JailPlan(users, {}, (), b"", left_out)
+    return Nursery(plan, Standing((), first, uids, {}), LIMITS, PlainWorkspaces(str(folder)), sees=False)
+
+
+def test_no_two_sessions_that_live_have_one_user(tmp_path: Path) -> None:
+    given = [os.memfd_create(name) for name in ("socket", "outbox", "stdout", "stderr")]
+    inodes = [os.fstat(fd).st_ino for fd in given]
+    sessions = made(tmp_path, "range", 7000, 3, session_user="not here")
+    entries = []
+    for number in range(3):
+        entry, fd = sessions.new_entry(number, [*given, 0])
+        assert os.path.samestat(os.fstat(fd), os.stat(entry.workspace))
+        assert (entry.id, entry.socket, entry.memory) == (number, inodes[0], frozenset(inodes[1:]))
+        os.close(fd)
+        entries.append(entry)
+    assert [entry.uid for entry in entries] == [7000, 7001, 7002]
+    sessions.release(entries[1])
+    assert not os.path.exists(entries[1].workspace)
+    fourth, fd = sessions.new_entry(3, given)
+    assert fourth.uid == 7001, "the one that is free"
+    os.close(fd)
+    # A branch has the user of its origin, which stays taken until both are gone.
+    branch = sessions.branch_entry({"branch": 9, "socket": 5, "memory": [6, 7], "path": fourth.workspace}, fourth)
+    assert (branch.id, branch.uid, branch.family, branch.base) == (9, 7001, fourth.family, fourth.base)
+    assert (branch.socket, branch.memory) == (5, {6, 7})
+    sessions.release(branch)
+    sessions.release(entries[2])
+    fifth, fd = sessions.new_entry(4, given)
+    assert fifth.uid == 7002
+    for one in (*given, fd):
+        os.close(one)
+
+
+def test_without_a_range_all_have_one_user(tmp_path: Path) -> None:
+    sessions = made(tmp_path, "none", 0, 0)
+    fds = [os.memfd_create("x")] * 4
+    entries = [sessions.new_entry(number, fds) for number in range(2)]
+    assert [entry.uid for entry, _ in entries] == [0, 0]
+    for fd in (fds[0], *(fd for _, fd in entries)):
+        os.close(fd)
+
+
+def test_a_session_is_told_its_limits_and_options_alone(tmp_path: Path) -> None:
+    sessions = made(tmp_path, "none", 0, 0)
+    fd = os.memfd_create("x")
+    entry, folder = sessions.new_entry(1, [fd] * 4)
+    options = {"repairs": ["path_alias"], "path_aliases": {"a": "b"}, "preload": ["np"], "last_expression": False}
+    told = json.loads(sessions.setup(entry, {**options, "secret": 1}))
+    assert told == {"uid": 0, "family": entry.family.path, "config": {**LIMITS, **options}}
+    os.close(fd)
+    os.close(folder)
+
+
+@pytest.mark.parametrize(
+    ("uids", "names", "users"),
+    [(9, ("user_namespace",), "range"), (0, ("user_namespace",), "namespace"), (0, (), "none")],
+)
+@pytest.mark.parametrize(("cgroups", "kin"), [(True, 1 << 22), (False, 3 * FAMILY_SESSIONS)])
+def test_a_plan(uids: int, names: tuple[str, ...], users: str, cgroups: bool, kin: int) -> None:
+    limits = {"cpu_seconds": 1, "memory_bytes": 2, "open_files": 3, "file_bytes": 4, "processes": 5, "pictures": 6}
+    settings = {"limits": limits, "leftover_cgroups": cgroups}
+    plan = nursery._plan(settings, Standing(names, 0, uids, {}), ("/usr",), {"landlock": "old"})
+    assert (plan.users, plan.read_paths, plan.left_out) == (users, ("/usr",), {"landlock": "old"})
+    assert plan.limits == {**{k: limits[k] for k in list(limits)[:4]}, "processes": 5 + kin}
+    assert plan.filter
+
+
+def test_every_layer_is_told_with_the_reason_it_lacks() -> None:
+    standing = Standing(
+        ("user_namespace", "pid_namespace"), 0, 0, {"net_namespace": "refused", "pid_namespace": "half"}
+    )
+    outcomes = {"rlimits": "", "seccomp": "no such call", "inspection": ""}
+    left_out = {"seccomp": "no such call", "landlock": "left out on purpose", "ipc_namespace": "left out on purpose"}
+    layers = {
+        layer["layer"]: (layer["on"], layer["detail"]) for layer in nursery._layers(standing, outcomes, left_out, False)
+    }
+    assert layers == {
+        "user_namespace": (True, ""),
+        "mount_namespace": (False, ""),
+        "pid_namespace": (True, "half"),
+        "net_namespace": (False, "refused"),
+        "ipc_namespace": (False, "left out on purpose"),
+        "workspace": (False, "a folder without a size cap: a private root cannot be had"),
+        "rlimits": (True, ""),
+        "seccomp": (False, "no such call"),
+        "inspection": (True, ""),
+        "landlock": (False, "left out on purpose"),
+    }
+    private = nursery._layers(standing, {}, {}, True)
+    assert [layer for layer in private if layer["layer"] == "workspace"] == [
+        {"layer": "workspace", "on": True, "detail": ""}
+    ]
+
+
+def test_versions() -> None:
+    found = nursery.versions()
+    assert (found["python"], found["numpy"]) == (platform.python_version(), np.__version__)
+
+
+@pytest.mark.parametrize(("users", "seen"), [("none", True), ("range", False), ("namespace", False)])
+def test_whether_a_session_may_be_seen_by_its_user(users: str, seen: bool) -> None:
+    assert JailPlan(users, {}, (), b"").may_be_seen is seen
+    assert not JailPlan(users, {}, (), b"", {"landlock": "old"}).may_be_seen, "others would see it, too"
+
+
+def test_the_steps_of_a_jail_in_their_order() -> None:
+    assert [layer for layer, _ in jail.steps(JailPlan("range", {}, (), b""), 1, "/f")] == list(ALL)
+    left = JailPlan("none", {}, (), b"", {"landlock": "old", "rlimits": "no"})
+    assert [layer for layer, _ in jail.steps(left, 1, "/f")] == [x for x in ALL if x not in left.left_out]
+
+
+def test_a_rehearsal_says_of_each_step_why_it_cannot_be_had() -> None:
+    plan = JailPlan("none", {}, (), b"", dict.fromkeys(ALL[1:], "left out"))
+    said = jail.rehearse(plan, 0, "/f", os.fork)
+    assert said == {"session_user": "OSError: this process may not hand out user ids nor make user namespaces"}
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_rehearsal_that_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def steps(*_: object) -> list[tuple[str, Any]]:
+        return [("rlimits", lambda: None), ("seccomp", lambda: os._exit(1))]
+
+    monkeypatch.setattr(jail, "steps", steps)
+    dead = jail.rehearse(JailPlan("none", {}, (), b""), 0, "/f", os.fork)
+    assert dead == dict.fromkeys(("rlimits", "seccomp"), "the rehearsal died before it")
+    monkeypatch.setattr(jail, "steps", lambda *_: [("rlimits", lambda: None), ("seccomp", lambda: 1 / 0)])
+    said = jail.rehearse(JailPlan("none", {}, (), b""), 0, "/f", os.fork)
+    assert said == {"rlimits": "", "seccomp": "ZeroDivisionError: division by zero"}
+
+
+def test_namespaces_are_tried_from_all_to_none() -> None:
+    everything = tuple(NAMESPACES)
+    rest = tuple(name for name in everything if name != "mount_namespace")
+    assert ladder(root=False) == [everything, rest, ()]
+    assert ladder(root=True) == [everything, everything[1:], rest, ()]
+    assert with_own_proc(everything) == everything
+    assert with_own_proc(rest) == tuple(name for name in rest if name != "pid_namespace")
+
+
+def beneath(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let /proc/a/b be the file `_proc_a_b` of a folder."""
+
+    def opened(path: str, mode: str = "r") -> TextIO:
+        return cast(TextIO, open(folder / path.replace("/", "_"), mode))
+
+    monkeypatch.setattr(namespaces, "open", opened, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("maps", "ids"),
+    [
+        (["0 0 4294967295"], (100_000, 65_536)),
+        (["100000 5 65536"], (100_000, 65_536)),
+        (["100001 5 65536"], (100_001 + 65_536 - 30_000, 30_000)),
+        (["100000 5 65535"], (100_000 + 65_535 - 30_000, 30_000)),
+        (["0 0 1", "1 1000 60000"], (30_001, 30_000)),
+        (["0 0 1", "1 1000 59999"], (0, 0)),
+    ],
+)
+def test_user_ids_that_sessions_may_have(
+    maps: list[str], ids: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "_proc_self_uid_map").write_text("".join(f"{line}\n" for line in maps))
+    beneath(tmp_path, monkeypatch)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert namespaces.id_range() == ids
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert namespaces.id_range() == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("count", "uids", "setgroups"), [(5, "0 7 1\n1 900 5\n", None), (0, "0 7 1\n", "deny")], ids=["range", "own alone"]
+)
+def test_what_is_mapped(
+    count: int, uids: str, setgroups: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beneath(tmp_path, monkeypatch)
+    monkeypatch.setattr(os, "geteuid", lambda: 7)
+    monkeypatch.setattr(os, "getegid", lambda: 8)
+    namespaces.write_maps(44, 900, count)
+    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    expected = {"_proc_44_uid_map": uids, "_proc_44_gid_map": uids.replace("0 7", "0 8")}
+    assert written == expected | ({"_proc_44_setgroups": setgroups} if setgroups else {})
