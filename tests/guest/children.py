@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from saccade.guest import groups, privileges
+from saccade.guest import groups, inspection, privileges
 from saccade.guest.syscalls import syscall
 
 NOBODY = 65534
@@ -28,6 +28,12 @@ def fork() -> int:
         # A test process may have threads; the children here call no library that cares.
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
+
+
+def unmap_what_is_shared() -> None:
+    """In a child: the memory that the test process shares with others is no doing of the child."""
+    for found in inspection.shared_maps(os.getpid()):
+        syscall("munmap", found.start, found.end - found.start)
 
 
 def waiting_child() -> Iterator[int]:

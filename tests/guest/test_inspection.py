@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from tests.guest.children import NOBODY, fork, in_child
+from tests.guest.children import NOBODY, fork, in_child, unmap_what_is_shared
 
 from saccade.guest import inspection
 from saccade.guest.inspection import Belongings, Map
@@ -39,6 +39,7 @@ def holding(hold: Callable[[], object], keep: Sequence[int] = ()) -> Iterator[in
                 with suppress(OSError):
                     os.close(fd)
             os.chdir("/")
+            unmap_what_is_shared()
             held = hold()
             os.write(_READY, b"x")
             os.close(_READY)

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.guest.children import fork
+from tests.guest.children import fork, unmap_what_is_shared
 
 from saccade.guest import privileges, wire
 from saccade.guest.fork import CLONE_PARENT, Forker
@@ -150,6 +150,7 @@ def _be_zygote(control: socket.socket, folder: Path, constants: dict[str, float]
 def _be_keeper(forker: Forker, fds: list[int]) -> None:
     privileges.die_with_parent()
     sock = socket.socket(fileno=fds[0])
+    unmap_what_is_shared()
     _open_null()
     for fd in set(range(3, 300)) - {fds[0]}:
         with suppress(OSError):
