@@ -239,12 +239,12 @@ def test_a_branch_opens_everything_for_itself(folder: Path) -> None:
     assert alone
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
-def test_room_that_is_left(told: bool, folder: Path) -> None:
+@pytest.mark.parametrize("count", [True, False], ids=["told", "not told"])
+def test_room_that_is_left(count: bool, folder: Path) -> None:
     """As on a kernel that tells how many descriptors are open, and on an older one."""
 
     def fill() -> Any:
-        if not told:
+        if not count:
             descriptors._count = lambda: 0
         resource.setrlimit(resource.RLIMIT_NOFILE, (140, 140))
         for _ in range(140 - 16 - 8):  # eight are the session's own

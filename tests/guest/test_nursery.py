@@ -75,8 +75,8 @@ def test_a_session_is_told_its_limits_and_options_alone(tmp_path: Path) -> None:
     fd = os.memfd_create("x")
     entry, folder = sessions.new_entry(1, [fd] * 4)
     options = {"repairs": ["path_alias"], "path_aliases": {"a": "b"}, "preload": ["np"], "last_expression": False}
-    told = json.loads(sessions.setup(entry, {**options, "secret": 1}))
-    assert told == {"uid": 0, "family": entry.family.path, "config": {**LIMITS, **options}}
+    message = json.loads(sessions.setup(entry, {**options, "secret": 1}))
+    assert message == {"uid": 0, "family": entry.family.path, "config": {**LIMITS, **options}}
     os.close(fd)
     os.close(folder)
 

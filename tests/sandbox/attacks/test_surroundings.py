@@ -39,25 +39,25 @@ def listening(port: int) -> bool:
 
 
 def test_everything_is_there_as_it_is_told(around: Canaries) -> None:
-    told = around.targets()
+    targets = around.targets()
     values = list(around.secrets.values())
     assert len(set(values)) == 4
     assert all(value.startswith(PREFIX) and len(value) == len(PREFIX) + 24 for value in values)
-    assert told["secret_prefix"] == PREFIX
-    assert not any(value in str(told) for value in values), "where they are, never what they hold"
+    assert targets["secret_prefix"] == PREFIX
+    assert not any(value in str(targets) for value in values), "where they are, never what they hold"
     assert around.secrets["environment"] in os.environ.values()
-    assert Path(str(told["canary_file"])).read_text() == around.secrets["file"]
-    with Image.open(str(told["canary_picture"])) as picture:
+    assert Path(str(targets["canary_file"])).read_text() == around.secrets["file"]
+    with Image.open(str(targets["canary_picture"])) as picture:
         assert (picture.size, picture.tobytes()) == ((16, 16), around.pixels)
-    modes = [os.stat(str(told[name])).st_mode & 0o777 for name in ("canary_folder", "canary_file", "canary_picture")]
+    modes = [os.stat(str(targets[name])).st_mode & 0o777 for name in ("canary_folder", "canary_file", "canary_picture")]
     assert modes == [0o777, 0o666, 0o666], "nothing but the sandbox keeps anyone from them"
     libc = ctypes.CDLL(None)
     libc.shmat.restype = ctypes.c_void_p
-    address = libc.shmat(shared_memory(int(told["sysv_key"])), None, 0)
+    address = libc.shmat(shared_memory(int(targets["sysv_key"])), None, 0)
     assert ctypes.string_at(address).decode() == around.secrets["memory"]
     libc.shmdt(ctypes.c_void_p(address))
-    assert (told["host_pid"], told["token"]) == (os.getpid(), around.token)
-    assert told["canary_pid"] in descendants()
+    assert (targets["host_pid"], targets["token"]) == (os.getpid(), around.token)
+    assert targets["canary_pid"] in descendants()
     assert around.damage() == []
 
 
@@ -139,7 +139,7 @@ def test_all_of_it_is_taken_away_again() -> None:
     libc.prctl(37, ctypes.byref(earlier), 0, 0, 0)
     libc.prctl(36, 0, 0, 0, 0)
     with Canaries() as around:
-        told, variable = around.targets(), f"CANARY_{around.token}"
+        targets, variable = around.targets(), f"CANARY_{around.token}"
         assert variable in os.environ
         libc.prctl(37, ctypes.byref(adopts), 0, 0, 0)
         assert adopts.value == 1, "what the sandbox leaves stays below this process"
@@ -147,10 +147,10 @@ def test_all_of_it_is_taken_away_again() -> None:
     libc.prctl(36, earlier.value, 0, 0, 0)
     assert adopts.value == 0
     assert variable not in os.environ
-    assert not os.path.exists(str(told["canary_folder"]))
-    assert told["canary_pid"] not in descendants()
-    assert shared_memory(int(told["sysv_key"])) == -1
-    assert not listening(int(told["port"]))
+    assert not os.path.exists(str(targets["canary_folder"]))
+    assert targets["canary_pid"] not in descendants()
+    assert shared_memory(int(targets["sysv_key"])) == -1
+    assert not listening(int(targets["port"]))
 
 
 def test_what_was_laid_out_before_a_failure_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
