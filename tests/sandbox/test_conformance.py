@@ -8,12 +8,13 @@ import pytest
 import pytest_asyncio
 from tests.sandbox.asked import ASKED, METHODS, UNCOUNTED
 from tests.sandbox.providers import PROVIDERS, SUITES, linux_only
-from tests.sandbox.tape import OwningRecorder, PlayingSandbox, RecordingSandbox, Tape
+from tests.sandbox.tape import OwningRecorder, PlayingSandbox, PlayingSession, RecordingSandbox, Tape
 
-from saccade.errors import SettingsError
+from saccade.errors import SandboxClosedError, SettingsError
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.conformance import CHECKS, LIMITS, Check, ConformanceError, run_all
+from saccade.sandbox.isolation import Isolation
 from saccade.sandbox.limits import MIB
 from saccade.sandbox.result import Picture, RunResult, Timings, WrittenFile
 
@@ -196,3 +197,63 @@ async def test_a_provider_that_misbehaves_fails() -> None:
 
 async def test_the_error_is_an_assertion() -> None:
     assert issubclass(ConformanceError, AssertionError)
+
+
+def printed(*texts: str) -> list[RunResult]:
+    """Results of calls that ended well and printed these."""
+    return [RunResult(Status.OK, committed=True, stdout=text) for text in texts]
+
+
+def answers(results: list[RunResult], opened: int = 2) -> Tape:
+    return Tape(LIMITS, Isolation(platform="played", layers=()), [None] * opened, [*results])
+
+
+TIMES = "concurrency.sessions_run_at_the_same_time"
+BRANCHES = "branches.branches_run_at_the_same_time"
+
+
+@pytest.mark.parametrize(
+    ("name", "results", "passed"),
+    [
+        (TIMES, printed("", "", "0 2", "1 3"), True),
+        (TIMES, printed("", "", "1 3", "0 2"), True),
+        (TIMES, printed("", "", "0 1", "1 2"), False),
+        (TIMES, printed("", "", "1 2", "0 1"), False),
+        (BRANCHES, printed("", "0 3", "1 4", "2 5", "1 4"), True),
+        (BRANCHES, printed("", *["0 3", "1 4", "3 5", "1 4"] * 3), False),
+        (BRANCHES, printed("", *["0 3", "1 4", "4 5", "1 4"], *["0 3", "1 4", "2 5", "1 4"]), True),
+        ("concurrency.cancelled_run", printed("", "ended in spite of it", "before"), False),
+        ("concurrency.calls_of_a_session_are_serial", printed("", *[""] * 8, "[1, 0, 2, 3, 4, 5, 6, 7]"), False),
+        ("concurrency.many_sessions", printed(*map(str, range(11)), "7"), False),
+    ],
+)
+async def test_calls_that_do_not_run_as_they_must(name: str, results: list[RunResult], passed: bool) -> None:
+    [check] = [check for check in CHECKS if check.name == name]
+    assert await passes(check, answers(results, opened=12)) is passed
+
+
+@pytest.mark.parametrize(
+    ("name", "never", "results"),
+    [
+        ("concurrency.closing_a_session_during_a_call", PlayingSession, [RunResult(Status.LOST), *printed("")]),
+        ("concurrency.closing_the_sandbox", PlayingSandbox, printed("", "", "")),
+        ("concurrency.closing_the_sandbox_during_a_call", PlayingSandbox, printed("", "")),
+    ],
+)
+async def test_a_provider_that_never_closes_fails(
+    name: str, never: type, results: list[RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def close(self: object) -> None: ...
+
+    monkeypatch.setattr(never, "close", close)
+    [check] = [check for check in CHECKS if check.name == name]
+    assert not await passes(check, answers(results))
+
+
+async def test_a_closed_sandbox_that_opens_sessions_fails() -> None:
+    [check] = [check for check in CHECKS if check.name == "concurrency.closing_the_sandbox"]
+    closed = printed("", "", "")
+    assert not await passes(check, answers(closed, opened=2))
+    refused = answers(closed)
+    refused.opened[1] = SandboxClosedError("closed")
+    assert await passes(check, refused)
