@@ -62,13 +62,24 @@ def test_a_video_is_bound_by_its_path() -> None:
 
 @pytest.mark.parametrize(
     ("mode", "becomes"),
-    [("1", "L"), ("P", "RGB"), ("CMYK", "RGB"), ("LA", "RGBA"), ("I;16", "RGB"), ("L", "L"), ("RGBA", "RGBA")],
+    [
+        *(("1", "RGB"), ("P", "RGB"), ("CMYK", "RGB"), ("I;16", "RGB"), ("LA", "RGBA"), ("PA", "RGBA")),
+        *(("L", "L"), ("RGB", "RGB"), ("RGBA", "RGBA")),
+    ],
 )
 def test_pillow_modes(mode: str, becomes: str) -> None:
+    """A mode that cannot be mapped is converted; what is transparent stays so."""
     item = bound("a", Image.new(mode, (2, 2)))
     assert isinstance(item, BoundImage)
-    # A mode that cannot be mapped is converted; one bit and grey both fit into RGB, too.
-    assert item.mode in (becomes, "RGB")
+    assert item.mode == becomes
+
+
+def test_a_colour_that_is_transparent_stays_so() -> None:
+    image = Image.new("P", (2, 2))
+    image.info["transparency"] = 0
+    item = bound("a", image)
+    assert isinstance(item, BoundImage)
+    assert item.mode == "RGBA"
 
 
 @pytest.mark.parametrize("name", ["", "1a", "a b", "class", "a.b", "__builtins__", "__name__", "a\n"])
