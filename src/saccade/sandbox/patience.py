@@ -35,7 +35,7 @@ class Patience:
         self._timer.cancel()
 
     def _wait(self) -> None:
-        step = min(TICK_SECONDS, max(0.0, self._left))
+        step = min(TICK_SECONDS, self._left)
         self._timer = self._loop.call_later(step, self._count, step)
 
     def _count(self, step: float) -> None:
