@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.sandbox.providers import linux_only
 
+from saccade.errors import SandboxLostError
 from saccade.record.status import Status
 from saccade.sandbox.fate import KILLED_OUTSIDE, Death
 from saccade.sandbox.gate import Gate
@@ -92,3 +93,11 @@ async def test_an_answer_that_nobody_waits_for_any_more_leaves_nothing_open() ->
     zygote._dispatch({"op": "fork", "id": 1, "pid": 7}, [])
     assert await waiting == ({"op": "fork", "id": 1, "pid": 7}, [])
     assert not zygote._waiting
+
+
+async def test_whoever_asks_a_zygote_that_is_gone_hears_of_it_at_once() -> None:
+    zygote = ZygoteClient(lambda *_: None, lambda _: None)
+    with pytest.raises(SandboxLostError, match="have died; open a new session"):
+        zygote.tell("close", 1)
+    with pytest.raises(SandboxLostError):
+        await asyncio.wait_for(zygote.order("close", 1), 10)
