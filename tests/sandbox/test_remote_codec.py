@@ -254,6 +254,7 @@ def test_what_cannot_be_bound_is_refused(bindings: dict[str, object]) -> None:
         {"x": {"picture": None}},
         {"x": {"array": "a" * 64, "shape": [2, 2, 2]}},
         {"x": {"array": "a" * 64, "shape": [True, 12]}},
+        {"x": {"array": "a" * 64, "shape": [2, 2, 3, 1]}},
         {"x": {"array": "a" * 64, "shape": 12}},
         {"x": {"video": 3}},
         {"x": {"lazy": "a" * 63, "mode": "L", "width": 1, "height": 1}},
