@@ -59,8 +59,8 @@ def test_a_call_that_is_kept_and_one_that_is_not(host: Host) -> None:
     second, kept = host.leaf()
     assert kept == 1
     assert host.ask("leaf", pid=second)["op"] == "leaf"
-    assert keeper_of(second) == leaf
     until(lambda: state(before) == "gone")
+    assert keeper_of(second) == leaf
     host.call(second, "end the call")
     assert host.ask("rollback") == {"op": "rollback", "id": 1}
     assert state(second) == "gone"
