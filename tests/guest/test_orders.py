@@ -206,7 +206,7 @@ def test_a_branch_is_taken_in(host: Host) -> None:
     assert os.path.samestat(os.stat(answer["path"]), os.fstat(host.fds[0]))
     assert os.path.dirname(answer["path"]) == os.path.dirname(f"{host.folder}/{lies}")
     sock = os.fstat(host.given[0]).st_ino
-    host.let(leaf, "be a branch")
+    host.branch(leaf)
     adopted = host.ask("adopt", branch=2, path=answer["path"], socket=sock, memory=[])
     assert adopted == {"op": "adopt", "id": 1}
     assert lies not in workspaces(host), "the branch has seen where its origin's files lie"
@@ -229,8 +229,7 @@ def test_a_branch_is_taken_in(host: Host) -> None:
 def test_a_branch_that_holds_too_much_is_refused(word: str, why: str, host: Host) -> None:
     leaf = host.open()
     answer = host.ask("workspace")
-    host.let(leaf, word, "be a branch")
-    until(lambda: state(leaf) == "S")
+    host.branch(leaf, word)
     sock = os.fstat(host.given[0]).st_ino
     failed = host.ask("adopt", branch=2, path=answer["path"], socket=sock, memory=[])
     assert (failed["of"], failed["error"].startswith(why)) == ("adopt", True)

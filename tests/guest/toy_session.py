@@ -91,18 +91,27 @@ class Host:
         assert (answer["op"], answer["id"], answer["maps"]) == ("leaf", session, [])
         return pid
 
-    def let(self, pid: int, *words: str) -> None:
-        """Let the leaf run, and do this."""
+    def say(self, *words: str) -> None:
+        """Tell the leaf what to do."""
         for word in words:
             self.said.send(word.encode())
+
+    def let(self, pid: int, *words: str) -> None:
+        """Let the leaf run, and do this."""
+        self.say(*words)
         os.kill(pid, signal.SIGCONT)
+
+    def branch(self, pid: int, *words: str) -> None:
+        """Let the leaf do this and become a branch."""
+        self.let(pid, *words, "be a branch")
+        assert self.said.recv(99) == b"be a branch"
 
     def call(self, pid: int, *words: str) -> dict[str, Any]:
         """Let the leaf do this in a call; what the zygote says at its end."""
         self.let(pid)
         self.order("call")
         assert self.ask("asleep")["op"] == "asleep"  # so it has heard of the call
-        self.let(pid, *words)
+        self.say(*words)  # it runs already: if it were continued now, it might have stopped itself before
         return self.hear()
 
 
@@ -140,7 +149,7 @@ def _be_zygote(control: socket.socket, folder: Path, constants: dict[str, float]
         theirs.close()
         plan = JailPlan("none", {}, (), b"")
         nursery = Nursery(plan, Standing((), 0, 0, {}), LIMITS, PlainWorkspaces(str(folder)), sees=True)
-        with suppress(BrokenPipeError):  # the test is over, and it had something to say
+        with suppress(BrokenPipeError, ConnectionResetError):  # the test is over, and one of both had more to say
             Zygote(control, nursery, Template(pid, ours)).serve()
         os._exit(0)
     finally:
@@ -180,6 +189,7 @@ def _be_leaf(sock: socket.socket, kept: int) -> int:
             return kept + 1
         if word == b"be a branch":
             _open_null()  # one of its own
+            sock.send(word)
             return kept
         if word == b"die":
             os._exit(3)
