@@ -42,6 +42,11 @@ def test_the_model_reads_everything_that_came_before() -> None:
     assert asked[0].stop == ("</code>",)
 
 
+def test_the_models_own_name_is_the_last_that_it_gave_itself() -> None:
+    named = [Said(Completion(text, FinishReason.STOP, model=name)) for text, name in ((CODE, "a-1"), (CODE, "a-2"))]
+    assert by_hand(plan(), [named[0], OK, named[1], OK, ANSWER])[1].model == "a-2"
+
+
 def test_no_gold_answer_in_any_message() -> None:
     effects, _ = by_hand(plan(), [CODE, OK, ANSWER])
     asked = [effect.request for effect in effects if isinstance(effect, Ask)]
@@ -116,15 +121,15 @@ def test_a_limit_of_turns_is_a_number_of_the_models_turns(dialect: str, turns: i
 
 
 def test_pictures_beyond_the_limit_are_not_shown() -> None:
-    # One picture of the task, one shown: the second call's two would be the third and fourth.
-    replies = [CODE, shows(picture(1)), CODE, shows(picture(2), picture(3))]
+    # One picture of the task, two shown: the last call's would be the fourth.
+    replies = [CODE, shows(picture(1)), CODE, shows(picture(2)), CODE, shows(picture(3))]
     _, outcome = by_hand(plan("pyvision-rl-image", images=3, turns=9), replies)
     assert outcome.stop is StopReason.IMAGE_LIMIT
-    assert outcome.turns[1].execution is not None
-    assert outcome.turns[1].observation is None
+    assert outcome.turns[2].execution is not None
+    assert [turn.observation is None for turn in outcome.turns] == [False, False, True]
     _, asked = by_hand(plan("pyvision", images=3), [*replies, ANSWER])
     assert asked.stop is StopReason.ANSWERED
-    assert asked.turns[1].request is not None
+    assert asked.turns[2].request is not None
 
 
 def test_pixels_beyond_the_limit_are_not_shown() -> None:
@@ -182,7 +187,7 @@ def test_more_failed_calls_than_allowed_end_the_episode() -> None:
     assert outcome.turns[0].execution == FAILED
     assert outcome.turns[0].observation is None
     _, once = by_hand(plan(failed_calls=1), [CODE, FAILED, CODE, OK, CODE, FAILED])
-    assert once.stop is StopReason.FAILED_CALL_LIMIT
+    assert (once.stop, len(once.turns)) == (StopReason.FAILED_CALL_LIMIT, 3)
 
 
 def test_a_lost_execution_is_never_shown() -> None:

@@ -20,7 +20,9 @@ def test_terms() -> None:
     assert (read_term("Of(x)").head, read_term("f(x)").head) == ("Of", "f(x)"), "a letter before a bracket is a factor"
 
 
-@pytest.mark.parametrize("text", ["Find(x", "Line(A,,B)", "Equals(a))b(", "Find((x)", "Find(a)(b)", "", "x" * 500])
+@pytest.mark.parametrize(
+    "text", ["Find(x", "Find(ab", "Line(A,,B)", "Equals(a))b(", "Find((x)", "Find(a)(b)", "", "x" * 500]
+)
 def test_no_terms(text: str) -> None:
     with pytest.raises(FormError):
         read_term(text)

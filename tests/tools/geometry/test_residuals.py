@@ -35,6 +35,14 @@ def read_all(*forms: str) -> PlaneFigure:
     return figure
 
 
+def test_a_point_is_named_by_a_capital_letter_and_at_most_two_more() -> None:
+    figure = PlaneFigure()
+    assert [figure.point(name) for name in ("A", "Ab", "A12")] == figure.points == ["A", "Ab", "A12"]
+    for name in ("", "a", "1", "A123", "A'"):
+        with pytest.raises(FormError, match="names no point"):
+            figure.point(name)
+
+
 CIRCLE = ("Circle(O)", "PointLiesOnCircle(A,Circle(O))", "PointLiesOnCircle(B,Circle(O))")
 
 
@@ -164,7 +172,7 @@ def test_what_measures_nothing(term: str, why: str) -> None:
         ((), "Isosceles(Trapezoid(A,B,C,F))", [0, 2 * (3 - 13**0.5) / (3 + 13**0.5)]),
         ((), "Kite(A,B,C,F)", [2 * (4 - 13**0.5) / (4 + 13**0.5), 0.4]),
         ((), "Isosceles(Triangle(A,B,C))", [-2 / 9]), ((), "Isosceles(Triangle(B,C,A))", [2 / 9]),
-        ((), "Right(Triangle(A,B,C))", [0]), ((), "Right(Triangle(C,A,B))", [0]),
+        *(((), f"Right(Triangle({corners}))", [0]) for corners in ("A,B,C", "C,A,B", "B,C,A")),
         ((), "Right(Triangle(A,B,F))", [-5 / 13]),
         ((), "Regular(Triangle(A,B,C))",
          [2 / 7, -2 / 9, (degrees(acos(0.8)) - 60) / 20, 1.5, (degrees(acos(0.6)) - 60) / 20]),
