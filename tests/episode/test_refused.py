@@ -74,8 +74,8 @@ def test_texts_and_limits_that_a_dialect_does_not_take() -> None:
     assert SessionLimits().applied(NO_DIALECT) is NO_DIALECT
     remote = SessionLimits(wall_seconds=1).applied(load_dialect("pyvision"), "http://127.0.0.1:9")
     assert remote.sandbox.wall_seconds == 1
+    several = SessionLimits(wall_seconds=1, memory_bytes=64 * MIB, cpu_seconds=1)
     with pytest.raises(SettingsError, match=r"session\.cpu_seconds cannot be set"):
-        several = SessionLimits(wall_seconds=1, memory_bytes=64 * MIB, cpu_seconds=1)
         several.applied(load_dialect("pyvision"), "http://127.0.0.1:9")
 
 
