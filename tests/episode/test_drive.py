@@ -89,6 +89,16 @@ async def test_what_happens_is_heard_in_order(tmp_path: Path) -> None:
     assert "".join(event.piece for event in heard if isinstance(event, Wrote)) == CODE + ANSWER
 
 
+async def test_each_turn_each_call_and_the_end_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "saccade.episode")
+    store = MediaStore(tmp_path)
+    await run_episode(plan(of=stored_task(store)), ScriptedModel([CODE, ANSWER]), ScriptedSandbox([GOOD]), store)
+    logged = [(record.name.rpartition(".")[2], record.args) for record in caplog.records]
+    assert [(name, args[0]) for name, args in logged if isinstance(args, tuple)] == [
+        ("performer", 1), ("performer", 1), ("performer", 2), ("trajectories", "t#0"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("error", "reason"),
     [

@@ -80,7 +80,10 @@ def noticed() -> list[str]:
     return said
 
 
-async def test_a_broken_off_episode_is_continued_without_asking_again(tmp_path: Path) -> None:
+async def test_a_broken_off_episode_is_continued_without_asking_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "saccade.episode.kept")
     with pytest.raises(Killed):
         await play(tmp_path, Turns(FIRST))
     (left,) = unfinished(tmp_path)
@@ -91,6 +94,7 @@ async def test_a_broken_off_episode_is_continued_without_asking_again(tmp_path: 
     model = Turns(FIRST, SECOND, LAST)
     made = await play(tmp_path, model)
     assert model.asked == [1, 2]
+    assert [record.args for record in caplog.records if record.name == "saccade.episode.kept"] == [("t#0", 1)]
     assert [turn.execution and turn.execution.stdout for turn in made.turns] == ["20\n", "42\n", None]
     assert (made.id, made.answer, made.stop) == ("t#0", "42", StopReason.ANSWERED)
     assert made.stop_detail == "Continued after turn 1; its earlier calls were run again, with the same output."

@@ -144,7 +144,7 @@ def test_what_is_not_installed_is_refused_with_the_command() -> None:
     ],
 )
 def test_failures_are_typed_and_details_stay_with_the_person(
-    error: Exception, status: Status, found: ProblemKind
+    error: Exception, status: Status, found: ProblemKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     result = raising(error).call({"x_label": "a"}, EMPTY)
     assert result.status is status
@@ -153,6 +153,7 @@ def test_failures_are_typed_and_details_stay_with_the_person(
     assert str(error) in result.problem.detail
     assert str(error) not in result.text
     assert (result.text == "") is (status is Status.LOST)
+    assert ("secret" in caplog.text) is isinstance(error, ZeroDivisionError)
 
 
 def test_a_result_that_breaks_its_schema_is_a_failure_of_the_tool() -> None:

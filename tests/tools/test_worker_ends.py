@@ -122,7 +122,7 @@ def job(**options: str) -> WorkerJob:
     return WorkerJob(ToolSource(HERE, options), (ToolCallInput({}, EMPTY),) * 2)
 
 
-def test_a_worker_loads_a_tool_once_and_one_that_failed_again() -> None:
+def test_a_worker_loads_a_tool_once_and_one_that_failed_again(caplog: pytest.LogCaptureFixture) -> None:
     tools: dict[str, Any] = {}
     sent: Any = Sent()
     for _ in range(2):
@@ -134,6 +134,8 @@ def test_a_worker_loads_a_tool_once_and_one_that_failed_again() -> None:
         torn: Any = child._done(job(weights=weights), tools, sent)
         assert [one.status for one in torn] == [Status.REFUSED] * 2
         assert torn[0].problem.detail.startswith(why)
+        assert ("tricky" in caplog.text) is (weights == "torn")
+        caplog.clear()
     assert (len(tools), sent.replies) == (1, [LOADED] * 4)
     fault = child._done(WorkerJob(ToolSource("/nowhere/gone.py:Gone"), ()), tools, sent)
     assert isinstance(fault, WorkerFault)
