@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
+import resource
 import signal
+import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -141,6 +145,25 @@ def test_a_worker_loads_a_tool_once_and_one_that_failed_again(caplog: pytest.Log
     assert isinstance(fault, WorkerFault)
     assert "gone.py" in fault.detail
     assert len(sent.replies) == 4
+
+
+def test_a_worker_serves_until_its_socket_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[object, ...]] = []
+    monkeypatch.setattr(child, "_die_with", lambda parent: done.append(("dies with", parent)))
+    monkeypatch.setattr("signal.signal", lambda *given: done.append(given))
+    monkeypatch.setattr("resource.setrlimit", lambda *given: done.append(given))
+    log = logging.getLogger("saccade")
+    monkeypatch.setattr(log, "handlers", [])
+    own, other = socket.socketpair()
+    thread = threading.Thread(target=child.main, args=(other.detach(), 7), daemon=True)
+    thread.start()
+    with Connection(own.detach()) as connection:
+        connection.send_bytes(pickle.dumps(job()))
+        ready, loaded, results = (pickle.loads(connection.recv_bytes()) for _ in range(3))
+    thread.join(20)
+    assert (ready, loaded, len(results), thread.is_alive()) == (WorkerState.READY, LOADED, 2, False)
+    assert done == [("dies with", 7), (signal.SIGINT, signal.SIG_IGN), (resource.RLIMIT_CORE, (0, 0))]
+    assert [type(handler) for handler in log.handlers] == [logging.NullHandler]
 
 
 def test_what_a_tool_needs_and_lacks_is_not_loaded() -> None:

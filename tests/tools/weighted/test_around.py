@@ -5,6 +5,8 @@ The networks themselves run in `test_weighted.py`.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,13 +15,16 @@ import pytest
 import torch
 from PIL import Image
 
+from saccade.errors import UnavailableError
 from saccade.tools.base import Needs, Tool
 from saccade.tools.context import ToolContext
 from saccade.tools.look import LookArguments, look
 from saccade.tools.problem import CallProblem
+from saccade.tools.setup import VARIABLE
 from saccade.tools.weighted import sam as sam_module
 from saccade.tools.weighted.chart_readers import DePlot, ReaderCheckpoint, _generated
 from saccade.tools.weighted.chart_tables import as_markdown, read_table
+from saccade.tools.weighted.checkpoint import CheckpointSlot, Placed
 from saccade.tools.weighted.grounding_dino import GroundingDino, Part, _outcome, _overlap, suppressed
 from saccade.tools.weighted.sam import Sam, _described, _full_size, _segment, _Segmenter, prepared
 
@@ -33,6 +38,39 @@ def loaded(tool: Tool[Any, Any], network: object) -> Any:
     made._slot = SimpleNamespace(get=lambda: network)
     made.needs = Needs()
     return made
+
+
+def test_a_checkpoint_is_loaded_once_where_and_as_the_setup_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "saccade.tools.weighted")
+    file, placed = tmp_path / "setup.toml", []
+
+    def load(where: Placed) -> int:
+        placed.append(where)
+        if where.setup.weights == "torn":
+            raise OSError("it ends\n in the middle")
+        return len(placed)
+
+    def written(weights: str, more: str = "") -> CheckpointSlot[int]:
+        file.write_text(f'[sam]\nweights = "{weights}"\n{more}')
+        os.utime(file, (len(placed), len(placed)))
+        return slot
+
+    slot = CheckpointSlot("sam", load)
+    monkeypatch.setenv(VARIABLE, str(file))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert [written("a/b").get(), slot.get()] == [1, 1]
+    assert (placed[0].device, placed[0].dtype, placed[0].hub) == ("cuda", torch.float32, {"trust_remote_code": False})
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert written("a/b", 'revision = "v1"\ndtype = "bfloat16"\n').get() == 2
+    assert (placed[1].device, placed[1].dtype) == ("cpu", torch.bfloat16)
+    assert placed[1].hub == {"trust_remote_code": False, "revision": "v1"}
+    assert written("a/b", 'device = "cuda:1"\n').get() == 3
+    assert placed[2].device == "cuda:1"
+    assert ["a/b" in text for text in caplog.messages] == [True] * 3
+    with pytest.raises(UnavailableError, match=r"'torn' of sam cannot be loaded: OSError: it ends in the middle$"):
+        written("torn").get()
 
 
 @pytest.mark.parametrize(
