@@ -70,7 +70,7 @@ def test_objects_in_place_of_names_and_tools(monkeypatch: pytest.MonkeyPatch) ->
     tables: dict[str, Any] = {"limits": EpisodeLimits(turns=3), "sampling": Sampling(temperature=0.5)}
     made = ask(PHOTO, "Which?", model=model, dialect=dialect, **tables)
     assert (made.provenance.limits.turns, made.provenance.sampling.temperature) == (3, 0.5)
-    assert (made.provenance.dialect, closed) == ("direct@1:short", [1])
+    assert (made.provenance.dialect, made.rollout, closed) == ("direct@1:short", 0, [1])
     call = '<think>Look.</think><tool_call>{"name": "crop", "arguments": {"box": [0, 0, 3, 2]}}</tool_call>'
     made = ask(PHOTO, "Which?", model=ScriptedModel([call, DIRECT]), dialect="vista", tools=("crop",))
     assert "crop" in words(made)

@@ -284,9 +284,8 @@ def test_a_sync_player_closes_what_it_took_over_once(tmp_path: Path, monkeypatch
     monkeypatch.setattr(model, "close", close_model)
     monkeypatch.setattr(box, "close", close_box)
     before = threading.enumerate()
-    player = SyncPlayer(model, box, MediaStore(tmp_path))
-    player.play(plan())
-    player.close()
+    with SyncPlayer(model, box, MediaStore(tmp_path)) as player:
+        player.play(plan())
     player.close()
     assert closed == ["model", "sandbox"]
     assert threading.enumerate() == before

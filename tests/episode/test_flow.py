@@ -11,6 +11,7 @@ from saccade.dialects.native import NativeDialect
 from saccade.dialects.registry import load_dialect
 from saccade.dialects.vista import VistaDialect
 from saccade.episode.effects import Ask, Call, Reply, Run, Said, Stopped
+from saccade.episode.equip import equipped
 from saccade.episode.flow import flow
 from saccade.episode.plan import Plan
 from saccade.models.base import Completion
@@ -290,3 +291,13 @@ def test_how_a_call_was_written_is_kept(dialect: str, body: str, shape: str) -> 
     effects, outcome = by_hand(plan(dialect), [call, OK, "<think>So.</think><answer>x</answer>"])
     assert isinstance(effects[1], Call)
     assert [turn.call_shape for turn in outcome.turns] == [shape, ""]
+
+
+def test_a_call_of_an_api_has_no_shape_of_its_own() -> None:
+    dialect, _ = equipped(load_dialect("native"), ["crop"])
+    call = ToolCall(name="crop", arguments={"box": [0, 0, 9, 9]}, call_id="c")
+    effects, outcome = by_hand(
+        plan(dialect), [Said(Completion("", FinishReason.TOOL_CALL, tool_calls=(call,))), OK, "<answer>x</answer>"]
+    )
+    assert isinstance(effects[1], Call)
+    assert outcome.turns[0].call_shape == ""

@@ -140,6 +140,12 @@ def test_a_journal_is_read_to_its_last_whole_line_and_written_until_the_disk_ref
         torn.write(b'{"schema_version":1,"number":1,"tu')
     (left,) = unfinished(tmp_path)
     assert left.trajectory.turns == (first,)
+    journal.note([first])
+    assert len(file.read_bytes().splitlines()) == 3
+    _, other = open_journal(folder, Plan(Task(id="u", question="?"), DIALECT), "m")
+    assert (other.earlier, other.says) == ((), ())
+    again, other = open_journal(folder, Plan(TASK, DIALECT, rollout=1), "m")
+    assert (again.rollout, other.earlier, other.says) == (0, (first,), ())
     kept = file.rename(tmp_path / "aside")
     file.mkdir()
     journal.note([first, second])

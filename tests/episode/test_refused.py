@@ -195,13 +195,14 @@ async def test_an_episode_that_the_disk_refuses_is_handed_over(tmp_path: Path, m
 
 
 def performer(tmp_path: Path, error: Exception | None = None, journal: EpisodeJournal | None = None) -> Performer:
-    """One without a model, whose workbench raises `error`, or gives what `OK` says."""
+    """One without a model, whose workbench raises `error` once and gives what `OK` says."""
     store = MediaStore(tmp_path)
     workbench = Workbench(plan(of=stored_task(store)), None, store)
+    errors = [] if error is None else [error]
 
     async def act(effect: object) -> Execution:
-        if error is not None:
-            raise error
+        if errors:
+            raise errors.pop()
         return OK
 
     workbench.run = act  # type: ignore[method-assign]
@@ -245,5 +246,7 @@ async def test_what_ran_before_is_run_again_and_compared(stdout: str, said: str,
     assert isinstance(asked, Said)
     assert (asked.completion.text, asked.seconds) == (CODE, 2.0)
     assert await one.perform(Run("print(1)", turns=(turn,))) == Ran(before, 0.5)
+    lost = await performer(tmp_path, SandboxLostError("gone"), journal).perform(Run("print(1)", turns=(turn,)))
+    assert lost == Stopped(StopReason.SANDBOX_LOST, "gone")
     ended = journal.with_earlier(head.model_copy(update={"seconds": 1.0}))
     assert (ended.seconds, ended.stop_detail.endswith(said)) == (3.5, True)

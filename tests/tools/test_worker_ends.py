@@ -112,6 +112,29 @@ def test_a_worker_that_closes_its_end_is_ended(ends: Ends, monkeypatch: pytest.M
     assert waited == [5, None]
 
 
+@pytest.mark.parametrize(
+    ("program", "seconds", "why"),
+    [("raise SystemExit(3)", 60.0, "its process ended with exit code 3"),
+     ("import time; time.sleep(60)", 0.1, r"no answer within 0\.1 s")],
+)  # fmt: skip
+def test_a_worker_that_does_not_start_is_ended(
+    program: str, seconds: float, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[subprocess.Popen[bytes]] = []
+    start = subprocess.Popen
+
+    def started(*given: Any, **named: Any) -> subprocess.Popen[bytes]:
+        made.append(start(*given, **named))
+        return made[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    monkeypatch.setattr(process, "_PROGRAM", program)
+    monkeypatch.setattr(process, "START_SECONDS", seconds)
+    with pytest.raises(ToolLostError, match=f"a worker process for tools does not start: {why}"):
+        Worker(1)
+    assert made[0].returncode is not None
+
+
 class Sent:
     """Keeps what a worker sends."""
 

@@ -182,7 +182,9 @@ def test_a_mask_is_described_by_score_coverage_and_box() -> None:
 def test_a_mask_has_the_size_of_the_image(size: tuple[int, int], scale: tuple[float, float]) -> None:
     logits = np.full((5, 5), -1.0, np.float32)
     logits[:, :2] = 1.0  # the left two of five parts of the square, whatever was padded below
-    mask = _full_size(logits, size, _Segmenter(None, 20, stretches=False), scale)
+    segmenter = _Segmenter(None, 20, stretches=False)
+    assert not _full_size(logits * 0, size, segmenter, scale).any(), "as likely in as out is out"
+    mask = _full_size(logits, size, segmenter, scale)
     assert mask.shape == size
     assert set(np.unique(mask)) == {0, 255}
     edge = int(np.flatnonzero(mask[0])[-1]) + 1
