@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from saccade.guest.video_timeline import Frames, VideoError
+from saccade.guest.video_frames import open_frames
+from saccade.guest.video_timeline import VideoError
 from saccade.record.status import Status
 from saccade.tools.context import ToolContext
 from saccade.tools.problem import ProblemKind
@@ -56,10 +57,10 @@ def test_by_number_in_the_order_asked_for(clip: ToolContext) -> None:
 
 
 def test_a_frame_that_cannot_be_decoded_loses_the_call(clip: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(frames: Frames, number: int) -> None:
+    def broken(frames: object, number: int) -> None:
         raise VideoError(f"frame {number} is damaged")
 
-    monkeypatch.setattr(Frames, "picture", broken)
+    monkeypatch.setattr(type(open_frames(str(clip.video(None)[1]))), "picture", broken)
     result = SelectFrames().call({"frames": [3]}, clip)
     assert (result.status, result.problem and result.problem.detail.partition(": ")[2]) == (
         Status.LOST,
