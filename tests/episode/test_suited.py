@@ -11,7 +11,7 @@ from saccade.dialects.registry import DIALECTS, load_dialect
 from saccade.episode.asking import AskSettings
 from saccade.episode.idle import CUT, idle_detail
 from saccade.episode.suited import check_speaks, suited
-from saccade.errors import SettingsError
+from saccade.errors import RegistryError, SettingsError
 from saccade.models.learned_dialect import learned_dialect, write_learned
 from saccade.models.tiny_weights import FOLDER
 from saccade.record.trajectory import StopReason
@@ -56,6 +56,9 @@ def test_a_checkpoint_knows_what_it_learned_most(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     write_learned(tmp_path, {"codedance@1:paper": 3, "direct@1:reason": 2})
     assert suited(AskSettings(model=f"local:{tmp_path}"))[0].dialect == "codedance@1:paper"
+    write_learned(tmp_path, {"own.py:Dialect": 3})
+    with pytest.raises(RegistryError):  # what a checkpoint says is not run
+        suited(AskSettings(model=f"local:{tmp_path}"))
     (tmp_path / "saccade.json").write_text("{")
     assert learned_dialect(tmp_path) == ""
 

@@ -72,6 +72,10 @@ def test_a_good_call() -> None:
     assert "echo_2: 4 × 3" in result.text
 
 
+async def test_a_tool_of_this_process_is_awaited_like_any_other() -> None:
+    assert (await Echo().call_async({"text": "year"}, EMPTY, alias="say")).value == {"label": "year", "score": 0.0}
+
+
 def test_names_of_pictures_are_free_in_the_context() -> None:
     first = Echo().call({"x_label": "a"}, EMPTY)
     context = EMPTY.extended(first.images())

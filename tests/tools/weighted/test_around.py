@@ -96,7 +96,7 @@ def test_found_boxes_are_clipped_sorted_and_drawn() -> None:
     boxes = {
         "scores": np.array([0.50004, 0.9, 0.8, 0.7, 0.6, 0.4]),
         "boxes": np.array(
-            [[-5, 2.04, 20.06, 70], [1, 1, 30, 30], [2, 1, 30, 30], [61, 0, 70, 9], [10, 50, 20, 60], [50, 1, 58, 9]]
+            [[-5, 2.04, 20.06, 70], [1, 1, 30, 30], [2, 1, 30, 30], [60, 0, 70, 9], [10, 50, 20, 60], [50, 1, 58, 9]]
         ),
         "text_labels": ["a cup [SEP]", "dog", "again", "outside", "below", "aside"],
     }
