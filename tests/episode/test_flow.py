@@ -65,7 +65,7 @@ def test_a_text_without_an_action_is_corrected() -> None:
 
 def test_a_dialect_that_does_not_correct_ends_there() -> None:
     _, outcome = by_hand(plan("pyvision-rl-image:repo"), [NOTHING])
-    assert outcome.stop is StopReason.NO_ACTION
+    assert (outcome.stop, outcome.detail) == (StopReason.NO_ACTION, "")
 
 
 def test_code_that_was_cut_off_is_not_run() -> None:

@@ -20,9 +20,9 @@ from saccade.tools.base import Needs, Tool
 from saccade.tools.context import ToolContext
 from saccade.tools.look import LookArguments, look
 from saccade.tools.problem import CallProblem
-from saccade.tools.setup import VARIABLE
+from saccade.tools.setup import VARIABLE, ToolSetup
 from saccade.tools.weighted import sam as sam_module
-from saccade.tools.weighted.chart_readers import DePlot, ReaderCheckpoint, _generated
+from saccade.tools.weighted.chart_readers import DePlot, ReaderCheckpoint, UniChart, _generated
 from saccade.tools.weighted.chart_tables import as_markdown, read_table
 from saccade.tools.weighted.checkpoint import CheckpointSlot, Placed
 from saccade.tools.weighted.grounding_dino import GroundingDino, Part, _outcome, _overlap, suppressed
@@ -71,6 +71,21 @@ def test_a_checkpoint_is_loaded_once_where_and_as_the_setup_says(
     assert ["a/b" in text for text in caplog.messages] == [True] * 3
     with pytest.raises(UnavailableError, match=r"'torn' of sam cannot be loaded: OSError: it ends in the middle$"):
         written("torn").get()
+
+
+def test_weights_are_loaded_when_a_tool_is_told_to() -> None:
+    gotten: list[str] = []
+    for tool in (GroundingDino(), Sam(), DePlot(), UniChart()):
+        made: Any = tool
+        made._slot = SimpleNamespace(get=lambda name=tool.name: gotten.append(name))
+        made.load()
+    assert gotten == ["grounding_dino", "sam", "deplot", "unichart"]
+
+
+def test_a_checkpoint_of_something_else_is_no_sam(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "vit"}')
+    with pytest.raises(ValueError, match="it is a checkpoint of vit, not of sam or sam2"):
+        sam_module._load(Placed(ToolSetup(weights=str(tmp_path)), "cpu", torch.float32))
 
 
 @pytest.mark.parametrize(
@@ -230,11 +245,11 @@ def test_prompts_are_given_in_the_scale_of_the_square() -> None:
     network = Segmenting()
     rgb = np.zeros((50, 100, 3), np.uint8)
     masks, scores = _segment(
-        _Segmenter(network, 20, stretches=True), rgb, [(50.0, 25.0), (10.0, 5.0)], (1, 0), (0, 10, 50, 50)
+        _Segmenter(network, 20, stretches=True), rgb, [(50.0, 25.0), (10.0, 5.0)], (1, 0), (0, 10, 60, 50)
     )
     assert network.given["input_points"].tolist() == [[[[10, 10], [2, 2]]]]
     assert network.given["input_labels"].tolist() == [[[1, 0]]]
-    assert network.given["input_boxes"].tolist() == [[pytest.approx([0, 4, 10, 20])]]
+    assert network.given["input_boxes"].tolist() == [[pytest.approx([0, 4, 12, 20])]]
     assert network.given["pixel_values"].shape == (1, 3, 20, 20)
     assert network.given["multimask_output"] is True
     assert scores == [0.25, 1.0, 0.0]
