@@ -267,8 +267,8 @@ def test_the_sync_driver_gives_the_same_trajectory(tmp_path: Path) -> None:
         assert box.live == 0
     assert timeless(played) == timeless(awaited)
     assert len(played.turns) == 5
-    told = [type(event) for event in heard if not isinstance(event, Wrote)]
-    assert told == [Ask, Said, Run, Ran] * 3 + [Ask, Said] * 2
+    kinds = [type(event) for event in heard if not isinstance(event, Wrote)]
+    assert kinds == [Ask, Said, Run, Ran] * 3 + [Ask, Said] * 2
 
 
 def test_a_sync_player_closes_what_it_took_over_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
