@@ -85,6 +85,7 @@ def test_objects_in_place_of_names_and_tools(monkeypatch: pytest.MonkeyPatch) ->
         (PHOTO, {"limits": {"turn": 1}}, "Did you mean 'turns'"),
         (PHOTO, {"temperature": 1}, "temperature: no such setting"),
         (PHOTO, {"tools": ["crop"]}, "offers no typed tools"),
+        (PHOTO, {"model": "tiny", "dialect": "native"}, "speaks through an API's function calls"),
         (PHOTO, {"sandbox": "http://127.0.0.1:9", "session": {"file_bytes": 5}}, "its limits are its server's"),
         ("http://127.0.0.1:9/a.png", {}, "--allow-urls"),
         ("http://127.0.0.1:9/a.png", {"allow_urls": True}, "cannot be had"),
