@@ -69,7 +69,9 @@ def test_a_call_may_use_more_memory_for_a_very_large_picture(
     tmp_path: Path, width: int, changes: dict[str, Any], more: int
 ) -> None:
     part = ImagePart(sha256="a" * 64, width=width, height=10_000)
-    task = Task(id="t", question="Which?", media=(NamedMedia(name="scan", part=part),))
+    small = ImagePart(sha256="b" * 64, width=9, height=9)
+    media = (NamedMedia(name="scan", part=part), NamedMedia(name="small", part=small))
+    task = Task(id="t", question="Which?", media=media)
     settings = AskSettings.model_validate(
         {"model": "m", "dialect": "pyvision", "media": {"shown_pixels": 1 << 40}, **changes}
     )
