@@ -21,7 +21,7 @@ from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import read_lines
 from saccade.record.content import ImagePart, TextPart
 from saccade.record.status import Status
-from saccade.record.trajectory import Trajectory
+from saccade.record.trajectory import EpisodeLimits, Sampling, Trajectory
 
 from .support import ANSWER
 
@@ -59,9 +59,18 @@ def test_what_the_command_line_can_say_python_can_say(tmp_path: Path) -> None:
     assert "wall_seconds = 50" in stored.provenance.settings
 
 
-def test_objects_in_place_of_names_and_tools() -> None:
-    made = ask(PHOTO, "Which?", model=ScriptedModel([DIRECT]), dialect=load_dialect("direct:short"))
-    assert made.provenance.dialect == "direct@1:short"
+def test_objects_in_place_of_names_and_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+
+    async def close() -> None:
+        closed.append(1)
+
+    model, dialect = ScriptedModel([DIRECT]), load_dialect("direct:short")
+    monkeypatch.setattr(model, "close", close)
+    tables: dict[str, Any] = {"limits": EpisodeLimits(turns=3), "sampling": Sampling(temperature=0.5)}
+    made = ask(PHOTO, "Which?", model=model, dialect=dialect, **tables)
+    assert (made.provenance.limits.turns, made.provenance.sampling.temperature) == (3, 0.5)
+    assert (made.provenance.dialect, made.rollout, closed) == ("direct@1:short", 0, [1])
     call = '<think>Look.</think><tool_call>{"name": "crop", "arguments": {"box": [0, 0, 3, 2]}}</tool_call>'
     made = ask(PHOTO, "Which?", model=ScriptedModel([call, DIRECT]), dialect="vista", tools=("crop",))
     assert "crop" in words(made)
@@ -76,6 +85,7 @@ def test_objects_in_place_of_names_and_tools() -> None:
         (PHOTO, {"limits": {"turn": 1}}, "Did you mean 'turns'"),
         (PHOTO, {"temperature": 1}, "temperature: no such setting"),
         (PHOTO, {"tools": ["crop"]}, "offers no typed tools"),
+        (PHOTO, {"model": "tiny", "dialect": "native"}, "speaks through an API's function calls"),
         (PHOTO, {"sandbox": "http://127.0.0.1:9", "session": {"file_bytes": 5}}, "its limits are its server's"),
         ("http://127.0.0.1:9/a.png", {}, "--allow-urls"),
         ("http://127.0.0.1:9/a.png", {"allow_urls": True}, "cannot be had"),

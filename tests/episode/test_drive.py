@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from saccade.episode.ask import ask
-from saccade.episode.drive import run_episode
+from saccade.episode.drive import run_episode, within
 from saccade.episode.drive_sync import SyncPlayer
-from saccade.episode.effects import Ask, Event, Ran, Run, Said, Stopped, Wrote
-from saccade.errors import IsolationError, MissingMediaError, ModelLostError, ModelRefusedError, SandboxLostError
+from saccade.episode.effects import Ask, Event, Ran, Reply, Run, Said, Stopped, Wrote
+from saccade.errors import (
+    ContextLimitError,
+    IsolationError,
+    MissingMediaError,
+    ModelLostError,
+    ModelRefusedError,
+    SandboxLostError,
+)
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import read_lines
+from saccade.record.execution import Execution
 from saccade.record.status import Status
 from saccade.record.trajectory import EpisodeLimits, StopReason, Trajectory
 from saccade.sandbox.local import LocalSandbox
@@ -80,11 +89,22 @@ async def test_what_happens_is_heard_in_order(tmp_path: Path) -> None:
     assert "".join(event.piece for event in heard if isinstance(event, Wrote)) == CODE + ANSWER
 
 
+async def test_each_turn_each_call_and_the_end_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "saccade.episode")
+    store = MediaStore(tmp_path)
+    await run_episode(plan(of=stored_task(store)), ScriptedModel([CODE, ANSWER]), ScriptedSandbox([GOOD]), store)
+    logged = [(record.name.rpartition(".")[2], record.args) for record in caplog.records]
+    assert [(name, args[0]) for name, args in logged if isinstance(args, tuple)] == [
+        ("performer", 1), ("performer", 1), ("performer", 2), ("trajectories", "t#0"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
         (ModelLostError("gone"), StopReason.MODEL_LOST),
         (ModelRefusedError("bad request"), StopReason.MODEL_REFUSED),
+        (ContextLimitError("too long"), StopReason.CONTEXT_LIMIT),
     ],
 )
 async def test_a_failing_backend_is_a_typed_stop(tmp_path: Path, error: Exception, reason: StopReason) -> None:
@@ -92,7 +112,7 @@ async def test_a_failing_backend_is_a_typed_stop(tmp_path: Path, error: Exceptio
     box = ScriptedSandbox([GOOD])
     trajectory = await run_episode(plan(of=stored_task(store)), ScriptedModel([CODE, error]), box, store)
     assert (trajectory.stop, trajectory.stop_detail) == (reason, str(error))
-    assert trajectory.lost
+    assert trajectory.lost is (reason is not StopReason.CONTEXT_LIMIT)
     assert len(trajectory.turns) == 1
     assert box.live == 0
 
@@ -141,6 +161,42 @@ async def test_the_wall_limit_ends_code_that_hangs(tmp_path: Path) -> None:
         assert trajectory.stop is StopReason.WALL_LIMIT
         after = await run_episode(plan(of=what.task), ScriptedModel([CODE, ANSWER]), box, store)
         assert after.answer == "cat"
+
+
+class Slow:
+    """Work that takes a while, and notes when it was undone."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.undone = seconds, False
+
+    async def __call__(self) -> Reply:
+        try:
+            await asyncio.sleep(self.seconds)
+        except asyncio.CancelledError:
+            self.undone = True
+            raise
+        return Ran(Execution(status=Status.OK))
+
+
+@pytest.mark.parametrize("cancel", [None, asyncio.Event()])
+async def test_of_the_wall_time_what_is_left_is_waited_for(cancel: asyncio.Event | None) -> None:
+    assert isinstance(await within(Slow(0.01)(), 60.0, cancel, lambda: 10.0), Ran)
+    slow = Slow(0.2)
+    assert await within(slow(), 60.0, cancel, lambda: 61.0) == Stopped(StopReason.WALL_LIMIT)
+    assert slow.undone
+
+
+async def test_work_is_undone_when_its_cancelling_is_told_and_its_own_timeout_is_its_own() -> None:
+    cancel, slow = asyncio.Event(), Slow(60)
+    asyncio.get_running_loop().call_soon(cancel.set)
+    assert await within(slow(), None, cancel) == Stopped(StopReason.CANCELLED)
+    assert slow.undone
+
+    async def late() -> Reply:
+        raise TimeoutError("the tool's own")
+
+    with pytest.raises(TimeoutError, match="the tool's own"):
+        await within(late(), None, None)
 
 
 async def test_who_sets_cancel_gets_what_there_is(tmp_path: Path) -> None:
@@ -204,10 +260,35 @@ def test_the_sync_driver_gives_the_same_trajectory(tmp_path: Path) -> None:
     script = [CODE, CODE, CODE, "hm", ANSWER]
     what = plan(of=stored_task(store))
     awaited = asyncio.run(run_episode(what, ScriptedModel(script), ScriptedSandbox(results), store))
-    with SyncPlayer(ScriptedModel(script), ScriptedSandbox(results), store) as player:
-        played = player.play(what)
+    heard: list[Event] = []
+    box = ScriptedSandbox(results)
+    with SyncPlayer(ScriptedModel(script), box, store) as player:
+        played = player.play(what, watch=heard.append)
+        assert box.live == 0
     assert timeless(played) == timeless(awaited)
     assert len(played.turns) == 5
+    kinds = [type(event) for event in heard if not isinstance(event, Wrote)]
+    assert kinds == [Ask, Said, Run, Ran] * 3 + [Ask, Said] * 2
+
+
+def test_a_sync_player_closes_what_it_took_over_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+    model, box = ScriptedModel([ANSWER]), ScriptedSandbox([])
+
+    async def close_model() -> None:
+        closed.append("model")
+
+    async def close_box() -> None:
+        closed.append("sandbox")
+
+    monkeypatch.setattr(model, "close", close_model)
+    monkeypatch.setattr(box, "close", close_box)
+    before = threading.enumerate()
+    with SyncPlayer(model, box, MediaStore(tmp_path)) as player:
+        player.play(plan())
+    player.close()
+    assert closed == ["model", "sandbox"]
+    assert threading.enumerate() == before
 
 
 async def test_the_sync_driver_works_inside_a_running_loop(tmp_path: Path) -> None:

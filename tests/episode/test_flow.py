@@ -11,6 +11,7 @@ from saccade.dialects.native import NativeDialect
 from saccade.dialects.registry import load_dialect
 from saccade.dialects.vista import VistaDialect
 from saccade.episode.effects import Ask, Call, Reply, Run, Said, Stopped
+from saccade.episode.equip import equipped
 from saccade.episode.flow import flow
 from saccade.episode.plan import Plan
 from saccade.models.base import Completion
@@ -42,6 +43,11 @@ def test_the_model_reads_everything_that_came_before() -> None:
     assert asked[0].stop == ("</code>",)
 
 
+def test_the_models_own_name_is_the_last_that_it_gave_itself() -> None:
+    named = [Said(Completion(text, FinishReason.STOP, model=name)) for text, name in ((CODE, "a-1"), (CODE, "a-2"))]
+    assert by_hand(plan(), [named[0], OK, named[1], OK, ANSWER])[1].model == "a-2"
+
+
 def test_no_gold_answer_in_any_message() -> None:
     effects, _ = by_hand(plan(), [CODE, OK, ANSWER])
     asked = [effect.request for effect in effects if isinstance(effect, Ask)]
@@ -59,7 +65,7 @@ def test_a_text_without_an_action_is_corrected() -> None:
 
 def test_a_dialect_that_does_not_correct_ends_there() -> None:
     _, outcome = by_hand(plan("pyvision-rl-image:repo"), [NOTHING])
-    assert outcome.stop is StopReason.NO_ACTION
+    assert (outcome.stop, outcome.detail) == (StopReason.NO_ACTION, "")
 
 
 def test_code_that_was_cut_off_is_not_run() -> None:
@@ -116,15 +122,15 @@ def test_a_limit_of_turns_is_a_number_of_the_models_turns(dialect: str, turns: i
 
 
 def test_pictures_beyond_the_limit_are_not_shown() -> None:
-    # One picture of the task, one shown: the second call's two would be the third and fourth.
-    replies = [CODE, shows(picture(1)), CODE, shows(picture(2), picture(3))]
+    # One picture of the task, two shown: the last call's would be the fourth.
+    replies = [CODE, shows(picture(1)), CODE, shows(picture(2)), CODE, shows(picture(3))]
     _, outcome = by_hand(plan("pyvision-rl-image", images=3, turns=9), replies)
     assert outcome.stop is StopReason.IMAGE_LIMIT
-    assert outcome.turns[1].execution is not None
-    assert outcome.turns[1].observation is None
+    assert outcome.turns[2].execution is not None
+    assert [turn.observation is None for turn in outcome.turns] == [False, False, True]
     _, asked = by_hand(plan("pyvision", images=3), [*replies, ANSWER])
     assert asked.stop is StopReason.ANSWERED
-    assert asked.turns[1].request is not None
+    assert asked.turns[2].request is not None
 
 
 def test_pixels_beyond_the_limit_are_not_shown() -> None:
@@ -182,7 +188,7 @@ def test_more_failed_calls_than_allowed_end_the_episode() -> None:
     assert outcome.turns[0].execution == FAILED
     assert outcome.turns[0].observation is None
     _, once = by_hand(plan(failed_calls=1), [CODE, FAILED, CODE, OK, CODE, FAILED])
-    assert once.stop is StopReason.FAILED_CALL_LIMIT
+    assert (once.stop, len(once.turns)) == (StopReason.FAILED_CALL_LIMIT, 3)
 
 
 def test_a_lost_execution_is_never_shown() -> None:
@@ -285,3 +291,13 @@ def test_how_a_call_was_written_is_kept(dialect: str, body: str, shape: str) -> 
     effects, outcome = by_hand(plan(dialect), [call, OK, "<think>So.</think><answer>x</answer>"])
     assert isinstance(effects[1], Call)
     assert [turn.call_shape for turn in outcome.turns] == [shape, ""]
+
+
+def test_a_call_of_an_api_has_no_shape_of_its_own() -> None:
+    dialect, _ = equipped(load_dialect("native"), ["crop"])
+    call = ToolCall(name="crop", arguments={"box": [0, 0, 9, 9]}, call_id="c")
+    effects, outcome = by_hand(
+        plan(dialect), [Said(Completion("", FinishReason.TOOL_CALL, tool_calls=(call,))), OK, "<answer>x</answer>"]
+    )
+    assert isinstance(effects[1], Call)
+    assert outcome.turns[0].call_shape == ""

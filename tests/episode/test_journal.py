@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.effects import Event, Notice
-from saccade.episode.journal import unfinished
+from saccade.episode.journal import EpisodeJournal, open_journal, unfinished
 from saccade.episode.kept import run_kept
 from saccade.episode.plan import Plan
 from saccade.episode.run_folder import UNFINISHED, RunFolder
+from saccade.episode.trajectories import begun
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.scripted import speak
 from saccade.record.action import Answer, Code
 from saccade.record.task import Task
 from saccade.record.trajectory import Sampling, StopReason, Trajectory
+from saccade.record.turn import Turn
 from saccade.report.stored_run import open_run
 from saccade.sandbox.local import LocalSandbox
 
@@ -76,7 +80,10 @@ def noticed() -> list[str]:
     return said
 
 
-async def test_a_broken_off_episode_is_continued_without_asking_again(tmp_path: Path) -> None:
+async def test_a_broken_off_episode_is_continued_without_asking_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "saccade.episode.kept")
     with pytest.raises(Killed):
         await play(tmp_path, Turns(FIRST))
     (left,) = unfinished(tmp_path)
@@ -87,6 +94,7 @@ async def test_a_broken_off_episode_is_continued_without_asking_again(tmp_path: 
     model = Turns(FIRST, SECOND, LAST)
     made = await play(tmp_path, model)
     assert model.asked == [1, 2]
+    assert [record.args for record in caplog.records if record.name == "saccade.episode.kept"] == [("t#0", 1)]
     assert [turn.execution and turn.execution.stdout for turn in made.turns] == ["20\n", "42\n", None]
     assert (made.id, made.answer, made.stop) == ("t#0", "42", StopReason.ANSWERED)
     assert made.stop_detail == "Continued after turn 1; its earlier calls were run again, with the same output."
@@ -117,6 +125,47 @@ async def test_other_output_than_before_is_said(tmp_path: Path) -> None:
     made = await play(tmp_path, Turns(FIRST, by_chance, LAST))
     assert made.stop_detail.endswith("gave another output in turn 2.")
     assert made.turns[:2] == left.trajectory.turns
+
+
+def test_a_journal_is_read_to_its_last_whole_line_and_written_until_the_disk_refuses(tmp_path: Path) -> None:
+    head = begun(Plan(TASK, DIALECT), "m")
+    folder = RunFolder(tmp_path)
+    file = folder.journal_of(head.id)
+    journal = EpisodeJournal(file, head)
+    journal.note(())
+    assert [left.trajectory for left in unfinished(tmp_path)] == [head]
+    first, second = (Turn(text=text, action=Code(code=text)) for text in ("1", "2"))
+    journal.note([first])
+    with file.open("ab") as torn:
+        torn.write(b'{"schema_version":1,"number":1,"tu')
+    (left,) = unfinished(tmp_path)
+    assert left.trajectory.turns == (first,)
+    journal.note([first])
+    assert len(file.read_bytes().splitlines()) == 3
+    _, other = open_journal(folder, Plan(Task(id="u", question="?"), DIALECT), "m")
+    assert (other.earlier, other.says) == ((), ())
+    again, other = open_journal(folder, Plan(TASK, DIALECT, rollout=1), "m")
+    assert (again.rollout, other.earlier, other.says) == (0, (first,), ())
+    kept = file.rename(tmp_path / "aside")
+    file.mkdir()
+    journal.note([first, second])
+    assert "cannot be kept" in journal.problem
+    file.rmdir()
+    kept.rename(file)
+    before = file.read_bytes()
+    journal.note([first, second, first])
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [({"settings": "seed = 1"}, "setting"), ({"task": Task(id="t", question="How few?")}, "prompt")],
+)
+async def test_what_another_plan_has_otherwise_is_named(tmp_path: Path, changes: dict[str, Any], what: str) -> None:
+    first = Plan(TASK, DIALECT)
+    EpisodeJournal(RunFolder(tmp_path).journal_of(first.id), begun(first, "m")).note(())
+    _, journal = open_journal(RunFolder(tmp_path), replace(first, rollout=1, **changes), "m")
+    assert f"begun with another {what};" in journal.says[0]
 
 
 async def test_another_plan_leaves_it_alone(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -10,11 +11,13 @@ from tests.media import clips
 
 from saccade.dialects.question import VideoNotShownError
 from saccade.dialects.registry import load_dialect
-from saccade.episode.prepared import prepared
+from saccade.episode.asking import AskSettings
+from saccade.episode.prepared import prepared, prepared_to_ask
 from saccade.episode.settings import EpisodeSettings
 from saccade.episode.shown import scaled_down
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
+from saccade.record.content import ImagePart
 from saccade.record.task import NamedMedia, Task
 from saccade.tasks.frames import FrameSettings
 
@@ -52,6 +55,48 @@ def test_a_large_one_is_shown_small_with_its_transparency(tmp_path: Path) -> Non
 def test_a_picture_is_scaled_from_one_pixel_too_many_on(tmp_path: Path, most: int, scaled: bool) -> None:
     store = MediaStore(tmp_path)
     assert bool(scaled_down(picture_task(store), most, store)) is scaled  # 80 x 40
+
+
+@pytest.mark.parametrize(
+    ("width", "changes", "more"),
+    [
+        (10_000, {}, 0), (10_001, {}, 8 * 100_010_000),
+        (10_001, {"session": {"memory_bytes": 1 << 30}}, (1 << 30) - (2 << 30)),
+        (10_001, {"sandbox": "http://127.0.0.1:9"}, 0),
+    ],
+)  # fmt: skip
+def test_a_call_may_use_more_memory_for_a_very_large_picture(
+    tmp_path: Path, width: int, changes: dict[str, Any], more: int
+) -> None:
+    part = ImagePart(sha256="a" * 64, width=width, height=10_000)
+    small = ImagePart(sha256="b" * 64, width=9, height=9)
+    media = (NamedMedia(name="scan", part=part), NamedMedia(name="small", part=small))
+    task = Task(id="t", question="Which?", media=media)
+    settings = AskSettings.model_validate(
+        {"model": "m", "dialect": "pyvision", "media": {"shown_pixels": 1 << 40}, **changes}
+    )
+    dialect, _ = settings.spoken()
+    ready = prepared_to_ask(task, dialect, settings, MediaStore(tmp_path))
+    assert ready.dialect.sandbox.memory_bytes == load_dialect("pyvision").sandbox.memory_bytes + more
+    says = ("a call may use 2.9 GB of memory, for the large picture (session.memory_bytes)",)
+    assert ready.notes == (says if more > 0 else ())
+
+
+@pytest.mark.parametrize(
+    ("dialect", "frames", "says"),
+    [
+        ("direct", {"count": 1}, "clip is shown as 1 frame (evenly; 1.16 s to 1.16 s); "),
+        ("direct", {"count": 2}, "clip is shown as 2 frames (evenly; 0.00 s to 2.36 s); "),
+        ("direct:video", {"fps": 1}, "clip is shown as one video of 3 frames (1 fps, at most "),
+    ],
+)
+def test_frames_that_are_shown_are_said(tmp_path: Path, dialect: str, frames: dict[str, Any], says: str) -> None:
+    store = MediaStore(tmp_path)
+    settings = AskSettings.model_validate({"model": "m", "frames": frames})
+    ready = prepared_to_ask(video_task(store), load_dialect(dialect), settings, store)
+    (note,) = ready.notes
+    assert note.startswith(says)
+    assert note.endswith("; frames.fps and frames.most choose others")
 
 
 def test_a_baseline_must_say_which_frames_it_saw(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from pydantic import ValidationError
 from tests.episode.support import CODE, OK, plan, stored_task, task
 
 from saccade.dialects.base import Dialect
@@ -39,7 +40,7 @@ from saccade.record.status import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.record.turn import Turn
-from saccade.sandbox.limits import Limits
+from saccade.sandbox.limits import MIB, Limits
 from saccade.tasks.frames import FrameSettings
 
 CLIP = VideoPart(sha256="b" * 64, width=64, height=64, frames=8, fps=1, seconds=8)
@@ -73,8 +74,27 @@ def test_texts_and_limits_that_a_dialect_does_not_take() -> None:
     assert SessionLimits().applied(NO_DIALECT) is NO_DIALECT
     remote = SessionLimits(wall_seconds=1).applied(load_dialect("pyvision"), "http://127.0.0.1:9")
     assert remote.sandbox.wall_seconds == 1
+    several = SessionLimits(wall_seconds=1, memory_bytes=64 * MIB, cpu_seconds=1)
     with pytest.raises(SettingsError, match=r"session\.cpu_seconds cannot be set"):
-        SessionLimits(wall_seconds=1, cpu_seconds=1).applied(load_dialect("pyvision"), "http://127.0.0.1:9")
+        several.applied(load_dialect("pyvision"), "http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "refused"),
+    [
+        ("wall_seconds", (0.5, 86_400), (0, 86_401)), ("cpu_seconds", (1, 86_400), (0, 86_401)),
+        ("memory_bytes", (64 * MIB,), (64 * MIB - 1,)), ("file_bytes", (0,), (-1,)),
+        ("workspace_bytes", (MIB,), (MIB - 1,)),
+    ],
+)  # fmt: skip
+def test_the_least_and_the_most_of_each_limit_of_sessions(
+    name: str, taken: tuple[float, ...], refused: tuple[float, ...]
+) -> None:
+    for value in taken:
+        assert getattr(SessionLimits.model_validate({name: value}), name) == value
+    for value in refused:
+        with pytest.raises(ValidationError, match=name):
+            SessionLimits.model_validate({name: value})
 
 
 def test_frames_that_a_server_would_choose_itself() -> None:
@@ -118,6 +138,10 @@ def test_files_must_fit_one_by_one_and_together(tmp_path: Path) -> None:
     )
     both, dialect = Task(id="t", question="?", media=media), load_dialect("pyvision-rl-video")
     opening = dialect.open(both)
+
+    check_room(
+        task(), SessionLimits(file_bytes=0).applied(dialect), load_dialect("direct").open(task()), store, local=True
+    )
 
     def check(files: int, workspace: int) -> None:
         limits = SessionLimits(file_bytes=files, workspace_bytes=workspace)
@@ -171,13 +195,14 @@ async def test_an_episode_that_the_disk_refuses_is_handed_over(tmp_path: Path, m
 
 
 def performer(tmp_path: Path, error: Exception | None = None, journal: EpisodeJournal | None = None) -> Performer:
-    """One without a model, whose workbench raises `error`, or gives what `OK` says."""
+    """One without a model, whose workbench raises `error` once and gives what `OK` says."""
     store = MediaStore(tmp_path)
     workbench = Workbench(plan(of=stored_task(store)), None, store)
+    errors = [] if error is None else [error]
 
     async def act(effect: object) -> Execution:
-        if error is not None:
-            raise error
+        if errors:
+            raise errors.pop()
         return OK
 
     workbench.run = act  # type: ignore[method-assign]
@@ -221,5 +246,7 @@ async def test_what_ran_before_is_run_again_and_compared(stdout: str, said: str,
     assert isinstance(asked, Said)
     assert (asked.completion.text, asked.seconds) == (CODE, 2.0)
     assert await one.perform(Run("print(1)", turns=(turn,))) == Ran(before, 0.5)
+    lost = await performer(tmp_path, SandboxLostError("gone"), journal).perform(Run("print(1)", turns=(turn,)))
+    assert lost == Stopped(StopReason.SANDBOX_LOST, "gone")
     ended = journal.with_earlier(head.model_copy(update={"seconds": 1.0}))
     assert (ended.seconds, ended.stop_detail.endswith(said)) == (3.5, True)

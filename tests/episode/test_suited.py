@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.episode.support import ANSWER, CODE, NOTHING, OK, by_hand, plan
+from tests.episode.support import ANSWER, CODE, NOTHING, OK, by_hand, plan, said
 
 from saccade.dialects.registry import DIALECTS, load_dialect
 from saccade.episode.asking import AskSettings
-from saccade.episode.idle import idle_detail
+from saccade.episode.idle import CUT, idle_detail
 from saccade.episode.suited import check_speaks, suited
-from saccade.errors import SettingsError
+from saccade.errors import RegistryError, SettingsError
 from saccade.models.learned_dialect import learned_dialect, write_learned
 from saccade.models.tiny_weights import FOLDER
 from saccade.record.trajectory import StopReason
+from saccade.record.turn import FinishReason
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,9 @@ def test_a_checkpoint_knows_what_it_learned_most(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     write_learned(tmp_path, {"codedance@1:paper": 3, "direct@1:reason": 2})
     assert suited(AskSettings(model=f"local:{tmp_path}"))[0].dialect == "codedance@1:paper"
+    write_learned(tmp_path, {"own.py:Dialect": 3})
+    with pytest.raises(RegistryError):  # what a checkpoint says is not run
+        suited(AskSettings(model=f"local:{tmp_path}"))
     (tmp_path / "saccade.json").write_text("{")
     assert learned_dialect(tmp_path) == ""
 
@@ -106,11 +110,21 @@ def test_a_model_that_writes_prose_ends_after_a_few_turns() -> None:
 def test_an_action_in_between_begins_the_count_anew() -> None:
     _, outcome = by_hand(plan(), [*[NOTHING] * 3, CODE, OK, *[NOTHING] * 3, ANSWER])
     assert (outcome.stop, outcome.detail) == (StopReason.ANSWERED, "")
+    _, outcome = by_hand(plan(), [CODE, OK, *[NOTHING] * 4])
+    assert outcome.stop is StopReason.NO_ACTION
+    assert "wrote 4 turns in a row" in outcome.detail
+
+
+def test_turns_that_were_all_cut_off_say_so() -> None:
+    cut = said(NOTHING, FinishReason.LENGTH)
+    for replies, holds in (([cut] * 4, True), ([NOTHING, *[cut] * 3], False)):
+        assert by_hand(plan(), replies)[1].detail.endswith(CUT) is holds
 
 
 def test_the_limit_is_a_setting_and_the_papers_dialects_have_none() -> None:
     _, outcome = by_hand(plan(idle_turns=2), [NOTHING] * 2)
     assert outcome.stop is StopReason.NO_ACTION
+    assert "2 turns in a row without an action (limits.idle_turns = 2)" in outcome.detail
     papers = [name for name in DIALECTS.ids() if not name.startswith(("pyvision@", "native@"))]
     assert [load_dialect(name).limits.idle_turns for name in papers] == [None] * len(papers)
     _, outcome = by_hand(plan("codedance"), [NOTHING] * load_dialect("codedance").limits.turns)  # type: ignore[operator]

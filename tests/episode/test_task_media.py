@@ -105,8 +105,16 @@ def test_frames_are_pictures(source: Callable[..., str]) -> None:
     parts, frames = open_tasks([source(VIDEO)]).parts, FrameSettings(count=4)
     check_media(parts, load_dialect("direct"), frames)
     check_media(parts, load_dialect("direct:video"), frames)
-    with pytest.raises(SettingsError, match="frames"):  # there would be no video left
+    check_media(parts, load_dialect("thyme"), frames)
+    with pytest.raises(SettingsError, match=r"frames are shown \(frames\.count=4\)"):  # there would be no video left
         check_media(parts, load_dialect("pyvision-rl-video"), frames)
+    with pytest.raises(SettingsError, match="holds no video"):
+        check_media(open_tasks([source(PICTURE)]).parts, load_dialect("pyvision-rl-video"), frames)
+
+
+def test_as_many_tasks_as_are_named_have_no_dots_behind_them(source: Callable[..., str]) -> None:
+    with pytest.raises(SettingsError, match=r"3 of 3 tasks hold videos \(set/rows-0, set/rows-1, set/rows-2\), and"):
+        check_media(open_tasks([source(VIDEO, VIDEO, VIDEO)]).parts, load_dialect("direct"))
 
 
 def test_worlds_are_known_by_their_first_task() -> None:

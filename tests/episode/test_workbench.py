@@ -113,6 +113,20 @@ async def test_a_prepared_session_that_nobody_used_is_ended_at_once(tmp_path: Pa
     assert sandbox.live == 0
 
 
+async def test_a_session_that_opened_in_the_moment_its_call_was_cancelled_is_ended(tmp_path: Path) -> None:
+    sandbox = Watched()
+    workbench = bench(tmp_path, sandbox)
+    call = asyncio.ensure_future(workbench.run(CODE))
+    while not sandbox.opened:
+        await asyncio.sleep(0)
+    assert call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert sandbox.live == 1
+    await workbench.close()
+    assert sandbox.live == 0
+
+
 async def test_a_failure_to_open_is_told_by_the_call_and_the_next_opens_anew(tmp_path: Path) -> None:
     sandbox = Watched(1)
     workbench = bench(tmp_path, sandbox)

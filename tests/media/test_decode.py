@@ -175,6 +175,7 @@ def test_sixteen_bit_colour_png_is_read() -> None:
     [
         ([0.0, 0.5, 1.0], [0, 128, 255]),
         ([0.0, 100.0, 255.0], [0, 100, 255]),
+        ([10.0, 100.0, 255.0], [10, 100, 255]),
         ([-10.0, 0.0, 10.0], [0, 128, 255]),
         ([0.0, np.nan, 1.0], [0, 0, 255]),
         ([0.0, np.inf, 1.0], [0, 0, 255]),
@@ -189,8 +190,9 @@ def test_floats_are_scaled(values: list[float], expected: list[int]) -> None:
 
 
 def test_wide_integers_are_stretched() -> None:
-    data = saved(Image.fromarray(np.array([[-1000, 0, 1000]], np.int32)), "TIFF")
-    assert np.asarray(decode_plain(data)).tolist() == [[0, 128, 255]]
+    for values, levels in (([-1000, 0, 1000], [0, 128, 255]), ([70_000, 80_000, 90_000], [0, 128, 255])):
+        data = saved(Image.fromarray(np.array([values], np.int32)), "TIFF")
+        assert np.asarray(decode_plain(data)).tolist() == [levels]
 
 
 def test_lab_has_its_colours() -> None:
@@ -244,7 +246,10 @@ def test_orientation_that_does_not_exist_is_ignored(orientation: int) -> None:
     "exif", [b"Exif\0\0", b"Exif\0\0II", b"Exif\0\0II*\0\xff\xff\xff\xff", b"Exif\0\0" + b"\xff" * 500]
 )
 def test_broken_exif_does_not_spoil_the_picture(format: str, exif: bytes) -> None:
-    assert decode(saved(picture(), format, exif=exif)).size == SIZE
+    image = decode(saved(picture(), format, exif=exif))
+    assert image.size == SIZE
+    red, _, blue = np.asarray(image)[0, 0]
+    assert red > 200 > 50 > blue, "nothing was turned"
 
 
 def animated(format: str, count: int = 4) -> bytes:

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from saccade.errors import DecodeError, MediaError, MissingMediaError, TooLargeError
-from saccade.media.decode import DecodeLimits
+from saccade.media.decode import DecodeLimits, mime_type
 from saccade.media.store import MediaStore, _copy
 from saccade.media.video import VideoLimits
 from saccade.record.content import ImagePart
@@ -318,6 +318,7 @@ def test_a_smaller_picture_keeps_its_transparency(tmp_path: Path, mode: str, mim
     large = store.put_image(Image.new(mode, (80, 60)))
     small = store.put_smaller(large, 1200)
     assert (small.mime, small.width, small.height) == (mime, 40, 30)
+    assert mime_type(store.get_bytes(small.sha256)) == mime
 
 
 def test_a_video_is_on_the_disk_before_it_has_its_name(

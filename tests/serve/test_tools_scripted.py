@@ -159,10 +159,12 @@ def test_a_picture_that_the_server_does_not_take_loses_the_call(server: Heard) -
     assert len(server.heard) == 2
 
 
-def test_a_server_that_fails_is_asked_again_until_it_can(server: Heard) -> None:
+def test_a_server_that_fails_is_asked_again_until_it_can(server: Heard, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "saccade.tools.served.client")
     server.calls = ((500, ""), (429, ""), (200, DONE))
     assert call(server, NOTHING, seconds=20).ok
     assert len(server.heard) == 3
+    assert ["odd" in text for text in caplog.messages] == [True, True]
 
 
 def test_an_image_that_cannot_be_read_loses_the_call_before_it_is_made(server: Heard) -> None:

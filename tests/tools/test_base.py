@@ -16,6 +16,7 @@ from saccade.tools.base import Alias, Needs, Tool, ToolCallInput, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.problem import ProblemKind
 from saccade.tools.registry import make_tool
+from saccade.tools.setup import VARIABLE, SetupEntry
 from saccade.tools.toolbox import Toolbox
 
 
@@ -71,6 +72,10 @@ def test_a_good_call() -> None:
     assert "echo_2: 4 × 3" in result.text
 
 
+async def test_a_tool_of_this_process_is_awaited_like_any_other() -> None:
+    assert (await Echo().call_async({"text": "year"}, EMPTY, alias="say")).value == {"label": "year", "score": 0.0}
+
+
 def test_names_of_pictures_are_free_in_the_context() -> None:
     first = Echo().call({"x_label": "a"}, EMPTY)
     context = EMPTY.extended(first.images())
@@ -120,6 +125,13 @@ def test_an_alias_renames_gives_and_ignores() -> None:
         Echo().call({}, EMPTY, alias="shout")
 
 
+def test_what_is_there_need_not_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    entry = SetupEntry("echo", "weights", "a/b")
+    for module, steps in (("json", ""), ("no_such_module_at_all", "pip install x; ")):
+        assert Needs((module,), install="pip install x", setup=entry).remedy == steps + entry.todo
+
+
 def test_what_is_not_installed_is_refused_with_the_command() -> None:
     class Needy(Echo):
         needs = Needs(("no_such_module_at_all",), install="pip install x")
@@ -144,7 +156,7 @@ def test_what_is_not_installed_is_refused_with_the_command() -> None:
     ],
 )
 def test_failures_are_typed_and_details_stay_with_the_person(
-    error: Exception, status: Status, found: ProblemKind
+    error: Exception, status: Status, found: ProblemKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     result = raising(error).call({"x_label": "a"}, EMPTY)
     assert result.status is status
@@ -153,6 +165,7 @@ def test_failures_are_typed_and_details_stay_with_the_person(
     assert str(error) in result.problem.detail
     assert str(error) not in result.text
     assert (result.text == "") is (status is Status.LOST)
+    assert ("secret" in caplog.text) is isinstance(error, ZeroDivisionError)
 
 
 def test_a_result_that_breaks_its_schema_is_a_failure_of_the_tool() -> None:
@@ -182,7 +195,10 @@ class _MuteError(Exception):
         (ToolOutcome(EchoResult(label="a", score=0.5), (Image.new("L", (4, 4)),)), "`pictures` holds Image"),  # type: ignore[arg-type]
         (ToolOutcome(EchoResult(label="a", score=0.5), (("a", "a.png"),)), "holds tuple"),  # type: ignore[arg-type]
         (ToolOutcome(EchoResult(label="a", score=0.5), (("a", b"png"),)), "picture a is of type bytes"),  # type: ignore[arg-type]
-        (ToolOutcome(EchoResult(label="a", score=0.5), (("a", Image.new("L", (0, 4))),)), "no pixels: 0 × 4"),
+        (
+            ToolOutcome(EchoResult(label="a", score=0.5), (("a", Image.new("L", (0, 4))),)),
+            "picture a has no pixels",
+        ),
     ],
 )
 def test_an_outcome_of_wrong_types_is_a_failure_of_the_tool(

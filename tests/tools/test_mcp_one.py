@@ -212,6 +212,12 @@ def test_a_process_has_one_connection_to_each_server_and_ends_its_own(monkeypatc
     monkeypatch.setattr("atexit.register", lambda function, *given: atexit.append(given))
     held: dict[tuple[int, str], McpConnection] = {}
     monkeypatch.setattr(connection, "_connections", held)
+    closed: list[str] = []
+
+    async def close(self: McpConnection) -> None:
+        closed.append(self.where)
+
+    monkeypatch.setattr(McpConnection, "close", close)
     one, two = connection_to("look --at it"), connection_to("https://a.example")
     assert connection_to("look --at it") is one
     assert (one.where, one.is_local, two.is_local) == ("look --at it", True, False)
@@ -221,6 +227,7 @@ def test_a_process_has_one_connection_to_each_server_and_ends_its_own(monkeypatc
     held[-1, "of the parent"] = two
     close_connections()
     assert list(held) == [(-1, "of the parent")]
+    assert closed == [where for _, where in keys]
 
 
 def test_the_first_error_of_a_group_is_told() -> None:

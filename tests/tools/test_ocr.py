@@ -119,11 +119,19 @@ def test_without_its_models_it_is_unavailable(
 ) -> None:
     import rapidocr
 
+    def detail() -> str:
+        result = Ocr().call({}, page)
+        assert result.status is Status.REFUSED
+        assert result.problem is not None
+        return result.problem.detail
+
+    def torn(params: object) -> None:
+        raise OSError("half a model")
+
+    monkeypatch.setattr(rapidocr, "RapidOCR", torn)
+    assert "rapidocr cannot load its models: OSError: half a model" in detail()
     monkeypatch.setattr(rapidocr, "__file__", str(tmp_path / "__init__.py"))
-    result = Ocr().call({}, page)
-    assert result.status is Status.REFUSED
-    assert result.problem is not None
-    assert "brings no models" in result.problem.detail
+    assert "brings no models" in detail()
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,17 @@ def test_neighbours_of_one_tool_come_together_as_far_as_its_batch_allows(pool: W
     assert pool.queued == 0
 
 
+def test_calls_of_another_tool_are_in_no_batch_of_the_first(pool: WorkerPool, heard: Heard) -> None:
+    heard.held.clear()
+    futures = asked(pool)
+    until(pool.pids)
+    for name in ("tricky", "other", "tricky"):
+        futures += asked(pool, 1, batch=3, name=name)
+    heard.held.set()
+    assert results(futures) == [DONE] * 4
+    assert heard.jobs == [1, 2, 1]
+
+
 def test_as_many_workers_as_there_are_calls_and_no_more_than_allowed(heard: Heard) -> None:
     heard.held.clear()
     pool = WorkerPool(3)
@@ -228,11 +239,14 @@ def test_how_many_workers_a_process_has_for_a_class_of_cost(
 ) -> None:
     monkeypatch.setattr(shared, "_pools", {})
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    forgotten: list[object] = []
+    monkeypatch.setattr("atexit.unregister", forgotten.append)
     made = shared.shared_pool(cost, workers)
     assert (made._workers, made._threads) == (count, threads)
     assert shared.shared_pool(cost, workers) is made
     assert shared.shared_pool(Cost.LIGHT if cost is Cost.HEAVY else Cost.HEAVY, workers) is not made
     shared.close_shared_pools()
     assert made._closed
+    assert made.close in forgotten
     assert shared.shared_pool(cost, workers) is not made
     shared.close_shared_pools()

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from saccade.guest.video_frames import open_frames
+from saccade.guest.video_timeline import VideoError
 from saccade.record.status import Status
 from saccade.tools.context import ToolContext
 from saccade.tools.problem import ProblemKind
@@ -52,6 +54,25 @@ def test_by_number_in_the_order_asked_for(clip: ToolContext) -> None:
         "frames": [{"frame": 7, "second": 1.4}, {"frame": 0, "second": 0.0}, {"frame": 7, "second": 1.4}],
         "size": [64, 48],
     }
+
+
+def test_a_frame_that_cannot_be_decoded_loses_the_call(clip: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(frames: object, number: int) -> None:
+        raise VideoError(f"frame {number} is damaged")
+
+    monkeypatch.setattr(type(open_frames(str(clip.video(None)[1]))), "picture", broken)
+    result = SelectFrames().call({"frames": [3]}, clip)
+    assert (result.status, result.problem and result.problem.detail.partition(": ")[2]) == (
+        Status.LOST,
+        "clip.mkv cannot be decoded as a video: frame 3 is damaged. Give another file.",
+    )
+
+
+def test_one_frame_has_a_size_too(clip: ToolContext) -> None:
+    result = SelectFrames().call({"frames": [3]}, clip)
+    assert levels(result) == grey(3)
+    assert result.value is not None
+    assert result.value["size"] == [64, 48]
 
 
 def test_a_time_gives_the_frame_on_the_screen(clip: ToolContext) -> None:

@@ -58,6 +58,7 @@ def test_an_unknown_name_is_a_result(context: ToolContext, name: str) -> None:
     assert ("Did you mean 'crop'" in result.text) is (name == "corp")
     assert ("Known: crop," in result.text) is (name != "corp")
     assert len(result.text.encode()) < 400
+    assert len(result.text.partition("named ")[2].partition(". ")[0]) <= len("''") + 60
 
 
 async def test_a_call_that_is_awaited_is_the_same_call(context: ToolContext) -> None:
@@ -91,6 +92,11 @@ def test_two_tools_may_not_share_an_alias() -> None:
 
     with pytest.raises(ToolError, match="names both"):
         Toolbox([Crop(), Other()])
+
+
+def test_two_tools_may_not_share_a_name() -> None:
+    with pytest.raises(ToolError, match="two tools are called crop: offer one of the two"):
+        Toolbox([Crop(), Crop()])
 
 
 def test_none_means_all() -> None:

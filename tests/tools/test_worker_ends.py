@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
+import resource
 import signal
+import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -108,6 +112,29 @@ def test_a_worker_that_closes_its_end_is_ended(ends: Ends, monkeypatch: pytest.M
     assert waited == [5, None]
 
 
+@pytest.mark.parametrize(
+    ("program", "seconds", "why"),
+    [("raise SystemExit(3)", 60.0, "its process ended with exit code 3"),
+     ("import time; time.sleep(60)", 0.1, r"no answer within 0\.1 s")],
+)  # fmt: skip
+def test_a_worker_that_does_not_start_is_ended(
+    program: str, seconds: float, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[subprocess.Popen[bytes]] = []
+    start = subprocess.Popen
+
+    def started(*given: Any, **named: Any) -> subprocess.Popen[bytes]:
+        made.append(start(*given, **named))
+        return made[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    monkeypatch.setattr(process, "_PROGRAM", program)
+    monkeypatch.setattr(process, "START_SECONDS", seconds)
+    with pytest.raises(ToolLostError, match=f"a worker process for tools does not start: {why}"):
+        Worker(1)
+    assert made[0].returncode is not None
+
+
 class Sent:
     """Keeps what a worker sends."""
 
@@ -122,7 +149,7 @@ def job(**options: str) -> WorkerJob:
     return WorkerJob(ToolSource(HERE, options), (ToolCallInput({}, EMPTY),) * 2)
 
 
-def test_a_worker_loads_a_tool_once_and_one_that_failed_again() -> None:
+def test_a_worker_loads_a_tool_once_and_one_that_failed_again(caplog: pytest.LogCaptureFixture) -> None:
     tools: dict[str, Any] = {}
     sent: Any = Sent()
     for _ in range(2):
@@ -134,11 +161,32 @@ def test_a_worker_loads_a_tool_once_and_one_that_failed_again() -> None:
         torn: Any = child._done(job(weights=weights), tools, sent)
         assert [one.status for one in torn] == [Status.REFUSED] * 2
         assert torn[0].problem.detail.startswith(why)
+        assert ("tricky" in caplog.text) is (weights == "torn")
+        caplog.clear()
     assert (len(tools), sent.replies) == (1, [LOADED] * 4)
     fault = child._done(WorkerJob(ToolSource("/nowhere/gone.py:Gone"), ()), tools, sent)
     assert isinstance(fault, WorkerFault)
     assert "gone.py" in fault.detail
     assert len(sent.replies) == 4
+
+
+def test_a_worker_serves_until_its_socket_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[object, ...]] = []
+    monkeypatch.setattr(child, "_die_with", lambda parent: done.append(("dies with", parent)))
+    monkeypatch.setattr("signal.signal", lambda *given: done.append(given))
+    monkeypatch.setattr("resource.setrlimit", lambda *given: done.append(given))
+    log = logging.getLogger("saccade")
+    monkeypatch.setattr(log, "handlers", [])
+    own, other = socket.socketpair()
+    thread = threading.Thread(target=child.main, args=(other.detach(), 7), daemon=True)
+    thread.start()
+    with Connection(own.detach()) as connection:
+        connection.send_bytes(pickle.dumps(job()))
+        ready, loaded, results = (pickle.loads(connection.recv_bytes()) for _ in range(3))
+    thread.join(20)
+    assert (ready, loaded, len(results), thread.is_alive()) == (WorkerState.READY, LOADED, 2, False)
+    assert done == [("dies with", 7), (signal.SIGINT, signal.SIG_IGN), (resource.RLIMIT_CORE, (0, 0))]
+    assert [type(handler) for handler in log.handlers] == [logging.NullHandler]
 
 
 def test_what_a_tool_needs_and_lacks_is_not_loaded() -> None:

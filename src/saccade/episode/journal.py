@@ -57,11 +57,8 @@ class EpisodeJournal:
 
     def note(self, turns: Sequence[Turn]) -> None:
         """Keep what is new of the `turns` so far. A disk that cannot be written does not end the episode."""
-        lines = [
-            NumberedTurn(number=number, turn=turn)
-            for number, turn in list(enumerate(turns))[-2:]
-            if not self._holds(number, turn)
-        ]
+        number = len(turns) - 1  # each effect has one turn more, or more in its last one
+        lines = [] if not turns or self._holds(number, turns[-1]) else [NumberedTurn(number=number, turn=turns[-1])]
         if self.problem or (turns and not lines):
             return
         try:

@@ -47,11 +47,13 @@ class Workbench:
             MediaError: media of the task are not in the store.
             SettingsError: there is no sandbox.
         """
-        self._opening = self._opening or asyncio.ensure_future(self._open())
+        opening = self._opening = self._opening or asyncio.ensure_future(self._open())
         try:
-            session = await self._opening
+            session = await opening
         except BaseException:
-            self._opening = None  # another call opens anew
+            # What opened in the very moment in which this was cancelled is there, for `close` to end.
+            if opening.cancelled() or opening.exception() is not None:
+                self._opening = None  # another call opens anew
             raise
         session.bind({name: self._store.open(part) for name, part in effect.bindings.items()})
         # The dialect's limit holds also where the sandbox allows more, such as another host's.

@@ -128,8 +128,8 @@ class MediaStore:
         Raises as `open` and `decode` do.
         """
         image = decode_smaller(self.source(part.sha256), most_pixels, limits=self.limits)
-        options = _FAST_PNG if image.mode == "RGBA" else EncodeOptions("JPEG", quality=92)
-        mime = "image/png" if image.mode == "RGBA" else "image/jpeg"
+        clear = image.mode == "RGBA"
+        options, mime = (_FAST_PNG, "image/png") if clear else (EncodeOptions("JPEG", quality=92), "image/jpeg")
         return _part(self.put_blob(encode(image, options)), image, mime)
 
     def put_video(

@@ -106,10 +106,10 @@ class LoopThread:
         return threading.current_thread() is self._thread
 
     def stop(self) -> None:
-        """End the loop and its thread, for good."""
+        """End the loop and its thread, for good; idempotent."""
         with self._lock:
             self._stopped = True
-            loop, thread = self._loop, self._thread
+            loop, self._loop, thread = self._loop, None, self._thread
         if loop is not None and thread is not None:
             loop.call_soon_threadsafe(loop.stop)
             thread.join(CLOSE_SECONDS)

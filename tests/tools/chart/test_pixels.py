@@ -8,7 +8,7 @@ from tests.tools.chart.drawn import BLUE, GREEN, RED
 
 from saccade.tools.chart.axes import NumberAxis
 from saccade.tools.chart.curves import read_points, read_slices
-from saccade.tools.chart.marks import ChartLegendEntry
+from saccade.tools.chart.marks import ChartLegendEntry, same_colour
 from saccade.tools.chart.shapes import ColourShape, common_colours, find_shapes, mask_of_colour, paper_colour
 from saccade.tools.chart.words import split_lines
 from saccade.tools.fields import PixelBox, Rgb
@@ -49,6 +49,17 @@ def test_colours_that_are_common_and_apart() -> None:
     many = page(60, 60, *((0, row, 30, row + 1, (row % 6 * 40, row // 6 * 40, 100)) for row in range(30)))
     assert len(common_colours(many)) == 24
     assert common_colours(np.arange(300, dtype=np.uint8).reshape(10, 10, 3)) == ()
+
+
+@pytest.mark.parametrize(("ink", "labels"), [((235, 235, 235), ["a b"]), ((235, 235, 234), ["a", "b"])])
+def test_ink_is_what_differs_enough_from_the_ground(ink: Rgb, labels: list[str]) -> None:
+    rgb = page(60, 10, (0, 0, 10, 10, ink), (50, 0, 60, 10, ink))
+    assert [part.text for part in split_lines(rgb, [text("a b", 0, 0, 60, 10)])] == labels
+
+
+def test_colours_that_are_one_to_the_eye() -> None:
+    for other, one in (((30, 100, 0), True), ((0, 70, 30), True), ((31, 100, 0), False), ((0, 100, 31), False)):
+        assert same_colour((0, 100, 0), other) is one
 
 
 def test_paper_is_the_commonest_colour_of_the_border() -> None:

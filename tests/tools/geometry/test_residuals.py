@@ -35,6 +35,14 @@ def read_all(*forms: str) -> PlaneFigure:
     return figure
 
 
+def test_a_point_is_named_by_a_capital_letter_and_at_most_two_more() -> None:
+    figure = PlaneFigure()
+    assert [figure.point(name) for name in ("A", "Ab", "A12")] == figure.points == ["A", "Ab", "A12"]
+    for name in ("", "a", "1", "A123", "A'"):
+        with pytest.raises(FormError, match="names no point"):
+            figure.point(name)
+
+
 CIRCLE = ("Circle(O)", "PointLiesOnCircle(A,Circle(O))", "PointLiesOnCircle(B,Circle(O))")
 
 
@@ -136,6 +144,7 @@ def test_what_measures_nothing(term: str, why: str) -> None:
         ((), "IsAltitudeOf(Line(C,E),Triangle(A,B,C))", [-2 / 13**0.5, 0]),
         ((), "IsAltitudeOf(Line(F,C),Triangle(A,B,C))", [-1, -3 / 13**0.5]),
         ((), "IsAltitudeOf(Line(C,A),Triangle(A,B,C))", [-0.8]),
+        ((), "IsAltitudeOf(Line(C,D),Triangle(A,B,C))", [-1, -1]),
         ((), "IsMedianOf(Line(C,K),Triangle(A,B,C))", [0, 0, -1]),
         ((), "IsMedianOf(Line(E,C),Triangle(A,B,C))", [0, 0, 0]),
         (("PointLiesOnLine(K,Line(A,B))", "PointLiesOnLine(F,Line(C,D))"), "IsMedianOf(Line(K,F),Rectangle(A,B,C,D))",
@@ -145,6 +154,8 @@ def test_what_measures_nothing(term: str, why: str) -> None:
         (("PointLiesOnLine(K,Line(A,H))", "PointLiesOnLine(K,Line(A,B))", "PointLiesOnLine(F,Line(C,D))"),
          "IsMidsegmentOf(Line(F,K),Square(A,B,C,D))", [0, -1]),
         ((), "IsIncenterOf(Point(M),Triangle(A,B,C))", [0, 0, 0]),
+        ((), "IsIncenterOf(Point(E),Triangle(A,B,C))",
+         [degrees(acos(0.8)) / 20, -4.5, (2 * degrees(acos(3 / 13**0.5)) - degrees(acos(0.6))) / 20]),
         ((), "IsCentroidOf(Point(N),Triangle(A,B,C))", [0, 0]), ((), "IsCentroidOf(E,Triangle(A,B,C))", [1 / 6, 0.25]),
         ((), "InscribedIn(Rectangle(A,B,C,D),Circle(O))", [0, 0, 0, *[0.25] * 4]),
         ((), "CircumscribedTo(Triangle(A,B,C),Circle(M))", [1, 1, 1]),
@@ -164,7 +175,7 @@ def test_what_measures_nothing(term: str, why: str) -> None:
         ((), "Isosceles(Trapezoid(A,B,C,F))", [0, 2 * (3 - 13**0.5) / (3 + 13**0.5)]),
         ((), "Kite(A,B,C,F)", [2 * (4 - 13**0.5) / (4 + 13**0.5), 0.4]),
         ((), "Isosceles(Triangle(A,B,C))", [-2 / 9]), ((), "Isosceles(Triangle(B,C,A))", [2 / 9]),
-        ((), "Right(Triangle(A,B,C))", [0]), ((), "Right(Triangle(C,A,B))", [0]),
+        *(((), f"Right(Triangle({corners}))", [0]) for corners in ("A,B,C", "C,A,B", "B,C,A")),
         ((), "Right(Triangle(A,B,F))", [-5 / 13]),
         ((), "Regular(Triangle(A,B,C))",
          [2 / 7, -2 / 9, (degrees(acos(0.8)) - 60) / 20, 1.5, (degrees(acos(0.6)) - 60) / 20]),

@@ -156,6 +156,9 @@ def test_the_tool_says_what_it_found() -> None:
     assert result.text == "Solved: 8.66025 = 5*sqrt(3)."
     assert result.value is not None
     assert result.value["letters"] == [{"name": "y", "value": 8.66025}]
+    for value in ("5", "1.2345"):
+        result = tool.call({"text_logic": [f"Equals(x,{value})", "Find(x)"]}, ToolContext({}))
+        assert result.text == f"Solved: {value}."
     result = tool.call({"text_logic": ["Triangle(A,B,C)", "Wobbly(A)", "Find(LengthOf(Line(A,B)))"]}, ToolContext({}))
     assert result.text == (
         "Open: the statements do not fix what is asked. Add what is missing. Left out: Wobbly(A) (Wobbly is not known)."

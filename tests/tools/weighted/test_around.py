@@ -5,6 +5,8 @@ The networks themselves run in `test_weighted.py`.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,13 +15,16 @@ import pytest
 import torch
 from PIL import Image
 
+from saccade.errors import UnavailableError
 from saccade.tools.base import Needs, Tool
 from saccade.tools.context import ToolContext
 from saccade.tools.look import LookArguments, look
 from saccade.tools.problem import CallProblem
+from saccade.tools.setup import VARIABLE, ToolSetup
 from saccade.tools.weighted import sam as sam_module
-from saccade.tools.weighted.chart_readers import DePlot, ReaderCheckpoint, _generated
+from saccade.tools.weighted.chart_readers import DePlot, ReaderCheckpoint, UniChart, _generated
 from saccade.tools.weighted.chart_tables import as_markdown, read_table
+from saccade.tools.weighted.checkpoint import CheckpointSlot, Placed
 from saccade.tools.weighted.grounding_dino import GroundingDino, Part, _outcome, _overlap, suppressed
 from saccade.tools.weighted.sam import Sam, _described, _full_size, _segment, _Segmenter, prepared
 
@@ -33,6 +38,54 @@ def loaded(tool: Tool[Any, Any], network: object) -> Any:
     made._slot = SimpleNamespace(get=lambda: network)
     made.needs = Needs()
     return made
+
+
+def test_a_checkpoint_is_loaded_once_where_and_as_the_setup_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "saccade.tools.weighted")
+    file, placed = tmp_path / "setup.toml", []
+
+    def load(where: Placed) -> int:
+        placed.append(where)
+        if where.setup.weights == "torn":
+            raise OSError("it ends\n in the middle")
+        return len(placed)
+
+    def written(weights: str, more: str = "") -> CheckpointSlot[int]:
+        file.write_text(f'[sam]\nweights = "{weights}"\n{more}')
+        os.utime(file, (len(placed), len(placed)))
+        return slot
+
+    slot = CheckpointSlot("sam", load)
+    monkeypatch.setenv(VARIABLE, str(file))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert [written("a/b").get(), slot.get()] == [1, 1]
+    assert (placed[0].device, placed[0].dtype, placed[0].hub) == ("cuda", torch.float32, {"trust_remote_code": False})
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert written("a/b", 'revision = "v1"\ndtype = "bfloat16"\n').get() == 2
+    assert (placed[1].device, placed[1].dtype) == ("cpu", torch.bfloat16)
+    assert placed[1].hub == {"trust_remote_code": False, "revision": "v1"}
+    assert written("a/b", 'device = "cuda:1"\n').get() == 3
+    assert placed[2].device == "cuda:1"
+    assert ["a/b" in text for text in caplog.messages] == [True] * 3
+    with pytest.raises(UnavailableError, match=r"'torn' of sam cannot be loaded: OSError: it ends in the middle$"):
+        written("torn").get()
+
+
+def test_weights_are_loaded_when_a_tool_is_told_to() -> None:
+    gotten: list[str] = []
+    for tool in (GroundingDino(), Sam(), DePlot(), UniChart()):
+        made: Any = tool
+        made._slot = SimpleNamespace(get=lambda name=tool.name: gotten.append(name))
+        made.load()
+    assert gotten == ["grounding_dino", "sam", "deplot", "unichart"]
+
+
+def test_a_checkpoint_of_something_else_is_no_sam(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "vit"}')
+    with pytest.raises(ValueError, match="it is a checkpoint of vit, not of sam or sam2"):
+        sam_module._load(Placed(ToolSetup(weights=str(tmp_path)), "cpu", torch.float32))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +111,7 @@ def test_found_boxes_are_clipped_sorted_and_drawn() -> None:
     boxes = {
         "scores": np.array([0.50004, 0.9, 0.8, 0.7, 0.6, 0.4]),
         "boxes": np.array(
-            [[-5, 2.04, 20.06, 70], [1, 1, 30, 30], [2, 1, 30, 30], [61, 0, 70, 9], [10, 50, 20, 60], [50, 1, 58, 9]]
+            [[-5, 2.04, 20.06, 70], [1, 1, 30, 30], [2, 1, 30, 30], [60, 0, 70, 9], [10, 50, 20, 60], [50, 1, 58, 9]]
         ),
         "text_labels": ["a cup [SEP]", "dog", "again", "outside", "below", "aside"],
     }
@@ -144,7 +197,9 @@ def test_a_mask_is_described_by_score_coverage_and_box() -> None:
 def test_a_mask_has_the_size_of_the_image(size: tuple[int, int], scale: tuple[float, float]) -> None:
     logits = np.full((5, 5), -1.0, np.float32)
     logits[:, :2] = 1.0  # the left two of five parts of the square, whatever was padded below
-    mask = _full_size(logits, size, _Segmenter(None, 20, stretches=False), scale)
+    segmenter = _Segmenter(None, 20, stretches=False)
+    assert not _full_size(logits * 0, size, segmenter, scale).any(), "as likely in as out is out"
+    mask = _full_size(logits, size, segmenter, scale)
     assert mask.shape == size
     assert set(np.unique(mask)) == {0, 255}
     edge = int(np.flatnonzero(mask[0])[-1]) + 1
@@ -190,11 +245,11 @@ def test_prompts_are_given_in_the_scale_of_the_square() -> None:
     network = Segmenting()
     rgb = np.zeros((50, 100, 3), np.uint8)
     masks, scores = _segment(
-        _Segmenter(network, 20, stretches=True), rgb, [(50.0, 25.0), (10.0, 5.0)], (1, 0), (0, 10, 50, 50)
+        _Segmenter(network, 20, stretches=True), rgb, [(50.0, 25.0), (10.0, 5.0)], (1, 0), (0, 10, 60, 50)
     )
     assert network.given["input_points"].tolist() == [[[[10, 10], [2, 2]]]]
     assert network.given["input_labels"].tolist() == [[[1, 0]]]
-    assert network.given["input_boxes"].tolist() == [[pytest.approx([0, 4, 10, 20])]]
+    assert network.given["input_boxes"].tolist() == [[pytest.approx([0, 4, 12, 20])]]
     assert network.given["pixel_values"].shape == (1, 3, 20, 20)
     assert network.given["multimask_output"] is True
     assert scores == [0.25, 1.0, 0.0]

@@ -100,7 +100,6 @@ def test_sam(setup: Setup, make: Callable[[Path], Path]) -> None:
     assert len(best.pictures) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("tool", "make"), [(DePlot(), tiny.deplot), (UniChart(), tiny.unichart)])
 def test_chart_readers(setup: Setup, tool: DePlot | UniChart, make: Callable[[Path], Path]) -> None:
     setup(tool.name, make)

@@ -35,7 +35,7 @@ def as_cdl(form: str) -> str | None:
         return None
 
 
-def _statement(term: Term) -> str:
+def _statement(term: Term) -> str | None:
     head, args = term.head, term.args
     if head in _SHAPES or head == "Circle":
         return f"{head}({_named(term)})"
@@ -45,12 +45,10 @@ def _statement(term: Term) -> str:
         return f"{_KINDS[head]}({_named(args[0])})"
     if head in ("Isosceles", "Right") and len(args) == 1 and args[0].head == "Trapezoid":
         return f"{head}Trapezoid({_named(args[0])})"
-    if len(args) == 2:
-        return _of_two(head, *args)
-    raise FormError(f"{head} has no counterpart")
+    return _of_two(head, *args) if len(args) == 2 else None
 
 
-def _of_two(head: str, first: Term, second: Term) -> str:
+def _of_two(head: str, first: Term, second: Term) -> str | None:
     if head == "Equals":
         return f"Equal({_value(first)},{_value(second)})"
     if head in ("Congruent", "Similar"):
@@ -64,7 +62,7 @@ def _of_two(head: str, first: Term, second: Term) -> str:
         return f"{head}{second.head}({_joined(first)},{_joined(second)})"
     if head in _OF_TWO:
         return f"{_OF_TWO[head]}({_joined(first)},{_joined(second)})"
-    raise FormError(f"{head} has no counterpart")
+    return None
 
 
 def _value(term: Term) -> str:

@@ -21,13 +21,10 @@ def exact_form(value: float) -> str:
     if not square or square.numerator * square.denominator > _RADICAND:
         return ""
     # sqrt(p/q) = sqrt(p*q)/q, with the largest square taken out.
-    inner, outer = square.numerator * square.denominator, 1
-    for root in range(isqrt(inner), 1, -1):
-        if inner % (root * root) == 0:
-            outer, inner = root, inner // (root * root)
-            break
+    inner = square.numerator * square.denominator
+    outer = next(root for root in range(isqrt(inner), 0, -1) if inner % root**2 == 0)
     factor = Fraction(outer, square.denominator) * (-1 if value < 0 else 1)
-    return _times(factor, f"sqrt({inner})")
+    return _times(factor, f"sqrt({inner // outer**2})")
 
 
 def _fraction(value: float) -> Fraction | None:

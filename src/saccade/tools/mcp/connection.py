@@ -130,7 +130,6 @@ def _close(key: tuple[int, str]) -> None:
 def close_connections() -> None:
     """End every connection of this process."""
     for key in [key for key in _connections if key[0] == os.getpid()]:
-        atexit.unregister(_close)
         _close(key)
 
 

@@ -168,9 +168,9 @@ def prepared(rgb: PixelArray, side: int, *, stretches: bool) -> tuple[Any, tuple
     return np.ascontiguousarray(padded.transpose(2, 0, 1)), (small.shape[1] / width, small.shape[0] / height)
 
 
-def _full_size(logits: Any, size: tuple[int, ...], segmenter: _Segmenter, scale: tuple[float, float]) -> PixelArray:
+def _full_size(logits: Any, size: tuple[int, int], segmenter: _Segmenter, scale: tuple[float, float]) -> PixelArray:
     """The mask of the whole image, 0 or 255."""
-    height, width = size[:2]
+    height, width = size
     square = cv2.resize(logits, (segmenter.side, segmenter.side), interpolation=cv2.INTER_LINEAR)
     inside = square[: max(1, round(height * scale[1])), : max(1, round(width * scale[0]))]
     return np.where(cv2.resize(inside, (width, height), interpolation=cv2.INTER_LINEAR) > 0, 255, 0).astype(np.uint8)
