@@ -32,7 +32,7 @@ lint: setup  ## Style and types
 	$(BIN)/mypy
 
 test: lint  ## Style, types, then the suite
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal
 
 test-slow: setup  ## The tests that take longer, and every drawn test with all its examples
 	PYTHONDONTWRITEBYTECODE= HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -m "slow or hypothesis"
