@@ -45,7 +45,7 @@ def test_a_judge_that_hangs_ends_the_run_which_is_resumed_with_more_time(
     server.will(slow(server))
     began = time.monotonic()
     with pytest.raises(TrainingError, match=r"the judge gave no verdict \(outage\).*--resume"):
-        train(judged(server, tiny, tasks, 0.5), tmp_path / "run")
+        train(judged(server, tiny, tasks, 2), tmp_path / "run")
     assert time.monotonic() - began < HANGS
     assert len(server.bodies) == 2
     server.will(chat('{"score": 1}'))
