@@ -29,7 +29,7 @@ def called(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         (("table.py", "--out", "out", "--only", "nothing-of-the-sort"), "no such exam"),
     ],
 )
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_a_mistake_is_one_message_and_makes_nothing(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
     done = called(*arguments, folder=tmp_path)
     assert done.returncode == 2, done.stderr

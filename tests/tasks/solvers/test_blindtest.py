@@ -18,7 +18,7 @@ def wrong(task: str, step: int) -> tuple[list[str], int]:
 
 
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_some_files(task: str) -> None:
     missed, asked = wrong(task, 10)
     assert asked >= 4
