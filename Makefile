@@ -31,6 +31,7 @@ lint: setup  ## Style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Three on two cores: tests of sandboxes, servers and time limits wait, and another one computes meanwhile.
 test: lint  ## Style, types, then the suite
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal
 

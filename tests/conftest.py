@@ -81,7 +81,7 @@ def _guards() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         _scrub_environment(patch)
         _keep_to_loopback(patch)
-        # Every client reads the certificates, a twentieth of the suite's time, and none reaches anybody who has one.
+        # Every client would read the certificates, and none here reaches anybody who has one.
         patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
         yield
 

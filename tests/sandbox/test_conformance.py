@@ -135,9 +135,11 @@ def spoilt(tape: Tape) -> Iterator[tuple[str, int, Tape]]:
 
 
 @pytest.mark.parametrize("provider", SUITES)
-async def test_run_all_runs_the_named_checks(provider: str) -> None:
-    """Those that close their sandbox among them, which each have one of their own."""
-    names = ("state.variables_persist", *(check.name for check in CLOSING[:1]))
+@pytest.mark.parametrize("closing", CLOSING, ids=lambda check: check.name)
+@pytest.mark.few(1)
+async def test_run_all_runs_the_named_checks(provider: str, closing: Check) -> None:
+    """One that closes its sandbox among them, so that each has one of its own."""
+    names = ("state.variables_persist", closing.name)
     recorders: list[OwningRecorder] = []
 
     def recorder() -> Sandbox:

@@ -37,14 +37,17 @@ TASK: Final = "task"
 """What VISTA's calls say beside the tool's name."""
 
 
-@lru_cache(maxsize=512)
-def _schema(model: type[ToolModel], mode: Literal["validation", "serialization"]) -> str:
-    """As JSON: every episode asks for the schemas of its tools."""
-    return json.dumps(model.model_json_schema(mode=mode))
-
-
 A = TypeVar("A", bound=ToolModel)
 R = TypeVar("R", bound=ToolModel)
+
+
+@lru_cache(maxsize=512)
+def _schema(model: type[ToolModel], mode: Literal["validation", "serialization"]) -> str:
+    """The JSON Schema of `model` as text, made once and read anew by whoever may change what he gets.
+
+    Every episode asks for the schemas of all its tools.
+    """
+    return json.dumps(model.model_json_schema(mode=mode))
 
 
 @dataclass(frozen=True, slots=True)
