@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from saccade.errors import (
     MissingMediaError,
     ModelLostError,
     ModelRefusedError,
+    SandboxClosedError,
     SandboxLostError,
 )
 from saccade.media.store import MediaStore
@@ -289,6 +292,10 @@ def test_a_sync_player_closes_what_it_took_over_once(tmp_path: Path, monkeypatch
     player.close()
     assert closed == ["model", "sandbox"]
     assert threading.enumerate() == before
+    with warnings.catch_warnings(record=True) as warned, pytest.raises(SandboxClosedError, match="make a new one"):
+        player.play(plan())
+    gc.collect()
+    assert not warned
 
 
 async def test_the_sync_driver_works_inside_a_running_loop(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Self
 
 from saccade.episode.drive import within
+from saccade.episode.effects import Effect, Reply
 from saccade.episode.flow import EpisodeOutcome, flow
 from saccade.episode.performer import EventCallback, Performer, unwatched
 from saccade.episode.plan import Plan
@@ -72,7 +73,7 @@ class SyncPlayer:
             effect = next(play)
             while True:
                 performer.watch(effect)
-                reply = self._loop.wait(within(performer.perform(effect), end, None, performer.clock))
+                reply = self._loop.wait(_performed(performer, effect, end))
                 performer.watch(reply)
                 effect = play.send(reply)
         except StopIteration as stop:
@@ -83,3 +84,8 @@ class SyncPlayer:
         await self._model.close()
         if self._sandbox is not None:
             await self._sandbox.close()
+
+
+async def _performed(performer: Performer, effect: Effect, end: float | None) -> Reply:
+    """The reply to `effect`; begun on the loop alone, so that a player that is closed leaves nothing half begun."""
+    return await within(performer.perform(effect), end, None, performer.clock)
