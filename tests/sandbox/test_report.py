@@ -269,6 +269,24 @@ def test_a_picture_over_memory_that_was_never_written_is_refused(outbox: int) ->
         os.close(fresh)
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 2, 0, 3)])
+def test_memory_of_pictures_is_gone_through_once(
+    monkeypatch: pytest.MonkeyPatch, outbox: int, order: tuple[int, ...]
+) -> None:
+    looked: list[int] = []
+
+    def first_hole(fd: int, offset: int) -> int:
+        looked.append((offset - LAYOUT.pictures) // 1024)
+        return LAYOUT.pictures + 3 * 1024
+
+    monkeypatch.setattr("saccade.sandbox.report._first_hole", first_hole)
+    plain = {"source": "show", "mode": "RGBA", "width": 16, "height": 16, "path": None}
+    pictures = [{**plain, "offset": LAYOUT.pictures + number * 1024} for number in order]
+    with pytest.raises(GuestFaultError, match="never written"):
+        read(outbox, SOUND | {"pictures": pictures})
+    assert looked == [0, 3]  # the second piece ends where the hole begins
+
+
 async def test_much_is_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch, outbox: int) -> None:
     used: list[str] = []
 
