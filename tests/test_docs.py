@@ -62,7 +62,7 @@ def test_marks_are_understood() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
 @pytest.mark.parametrize(("page", "slow"), list(cases()))
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_blocks_run_as_they_stand(page: Path, slow: bool, tmp_path: Path) -> None:
     found = [block for block in blocks(page) if slow or not block.slow]
     for block in found:

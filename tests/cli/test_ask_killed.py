@@ -75,6 +75,7 @@ def test_sigterm_is_as_ctrl_c(tmp_path: Path, server: WireServer, command: list[
     assert (made.stop, [turn.text for turn in made.turns]) == (StopReason.CANCELLED, [LOOK])
 
 
+@pytest.mark.slow
 def test_sigterm_ends_an_evaluation_and_keeps_what_was_played(tmp_path: Path, server: WireServer) -> None:
     run = tmp_path / "run"
     model = ["--model", f"vllm:m@{server.url}/v1", "--dialect", "direct"]

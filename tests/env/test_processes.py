@@ -24,6 +24,7 @@ def children() -> set[str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.own_sandbox
 @pytest.mark.parametrize("dropped", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_no_process_stays(tmp_path: Path, dropped: bool) -> None:

@@ -64,7 +64,7 @@ async def rolled(made: TinyPolicy, store: MediaStore, heat: float = 0.8, **more:
         await engine.close()
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 async def test_logprobs_are_those_of_one_pass_over_the_whole_episode(any_policy: TinyPolicy, store: MediaStore) -> None:
     for tokens in await rolled(any_policy, store):
         recorded = tokens.logprobs()[tokens.loss_mask()]
@@ -80,7 +80,7 @@ async def test_same_seeds_same_tokens_and_small_passes_change_nothing(qwen: Tiny
 
 
 @pytest.mark.parametrize("blocks", [2, 4])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 async def test_a_bounded_cache_holds_what_it_may_and_changes_no_token(
     any_policy: TinyPolicy, store: MediaStore, blocks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,7 @@ async def model(folders: dict[str, Path]) -> Any:
     await model.close()
 
 
+@pytest.mark.few(2)
 @with_each_family
 async def test_greedy_text_is_the_same_each_time_and_depends_on_the_picture(
     family: str, folders: dict[str, Path]

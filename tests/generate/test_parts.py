@@ -136,6 +136,7 @@ class Biased:
         self._hook.remove()
 
 
+@pytest.mark.few(2)
 def test_a_reserved_token_is_never_sampled(checkpoint: Checkpoint) -> None:
     for token in checkpoint.family.reserved:
         if token not in checkpoint.tokenizer.get_vocab():

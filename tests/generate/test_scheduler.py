@@ -77,7 +77,7 @@ def same(one: object, other: object) -> None:
     assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)  # type: ignore[attr-defined]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_turns_and_company_change_no_token(checkpoint: Checkpoint) -> None:
     episodes = [turns(number) for number in range(4)]
     alone = [[answered(fresh(checkpoint), MEDIA, greedy(m))[0] for m in one] for one in episodes]

@@ -59,7 +59,7 @@ class Replayed:
         self.logits.copy_(self._made())
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("cache_bytes", [None, 4e6])
 async def test_episodes_are_the_same_with_graphs_and_without(
     made: TinyPolicy, tmp_path: Path, cache_bytes: float | None, monkeypatch: pytest.MonkeyPatch
@@ -132,7 +132,7 @@ def test_who_is_captured() -> None:
     assert FAMILIES.keys() >= step_graphs._CAPTURED
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 async def test_a_pass_that_cannot_be_captured_is_said_and_run(
     made: TinyPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -113,6 +113,7 @@ def test_filling_gaps_leaves_fewer_free_blocks() -> None:
     assert reported_by(work) == "True"
 
 
+@pytest.mark.slow
 def test_large_pages_change_nothing_but_the_number_of_pages() -> None:
     def work(forker: Forker) -> object:
         import numpy as np

@@ -202,6 +202,7 @@ def nest(top: Path, levels: int, name: str) -> None:
     os.close(fd)
 
 
+@pytest.mark.slow
 def test_deep_folders(folder: Path, workspace: Workspace) -> None:
     workspace.commit()
     nest(folder, 1100, "d")

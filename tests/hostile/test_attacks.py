@@ -51,7 +51,7 @@ async def runner(request: pytest.FixtureRequest) -> AsyncIterator[AttackRunner]:
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-@pytest.mark.few(3, of=lambda params: params["attack"].group)
+@pytest.mark.few(2, of=lambda params: params["attack"].group)
 async def test_attack_fails(attack: Attack, runner: AttackRunner, request: pytest.FixtureRequest) -> None:
     outcome = await runner.run(attack)
     case = (request.node.callspec.params["runner"], attack.name)

@@ -110,6 +110,7 @@ def broken(kind: str) -> dict[str, Behaviour]:
     }
 
 
+@pytest.mark.few(2)
 async def test_every_outage_is_tried_again_and_named_in_the_end(
     server: WireServer, model: Model, kind: str, waits: Waits
 ) -> None:

@@ -57,6 +57,7 @@ def test_pictures_are_there_and_boxes_lie_where_they_should(watched: Watched, pa
         assert edges == pytest.approx(wanted, abs=1)
 
 
+@pytest.mark.slow
 def test_a_turn_and_its_boxes_light_up_together(watched: Watched, page_file: Path) -> None:
     page = watched.open(page_file)
     page.hover("article[data-turn='1'] h3")
@@ -67,6 +68,7 @@ def test_a_turn_and_its_boxes_light_up_together(watched: Watched, page_file: Pat
     assert "on" in (page.get_attribute("article[data-turn='1']", "class") or "").split()
 
 
+@pytest.mark.slow
 def test_the_lightbox_by_mouse(watched: Watched, page_file: Path) -> None:
     page = watched.open(page_file)
     page.click(".originals .frame", position={"x": 5, "y": 5})
@@ -83,6 +85,7 @@ def test_the_lightbox_by_mouse(watched: Watched, page_file: Path) -> None:
     assert page.locator("dialog").is_hidden(), "a click beside the picture closes it"
 
 
+@pytest.mark.slow
 def test_the_lightbox_by_keyboard(watched: Watched, page_file: Path) -> None:
     page = watched.open(page_file)
     page.focus(".originals .frame")
@@ -98,6 +101,7 @@ def test_the_lightbox_by_keyboard(watched: Watched, page_file: Path) -> None:
     assert page.evaluate("document.activeElement.matches('.originals .frame')"), "the focus is back where it was"
 
 
+@pytest.mark.slow
 def test_what_the_model_saw_can_be_unfolded(watched: Watched, page_file: Path) -> None:
     page = watched.open(page_file)
     message = page.locator("article[data-turn='1'] details.seen")
@@ -108,6 +112,7 @@ def test_what_the_model_saw_can_be_unfolded(watched: Watched, page_file: Path) -
     assert message.locator("img").is_hidden()
 
 
+@pytest.mark.slow
 def test_the_dark_mode_is_dark_and_legible(watched: Watched, page_file: Path) -> None:
     page = watched.open(page_file)
     for scheme in ("light", "dark"):
@@ -118,6 +123,7 @@ def test_the_dark_mode_is_dark_and_legible(watched: Watched, page_file: Path) ->
     assert max(red, green, blue) < 60
 
 
+@pytest.mark.slow
 def test_paper_is_white_and_shows_everything(watched: Watched, page_file: Path) -> None:
     page = watched.open(page_file)
     page.emulate_media(media="print", color_scheme="dark")
@@ -129,7 +135,7 @@ def test_paper_is_white_and_shows_everything(watched: Watched, page_file: Path) 
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_nothing_is_wider_than_the_screen(watched: Watched, page_file: Path, many_file: Path, width: int) -> None:
     watched.page.set_viewport_size({"width": width, "height": 800})
     for file in (page_file, many_file):
@@ -139,6 +145,7 @@ def test_nothing_is_wider_than_the_screen(watched: Watched, page_file: Path, man
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.slow
 def test_an_index_opens_each_episode_and_the_way_back(watched: Watched, many_file: Path) -> None:
     page = watched.open(many_file)
     assert page.locator(".card").count() == 3

@@ -86,6 +86,7 @@ def _threads(processes: set[int]) -> set[int]:
     return {int(task) for pid in processes for task in os.listdir(f"/proc/{pid}/task")}
 
 
+@pytest.mark.slow
 @linux_only
 async def test_whatever_a_session_starts_has_one_share_together() -> None:
     async with LocalSandbox(limits=Limits(wall_seconds=60)) as box:

@@ -49,6 +49,7 @@ def test_one_loop_after_another() -> None:
     assert asyncio.run(hello(2)) == "number 4"
 
 
+@pytest.mark.slow
 def test_processes_outlive_the_thread_that_started_them() -> None:
     """The zygote must not die with the thread that started it: the loop goes on in another thread."""
     loop = asyncio.new_event_loop()
@@ -75,6 +76,7 @@ def test_processes_outlive_the_thread_that_started_them() -> None:
         loop.close()
 
 
+@pytest.mark.slow
 async def test_parent_with_many_threads() -> None:
     """A parent in which other threads run, as any big library starts them."""
     stop = threading.Event()

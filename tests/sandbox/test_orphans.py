@@ -183,6 +183,7 @@ def test_killed_host_leaves_nothing(host: Host, seed: int) -> None:
     host.assert_nothing_left()
 
 
+@pytest.mark.slow
 def test_interrupted_host_leaves_nothing(host: Host) -> None:
     host.process.send_signal(signal.SIGINT)
     host.process.stdin.close()  # type: ignore[union-attr]

@@ -73,6 +73,7 @@ def test_calls_rollbacks_and_branches(as_nobody: Do) -> None:
     assert {"seccomp", "landlock", "no_new_privs", "capabilities", "rlimits"} <= set(report["layers"])
 
 
+@pytest.mark.slow
 def test_the_zygote_sees_its_sessions_without_a_user_namespace_and_no_session_sees_another(as_nobody: Do) -> None:
     report = as_nobody("contained")
     assert "inspection" in report["layers"]

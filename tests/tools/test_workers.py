@@ -260,6 +260,7 @@ def fault_run(calls: int, kills: int) -> list[ToolResult]:
         pool.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("calls", "kills"), [(40, 3), pytest.param(500, 40, marks=pytest.mark.slow)], ids=["40", "500"]
 )

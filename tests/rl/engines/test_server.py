@@ -129,6 +129,7 @@ async def test_greedy_episodes_are_those_in_process(engine: ServerEngine, made: 
     assert engine.busy_seconds > 0
 
 
+@pytest.mark.few(1)
 async def test_sampled_turns_have_the_logprobs_of_one_pass_over_the_whole_episode(
     engine: ServerEngine, made: TinyPolicy, store: MediaStore
 ) -> None:
@@ -336,6 +337,7 @@ async def test_new_weights_are_sampled_with(
     assert after.logprobs != before.logprobs
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("family", ["internvl", "gemma4"])
 async def test_of_families_whose_marks_a_server_writes_it_is_given_none(
     family: str, store: MediaStore, tmp_path: Path

@@ -27,6 +27,7 @@ def test_what_fits_is_accepted_and_what_does_not_is_refused_with_the_setting() -
     assert "together                                         25.00" in plan.text(24.0)
 
 
+@pytest.mark.slow
 def test_a_plan_from_the_command_line(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["rl", "codedance", "--profile", "tiny", "--model", str(tiny), "--plan"]
     assert main([*given, "--gpu-memory", "80"]) == 0
@@ -78,6 +79,7 @@ def test_a_dialect_that_shows_videos_says_what_an_episode_holds(tiny: Path, tmp_
         plan_memory(load_rl_settings("codedance", "tiny", [*given, f"model.source={tmp_path / 'tiles'}"]), 1, "cpu")
 
 
+@pytest.mark.slow
 def test_a_family_whose_positions_have_one_axis_is_planned_too(tmp_path: Path) -> None:
     save_tiny(tmp_path / "tiles", "internvl")
     plan = plan_memory(load_rl_settings("codedance", "tiny", [f"model.source={tmp_path / 'tiles'}"]), 1, "cpu")

@@ -69,6 +69,7 @@ def test_a_run_that_is_done_is_resumed_without_starting_anything(
     assert {path.name for path in model.iterdir()} == {"config.json", "saccade.json"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("lost", "words"),
     [

@@ -56,6 +56,7 @@ async def test_a_mixed_run_is_right_varied_and_really_run(tmp_path: Path) -> Non
             assert (turn.execution is None) == (not isinstance(turn.action, Code))
 
 
+@pytest.mark.slow
 async def test_mistakes_go_wrong_and_are_repaired(tmp_path: Path) -> None:
     made = await trajectories(
         tmp_path,

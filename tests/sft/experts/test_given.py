@@ -51,7 +51,7 @@ def test_texts_numbers_and_choices_of_the_question_come_first(
 
 
 @pytest.mark.parametrize("world", ["chart-bar", "chart-pie", "table-arithmetic", "pixel-colour", "path-follow", "maze"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_the_program_still_finds_the_answer(world: str) -> None:
     for index in range(5):
         sample = draw_sample(load_world(world), "test", index)

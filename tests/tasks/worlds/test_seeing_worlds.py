@@ -125,7 +125,7 @@ def crop(sample: WorldSample, name: str, box: tuple[float, ...]) -> np.ndarray[A
 
 
 @pytest.mark.parametrize("kind", ["letter", "number", "dot", "side-by-colour", "side-by-letter"])
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_visual_search_is_answered_by_its_evidence_alone(kind: str) -> None:
     case = CASES[-1]
     for index in range(8):

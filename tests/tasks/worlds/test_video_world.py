@@ -54,6 +54,7 @@ def test_frames_are_those_of_every_machine(split: Split) -> None:
     assert digest.hexdigest()[:16] == GOLDEN[split]
 
 
+@pytest.mark.few(3)
 @each_kind
 def test_programs_find_the_answer(kind: VideoKind) -> None:
     pytest.importorskip("av")
