@@ -76,7 +76,7 @@ def test_every_row_gives_numbers_for_ours_and_exec() -> None:
     assert by_name["branch"].results["exec"] == NotMeasured("none")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.filterwarnings("ignore")  # the peers' own
 @pytest.mark.parametrize("peer", [Exec, Smolagents, Subprocess, Jupyter])
 def test_a_peer_does_the_work(peer: type[Peer], photo: Path) -> None:

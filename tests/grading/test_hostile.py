@@ -64,11 +64,11 @@ HOSTILE = {
     "other digits": "٤٢",
     "ligature": "\ufdfa" * 5_000,
     "emoji": "🤔" * 30_000,
+    "json": '{"a":' * 20_000,
     "infinity": "inf",
     "nan": "nan",
     "escape": "\\" * N,
     "percent": "%s%n{0}" * 5_000,
-    "json": '{"a":' * 20_000,
 }
 
 

@@ -168,6 +168,7 @@ async def test_nothing_is_half_made(room: pytest.MonkeyPatch, box: LocalSandbox)
     assert (await twin.run("x")).value == "1"
 
 
+@pytest.mark.slow
 @linux_only
 async def test_without_control_groups_a_family_has_a_limit() -> None:
     async with LocalSandbox(without=(Layer.CGROUP,)) as box:

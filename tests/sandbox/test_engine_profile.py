@@ -30,6 +30,7 @@ def test_podman_s_profile_lets_no_name_be_set() -> None:
     assert row["on"] is False or "can read the name of this machine" in row["detail"]
 
 
+@pytest.mark.slow
 def test_an_engine_that_lets_nothing_be_mounted() -> None:
     report = doctor("unshare", "mount", "fsopen", "open_tree", "move_mount", "mount_setattr", "pivot_root")
     row = report["layers"]["mount_namespace"]

@@ -37,6 +37,7 @@ async def test_several_sandboxes_in_one_loop() -> None:
     assert await asyncio.gather(*(hello(n) for n in range(3))) == ["number 0", "number 2", "number 4"]
 
 
+@pytest.mark.slow
 def test_each_thread_with_its_own_loop() -> None:
     with ThreadPoolExecutor(2) as pool:
         texts = list(pool.map(lambda n: asyncio.run(hello(n)), range(2)))

@@ -45,6 +45,7 @@ def test_files_must_be_confined_by_one_layer_at_least() -> None:
         on(Layer.SECCOMP).require([Layer.SECCOMP])
 
 
+@pytest.mark.slow
 async def test_nothing_required_starts_with_whatever_there_is() -> None:
     async with LocalSandbox(require_isolation=(), without=[*NAMESPACES, Layer.LANDLOCK, Layer.CGROUP]) as sandbox:
         isolation = await sandbox.isolation()
@@ -77,6 +78,7 @@ async def test_an_interpreter_without_the_libraries_says_which(tmp_path: Path) -
             await sandbox.open()
 
 
+@pytest.mark.slow
 async def test_modules_are_imported_once_for_all() -> None:
     async with LocalSandbox(modules=["fractions"]) as sandbox:
         result = await (await sandbox.open()).run(

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from tests.sandbox.providers import linux_only
 
-from saccade import Limits, LocalSandbox
+from saccade import LocalSandbox
 from saccade.record.status import Status
 from saccade.sandbox.attacks.branches import GUEST
 from saccade.sandbox.house import REHEARSE_SECONDS
@@ -33,23 +33,22 @@ descriptors.close_what_cannot_be_kept = lambda fds: []
 )
 
 
-async def test_a_process_that_has_run_since_is_looked_at_again() -> None:
-    async with LocalSandbox(limits=Limits(wall_seconds=20)) as box:
-        if not (await box.isolation()).is_on(Layer.INSPECTION):
-            pytest.skip("without inspection, undone and separate are weaker here")
-        session = await box.open()
-        assert (await session.run(PATCH)).committed
-        for _ in range(50):
-            await asyncio.sleep(20 * REHEARSE_SECONDS[False])
-            result = await session.run("print(seen)\nends = os.pipe()")
-            if result.stdout == "[1]\n":
-                break
-        assert result.stdout == "[1]\n"
-        assert (result.status, result.committed) == (Status.REFUSED, False)
-        assert "a pipe is still open" in (result.traceback or "")
+async def test_a_process_that_has_run_since_is_looked_at_again(box: LocalSandbox) -> None:
+    if not (await box.isolation()).is_on(Layer.INSPECTION):
+        pytest.skip("without inspection, undone and separate are weaker here")
+    session = await box.open()
+    assert (await session.run(PATCH)).committed
+    for _ in range(50):
+        await asyncio.sleep(20 * REHEARSE_SECONDS[False])
+        result = await session.run("print(seen)\nends = os.pipe()")
+        if result.stdout == "[1]\n":
+            break
+    assert result.stdout == "[1]\n"
+    assert (result.status, result.committed) == (Status.REFUSED, False)
+    assert "a pipe is still open" in (result.traceback or "")
 
 
-async def test_a_process_that_runs_on_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_that_runs_on_is_not_kept(box: LocalSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare = Link.prepare
 
     def awake(link: Link, **how: bool) -> None:
@@ -57,13 +56,12 @@ async def test_a_process_that_runs_on_is_not_kept(monkeypatch: pytest.MonkeyPatc
             link._leaf.wake()
         prepare(link, **how)
 
-    async with LocalSandbox(limits=Limits(wall_seconds=20)) as box:
-        session = await box.open({"x": 1})
-        assert (await session.run("x = 2")).committed
-        with monkeypatch.context() as patched:
-            patched.setattr(Link, "prepare", awake)
-            await session.run("x = 3")
-            ended = await session.run("x = 4")
-        assert ended.status is Status.KILLED
-        assert "it worked on after its call had ended" in (ended.traceback or "")
-        assert (await session.run("x")).value == "1"
+    session = await box.open({"x": 1})
+    assert (await session.run("x = 2")).committed
+    with monkeypatch.context() as patched:
+        patched.setattr(Link, "prepare", awake)
+        await session.run("x = 3")
+        ended = await session.run("x = 4")
+    assert ended.status is Status.KILLED
+    assert "it worked on after its call had ended" in (ended.traceback or "")
+    assert (await session.run("x")).value == "1"

@@ -205,6 +205,7 @@ def test_killed_part_is_lost_and_replaced(host: Host, part: str, seed: int) -> N
     host.assert_nothing_left()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(4))
 def test_killed_session_processes_never_raise(host: Host, seed: int) -> None:
     """Keepers and leaves die at random; the host's calls end with a status, and it can go on and close."""

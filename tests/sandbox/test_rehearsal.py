@@ -11,21 +11,22 @@ from tests.sandbox.providers import linux_only
 
 from saccade.sandbox.local import LocalSandbox
 
-pytestmark = linux_only
+pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="session")]
 
 
-async def test_what_the_last_call_did_is_rehearsed_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with LocalSandbox() as box:
-        session = await box.open()
-        sent: list[Mapping[str, Any]] = []
-        tell = session._link._tell
-        monkeypatch.setattr(session._link, "_tell", lambda message, fds=(): (sent.append(message), tell(message, fds)))
-        look = "import sys\nprint(sorted(globals()), sys.exc_info())"
-        seen = []
-        for code in ("1", "1 / 0", look):
-            result = await session.run(code)
-            seen.append(result.stdout)
-            await asyncio.sleep(0.3)
-        assert (await session.run(look)).stdout == seen[-1]
+async def test_what_the_last_call_did_is_rehearsed_and_leaves_nothing(
+    box: LocalSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await box.open()
+    sent: list[Mapping[str, Any]] = []
+    tell = session._link._tell
+    monkeypatch.setattr(session._link, "_tell", lambda message, fds=(): (sent.append(message), tell(message, fds)))
+    look = "import sys\nprint(sorted(globals()), sys.exc_info())"
+    seen = []
+    for code in ("1", "1 / 0", look):
+        result = await session.run(code)
+        seen.append(result.stdout)
+        await asyncio.sleep(0.3)
+    assert (await session.run(look)).stdout == seen[-1]
     rehearsed = [(message["figure"], message["error"]) for message in sent if message["op"] == "rehearse"]
     assert rehearsed == [(False, False), (False, True), (False, False)]

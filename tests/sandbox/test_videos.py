@@ -54,6 +54,7 @@ async def fails(session: Session, code: str, status: Status = Status.ERROR) -> R
     return result
 
 
+@pytest.mark.slow
 async def test_every_frame_of_every_codec(session: Session) -> None:
     for name, count in (("video_clue_0", 60), ("webm", 40), ("mkv", len(TIMES))):
         numbers = list(range(count))

@@ -192,6 +192,7 @@ def test_images_of_a_pixel_or_a_line(name: str, size: tuple[int, int]) -> None:
     assert result.ok, result.problem
 
 
+@pytest.mark.slow
 def test_a_region_beyond_the_limit_is_refused_before_the_work() -> None:
     huge = ToolContext({"a": Image.new("L", (10_000, 5_000)).convert("RGB")})
     assert "Choose a smaller box" in refused("edges", huge)

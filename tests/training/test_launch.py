@@ -70,10 +70,8 @@ def alive(process: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize(
-    "program",
-    [pytest.param(TRAINING, id="training"), pytest.param(DEMONSTRATIONS, id="demonstrations", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("program", [TRAINING, DEMONSTRATIONS], ids=["training", "demonstrations"])
 def test_workers_of_a_killed_run_end(program: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(program)
     started = tmp_path / "started"
