@@ -90,7 +90,7 @@ class Host:
     def leftovers(self) -> list[str]:
         """What is left of the host and its sandbox."""
         # Zombies that we inherited are ours to bury, and count as gone.
-        living = sorted(pid for pid in self.family if pid in descendants())
+        living = sorted(self.family & descendants())
         left = [f"process {pid}: {command(pid)}" for pid in living]
         left += [f"file {path}" for path in self.folder.rglob("*")]
         left += [f"cgroup {path}" for path in cgroup_folders() - self.cgroups if f"-{self.process.pid}-" in path]

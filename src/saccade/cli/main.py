@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from types import FrameType
@@ -114,14 +115,14 @@ _PASS_THROUGH = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command line (without the program's name) and return its exit code; never raises `SystemExit`."""
-    return run(build_app(VERBS), sys.argv[1:] if argv is None else argv, "saccade")
+    return run(_app(tuple(VERBS.items())), sys.argv[1:] if argv is None else argv, "saccade")
 
 
 def run(app: typer.Typer, arguments: list[str], name: str) -> int:
     """The same of the program `name` whose commands are `app`, such as a script's."""
     try:
         with _terminated_as_interrupted(), Logs():
-            add_log_options(typer.main.get_command(app)).main(args=list(arguments), prog_name=name)
+            _command(app).main(args=list(arguments), prog_name=name)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except SaccadeError as error:
@@ -141,6 +142,17 @@ def run(app: typer.Typer, arguments: list[str], name: str) -> int:
         print(f"saccade: {own}", file=sys.stderr)
         return 2
     return 0
+
+
+@cache
+def _app(verbs: tuple[tuple[str, Verb], ...]) -> typer.Typer:
+    return build_app(dict(verbs))
+
+
+@cache
+def _command(app: typer.Typer) -> Any:
+    """What parses and runs `app`'s command lines; made once in a process, which may run many."""
+    return add_log_options(typer.main.get_command(app))
 
 
 @contextmanager
@@ -219,7 +231,7 @@ def _runner(name: str, verb: Verb) -> Callable[[typer.Context], None]:
         for old, new in RENAMED_OPTIONS.get(name, {}).items():
             if old in context.args:
                 raise SettingsError(f"`saccade {name}` has no option {old}: it is {new} now.")
-        command = add_log_options(typer.main.get_command(load(name, verb)))
+        command = _command(load(name, verb))
         try:
             code = command.main(
                 args=list(context.args),
