@@ -124,6 +124,24 @@ async def test_a_row_that_gives_no_task_is_told(tmp_path: Path) -> None:
     assert "1.png" in failure.detail
 
 
+@pytest.mark.parametrize(
+    ("media", "dialect", "why"),
+    [
+        ("videos", "direct", "3 of 3 tasks hold videos .*direct@1"),
+        ("images", "pyvision-rl-video", "3 of 3 tasks hold no video .*pyvision-rl-video@1"),
+    ],
+)
+async def test_what_a_dialect_cannot_show_of_a_benchmark_is_refused_at_once(
+    media: str, dialect: str, why: str, tmp_path: Path
+) -> None:
+    card = write_benchmark(tmp_path, 3)
+    text = card.read_text().replace('"image"', f'"{media.rstrip("s")}"')
+    card.write_text(text.replace("images =", f"{media} ="))
+    with pytest.raises(SettingsError, match=why):
+        await evaluate(settings(card, data=str(tmp_path), dialect=dialect), tmp_path / "run", player=oracle)
+    assert not (tmp_path / "run").exists()
+
+
 def test_what_is_wrong_is_told_before_a_run_begins(tmp_path: Path) -> None:
     card = write_benchmark(tmp_path)
     shutil.rmtree(tmp_path / "made-up")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from saccade.evals.compare import compare
 from saccade.evals.intervals import (
     BOOTSTRAP,
     NEWCOMBE,
@@ -21,6 +22,9 @@ from saccade.evals.intervals import (
 from saccade.evals.paired_tests import mcnemar, permutation
 from saccade.evals.protocols.findings import SampleRow
 from saccade.evals.protocols.rates import Rates
+from saccade.evals.summary import figures, summarise
+
+from .rows import row
 
 
 @pytest.mark.parametrize(
@@ -113,6 +117,17 @@ def test_without_a_seed_it_is_zero() -> None:
     assert of_difference(left, right).interval == bootstrap(gaps, seed=0)
     assert of_mean(left, seed=1).interval == bootstrap(left, seed=1)
     assert of_difference(left, right, seed=1).interval == bootstrap(gaps, seed=1)
+    assert permutation(gaps) == permutation(gaps, seed=0) != permutation(gaps, seed=1)
+
+
+def test_figures_without_a_seed_have_that_of_zero() -> None:
+    ours, theirs = [row(f"t{n}", n / 97) for n in range(97)], [row(f"t{n}", 0.5) for n in range(97)]
+    assert figures(ours) == figures(ours, seed=0) != figures(ours, seed=1)
+    assert summarise(ours) == summarise(ours, seed=0) != summarise(ours, seed=1)
+    assert compare(ours, theirs) == compare(ours, theirs, seed=0) != compare(ours, theirs, seed=1)
+    samples = [SampleRow(id=f"{n}", task=f"{n}", rollout=0, source="", correct=1.0) for n in range(97)]
+    calls = [n / 97 for n in range(97)]
+    assert Rates(samples).mean(calls) == Rates(samples, seed=0).mean(calls) != Rates(samples, seed=1).mean(calls)
 
 
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=30))

@@ -10,7 +10,7 @@ import pytest
 
 from saccade.episode.plan import Plan
 from saccade.errors import MissingMediaError, ModelLostError, SettingsError
-from saccade.evals.failures import open_failures
+from saccade.evals.failures import FAILURES, open_failures
 from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate
 from saccade.evals.samples import samples
@@ -105,6 +105,17 @@ async def test_an_outage_is_no_wrong_answer_and_is_played_again(tmp_path: Path) 
     assert (failure.kind, failure.detail) == ("model_lost", "the server is down")
     healed = await evaluate(settings(tasks), tmp_path / "run", player=oracle)
     assert (healed.progress.played, healed.summary.missing, healed.summary.total.tasks) == (2, 0, 4)
+
+
+async def test_a_failure_that_a_kill_cut_short_is_cut_off(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 2)
+    await evaluate(settings(tasks), tmp_path / "run", player=lambda plan: LostModel(ModelLostError("down")))
+    file = tmp_path / "run" / FAILURES
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-10])
+    healed = await evaluate(settings(tasks), tmp_path / "run", player=oracle)
+    assert (healed.progress.played, healed.summary.missing) == (2, 0)
+    assert file.read_bytes() == whole.splitlines(keepends=True)[0]
 
 
 async def test_outages_that_do_not_end_end_the_run(tmp_path: Path) -> None:

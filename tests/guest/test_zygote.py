@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import time
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 from tests.guest.children import until, waiting_child
 
-from saccade.guest import groups
+from saccade.guest import groups, inspection
 from saccade.guest.session_entry import SessionEntry
 from saccade.guest.workspaces import WorkspaceFamily
 from saccade.guest.zygote import Zygote
@@ -51,3 +54,16 @@ def test_a_keeper_that_has_no_work_stays_where_it_stands(child: int) -> None:
     time.sleep(0.05)
     assert groups.stopped(child)
     assert not entry.late
+
+
+def test_a_call_that_ends_while_it_is_looked_at_is_said_to(child: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(pid: int) -> None:
+        raise OSError(errno.ESRCH, os.strerror(errno.ESRCH))
+
+    server, entry = zygote_of(child)
+    server.nursery = SimpleNamespace(sees=True)  # type: ignore[assignment]
+    stop(child)
+    monkeypatch.setattr(inspection, "shared_maps", gone)
+    with pytest.raises(ValueError, match=r"it ended while it was looked at: .*No such process"):
+        server.look(entry, child, deadline=0.0)
+    assert entry.inspected is None

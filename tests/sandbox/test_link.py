@@ -5,23 +5,54 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from tests.sandbox.providers import linux_only
 
 from saccade.errors import SandboxLostError
+from saccade.guest import wire
 from saccade.record.status import Status
+from saccade.sandbox import house as times
+from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.fate import KILLED_OUTSIDE, Death
 from saccade.sandbox.gate import Gate
 from saccade.sandbox.house import House
+from saccade.sandbox.leaf import Leaf
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import Link
 from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import OrderRefusedError, ZygoteClient
 
 pytestmark = linux_only
+
+
+def new_link(zygote: ZygoteClient) -> Link:
+    return Link(House(zygote, Limits(), SharedImages(), Gate(), ()))
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[ZygoteClient, socket.socket]]:
+    """What the host knows of a zygote, and the zygote's end of their socket, at which nobody listens."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    zygote = ZygoteClient(lambda *_: None, lambda _: None)
+    zygote._control, zygote.alive = ours, True
+    theirs.setblocking(False)
+    with ours, theirs:
+        yield zygote, theirs
+
+
+def told(theirs: socket.socket) -> list[dict[str, Any]]:
+    """The orders that have come in."""
+    orders = []
+    with suppress(BlockingIOError):
+        while (order := wire.receive(theirs)) is not None:
+            orders.append(order[0])
+    return orders
 
 
 @pytest.mark.parametrize(
@@ -40,8 +71,7 @@ pytestmark = linux_only
 async def test_the_end_of_a_session_and_of_a_call_are_told_apart(
     was_ready: bool, message: dict[str, Any], ended: bool, fate: tuple[Status, str]
 ) -> None:
-    house = House(ZygoteClient(lambda *_: None, lambda _: None), Limits(), SharedImages(), Gate(), ())
-    link = Link(house)
+    link = new_link(ZygoteClient(lambda *_: None, lambda _: None))
     try:
         link.was_ready = was_ready
         for _ in range(2):  # the same news twice changes nothing
@@ -101,3 +131,57 @@ async def test_whoever_asks_a_zygote_that_is_gone_hears_of_it_at_once() -> None:
         zygote.tell("close", 1)
     with pytest.raises(SandboxLostError):
         await asyncio.wait_for(zygote.order("close", 1), 10)
+
+
+@pytest.mark.parametrize(
+    ("was_ready", "killed", "blamed"), [(True, False, True), (False, False, False), (True, True, False)]
+)
+async def test_a_session_that_its_program_has_spoilt_is_ended_before_anybody_asks(
+    was_ready: bool,
+    killed: bool,
+    blamed: bool,
+    ends: tuple[ZygoteClient, socket.socket],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(times, "DEATH_SECONDS", 0.01)
+    zygote, theirs = ends
+    link = new_link(zygote)
+
+    async def spoilt() -> None:
+        if killed:
+            link.hear({"op": "ended", "code": -signal.SIGKILL, "cpu": 0.5})
+        raise GuestFaultError("a frame that is none")
+
+    link.was_ready = was_ready
+    link._get_ready(spoilt)
+    assert link._prepared is not None
+    await asyncio.wait((link._prepared,))
+    assert isinstance(link._prepared.exception(), GuestFaultError)
+    assert told(theirs) == ([{"op": "close", "id": link.id}] if blamed else [])
+    assert link.blame == ("a frame that is none" if blamed else "")
+    link.hear({"op": "ended"})
+    await link.close()
+
+
+async def test_whoever_asks_for_the_next_call_does_not_wait_until_the_others_have_breathed(
+    ends: tuple[ZygoteClient, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(times, "BREATH_SECONDS", 1000.0)
+    zygote, theirs = ends
+    link = new_link(zygote)
+    link._awaited.set()  # by the call before
+    pidfd = os.pidfd_open(os.getpid())
+    link._leaf = Leaf(os.getpid(), pidfd)
+    link.prepare(keep=True)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(pidfd)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert told(theirs) == []
+    asking = asyncio.create_task(link.ready())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert told(theirs) == [{"op": "respawn", "id": link.id, "keep": True}]
+    asking.cancel()
+    link.hear({"op": "ended"})
+    await link.close()

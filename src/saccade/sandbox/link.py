@@ -270,7 +270,6 @@ class Link:
             answer, [fd] = await self.zygote.order("leaf", self.id, pid=pid)
         except OrderRefusedError as error:
             raise GuestFaultError(f"the session's new process is not there: {error}") from error
-        self._leaf.forget()
         self._leaf = Leaf(pid, fd)
         self._maps = answer["maps"]
         self.was_ready = True

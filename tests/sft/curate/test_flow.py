@@ -132,7 +132,8 @@ def test_tasks_that_nobody_played_are_curated_into_a_source_of_tasks(runs: Runs,
     assert "broken.png" in report.broken[0]
     tasks = list(read_lines(runs.out / "tasks.jsonl", Task))
     assert [task.question for task in tasks] == [f"What is item{n}?" for n in (0, 1, 3)]
-    assert not (runs.out / "trajectories.jsonl").exists()
+    files = {path.name for path in runs.out.iterdir()}
+    assert files == {"dropped.jsonl", "media", "pipeline.toml", "report.json", "tasks.jsonl"}
     assert sum(path.is_file() for path in (runs.out / "media").rglob("*")) == 3
     assert len(open_tasks([str(runs.out)])) == 3
 

@@ -20,6 +20,8 @@ from saccade.sft.curate.run import curate
 from saccade.sft.curate.sources import SourceRuns
 from saccade.tasks.sources.task_set import open_tasks
 
+FILES = ["dropped.jsonl", "media", "pipeline.toml", "report.json", "trajectories.jsonl"]
+
 
 def test_order_is_kept_and_media_are_linked(runs: Runs) -> None:
     pictures = [runs.put(blobs(seed)) for seed in range(2)]
@@ -31,13 +33,7 @@ def test_order_is_kept_and_media_are_linked(runs: Runs) -> None:
     for part in pictures:
         assert store.get_bytes(part.sha256) == source.get_bytes(part.sha256)
         assert store.path(part.sha256).samefile(source.path(part.sha256))
-    assert sorted(path.name for path in runs.out.iterdir()) == [
-        "dropped.jsonl",
-        "media",
-        "pipeline.toml",
-        "report.json",
-        "trajectories.jsonl",
-    ]
+    assert sorted(path.name for path in runs.out.iterdir()) == FILES
 
 
 def test_report_counts_reasons_examples_and_categories(runs: Runs) -> None:
@@ -68,6 +64,8 @@ def test_same_output_twice(runs: Runs) -> None:
     assert runs.curate(*filters).kept == first.kept
     for name in ("trajectories.jsonl", "dropped.jsonl", "pipeline.toml"):
         assert (runs.out / name).read_bytes() == (runs.root / "out" / name).read_bytes()
+    # A filter of whole sets passes over a file, which goes.
+    assert sorted(path.name for path in runs.out.iterdir()) == [name for name in FILES if name != "media"]
 
 
 def test_resolved_pipeline_gives_the_same_again(runs: Runs) -> None:
