@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from tests.guest.children import NOBODY, in_child, open_to_all, outcome
 
-from saccade.guest.workspaces import PlainWorkspaces, remove_folder
+from saccade.guest import workspaces
+from saccade.guest.workspaces import PlainWorkspaces, Workspaces, remove_folder
 
 
 @pytest.fixture
@@ -40,6 +41,19 @@ def test_names_do_not_repeat_and_a_family_lives_as_long_as_one_of_it(plain: Plai
         assert os.path.isdir(family.path)
         plain.release(path)
     assert not os.path.exists(family.path)
+
+
+def test_families_of_mounts_are_made_in_advance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspaces, "_FAMILIES_AT_ONCE", 2)
+    handle = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
+    made = Workspaces(handle, "/base")
+    used = set()
+    for ready in (2, 2, 4, 4, 6):
+        used.add(made.new_family().path)
+        assert len(os.listdir(tmp_path)) == ready
+    os.close(handle)
+    assert len(used) == 5
+    assert used < {f"/base/{name}" for name in os.listdir(tmp_path)}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")

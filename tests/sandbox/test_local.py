@@ -1,11 +1,13 @@
 """What is the local sandbox's own: layers required and left out, its interpreter, what its sessions share."""
 
 import asyncio
+import gc
 import hashlib
 import os
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -208,6 +210,15 @@ async def test_a_call_that_waits_while_its_session_goes_ends_without_an_exceptio
 
 
 @pytest.mark.asyncio(loop_scope="session")
+async def test_a_closed_session_is_forgotten(box: LocalSandbox) -> None:
+    session = await box.open()
+    known = weakref.ref(session)
+    await session.close()
+    del session
+    gc.collect()
+    assert known() is None
+
+
 async def test_many_branches(box: LocalSandbox) -> None:
     session = await box.open()
     await session.run("import os\nx = [1]\nos.mkdir('inner')\nos.chdir('inner')\nopen('f', 'w').write('here')")
