@@ -47,6 +47,7 @@ def test_families_of_mounts_are_made_in_advance(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(workspaces, "_FAMILIES_AT_ONCE", 2)
     handle = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
     made = Workspaces(handle, "/base")
+    assert len(os.listdir(tmp_path)) == 2
     used = set()
     for ready in (2, 2, 4, 4, 6):
         used.add(made.new_family().path)

@@ -185,3 +185,26 @@ async def test_whoever_asks_for_the_next_call_does_not_wait_until_the_others_hav
     asking.cancel()
     link.hear({"op": "ended"})
     await link.close()
+
+
+async def test_a_session_is_idle_from_when_it_is_ready_until_it_is_called() -> None:
+    link = new_link(ZygoteClient(lambda *_: None, lambda _: None))
+    leaf, go_on = link._leaf, asyncio.Event()
+    assert not link._is_idle(leaf)
+
+    async def steps() -> None:
+        await go_on.wait()
+
+    link._get_ready(steps)
+    await asyncio.sleep(0)
+    assert not link._is_idle(leaf)
+    go_on.set()
+    await link.ready()
+    assert link._is_idle(leaf)
+    assert not link._is_idle(Leaf())
+    link._calling = True
+    assert not link._is_idle(leaf)
+    link._calling = False
+    link.hear({"op": "ended"})
+    assert not link._is_idle(leaf)
+    await link.close()
