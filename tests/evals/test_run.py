@@ -111,11 +111,11 @@ async def test_a_failure_that_a_kill_cut_short_is_cut_off(tmp_path: Path) -> Non
     tasks = write_tasks(tmp_path / "tasks", 2)
     await evaluate(settings(tasks), tmp_path / "run", player=lambda plan: LostModel(ModelLostError("down")))
     file = tmp_path / "run" / FAILURES
-    whole = file.read_bytes()
-    file.write_bytes(whole[:-10])
+    full = file.read_bytes()
+    file.write_bytes(full[:-10])
     healed = await evaluate(settings(tasks), tmp_path / "run", player=oracle)
     assert (healed.progress.played, healed.summary.missing) == (2, 0)
-    assert file.read_bytes() == whole.splitlines(keepends=True)[0]
+    assert file.read_bytes() == full.splitlines(keepends=True)[0]
 
 
 async def test_outages_that_do_not_end_end_the_run(tmp_path: Path) -> None:

@@ -46,13 +46,13 @@ def ends() -> Iterator[tuple[ZygoteClient, socket.socket]]:
         yield zygote, theirs
 
 
-def told(theirs: socket.socket) -> list[dict[str, Any]]:
+def orders(theirs: socket.socket) -> list[dict[str, Any]]:
     """The orders that have come in."""
-    orders = []
+    found = []
     with suppress(BlockingIOError):
         while (order := wire.receive(theirs)) is not None:
-            orders.append(order[0])
-    return orders
+            found.append(order[0])
+    return found
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ async def test_a_session_that_its_program_has_spoilt_is_ended_before_anybody_ask
     assert link._prepared is not None
     await asyncio.wait((link._prepared,))
     assert isinstance(link._prepared.exception(), GuestFaultError)
-    assert told(theirs) == ([{"op": "close", "id": link.id}] if blamed else [])
+    assert orders(theirs) == ([{"op": "close", "id": link.id}] if blamed else [])
     assert link.blame == ("a frame that is none" if blamed else "")
     link.hear({"op": "ended"})
     await link.close()
@@ -177,11 +177,11 @@ async def test_whoever_asks_for_the_next_call_does_not_wait_until_the_others_hav
         os.fstat(pidfd)
     for _ in range(5):
         await asyncio.sleep(0)
-    assert told(theirs) == []
+    assert orders(theirs) == []
     asking = asyncio.create_task(link.ready())
     for _ in range(5):
         await asyncio.sleep(0)
-    assert told(theirs) == [{"op": "respawn", "id": link.id, "keep": True}]
+    assert orders(theirs) == [{"op": "respawn", "id": link.id, "keep": True}]
     asking.cancel()
     link.hear({"op": "ended"})
     await link.close()

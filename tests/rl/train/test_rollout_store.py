@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.rewards.rollouts import answered, ran, rollout
 
+from saccade.episode.run_folder import TRAJECTORIES
+from saccade.record.codec import read_lines, write_lines
 from saccade.record.score import total
 from saccade.record.status import Status
+from saccade.record.trajectory import Trajectory
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import RewardGroup
 from saccade.rl.advantages.estimators import per_token
 from saccade.rl.advantages.rules import TurnLevel
 from saccade.rl.rollout import Rollout, group_of
 from saccade.rl.select.plain import KeepAll
-from saccade.rl.train.rollout_store import ADVANTAGE, with_worth
+from saccade.rl.train.rollout_store import ADVANTAGE, open_rollout_store, with_worth
 
 
 def test_the_parts_of_reward_and_advantage_are_on_the_rollout() -> None:
@@ -45,3 +50,13 @@ def test_what_was_not_trained_on_has_no_advantage_and_a_sequence_alone_no_turns(
     assert ADVANTAGE not in {score.name for score in with_worth(scored).scores}
     plain = with_worth(scored.with_advantage(0.25)).scores[-1]
     assert (plain.name, plain.value, plain.detail) == (ADVANTAGE, 0.25, "")
+
+
+def test_a_resumed_run_keeps_what_came_before_the_cursor_and_no_torn_line(tmp_path: Path) -> None:
+    before, after = (rollout(answered(), id=f"r{place}").model_copy(update={"group": f"t@{place}"}) for place in (1, 2))
+    file = tmp_path / TRAJECTORIES
+    write_lines(file, [after, before])
+    with file.open("ab") as lines:
+        lines.write(b'{"schema_version":2,"id":"r3","gro')
+    assert "r1" in open_rollout_store(tmp_path, cursor=2)
+    assert list(read_lines(file, Trajectory)) == [before]
