@@ -219,6 +219,7 @@ async def test_a_closed_session_is_forgotten(box: LocalSandbox) -> None:
     assert known() is None
 
 
+@pytest.mark.asyncio(loop_scope="session")
 async def test_many_branches(box: LocalSandbox) -> None:
     session = await box.open()
     await session.run("import os\nx = [1]\nos.mkdir('inner')\nos.chdir('inner')\nopen('f', 'w').write('here')")
