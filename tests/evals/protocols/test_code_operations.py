@@ -45,7 +45,7 @@ def names(*cells: str) -> set[str]:
         ("a = np.array(image)\nplt.imshow(a[10:50, 20:60, ::-1])", {"crop"}),
         ("a = np.array(image)\nplt.imshow(a[10:50, 20:60, 0])", {"crop"}),
         ("a = np.array(image)\nplt.imshow(a[10:, :])", set()),
-        ("a = np.array(image)\nplt.plot(a[10:50, 7])", set()),
+        ("a = np.array(image)\nplt.imshow(a[10:50, 7])", set()),
         ("a = np.array(image)\nplt.imshow(a[:, :, 0])", set()),
         ("plt.imshow(image.rotate(90))", {"rotate"}),
         ("image.transpose(Image.FLIP_LEFT_RIGHT).show()", {"rotate"}),
