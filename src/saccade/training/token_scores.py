@@ -103,10 +103,11 @@ class _Chunked(torch.autograd.Function):  # type: ignore[misc]
                 logits = _logits(read, multiplied, rules)
                 gain = None if rules.cap is None else 1 - (logits / rules.cap) ** 2
                 logprobs = _log_softmax(logits, rules)
+                del logits
                 slope = _slope(
                     logprobs, targets[part], of_logprobs[part], None if of_entropy is None else of_entropy[part]
                 )
-                del logprobs, logits
+                del logprobs
                 slope = slope.div_(rules.heat)
                 slope = (slope if gain is None else slope.mul_(gain)).to(dtype)
                 if of_hidden is not None:
