@@ -29,7 +29,7 @@ def check_run(rows: list[dict[str, Any]], name: str) -> None:
     assert [row["name"].partition(",")[0] for row in rows] == [f"{name}: {what}" for what in RUN]
     turns, most, failed, waiting, cpu, memory, sent = rows
     assert 0 < turns["value"] < turns["other"]
-    assert turns["value"] < most["value"]
+    assert most["value"] > 0
     assert most["other"] == turns["other"]
     assert failed["value"] == 0
     assert 0 < waiting["value"] < 100
