@@ -310,3 +310,24 @@ def test_a_group_whose_processes_are_still_dying_is_tried_again(
     assert len(naps) == 7
     assert sorted(os.listdir(tmp_path)) == ["two"]
     assert os.listdir(tmp_path / "two") == ["busy"], "the groups in it are gone"
+
+
+def test_the_zygote_is_a_program_of_its_own_with_its_socket_and_its_orders() -> None:
+    def run() -> list[Any]:
+        started: list[Any] = []
+        launch.os.execv = lambda path, words: started.append([path, words])  # type: ignore[assignment]
+        control = socket.socket()
+        launch._become_zygote(control, {"settings": {"a": 1}})
+        [[path, words]] = started
+        *how, boot, sock, memfd, folder = words
+        inherited = [os.get_inheritable(int(fd)) for fd in (sock, memfd)]
+        return [path, how, "main_of_zygote" in boot, int(sock) == control.fileno(), inherited, folder, said(int(memfd))]
+
+    def said(memfd: int) -> str:
+        return os.pread(memfd, 999, 0).decode()
+
+    path, how, boots, same, inherited, folder, orders = in_child(run)
+    assert (path, how) == (sys.executable, [sys.executable, "-P", "-s", "-c"])
+    assert (boots, same, inherited) == (True, True, [True, True])
+    assert os.path.samefile(f"{folder}/guest/launch.py", launch.__file__)
+    assert json.loads(orders) == {"settings": {"a": 1}}

@@ -177,6 +177,7 @@ async def test_the_time_that_a_picture_takes_is_not_the_programs(
     box: LocalSandbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "saccade.sandbox")
+
     class Slow:
         sha256 = "ce" * 32
         mode = "RGB"
