@@ -211,3 +211,21 @@ def test_what_is_mapped(
     written = {path.name: path.read_text() for path in tmp_path.iterdir()}
     expected = {"_proc_44_uid_map": uids, "_proc_44_gid_map": uids.replace("0 7", "0 8")}
     assert written == expected | ({"_proc_44_setgroups": setgroups} if setgroups else {})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
+@pytest.mark.parametrize(
+    ("users", "left_out", "owner"),
+    [("range", {}, 7000), ("range", {"session_user": "no"}, 0), ("none", {}, 0), ("namespace", {}, 0)],
+)
+def test_a_workspace_belongs_to_the_user_that_its_session_becomes(
+    users: str, left_out: dict[str, str], owner: int, tmp_path: Path
+) -> None:
+    sessions = made(tmp_path, users, 7000, 9, **left_out)
+    memfd = os.memfd_create("x")
+    entry, fd = sessions.new_entry(1, [memfd] * 4)
+    twin, path = sessions.new_workspace(entry)
+    assert [os.fstat(folder).st_uid for folder in (fd, twin)] == [owner] * 2
+    assert os.path.dirname(path) == entry.family.path
+    for each in (memfd, fd, twin):
+        os.close(each)
