@@ -126,6 +126,7 @@ async def test_the_end_of_a_session_is_an_answer_to_all_that_was_asked_of_it(pla
         with pytest.raises(OrderRefusedError, match="the session's processes have ended"):
             await answer
     assert (await other)[0]["id"] == 2
+    assert not played.client._waiting
     assert played.events == [(1, {"op": "ended", "id": 1, "code": -9})]
 
 
@@ -160,6 +161,11 @@ async def test_without_its_zygote_whoever_waits_hears_it_and_nothing_stays_open(
     os.close(reader)
     await played.client.close()
     assert len(played.lost) == 1, "once"
+
+
+async def test_whoever_asks_a_zygote_that_is_gone_hears_of_it_at_once() -> None:
+    with pytest.raises(SandboxLostError, match="have died; open a new session"):
+        await asyncio.wait_for(Played().client.order("close", 1), 10)
 
 
 async def test_orders_that_do_not_fit_into_the_socket_go_out_in_their_order(played: Played) -> None:
