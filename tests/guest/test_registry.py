@@ -233,5 +233,6 @@ def test_ended_children_are_collected_one_after_the_other(books: Books, monkeypa
     assert not books.reap(), "it has no children any more"
     ends = iter([(KEEPER, FAILED, used), (TEMPLATE, FAILED, used), (LEAF, FAILED, used)])
     assert not books.reap(), "no session can be made any more"
-    assert books.said()[-1]["op"] == "ended"
-    assert TEMPLATE not in books.by_pid
+    *_, ended, forgotten = books.said()
+    assert (ended["op"], forgotten) == ("ended", ["forgotten", TEMPLATE])
+    assert next(ends)[0] == LEAF, "not looked at"
