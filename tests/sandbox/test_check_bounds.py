@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.sandbox.tape import PlayingSandbox, Tape
 
+from saccade.errors import DecodeError, SaccadeError
 from saccade.record.status import Status
 from saccade.sandbox.conformance import CHECKS, LIMITS, ConformanceError, limit_checks
 from saccade.sandbox.conformance.output import SLACK
@@ -26,8 +28,10 @@ def failed(status: Status = Status.ERROR, **more: Any) -> RunResult:
     return RunResult(status, **{"traceback": "why", **more})
 
 
-async def passes(name: str, *results: RunResult) -> bool:
-    tape = Tape(LIMITS, Isolation(platform="played", layers=()), [None], [*results])
+async def passes(
+    name: str, *results: RunResult | SaccadeError, opened: Sequence[SaccadeError | None] = (None,)
+) -> bool:
+    tape = Tape(LIMITS, Isolation(platform="played", layers=()), [*opened], [*results])
     try:
         await NAMED[name](PlayingSandbox(tape))
     except ConformanceError:
@@ -215,3 +219,12 @@ async def test_the_longest_pause_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> N
     await through.wait()
     looking.cancel()
     assert await looking == 2.5
+
+
+async def test_a_broken_picture_may_be_refused_at_once_when_used_or_fail_the_call() -> None:
+    name, refused = "images.lazy_image_that_fails", DecodeError("broken")
+    assert await passes(name, failed(), ok("1"), opened=[None, None])
+    assert await passes(name, refused, ok("1"), opened=[None, None])
+    assert await passes(name, ok("1"), opened=[refused, None])
+    assert not await passes(name, ok("(4, 4) 0"), ok("1"), opened=[None, None])
+    assert not await passes(name, failed(), failed(), opened=[None, None])

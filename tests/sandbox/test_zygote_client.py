@@ -182,15 +182,25 @@ async def test_orders_that_do_not_fit_into_the_socket_go_out_in_their_order(play
     assert not played.client._backlog
 
 
-async def test_a_zygote_that_does_not_answer_has_not_started_and_its_words_are_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (b"  Traceback\nOSError: no\n", "Traceback\nOSError: no"),
+        (b"x" * 200_000 + b"y" * 1991 + b"the end.\n", "y{1991}the end[.]"),
+        (b"", "no answer"),
+    ],
+)
+async def test_a_zygote_that_does_not_answer_has_not_started_and_its_last_words_are_told(
+    said: bytes, told: str, tmp_path: Path
+) -> None:
     played = Played()
 
     async def silent(python: str, cache: Path, control: socket.socket) -> None:
         played.end = control.dup()
-        os.write(played.client._stderr, b"  Traceback\nOSError: no\n")
+        os.write(played.client._stderr, said)
 
     played.client._launch = silent  # type: ignore[method-assign]
-    with pytest.raises(SandboxError, match=r"did not start: Traceback\nOSError: no\. Run `saccade doctor`"):
+    with pytest.raises(SandboxError, match=rf"did not start: {told}\. Run `saccade doctor`"):
         await played.client.start("python", {}, tmp_path, 0.01)
     assert not played.client.alive
     played.end.close()
