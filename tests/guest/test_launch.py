@@ -40,7 +40,7 @@ def attempt(names: tuple[str, ...], **replaced: Callable[..., Any]) -> dict[str,
     """
 
     def become(control: socket.socket, orders: dict[str, Any]) -> NoReturn:
-        control.send(json.dumps({"orders": orders, "pipes": len(pipes()), "parent": os.getppid()}).encode())
+        control.send(json.dumps({"orders": orders, "parent": os.getppid()}).encode())
         os._exit(0)
 
     def run() -> dict[str, Any]:
@@ -61,11 +61,11 @@ def attempt(names: tuple[str, ...], **replaced: Callable[..., Any]) -> dict[str,
         before = pipes()
         pid, why = launch.try_namespaces(names, control, {"a": 1}, REASONS)
         control.close()
-        told = ours.recv(9999)
+        message = ours.recv(9999)
         if pid:
             os.waitpid(pid, 0)
         left = {"pipes": len(pipes()) - len(before), "children": groups.children()}
-        said = {**json.loads(told), "before": len(before), "self": os.getpid()} if told else {}
+        said = {**json.loads(message), "self": os.getpid()} if message else {}
         return {"came up": pid != 0, "why": why, "left": left, **asked, **said}
 
     found: dict[str, Any] = in_child(run)

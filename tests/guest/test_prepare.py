@@ -61,12 +61,12 @@ def prepared(folder: Path, standing: Standing, look: Look, **replaced: Any) -> l
     return found
 
 
-def layers(told: dict[str, Any]) -> dict[str, Any]:
-    return {layer["layer"]: layer["on"] or layer["detail"] for layer in told["layers"]}
+def layers(hello: dict[str, Any]) -> dict[str, Any]:
+    return {layer["layer"]: layer["on"] or layer["detail"] for layer in hello["layers"]}
 
 
 def test_what_is_done_once_for_all(tmp_path: Path) -> None:
-    def look(made: Nursery, told: dict[str, Any], become: Any) -> dict[str, Any]:
+    def look(made: Nursery, hello: dict[str, Any], become: Any) -> dict[str, Any]:
         dies = ctypes.c_int()
         ctypes.CDLL(None).prctl(_PR_GET_PDEATHSIG, ctypes.byref(dies))
         os.dup2(os.open(tmp_path, os.O_RDONLY), wire.WORKSPACE_FD)
@@ -91,15 +91,15 @@ def test_what_is_done_once_for_all(tmp_path: Path) -> None:
 
 
 def test_what_sessions_are_given_and_the_host_is_told(tmp_path: Path) -> None:
-    def look(made: Nursery, told: dict[str, Any], become: Any) -> list[Any]:
+    def look(made: Nursery, hello: dict[str, Any], become: Any) -> list[Any]:
         plan, forker, workspace = become.args
         assert plan is made.plan
         assert isinstance(forker, Forker)
         family = made.places.new_family()
-        return [told, made.sees, made.limits == LIMITS, family.path, become.func.__name__, workspace, plan.left_out]
+        return [hello, made.sees, made.limits == LIMITS, family.path, become.func.__name__, workspace, plan.left_out]
 
-    (told, sees, limited, family, does, workspace, left_out), _ = prepared(tmp_path, ALONE, look)
-    said = layers(told)
+    (hello, sees, limited, family, does, workspace, left_out), _ = prepared(tmp_path, ALONE, look)
+    said = layers(hello)
     assert {name: said[name] for name in LEFT_OUT} == dict.fromkeys(LEFT_OUT, "left out on purpose")
     assert {name: why for name, why in left_out.items() if name in LEFT_OUT} == dict.fromkeys(
         LEFT_OUT, "left out on purpose"
@@ -108,7 +108,7 @@ def test_what_sessions_are_given_and_the_host_is_told(tmp_path: Path) -> None:
     assert said["session_user"].startswith("OSError: this process may not hand out")
     assert (said["rlimits"], said["no_new_privs"]) == (True, True)
     assert said["workspace"].startswith("a folder without a size cap")
-    assert told["versions"]["numpy"] == np.__version__
+    assert hello["versions"]["numpy"] == np.__version__
     assert (sees, limited, does, workspace) == (False, True, "become_session", nursery.PLAIN_WORKSPACE)
     assert os.path.dirname(family) == str(tmp_path / "workspaces")
 
@@ -116,8 +116,8 @@ def test_what_sessions_are_given_and_the_host_is_told(tmp_path: Path) -> None:
 def test_a_private_root_is_read_but_for_processes_and_workspaces(tmp_path: Path) -> None:
     planned: list[Any] = []
 
-    def look(made: Nursery, told: dict[str, Any], become: Any) -> list[Any]:
-        return [planned, made.plan.read_paths, os.environ["HOME"], become.args[2], layers(told)["workspace"]]
+    def look(made: Nursery, hello: dict[str, Any], become: Any) -> list[Any]:
+        return [planned, made.plan.read_paths, os.environ["HOME"], become.args[2], layers(hello)["workspace"]]
 
     def plan_root(paths: list[str], workspace_fd: int) -> str:
         planned.append([bool(paths) and paths == nursery.interpreter_paths(), workspace_fd])
@@ -150,8 +150,8 @@ def test_sessions_have_a_user_of_their_own_only_where_it_can_read_the_interprete
         asked.append([uid, paths == nursery.interpreter_paths()])
         return readable
 
-    def look(made: Nursery, told: dict[str, Any], become: Any) -> list[Any]:
-        return [asked, made.plan.users, layers(told)["session_user"]]
+    def look(made: Nursery, hello: dict[str, Any], become: Any) -> list[Any]:
+        return [asked, made.plan.users, layers(hello)["session_user"]]
 
     (asked, users, said), _ = prepared(tmp_path, WITH_USERS, look, _readable_for=may_read)
     assert (asked, users) == ([[7000, True]], "range")

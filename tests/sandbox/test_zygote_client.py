@@ -183,7 +183,7 @@ async def test_orders_that_do_not_fit_into_the_socket_go_out_in_their_order(play
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "message"),
     [
         (b"  Traceback\nOSError: no\n", "Traceback\nOSError: no"),
         (b"x" * 200_000 + b"y" * 1991 + b"the end.\n", "y{1991}the end[.]"),
@@ -191,7 +191,7 @@ async def test_orders_that_do_not_fit_into_the_socket_go_out_in_their_order(play
     ],
 )
 async def test_a_zygote_that_does_not_answer_has_not_started_and_its_last_words_are_told(
-    said: bytes, told: str, tmp_path: Path
+    said: bytes, message: str, tmp_path: Path
 ) -> None:
     played = Played()
 
@@ -200,7 +200,7 @@ async def test_a_zygote_that_does_not_answer_has_not_started_and_its_last_words_
         os.write(played.client._stderr, said)
 
     played.client._launch = silent  # type: ignore[method-assign]
-    with pytest.raises(SandboxError, match=rf"did not start: {told}\. Run `saccade doctor`"):
+    with pytest.raises(SandboxError, match=rf"did not start: {message}\. Run `saccade doctor`"):
         await played.client.start("python", {}, tmp_path, 0.01)
     assert not played.client.alive
     played.end.close()
