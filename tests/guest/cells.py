@@ -128,7 +128,7 @@ class Guest:
         preload(module.__dict__, self.config.preload)
         outbox = Outbox(self.outbox, self.config, (self.tails[0], self.tails[1]))
         limits = self.config.workspace_bytes, self.config.workspace_files
-        workspace = Workspace(os.open(self.workspace, os.O_RDONLY), self.config.workspace, *limits)
+        workspace = Workspace(os.open(self.workspace, os.O_RDONLY), *limits)
         workspace.commit()
         shown = ShownPictures(self.config, outbox)
         install(shown)

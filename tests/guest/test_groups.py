@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.guest.children import fork, until, waiting_child
@@ -112,3 +113,17 @@ def test_one_that_ended_by_itself_was_not_killed() -> None:
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         assert not groups.was_killed(pid)
         os.waitpid(pid, 0)
+
+
+def test_a_child_is_stopped_within_a_moment_or_that_is_told(child: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups.stops(child)
+    until(lambda: groups.stopped(child))
+    first = groups.stands_since(child)
+    assert groups.stops(child)
+    assert groups.stands_since(child) == first, "it stands already"
+    for times, seen in (([0, 0.5, 0.9], [False, False, False, True]), ([0, 0.5, 1], [False, False, False])):
+        clock, looks = iter(groups._MOMENT_SECONDS * time for time in times), iter(seen)
+        monkeypatch.setattr(groups, "time", SimpleNamespace(monotonic=lambda clock=clock: next(clock)))
+        monkeypatch.setattr(groups, "stopped", lambda pid, looks=looks: next(looks))
+        assert groups.stops(child) is seen[-1], "after some looks, or it takes longer"
+        assert next(clock, None) is next(looks, None) is None

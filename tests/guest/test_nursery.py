@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -211,3 +212,54 @@ def test_what_is_mapped(
     written = {path.name: path.read_text() for path in tmp_path.iterdir()}
     expected = {"_proc_44_uid_map": uids, "_proc_44_gid_map": uids.replace("0 7", "0 8")}
     assert written == expected | ({"_proc_44_setgroups": setgroups} if setgroups else {})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
+@pytest.mark.parametrize(
+    ("users", "left_out", "owner"),
+    [("range", {}, 7000), ("range", {"session_user": "no"}, 0), ("none", {}, 0), ("namespace", {}, 0)],
+)
+def test_a_workspace_belongs_to_the_user_that_its_session_becomes(
+    users: str, left_out: dict[str, str], owner: int, tmp_path: Path
+) -> None:
+    sessions = made(tmp_path, users, 7000, 9, **left_out)
+    memfd = os.memfd_create("x")
+    entry, fd = sessions.new_entry(1, [memfd] * 4)
+    twin, path = sessions.new_workspace(entry)
+    assert [os.fstat(folder).st_uid for folder in (fd, twin)] == [owner] * 2
+    assert os.path.dirname(path) == entry.family.path
+    for each in (memfd, fd, twin):
+        os.close(each)
+
+
+@pytest.mark.parametrize(
+    ("users", "user"), [("range", ["become_user", 5, 5]), ("namespace", ["own_user_namespace"])], ids=["range", "own"]
+)
+def test_what_each_step_of_a_jail_does(users: str, user: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[list[Any]] = []
+
+    def noted(name: str) -> Callable[..., None]:
+        return lambda *given, **more: done.append([name, *given, *more.items()])
+
+    names = ("become_user", "own_user_namespace", "set_limits", "drop_capabilities", "no_new_privs", "set_dumpable")
+    for name in names:
+        monkeypatch.setattr(jail.privileges, name, noted(name))
+    monkeypatch.setattr(jail.landlock, "restrict", noted("restrict"))
+    monkeypatch.setattr(jail.seccomp, "install", noted("install"))
+    plan = JailPlan(users, {"open_files": 3}, ("/usr",), b"filter")
+    jail.enter(plan, 5, "/f")
+    assert done == [
+        *(["set_dumpable", 0], user, ["set_limits", {"open_files": 3}], ["drop_capabilities"], ["no_new_privs"]),
+        *(["restrict", ("/usr",), ["/f"], ("confine_files", True)], ["install", b"filter"]),
+    ]
+
+
+def test_a_session_that_its_user_must_see_stays_visible(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[int] = []
+    monkeypatch.setattr(jail.privileges, "set_dumpable", done.append)
+    left = dict.fromkeys((*ALL[:4], "seccomp"), "left out")
+    jail.enter(JailPlan("none", {}, (), b"", {**left, "landlock": "old"}), 0, "/f")
+    assert done == [0]
+    monkeypatch.setattr(jail, "steps", lambda *_: [])
+    jail.enter(JailPlan("none", {}, (), b"", left), 0, "/f")
+    assert done == [0]

@@ -167,6 +167,7 @@ def test_bounding_set_is_emptied_while_capabilities_are_in_use() -> None:
 @needs_root
 def test_another_user_for_good() -> None:
     def run() -> list[Any]:
+        os.setgroups([5, 6])  # as those of a login, which must not stay
         privileges.become_user(NOBODY, NOBODY)
         return [os.getresuid(), os.getresgid(), os.getgroups(), outcome(lambda: os.setuid(0))]
 

@@ -228,6 +228,8 @@ def test_opencv_arrays_of_other_types() -> None:
     assert to_rgb(np.array([[[1, 2, 3, 4]]], np.uint8)).tolist() == [[[3, 2, 1, 4]]]
     assert to_rgb(np.array([[0, 0xFFFF]], np.uint16)).tolist() == [[0, 255]]
     assert to_rgb(np.array([[-1.0, 0.5, 2.0, np.nan]])).tolist() == [[0, 128, 255, 0]]
+    strange = np.zeros((2, 2, 7), np.uint8)
+    assert to_rgb(strange) is strange, "to be told of as it was given"
 
 
 def test_pixels_are_those_of_the_moment(guest: Guest) -> None:

@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def workspace(folder: Path) -> Iterator[Workspace]:
     fd = os.open(folder, FOLDER)
-    yield Workspace(fd, str(folder))
+    yield Workspace(fd)
     os.close(fd)
 
 
@@ -47,7 +47,7 @@ def remove(path: Path) -> None:
     with suppress(FileNotFoundError):
         fd = os.open(path, FOLDER)
         try:
-            Workspace(fd, str(path)).restore()  # nothing was committed: it becomes empty
+            Workspace(fd).restore()  # nothing was committed: it becomes empty
         finally:
             os.close(fd)
         shutil.rmtree(path)
@@ -227,7 +227,7 @@ def test_folders_too_deep_for_any_path(folder: Path, workspace: Workspace) -> No
 
 def test_sparse_files_cost_what_they_hold(folder: Path) -> None:
     fd = os.open(folder, FOLDER)
-    workspace = Workspace(fd, str(folder), workspace_bytes=1 << 20)
+    workspace = Workspace(fd, workspace_bytes=1 << 20)
     with (folder / "sparse.bin").open("wb") as file:
         file.truncate(1 << 30)
         file.seek(1 << 29)
@@ -246,7 +246,7 @@ def test_sparse_files_cost_what_they_hold(folder: Path) -> None:
 
 def test_too_large_to_keep(folder: Path) -> None:
     fd = os.open(folder, FOLDER)
-    workspace = Workspace(fd, str(folder), workspace_bytes=1000)
+    workspace = Workspace(fd, workspace_bytes=1000)
     (folder / "a.bin").write_bytes(b"a" * 600)
     workspace.commit()
     (folder / "b.bin").write_bytes(b"b" * 401)
@@ -259,7 +259,7 @@ def test_too_large_to_keep(folder: Path) -> None:
 
 def test_too_many_files_to_keep(folder: Path) -> None:
     fd = os.open(folder, FOLDER)
-    workspace = Workspace(fd, str(folder), workspace_files=3)
+    workspace = Workspace(fd, workspace_files=3)
     for name in "abc":
         (folder / name).touch()
     workspace.commit()
@@ -282,9 +282,6 @@ def test_switch_fills_another_folder(tmp_path: Path, folder: Path, workspace: Wo
     (other / "rubbish.txt").write_text("rubbish")
     fd = os.open(other, FOLDER)
     workspace.switch(fd)
-    assert workspace.path == str(folder)
-    workspace.switch(fd, str(other))
-    assert workspace.path == str(other)
     assert workspace.changes() == Changes()
     (other / "d/a.txt").write_text("changed")
     workspace.restore()
@@ -307,7 +304,7 @@ def test_for_a_user_without_privileges(tmp_path: Path) -> None:
 
     def check() -> list[str]:
         fd = os.open(folder, FOLDER)
-        workspace = Workspace(fd, str(folder))
+        workspace = Workspace(fd)
         for name, mode in (("none", 0o000), ("listed", 0o400), ("fixed", 0o500)):
             inner = folder / name
             inner.mkdir()
@@ -413,7 +410,7 @@ def test_any_program_is_undone(first: list[Any], second: list[Any], third: list[
         root = Path(place) / "w"
         root.mkdir()
         fd = os.open(root, FOLDER)
-        workspace = Workspace(fd, str(root))
+        workspace = Workspace(fd)
         try:
             for step in first:
                 do(root, *step)
@@ -435,17 +432,17 @@ def test_what_just_fits_is_kept(folder: Path) -> None:
     (folder / "a.bin").write_bytes(b"a" * 600)
     (folder / "b.bin").write_bytes(b"b" * 400)
     (folder / "link").symlink_to("a.bin")
-    Workspace(fd, str(folder), workspace_bytes=1000, workspace_files=3).commit()
+    Workspace(fd, workspace_bytes=1000, workspace_files=3).commit()
     with pytest.raises(WorkspaceTooLarge, match="more than 999 bytes"):
-        Workspace(fd, str(folder), workspace_bytes=999).commit()
+        Workspace(fd, workspace_bytes=999).commit()
     with pytest.raises(WorkspaceTooLarge, match="more than 2 files and folders"):
-        Workspace(fd, str(folder), workspace_files=2).commit()
+        Workspace(fd, workspace_files=2).commit()
     os.close(fd)
 
 
 def test_what_was_kept_counts_again_and_what_changed_is_read_anew(folder: Path) -> None:
     fd = os.open(folder, FOLDER)
-    workspace = Workspace(fd, str(folder), workspace_bytes=1000)
+    workspace = Workspace(fd, workspace_bytes=1000)
     (folder / "a.bin").write_bytes(b"a" * 600)
     os.utime(folder / "a.bin", ns=(1, 1))
     time.sleep(0.05)  # beyond the tick of a coarse clock
@@ -541,7 +538,7 @@ def as_nobody(program: Callable[[Workspace], object]) -> object:
         fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
         os.chdir(top)
         try:
-            return program(Workspace(fd, top))
+            return program(Workspace(fd))
         finally:
             os.fchmod(fd, 0o700)
             shutil.rmtree(top)
@@ -594,7 +591,7 @@ def test_a_plain_user_may_have_files_that_cannot_be_read() -> None:
 
 def test_a_change_that_leaves_no_time_is_seen_and_undone(tmp_path: Path) -> None:
     fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
-    workspace = Workspace(fd, str(tmp_path))
+    workspace = Workspace(fd)
     (tmp_path / "a").write_bytes(b"A" * 8192)
     workspace.commit()
     entry = workspace.scan()["a"]
@@ -610,7 +607,7 @@ def test_a_change_that_leaves_no_time_is_seen_and_undone(tmp_path: Path) -> None
 
 def test_names_of_one_file_stay_names_of_one_file(tmp_path: Path) -> None:
     fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
-    workspace = Workspace(fd, str(tmp_path))
+    workspace = Workspace(fd)
     (tmp_path / "a").write_text("same")
     os.link(tmp_path / "a", tmp_path / "b")
     os.utime(tmp_path, (5, 6))

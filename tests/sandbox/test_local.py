@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import hashlib
+import logging
 import os
 import subprocess
 import sys
@@ -172,7 +173,11 @@ async def test_a_lazy_picture_that_cannot_be_decoded_is_an_error_of_the_call(box
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_the_time_that_a_picture_takes_is_not_the_programs(box: LocalSandbox) -> None:
+async def test_the_time_that_a_picture_takes_is_not_the_programs(
+    box: LocalSandbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "saccade.sandbox")
+
     class Slow:
         sha256 = "ce" * 32
         mode = "RGB"
@@ -185,7 +190,9 @@ async def test_the_time_that_a_picture_takes_is_not_the_programs(box: LocalSandb
     session = await box.open({"im": Slow()})
     shown = await session.run("print(im.getpixel((0, 0)))", wall_seconds=1)
     assert (shown.status, shown.stdout) == (Status.OK, "(255, 0, 0)\n")
+    assert not [line for line in caplog.messages if "reached a limit" in line]
     assert (await session.run("while True: pass", wall_seconds=0.2)).status is Status.TIMEOUT
+    assert [line for line in caplog.messages if line.startswith("A call reached a limit: timeout after ")]
 
 
 async def test_a_closed_sandbox_and_an_unknown_option() -> None:

@@ -239,3 +239,30 @@ async def test_a_layer_is_on_where_it_is_on_everywhere(hosts: Hosts, monkeypatch
     monkeypatch.setattr(hosts.fakes[0], "isolation", isolated)
     monkeypatch.setattr(hosts.fakes[1], "isolation", open_to_all)
     assert await (await hosts.pool()).isolation() == Isolation(platform="linux", layers=(off, both))
+
+
+async def test_a_host_that_answers_in_another_way_is_there_and_it_is_said(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await hosts.start()
+    pool = await hosts.pool()
+    [host] = pool._hosts
+
+    async def room() -> int:
+        raise SandboxError("not now")
+
+    monkeypatch.setattr(host.box, "room", room)
+    await pool.look_after(host)
+    assert not host.lost
+    assert f"{hosts.urls[0]} is there, and does not say how full it is: not now" in caplog.messages
+
+
+async def test_a_pool_that_is_closed_ends_its_sessions(hosts: Hosts) -> None:
+    await hosts.start()
+    await hosts.start()
+    pool = await hosts.pool()
+    for _ in range(4):
+        await pool.open()
+    assert hosts.live() == [2, 2]
+    await pool.close()
+    assert hosts.live() == [0, 0]

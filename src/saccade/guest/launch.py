@@ -27,8 +27,6 @@ from .namespaces import NAMESPACES, NO_OWN_PROC, Standing, id_range, ladder, usa
 from .template import NextStep
 from .zygote import zygote
 
-REFUSED = 77
-"""Exit status of a zygote whose namespaces turned out to be of no use."""
 HOST_NAME = "sandbox"
 
 
@@ -52,15 +50,13 @@ def try_namespaces(
         os.close(go_write)
         os.close(reply_read)
         if os.read(go_read, 1) != b"g":
-            os._exit(REFUSED)
+            os._exit(1)
         try:
             usable(names)
         except OSError as error:
             os.write(reply_write, str(error).encode())
-            os._exit(REFUSED)
+            os._exit(1)
         os.write(reply_write, b"ok")
-        os.close(reply_write)
-        os.close(go_read)
         ids = (1, count) if "user_namespace" in names else (first, count)
         standing = {"namespaces": names, "first_uid": ids[0] if count else 0, "uids": count, "reasons": reasons}
         _become_zygote(control, {"settings": settings, "standing": standing})
@@ -78,8 +74,7 @@ def try_namespaces(
         os.close(reply_read)
     if answer == "ok":
         return pid, ""
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+    os.waitpid(pid, 0)  # it has ended by itself, or does so now that nothing will come through its pipe
     return 0, answer or "the process ended"
 
 

@@ -12,7 +12,6 @@ import os
 import platform
 import signal
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -41,8 +40,6 @@ FAMILY_PROCESSES = 3 * FAMILY_SESSIONS
 """Processes that the kernel allows beyond `processes`: it counts a session and its branches, three each, together."""
 ANY_PROCESSES = 1 << 22
 """The same where control groups count the processes of each session: more than the kernel has ids for."""
-SIGHT_SECONDS = 0.02
-"""How long a process is watched that gives up its rights."""
 _LIBRARIES = ("numpy", "PIL", "matplotlib", "cv2")
 
 
@@ -224,6 +221,7 @@ def _sight(plan: JailPlan, standing: Standing, forker: Forker) -> tuple[bool, st
     """Whether this process sees what a session holds open, and if not, why."""
     if "inspection" in plan.left_out:
         return False, plan.left_out["inspection"]
+    ready, open_until_ready = os.pipe()
     pid = forker.fork()
     if pid == 0:
         try:
@@ -231,13 +229,15 @@ def _sight(plan: JailPlan, standing: Standing, forker: Forker) -> tuple[bool, st
                 privileges.become_user(standing.first_uid, standing.first_uid)
             if not plan.may_be_seen:
                 privileges.set_dumpable(0)
+            os.close(open_until_ready)
             signal.pause()
         finally:
             os._exit(1)
+    os.close(open_until_ready)
     # Until it has given its rights up, everybody may look at it.
-    deadline = time.monotonic() + SIGHT_SECONDS
-    while (sees := inspection.visible(pid)) and time.monotonic() < deadline:
-        time.sleep(0.001)
+    os.read(ready, 1)
+    os.close(ready)
+    sees = inspection.visible(pid)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     return sees, "" if sees else "this process may not look at its own processes without a user namespace or Landlock"

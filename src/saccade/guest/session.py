@@ -67,7 +67,7 @@ def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
     hide_threaded()
     adapt_packages()
     preload(module.__dict__, config.preload)
-    workspace = Workspace(wire.WORKSPACE_FD, config.workspace, config.workspace_bytes, config.workspace_files)
+    workspace = Workspace(wire.WORKSPACE_FD, config.workspace_bytes, config.workspace_files)
     results = Outbox(wire.OUTBOX_FD, config)
     shown = ShownPictures(config, results)
     use(shown)

@@ -74,11 +74,10 @@ Times = tuple[int, int]
 
 
 class Workspace:
-    """The folder behind directory descriptor `fd`, which programs know as `path`, and what it may hold at most."""
+    """The folder behind directory descriptor `fd`, and what it may hold at most."""
 
-    def __init__(self, fd: int, path: str, workspace_bytes: int = 128 * MIB, workspace_files: int = 100_000) -> None:
+    def __init__(self, fd: int, workspace_bytes: int = 128 * MIB, workspace_files: int = 100_000) -> None:
         self.fd = fd
-        self.path = path
         self.workspace_bytes = workspace_bytes
         self.workspace_files = workspace_files
         self._mode, self._index, self._copies = S_IMODE(fstat(fd).st_mode), dict[str, Entry](), dict[str, Copy | str]()
@@ -179,10 +178,9 @@ class Workspace:
             pass
         self._rebuild()
 
-    def switch(self, fd: int, path: str | None = None) -> None:
+    def switch(self, fd: int) -> None:
         """From now on be the folder behind `fd` (empty, or with contents that are lost), filled with what is kept."""
         self.fd = fd
-        self.path = self.path if path is None else path
         self._rebuild()
 
     def _compare(self) -> tuple[Changes, bool]:

@@ -19,6 +19,8 @@ from saccade.sandbox.cancellation import finished
 ENVIRONMENT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SYSTEMROOT")
 """Variables of the host that reach the interpreter of the sandbox; all others stay outside."""
 
+_LAST_WORDS = 2000
+"""Bytes that are told of what a zygote wrote that did not come up."""
 _BOOT = "import sys; sys.path.insert(0, sys.argv.pop()); from guest.launch import main; main()"
 
 
@@ -207,7 +209,8 @@ class ZygoteClient:
         self._lose("it did not start")
         if self._process is not None:
             await asyncio.to_thread(self._process.wait, 10)
-        words = os.pread(self._stderr, 1 << 16, 0).decode(errors="replace").strip()[-2000:]
+        start = max(0, os.fstat(self._stderr).st_size - _LAST_WORDS)
+        words = os.pread(self._stderr, _LAST_WORDS, start).decode(errors="replace").strip()
         await self.close()
         return words
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import pytest_asyncio
 from tests.sandbox.providers import linux_only
 
-from saccade.errors import SandboxLostError
+from saccade.errors import SandboxError, SandboxLostError
 from saccade.record.status import Status
-from saccade.sandbox.attacks import Attack, AttackOutcome, AttackRunner, evidence, runner
-from saccade.sandbox.attacks.attack import PREAMBLE
+from saccade.sandbox.attacks import ATTACKS, Attack, AttackOutcome, AttackRunner, evidence, runner
+from saccade.sandbox.attacks.attack import PREAMBLE, nothing_more
 from saccade.sandbox.attacks.runner import what_stopped
+from saccade.sandbox.isolation import Layer
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.result import Picture, RunResult, WrittenFile
-from saccade.sandbox.scripted import ScriptedSandbox
+from saccade.sandbox.scripted import ScriptedSandbox, ScriptedSession
 
 pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="module")]
 
@@ -228,3 +231,159 @@ async def test_a_process_that_is_gone_works_no_more() -> None:
 )
 async def test_what_stopped_it_in_one_line(result: RunResult, said: str) -> None:
     assert what_stopped(result) == said
+
+
+KEPT_THREAD = [
+    (RunResult(Status.OK, stdout="pthread_create gave 0\n", committed=True), "a call was kept with its thread"),
+    (RunResult(Status.OK, stdout="pthread_create gave 11\n", committed=True), None),
+    (RunResult(Status.REFUSED, stdout="pthread_create gave 0\n"), None),
+]
+OUTAGE = "the host took it for an outage of its own"
+KEEPER = [
+    (RunResult(Status.KILLED), None),
+    (RunResult(Status.LOST), OUTAGE),
+    (RunResult(Status.OK, stdout="gone"), "the process that keeps the state lived on: ok"),
+]
+CHECKED = {
+    "picture_link": [
+        (RunResult(Status.OK, pictures=(picture(),)), "a picture from outside came back"),
+        (FINE, None),
+    ],
+    "native_thread_left_behind": KEPT_THREAD,
+    "native_thread_burns": KEPT_THREAD,
+    "keeper_that_leaves": KEEPER,
+    "keeper_that_crashes": KEEPER,
+    "keeper_that_calls_another_machine": KEEPER,
+    "keeper_that_uses_up_its_time": KEEPER,
+    "words_of_the_zygote": [(RunResult(Status.LOST), OUTAGE), (RunResult(Status.KILLED), None), (FINE, None)],
+}
+"""Attacks that look at the result themselves, and what they find in some."""
+
+
+@pytest.mark.parametrize("name", CHECKED)
+async def test_what_only_this_attack_finds_in_its_result(name: str) -> None:
+    [attack] = [attack for attack in ATTACKS if attack.name == name]
+    for result, found in CHECKED[name]:
+        assert attack.check(result) == found
+
+
+async def test_no_other_attack_looks_at_its_result() -> None:
+    assert {attack.name for attack in ATTACKS if attack.check is not nothing_more} == set(CHECKED)
+
+
+@pytest.mark.parametrize(
+    ("wall_seconds", "took", "found"),
+    [
+        (None, LIMITS.wall_seconds + 5, None),
+        (None, LIMITS.wall_seconds + 5.1, "the call took 5.1 s longer than its limit"),
+        (1.0, 6.0, None),
+        (1.0, 7.0, "the call took 6.0 s longer than its limit"),
+    ],
+)
+async def test_how_long_a_call_and_an_attack_took(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, wall_seconds: float | None, took: float, found: str | None
+) -> None:
+    clock = iter([0.0, 0.5, 0.5 + took, 9.0])
+    monkeypatch.setattr(runner, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    outcome = await judge.judge(Attack("attack", "own", "try", "do()", wall_seconds=wall_seconds))
+    assert (outcome.held, outcome.seconds) == (found is None, 9.0)
+    assert found is None or outcome.evidence == found
+
+
+GROWN = itertools.chain([0], itertools.repeat(runner.MEMORY_SLACK + 1))
+
+
+@pytest.mark.parametrize(
+    ("patched", "found"),
+    [
+        ({"HELD_SECONDS": -1.0}, "the host's event loop was held for 0"),
+        ({"STUCK_SECONDS": -1.0}, "the host's event loop was held for 0"),
+        ({"strays": lambda before: before - len(runner.descendants()) + 1}, "2 stray processes are left"),
+        ({"resident_bytes": lambda: next(GROWN)}, "the host's memory grew by 768 MiB"),
+    ],
+)
+async def test_what_the_host_sees_of_an_attack(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, patched: dict[str, object], found: str
+) -> None:
+    for name, value in patched.items():
+        monkeypatch.setattr(runner, name, value)
+    outcome = await judge.judge()
+    assert (outcome.evidence[: len(found)], outcome.passed) == (found, False)
+
+
+async def test_one_process_more_and_some_memory_are_no_breach(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = iter([0, runner.MEMORY_SLACK])
+    monkeypatch.setattr(runner, "resident_bytes", lambda: next(sizes))
+    assert (await judge.judge()).passed
+
+
+async def test_a_host_that_waits_too_long_is_a_breach(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ScriptedSession.run
+
+    async def hang(self: ScriptedSession, code: str, *, wall_seconds: float | None = None) -> RunResult:
+        await asyncio.sleep(600 if code.startswith(PREAMBLE) else 0)
+        return await run(self, code)
+
+    monkeypatch.setattr(ScriptedSession, "run", hang)
+    monkeypatch.setattr(runner, "PATIENCE", 0.01 - LIMITS.wall_seconds)
+    outcome = await judge.judge()
+    assert outcome.evidence == f"the host waited {0.01 - LIMITS.wall_seconds:.0f} s longer than the limit"
+
+
+async def test_a_session_or_neighbour_that_does_not_answer_is_lost(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = await judge.judge(kept=TimeoutError(), neighbour=TimeoutError())
+    assert (outcome.held, outcome.session_survived, outcome.neighbour_ok) == (True, False, False)
+
+
+async def test_branches_that_are_refused_as_a_whole_are_no_breach(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    async def refuse(self: ScriptedSession, n: int) -> list[ScriptedSession]:
+        asked.append(n)
+        raise SandboxLostError("refused")
+
+    monkeypatch.setattr(ScriptedSession, "branch", refuse)
+    attack = Attack("attack", "own", "try", "do()", branch="one()")
+    assert (await judge.judge(attack)).passed
+    assert (await judge.judge(replace(attack, sibling="two()"), **{"one()": FINE})).passed
+    assert asked == [1, 2]
+
+
+async def test_what_an_attack_is_told_and_that_it_leaves_no_session_open() -> None:
+    judge, boxes = Judge(), list[ScriptedSandbox]()
+
+    def box() -> ScriptedSandbox:
+        boxes.append(ScriptedSandbox(judge.answer, limits=LIMITS, keep=True))
+        return boxes[-1]
+
+    async with AttackRunner(box) as judge.runner:
+        around = judge.runner._surroundings
+        [neighbour] = boxes[0].opened
+        assert neighbour.bindings == {"secret": around.secrets["neighbour"]}
+        assert neighbour.files == {"neighbour.txt": around.secrets["neighbour"].encode()}
+        assert (await judge.judge(Attack("attack", "own", "try", "do()", branch="one()"))).passed
+        bounds = {name: getattr(LIMITS, name) for name in ("workspace_bytes", "file_bytes")}
+        attacked = boxes[0].opened[1]
+        assert attacked.bindings == {"target": {**around.targets(), **bounds, "memory": LIMITS.memory_bytes}}
+        assert (len(boxes), boxes[0].live) == (1, 1), "only the neighbour is left"
+        for spoilt in (Attack("attack", "own", "try", "do()", check=lambda _: "found"), ATTACK):
+            await judge.judge(spoilt, neighbour=LOST)
+        assert len(boxes) == 2, "another one only when it is needed"
+        with pytest.raises(SandboxError, match="runs nothing"):
+            await judge.runner.has(Layer.SECCOMP)
+        assert len(boxes) == 3
+    assert not around.folder.exists()
+
+
+async def test_a_sandbox_that_does_not_start_leaves_nothing() -> None:
+    def broken() -> ScriptedSandbox:
+        raise SandboxError("broken")
+
+    judged = AttackRunner(broken)
+    with pytest.raises(SandboxError, match="broken"):
+        await judged.__aenter__()
+    assert not judged._surroundings.folder.exists()

@@ -105,6 +105,11 @@ def nothing_more(result: RunResult) -> str | None:
     return None
 
 
+def kept_with_its_thread(result: RunResult) -> str | None:
+    """The check of attacks that leave a thread of C, which a later call cannot see: it is a fork of one thread."""
+    return "a call was kept with its thread" if result.committed and "gave 0" in result.text else None
+
+
 OF_GROUP = {
     **dict.fromkeys(("files", "network", "kernel"), Promise.CONFINED),
     **dict.fromkeys(("processes", "resources", "floods"), Promise.BOUNDED),

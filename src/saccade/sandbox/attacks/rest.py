@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from saccade.sandbox.attacks.attack import Attack
+from saccade.sandbox.attacks.attack import Attack, kept_with_its_thread
 from saccade.sandbox.attacks.branches import GUEST
 
 _SIBLING = """
@@ -53,9 +53,7 @@ handle = ctypes.c_ulong()
 made = _libc.pthread_create(ctypes.byref(handle), None, ctypes.cast(_libc.pause, ctypes.c_void_p), None)
 print("pthread_create gave", made)
 """,
-        check=lambda result: (
-            "a call was kept with its thread" if result.committed and "gave 0" in result.text else None
-        ),
+        check=kept_with_its_thread,
     ),
     Attack(
         "keeper_that_never_sleeps",

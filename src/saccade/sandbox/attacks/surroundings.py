@@ -92,9 +92,9 @@ class Canaries:
         # As a subreaper we stay the ancestor of whatever the sandbox starts, so that strays can be counted.
         libc = ctypes.CDLL(None)
         before = ctypes.c_int()
-        libc.prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
-        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        self._undo.append(lambda: libc.prctl(_PR_SET_CHILD_SUBREAPER, before.value, 0, 0, 0))
+        libc.prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(before))
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        self._undo.append(lambda: libc.prctl(_PR_SET_CHILD_SUBREAPER, before.value))
 
     def _listen(self) -> None:
         self.abstract = f"saccade-attack-{self.token}"

@@ -1,0 +1,247 @@
+"""What the zygote does before its first session: imports, a root, a rehearsal, and what it tells the host."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.guest.children import NOBODY, in_child, open_to_all
+
+from saccade.guest import groups, nursery, wire
+from saccade.guest.fork import Forker
+from saccade.guest.jail import JailPlan
+from saccade.guest.namespaces import Standing
+from saccade.guest.nursery import Nursery
+from saccade.guest.workspaces import PlainWorkspaces
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+LIMITS = {
+    **{"output_bytes": 1, "pictures": 2, "picture_pixels": 3, "total_pixels": 4, "file_bytes": 5 << 20},
+    **{"workspace_bytes": 6 << 20, "workspace_files": 7},
+    **{"cpu_seconds": 8, "memory_bytes": 1 << 33, "open_files": 256, "processes": 9},
+}
+ALONE = Standing((), 0, 0, {})
+WITH_USERS = Standing((), 7000, 9, {})
+ROOTED = Standing(("mount_namespace",), 7000, 9, {})
+LEFT_OUT = ["inspection", "seccomp"]
+_PR_GET_PDEATHSIG = 2
+Look = Callable[[Nursery, dict[str, Any], Any], Any]
+
+
+def prepared(folder: Path, standing: Standing, look: Look, **replaced: Any) -> list[Any]:
+    """What `look` says, in a process of its own, of what `prepare` gives there, and the steps that cost time."""
+    (folder / "package" / "guest").mkdir(parents=True)
+    (folder / "workspaces").mkdir()
+    settings = {
+        **{"modules": ["one", "two"], "without": LEFT_OUT, "limits": LIMITS, "leftover_cgroups": []},
+        "folder": str(folder / "workspaces"),
+    }
+
+    def run() -> list[Any]:
+        steps: list[str] = []
+        for name in ("warm_up", "fill_gaps", "use_large_pages"):
+            setattr(nursery, name, lambda name=name: steps.append(name))
+        nursery.session.forget_fonts = lambda: steps.append("forget_fonts")
+        nursery.importlib.import_module = steps.append  # type: ignore[assignment]
+        for name, other in replaced.items():
+            setattr(nursery, name, other)
+        sys.path[:0] = ["", str(folder / "package")]
+        return [look(*nursery.prepare(settings, standing, Forker())), steps]
+
+    found: list[Any] = in_child(run)
+    return found
+
+
+def layers(hello: dict[str, Any]) -> dict[str, Any]:
+    return {layer["layer"]: layer["on"] or layer["detail"] for layer in hello["layers"]}
+
+
+def test_what_is_done_once_for_all(tmp_path: Path) -> None:
+    def look(made: Nursery, hello: dict[str, Any], become: Any) -> dict[str, Any]:
+        dies = ctypes.c_int()
+        ctypes.CDLL(None).prctl(_PR_GET_PDEATHSIG, ctypes.byref(dies))
+        os.dup2(os.open(tmp_path, os.O_RDONLY), wire.WORKSPACE_FD)
+        os.chdir(tmp_path)
+        return {
+            "path": sys.path,
+            "argv": sys.argv,
+            "places": [os.environ["HOME"], os.environ["TMPDIR"], os.getcwd()],
+            "frozen": gc.get_freeze_count() > 0,
+            "bounding": Path("/proc/self/status").read_text().partition("CapBnd:")[2].split()[0],
+            "dies": dies.value,
+        }
+
+    found, steps = prepared(tmp_path, ALONE, look)
+    assert steps == ["one", "two", "warm_up", "forget_fonts", "fill_gaps", "use_large_pages"]
+    assert found["path"] == [entry for entry in sys.path if entry and not os.path.isdir(f"{entry}/guest")]
+    assert found["argv"] == [""]
+    assert found["places"] == [nursery.PLAIN_WORKSPACE] * 3
+    assert (found["frozen"], found["dies"]) == (True, signal.SIGKILL)
+    if os.geteuid() == 0:
+        assert int(found["bounding"], 16) == 0
+
+
+def test_what_sessions_are_given_and_the_host_is_told(tmp_path: Path) -> None:
+    def look(made: Nursery, hello: dict[str, Any], become: Any) -> list[Any]:
+        plan, forker, workspace = become.args
+        assert plan is made.plan
+        assert isinstance(forker, Forker)
+        family = made.places.new_family()
+        return [hello, made.sees, made.limits == LIMITS, family.path, become.func.__name__, workspace, plan.left_out]
+
+    (hello, sees, limited, family, does, workspace, left_out), _ = prepared(tmp_path, ALONE, look)
+    said = layers(hello)
+    assert {name: said[name] for name in LEFT_OUT} == dict.fromkeys(LEFT_OUT, "left out on purpose")
+    assert {name: why for name, why in left_out.items() if name in LEFT_OUT} == dict.fromkeys(
+        LEFT_OUT, "left out on purpose"
+    )
+    assert said["session_user"] == left_out["session_user"], "what the rehearsal could not do is left out"
+    assert said["session_user"].startswith("OSError: this process may not hand out")
+    assert (said["rlimits"], said["no_new_privs"]) == (True, True)
+    assert said["workspace"].startswith("a folder without a size cap")
+    assert hello["versions"]["numpy"] == np.__version__
+    assert (sees, limited, does, workspace) == (False, True, "become_session", nursery.PLAIN_WORKSPACE)
+    assert os.path.dirname(family) == str(tmp_path / "workspaces")
+
+
+def test_a_private_root_is_read_but_for_processes_and_workspaces(tmp_path: Path) -> None:
+    planned: list[Any] = []
+
+    def look(made: Nursery, hello: dict[str, Any], become: Any) -> list[Any]:
+        return [planned, made.plan.read_paths, os.environ["HOME"], become.args[2], layers(hello)["workspace"]]
+
+    def plan_root(paths: list[str], workspace_fd: int) -> str:
+        planned.append([bool(paths) and paths == nursery.interpreter_paths(), workspace_fd])
+        return "the plan"
+
+    def build(plan: str) -> PlainWorkspaces:
+        planned.append(plan)
+        return PlainWorkspaces(str(tmp_path / "workspaces"))
+
+    def unreadable(*_: object) -> bool:
+        raise AssertionError("in a private root everybody reads everything")
+
+    (planned, paths, home, workspace, on), _ = prepared(
+        tmp_path, ROOTED, look, plan_root=plan_root, build_private_root=build, _readable_for=unreadable
+    )
+    assert planned == [[True, wire.WORKSPACE_FD], "the plan"]
+    top = [f"/{name}" for name in os.listdir("/") if not os.path.islink(f"/{name}")]
+    assert sorted(paths) == sorted(set(top) - {"/proc", "/w"})
+    assert (home, workspace, on) == ("/workspace", "/workspace", True)
+
+
+@as_root
+@pytest.mark.parametrize("readable", [True, False])
+def test_sessions_have_a_user_of_their_own_only_where_it_can_read_the_interpreter(
+    readable: bool, tmp_path: Path
+) -> None:
+    asked: list[Any] = []
+
+    def may_read(uid: int, paths: list[str], forker: Forker) -> bool:
+        asked.append([uid, paths == nursery.interpreter_paths()])
+        return readable
+
+    def look(made: Nursery, hello: dict[str, Any], become: Any) -> list[Any]:
+        return [asked, made.plan.users, layers(hello)["session_user"]]
+
+    (asked, users, said), _ = prepared(tmp_path, WITH_USERS, look, _readable_for=may_read)
+    assert (asked, users) == ([[7000, True]], "range")
+    assert said == (readable or "the interpreter lies in a folder that only the current user may enter")
+
+
+@as_root
+def test_whether_a_user_may_read(tmp_path: Path) -> None:
+    open_to_all(tmp_path)
+    for name, mode in (("open", 0o755), ("closed", 0o700)):
+        (tmp_path / name / "inner").mkdir(parents=True)
+        (tmp_path / name).chmod(mode)
+    free, shut = str(tmp_path / "open" / "inner"), str(tmp_path / "closed" / "inner")
+
+    def ask() -> list[Any]:
+        asked = ([], [free], [free, shut], [shut, free])
+        return [*(nursery._readable_for(NOBODY, paths, Forker()) for paths in asked), groups.children()]
+
+    assert in_child(ask) == [True, True, False, False, []]
+    assert in_child(lambda: nursery._readable_for(7, [free], Forker()), user=NOBODY) is False, "nobody can ask for 7"
+
+
+@pytest.mark.parametrize(
+    ("users", "left_out", "user", "sees"),
+    [
+        ("none", {}, None, True),
+        ("none", {}, NOBODY, True),
+        pytest.param("none", {"landlock": "old"}, NOBODY, False, marks=as_root),
+        pytest.param("namespace", {}, NOBODY, False, marks=as_root),
+        pytest.param("range", {}, None, True, marks=as_root),
+        ("none", {"inspection": "left out on purpose"}, None, False),
+    ],
+)
+def test_whether_the_zygote_sees_what_sessions_hold(
+    users: str, left_out: dict[str, str], user: int | None, sees: bool
+) -> None:
+    """Root sees everybody; others only those of their own user that let themselves be seen."""
+    plan = JailPlan(users, {}, (), b"", left_out)
+
+    def look() -> list[Any]:
+        before = len(os.listdir("/proc/self/fd"))
+        saw, why = nursery._sight(plan, WITH_USERS, Forker())
+        return [saw, why, groups.children(), len(os.listdir("/proc/self/fd")) - before]
+
+    saw, why, left, opened = in_child(look, user=user)
+    assert (saw, left, opened) == (sees, [], 0)
+    blind = "this process may not look at its own processes without a user namespace or Landlock"
+    assert why == ("" if sees else left_out.get("inspection", blind))
+
+
+@as_root
+@pytest.mark.parametrize(("left_out", "uid"), [({}, 7000), ({"session_user": "no"}, 0)])
+def test_a_process_that_is_looked_at_is_of_the_user_that_sessions_have(left_out: dict[str, str], uid: int) -> None:
+    def look() -> list[int]:
+        seen: list[int] = []
+
+        def visible(pid: int) -> bool:
+            seen.append(int(Path(f"/proc/{pid}/status").read_text().partition("Uid:")[2].split()[0]))
+            return True
+
+        nursery.inspection.visible = visible
+        nursery._sight(JailPlan("range", {}, (), b"", left_out), WITH_USERS, Forker())
+        return seen
+
+    assert in_child(look) == [uid]
+
+
+def test_the_rehearsal_has_a_workspace_of_its_own_and_leaves_nothing(tmp_path: Path) -> None:
+    def run() -> list[Any]:
+        tried: list[Any] = []
+
+        def rehearse(plan: JailPlan, uid: int, family: str, fork: Callable[[], int]) -> dict[str, str]:
+            [workspace] = os.listdir(family)
+            tried.append([uid, os.path.dirname(family), os.stat(f"{family}/{workspace}").st_uid])
+            if uid == 0:
+                raise OSError("no pipe")
+            return {"rlimits": ""}
+
+        nursery.rehearse = rehearse
+        before = len(os.listdir("/proc/self/fd"))
+        places = PlainWorkspaces(str(tmp_path))
+        plan = JailPlan("none", {}, (), b"")
+        said = nursery._rehearsed(plan, WITH_USERS, places, Forker())
+        try:
+            nursery._rehearsed(plan, ALONE, places, Forker())
+        except OSError as error:
+            return [tried, said, f"{error}", os.listdir(tmp_path), len(os.listdir("/proc/self/fd")) - before]
+        return []
+
+    owner = 7000 if os.geteuid() == 0 else os.geteuid()
+    tried, said, failed, left, opened = in_child(run)
+    assert tried == [[7000, str(tmp_path), owner], [0, str(tmp_path), os.geteuid()]]
+    assert (said, failed, left, opened) == ({"rlimits": ""}, "no pipe", [], 0)

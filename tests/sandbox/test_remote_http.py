@@ -1,0 +1,157 @@
+"""Requests to a sandbox server: which answers are tried again, how often, and what each failure is raised as."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+
+from saccade import errors
+from saccade.sandbox import remote_http, remote_wire
+from saccade.sandbox.remote_http import Http, HttpReply, Retry
+
+Answer = httpx.Response | Exception
+BROKEN = 502
+
+
+@dataclass(frozen=True, slots=True)
+class NoWait(Retry):
+    """Notes after which attempts it was asked to wait, and does not."""
+
+    asked: list[int] = field(default_factory=list)
+
+    def wait(self, attempt: int) -> float:
+        self.asked.append(attempt)
+        return 0.0
+
+
+def answer(code: int, kind: object = None, message: object = "so it is") -> httpx.Response:
+    return httpx.Response(code, content=json.dumps({"error": kind, "message": message}) if kind else b"text")
+
+
+async def asked(
+    answers: Iterable[Answer], retry: Retry | None = None, **how: int
+) -> tuple[HttpReply, list[httpx.Request]]:
+    """What a request gives where the server gives these answers, and the requests that it got."""
+    left, got = iter(answers), list[httpx.Request]()
+
+    def server(request: httpx.Request) -> httpx.Response:
+        got.append(request)
+        said = next(left)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    http = Http("http://box:1", "token", retry=retry or NoWait(3), transport=httpx.MockTransport(server))
+    try:
+        reply = await http.request("PUT", "/x", b"body", **how)
+    finally:
+        await http.close()
+    assert next(left, None) is None, "asked for less than it was given"
+    return reply, got
+
+
+@pytest.mark.parametrize("code", [200, 204, 299])
+async def test_an_answer_comes_back(code: int) -> None:
+    reply, [request] = await asked([answer(code)])
+    assert (reply.code, reply.body) == (code, b"text")
+    assert (request.method, request.url.path, request.content) == ("PUT", "/x", b"body")
+    assert request.headers["authorization"] == "Bearer token"
+    assert request.headers["content-type"] == remote_wire.MEDIA_TYPE
+
+
+async def test_pictures_that_the_server_lacks_are_no_failure() -> None:
+    reply, _ = await asked([answer(409, "missing_media")])
+    assert (reply.code, reply.json()["error"]) == (409, "missing_media")
+
+
+@pytest.mark.parametrize("code", [401, 403])
+@pytest.mark.parametrize("kind", [None, "settings"])
+async def test_a_refused_token_is_said_with_the_way_out(code: int, kind: str | None) -> None:
+    with pytest.raises(
+        errors.SandboxError, match=r"http://box:1 refuses the token\. Pass token=.*SACCADE_SANDBOX_TOKEN"
+    ):
+        await asked([answer(code, kind)])
+
+
+@pytest.mark.parametrize("code", [300, 400, 402, 404, 501])
+async def test_what_no_server_of_ours_answers(code: int) -> None:
+    for strange in (answer(code), answer(code, 7), answer(code, "settings", 7), httpx.Response(code, content=b"[]")):
+        with pytest.raises(errors.ProtocolError, match=f"http://box:1 answers HTTP {code} as no"):
+            await asked([strange])
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("settings", errors.SettingsError),
+        ("media", errors.MediaError),
+        ("too_large", errors.TooLargeError),
+        ("isolation", errors.IsolationError),
+        ("protocol", errors.ProtocolError),
+        ("full", errors.SandboxFullError),
+        ("sandbox", errors.SandboxError),
+        ("of a later version", errors.SandboxError),
+        *((kind, errors.SandboxLostError) for kind in ("lost", "unknown_session", "gone", "conflict", "cancelled")),
+    ],
+)
+@pytest.mark.parametrize("code", [400, 503])
+async def test_a_failure_that_is_stated_is_raised_as_what_it_is_at_once(
+    kind: str, error: type[Exception], code: int
+) -> None:
+    with pytest.raises(error, match=r"^so it is$") as raised:
+        await asked([answer(code, kind)])
+    assert type(raised.value) is error
+
+
+@pytest.mark.parametrize("code", [500, 502, 503, 504])
+async def test_an_outage_is_tried_again_and_then_lost(code: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    waits = NoWait(3)
+    reply, got = await asked([answer(code), answer(code), answer(200)], waits)
+    assert (reply.code, len(got), waits.asked) == (200, 3, [0, 1])
+    assert [line.getMessage() for line in caplog.records if line.name == remote_http.__name__] == [
+        f"http://box:1: HTTP {code}. Trying again in 0.0 s ({number} of 3)." for number in (2, 3)
+    ]
+    with pytest.raises(errors.SandboxLostError, match=rf"cannot be used \(HTTP {code}, 3 attempts at most\)"):
+        await asked([answer(code)] * 3)
+    with pytest.raises(errors.SandboxLostError, match=rf"\(HTTP {code}, 2 attempts at most\)"):
+        await asked([answer(code)] * 2, attempts=2)
+
+
+@pytest.mark.parametrize(("said", "problem"), [("no way", "ConnectError: no way"), ("", "ConnectError")])
+async def test_a_connection_that_fails_is_named(said: str, problem: str) -> None:
+    assert (await asked([httpx.ConnectError(said), answer(200)]))[0].code == 200
+    with pytest.raises(errors.SandboxLostError, match=rf"\({problem}, 3 attempts"):
+        await asked([httpx.ConnectError(said)] * 3)
+
+
+async def test_a_server_that_still_works_is_asked_as_long_as_it_says_so() -> None:
+    works, waits = answer(remote_wire.WORKING), NoWait(3)
+    reply, got = await asked([answer(BROKEN), works, works, answer(BROKEN), answer(BROKEN), answer(200)], waits)
+    assert (reply.code, len(got), waits.asked) == (200, 6, [0, 0, 1])
+
+
+async def test_a_server_that_is_silent_is_given_up_when_time_is_up() -> None:
+    async def silent(request: httpx.Request) -> httpx.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    http = Http("http://box:1", None, transport=httpx.MockTransport(silent))
+    with pytest.raises(errors.SandboxLostError, match=r"\(no answer within 0 s, last no answer, 5 attempts at most\)"):
+        await http.request("GET", "/", seconds=0.05)
+    await http.close()
+
+
+@pytest.mark.parametrize(("pick", "share"), [(min, 0.5), (max, 1.0)])
+def test_waits_double_up_to_five_seconds_with_jitter(
+    pick: Callable[[float, float], float], share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_http.random, "uniform", pick)
+    waits = [Retry().wait(attempt) for attempt in range(8)]
+    assert waits == pytest.approx([share * wait for wait in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0)])
