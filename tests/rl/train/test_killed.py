@@ -27,9 +27,7 @@ STEPS = 6
 def test_killed_at_random_moments_and_resumed_equals_never_killed(tiny: Path, tasks: Path, tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     save_settings(rl_settings(tiny, tasks, keep={"every": 2, "tensorboard": False}, recipe={"steps": STEPS}), path)
-    began = time.monotonic()
     subprocess.run(command(path, tmp_path / "whole"), check=True, capture_output=True, cwd=ROOT)
-    step = (time.monotonic() - began) / STEPS
     chance = random.Random(0)
     out = tmp_path / "killed"
     kills = 0
@@ -37,7 +35,7 @@ def test_killed_at_random_moments_and_resumed_equals_never_killed(tiny: Path, ta
         process = subprocess.Popen(command(path, out), stderr=subprocess.DEVNULL, cwd=ROOT)
         done_steps(process, out / "metrics.jsonl", chance.randint(1, STEPS - 2))
         try:
-            assert process.wait(chance.uniform(0, 1) * step) == 0
+            assert process.wait(chance.uniform(0, 0.3)) == 0
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
