@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import select
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,6 +92,29 @@ def test_no_episode_of_a_thousand_is_lost(tmp_path: Path) -> None:
     for hosts in (0, 2):
         run = measure_run(policy, tmp_path / f"run{hosts}", replace(size, hosts=hosts))
         assert (run.failed, run.turns) == (0, 3 * 1024)
+
+
+ENGINE = """
+import time
+from saccade.bench.scale_work import engine_process
+from saccade.bench.timed_engine import TimedAnswers
+with engine_process(TimedAnswers((1,), (2,), 1, 3, 0.1, 0.5)) as (_, process):
+    print(process, flush=True)
+    time.sleep(600)
+"""
+
+
+@linux_only
+@pytest.mark.slow
+def test_a_benchmark_that_is_killed_leaves_no_engine() -> None:
+    pytest.importorskip("accelerate")
+    with subprocess.Popen([sys.executable, "-c", ENGINE], stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        engine = os.pidfd_open(int(program.stdout.readline()))
+        program.kill()
+        ended, _, _ = select.select([engine], [], [], 60)
+        os.close(engine)
+    assert ended
 
 
 def test_the_same_seed_draws_the_same_seconds_around_the_mean() -> None:

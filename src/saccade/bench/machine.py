@@ -53,6 +53,12 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def only_child(pid: int) -> int:
+    """The one process that `pid`, which has a single thread, has started (Linux)."""
+    [child] = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return int(child)
+
+
 def descendants(root: int) -> set[int]:
     """Every process below `root` (Linux)."""
     children: dict[int, list[int]] = {}

@@ -20,6 +20,7 @@ import torch
 from PIL import Image
 from transformers.utils import logging
 
+from saccade.bench.machine import only_child
 from saccade.bench.timed_engine import TimedAnswers
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
@@ -30,6 +31,7 @@ from saccade.models.tiny import save_tiny
 from saccade.record.action import Answer, Code
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits
+from saccade.rl.engines import guard
 from saccade.training.settings import ModelSettings
 from saccade.training.weights import Trainable, load_trainable
 
@@ -119,14 +121,15 @@ def sandbox_hosts(count: int, sessions: int) -> Iterator[str]:
 
 @contextmanager
 def _running(command: Sequence[str], what: str) -> Iterator[tuple[str, int]]:
-    """The first line that a program prints, and its process; it is ended with the block."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    """The first line that a program prints, and its process; it ends with the block, or when this process is killed."""
+    guarded = [sys.executable, "-I", guard.__file__, *command]
+    with subprocess.Popen(guarded, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline().strip()
             if not line:
                 raise SandboxError(f"{what} of the benchmark did not start; what it printed says why.")
-            yield line, process.pid
+            yield line, only_child(process.pid)
         finally:
             process.terminate()
 
