@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from saccade.evals import intervals, paired_tests
 from saccade.evals.compare import compare
 from saccade.evals.intervals import (
     BOOTSTRAP,
@@ -20,6 +21,7 @@ from saccade.evals.intervals import (
     wilson,
 )
 from saccade.evals.paired_tests import mcnemar, permutation
+from saccade.evals.protocols import rates as rates_module
 from saccade.evals.protocols.findings import SampleRow
 from saccade.evals.protocols.rates import Rates
 from saccade.evals.summary import figures, summarise
@@ -168,6 +170,21 @@ def test_the_permutation_test_of_many_is_near_the_exact_one_and_seeded() -> None
     gaps = [1.0] * 30 + [-1.0] * 12
     assert permutation(gaps) == permutation(gaps) == pytest.approx(mcnemar(30, 12), abs=0.003)
     assert 0 < permutation([0.5] * 400) < 1e-4
+
+
+def test_draws_are_the_same_however_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [number * number / 400 for number in range(20)]
+    signs = [value - 0.3 for value in values]
+
+    samples = [SampleRow(id=f"{n}", task=f"{n}", rollout=0, source="", correct=1.0) for n in range(20)]
+
+    def drawn() -> tuple[object, ...]:
+        return bootstrap(values), permutation(signs), Rates(samples).mean(values)
+
+    whole = drawn()
+    for module in (intervals, paired_tests, rates_module):
+        monkeypatch.setattr(module, "_AT_ONCE", 20 * 300)  # the last block is smaller
+    assert drawn() == whole
 
 
 def test_a_share_of_all_has_a_width_and_an_amount_of_all_has_none() -> None:

@@ -13,10 +13,12 @@ from tests.models.wire_server import WireServer, chat, slow, status
 import saccade
 from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError, SaccadeError, SettingsError
 from saccade.evals import judged as judged_module
+from saccade.evals import regrade as regrade_module
 from saccade.evals import run as run_module
 from saccade.evals.agreement import ContingencyTable, agreement
 from saccade.evals.grades import BY_JUDGE, BY_RULE
 from saccade.evals.merge import merge, run_settings
+from saccade.evals.progress import EvalProgress
 from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import read_rows
 from saccade.evals.run import continuing, evaluate
@@ -190,6 +192,53 @@ async def test_an_outage_of_the_judge_is_tried_again_and_ends_as_if_there_had_be
     await evaluate(wanted, tmp_path / "whole", workers=1, player=oracle)
     for name in ("results.jsonl", "summary.json"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+class ClosedModel(ScriptedModel):
+    """Says one text and counts how often it is closed."""
+
+    closed = 0
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+async def test_models_are_closed_and_every_step_of_a_run_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[ClosedModel] = []
+
+    def load(name: str) -> ClosedModel:
+        made.append(ClosedModel(lambda messages: RIGHT, name=name))
+        return made[-1]
+
+    for module in (run_module, judged_module, regrade_module):
+        monkeypatch.setattr(module, "load_model", load)
+    seen: list[tuple[int, int, int]] = []
+
+    def watch(progress: EvalProgress) -> None:
+        seen.append((progress.done, progress.to_judge, progress.judged))
+
+    asked = settings(write_tasks(tmp_path / "tasks", 2), model="vllm:m@http://one:8000/v1", judge=JUDGE)
+    await evaluate(asked, tmp_path / "run", workers=1, watch=watch)
+    # Begun, two samples, all played; two verdicts asked for, and given.
+    assert seen == [(0, 0, 0), (1, 0, 0), (2, 0, 0), (2, 0, 0), (2, 2, 0), (2, 2, 1), (2, 2, 2)]
+    # Each is made once before the run folder is, to be refused there, and once to be asked.
+    assert [(model.name, model.closed) for model in made] == 2 * [(asked.model, 1), (JUDGE, 1)]
+    other = "vllm:other@http://one:8000/v1"
+    await asyncio.to_thread(regrade, tmp_path / "run", Regrading(judge=other), watch=watch)
+    assert seen[-1] == (0, 2, 2)
+    assert [(model.name, model.closed) for model in made[4:]] == 2 * [(other, 1)]
+
+
+async def test_one_of_many_denied_answers_is_told_and_a_verdict_between_them_ends_the_row(
+    tmp_path: Path, judge: Judge
+) -> None:
+    judge.says = lambda text: RIGHT if len(judge.asked) == 8 else ModelDeniedError("not for this key")
+    tasks = write_tasks(tmp_path / "tasks", 15)
+    made = await evaluate(settings(tasks, judge=JUDGE), tmp_path / "run", workers=1, player=oracle)
+    assert (made.progress.judged, made.summary.judged and made.summary.judged.samples) == (15, 1)
+    assert len(made.progress.notices) == 1
 
 
 @pytest.mark.parametrize("error", [ModelLostError("no route"), ModelRefusedError("no key")])

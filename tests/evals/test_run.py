@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from saccade.episode.plan import Plan
-from saccade.errors import MissingMediaError, ModelLostError, SettingsError
+from saccade.errors import MissingMediaError, ModelLostError, SaccadeError, SettingsError
 from saccade.evals.failures import FAILURES, open_failures
 from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate
@@ -77,6 +77,33 @@ async def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     assert stored(tmp_path / "run") == before
     patient = settings(tasks, retry={"tries": 2, "seconds": 600}, dialect="")
     assert (await evaluate(patient, tmp_path / "run", player=oracle)).progress.skipped == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"grader": "nothing"}, "nothing"),
+        ({"model": "scripted:a.json", "dialect": "hosted"}, "scripted has none"),
+        ({"model": "compatible:m@http://127.0.0.1:9/v1", "sampling": {"top_k": 5}}, "not know sampling.top_k"),
+        ({"model": "no-such-family:m"}, "no-such-family"),
+    ],
+)
+async def test_what_cannot_work_is_refused_before_there_is_a_run(
+    tmp_path: Path, changes: dict[str, Any], match: str
+) -> None:
+    named = settings(write_tasks(tmp_path / "tasks", 2), **changes)
+    with pytest.raises(SaccadeError, match=match):
+        await evaluate(named, tmp_path / "run", player=oracle if "grader" in changes else None)
+    assert not (tmp_path / "run").exists()
+
+
+async def test_a_grader_of_a_task_that_is_not_there_is_refused_before_there_is_a_run(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 2, grader="nothing")
+    with pytest.raises(SettingsError, match="2 tasks name the grader 'nothing'"):
+        await evaluate(settings(tasks), tmp_path / "run", player=oracle)
+    assert not (tmp_path / "run").exists()
+    made = await evaluate(settings(tasks, grader="number"), tmp_path / "run", player=oracle)
+    assert made.summary.total.avg == 1.0
 
 
 async def test_places_may_change_and_nothing_else(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from saccade.dialects.registry import load_dialect
 from saccade.episode.task_media import Unshown
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import headline_of
-from saccade.evals.failures import open_failures
+from saccade.evals.failures import FAILURES, open_failures
 from saccade.evals.run import evaluate
 from saccade.evals.sources import check_shown
 from saccade.media.store import MediaStore
@@ -73,6 +73,10 @@ async def test_rows_that_give_no_task_are_failures_and_are_said(photos: Path, tm
     assert "none.png" in failure.detail
     again = await evaluate(settings(photos), tmp_path / "run", player=oracle)
     assert (again.summary.broken_rows, again.progress.played) == (1, 0)
+    assert len((tmp_path / "run" / FAILURES).read_bytes().splitlines()) == 1
+    for number, broken in ((1, 1), (2, 0)):  # of shards the first tells it
+        part = await evaluate(settings(photos, shard=f"{number}/2"), tmp_path / str(number), player=oracle)
+        assert part.summary.broken_rows == broken
 
 
 async def test_a_file_of_sources_is_one_name_for_several(photos: Path, tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ def names(*cells: str) -> set[str]:
         ("a = np.array(image)\nplt.imshow(a[:, :, 0])", set()),
         ("plt.imshow(image.rotate(90))", {"rotate"}),
         ("image.transpose(Image.FLIP_LEFT_RIGHT).show()", {"rotate"}),
+        ("image.transpose(Image.Transpose.FLIP_LEFT_RIGHT).show()", {"rotate"}),
         ("import cv2 as c\nc.rotate(c.imread('a.png'), c.ROTATE_180)", {"rotate"}),
         ("from PIL import ImageEnhance as E\nE.Contrast(image).enhance(2).show()", {"enhance"}),
         ("image.filter(ImageFilter.SHARPEN).show()", {"enhance"}),

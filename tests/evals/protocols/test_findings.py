@@ -247,6 +247,22 @@ def test_tables_to_the_letter(found: dict[str, Findings]) -> None:
     assert "\n".join(texts) == (Path(__file__).parent / "golden" / "findings.md").read_text(encoding="utf-8")
 
 
+def test_numbers_and_texts_of_a_protocol_of_ones_own_in_one_line() -> None:
+    ends = {"low": 0.25, "high": 0.75}
+    data = {
+        "crop depth": {"value": 0.5, "samples": 1200, **ends},
+        "hits": {"count": 1, "of": 2, **ends},
+        "text": 160 * "x",
+        "longer": 161 * "x",
+    }
+    assert plain_lines(data) == {
+        "crop depth": "0.5 (0.25–0.75), 1,200 samples",
+        "hits": "50.0 % (25–75), 1 of 2",
+        "text": 160 * "x",
+        "longer": 159 * "x" + "…",
+    }
+
+
 def test_estimates_are_marked_in_the_table(found: dict[str, Findings]) -> None:
     text = findings_text(of(found, Errors))
     assert "E4 argument content (estimate)" in text

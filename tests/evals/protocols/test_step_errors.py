@@ -22,6 +22,7 @@ from saccade.evals.protocols.errors.reasoning import _shows, states
 from saccade.evals.protocols.errors.records import ErrorClass
 from saccade.evals.protocols.faithfulness.judges import box_verdicts
 from saccade.evals.protocols.findings import StudiedRun
+from saccade.evals.protocols.tables import findings_text
 from saccade.looks.regions import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
@@ -232,7 +233,9 @@ def test_turns_without_an_action(tmp_path: Path) -> None:
 def test_every_step_counts_and_the_first_ten_are_examples(tmp_path: Path) -> None:
     failed = turn(status=Status.ERROR, traceback="SyntaxError: invalid syntax")
     rows = [row(studied(sample(*[failed] * count), tmp_path)) for count in (4, 0, 9)]
-    [rate, *_] = findings(rows, StudiedRun(run="r")).rates
+    found = findings(rows, StudiedRun(run="r"))
+    assert findings_text(found).count(", code_syntax: ") == 3, "the first three of them are shown"
+    [rate, *_] = found.rates
     assert (rate.error, rate.steps, rate.rules) == (ErrorClass.E1, 13, (("code_syntax", 13),))
     assert [example.step.turn for example in rate.examples] == [0, 1, 2, 3, 0, 1, 2, 3, 4, 5]
     assert (rate.samples.count, rate.samples.of, rate.wrong.of) == (2, 3, 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -220,6 +222,45 @@ def test_every_trajectory_that_is_read_is_noticed(runs: Runs) -> None:
     curate([runs.root / "run"], pipeline, runs.out, cache=runs.root, on_read=lambda: heard.append(1))
     assert len(heard) == 5
     assert SourceRuns([runs.root / "run"]).count() == 5
+
+
+def test_what_is_renamed_is_of_one_reading(runs: Runs) -> None:
+    for run in ("one", "two"):
+        runs.write(runs.trajectory("a"), run=run)
+    source = SourceRuns([runs.root / "one", runs.root / "two"])
+    assert source.renamed == 0
+    for _ in range(2):
+        assert [trajectory.id for trajectory in source.trajectories()] == ["a", "two/a"]
+        assert source.renamed == 1
+
+
+def test_media_of_tasks_that_nobody_played_go_with_their_source(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture(tmp_path / "photos" / "a.png")
+    jsonl(tmp_path / "photos" / "questions.jsonl", [{"image": "a.png", "question": "?", "answer": "x"}])
+    scratch = tmp_path_factory.mktemp("scratch")
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    source = SourceRuns([tmp_path / "photos"])
+    [trajectory] = source.trajectories()
+    [part] = trajectory.media()
+    assert source.get_bytes(part.sha256)
+    assert len(list(scratch.iterdir())) == 1
+    del source
+    assert not list(scratch.iterdir())
+
+
+def test_media_are_copied_where_they_cannot_be_linked(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError("another file system")
+
+    part = runs.put(blobs(1))
+    runs.write(runs.trajectory("a", picture=part, correct=1.0))
+    monkeypatch.setattr(os, "link", refuse)
+    runs.curate({"name": "score"})
+    before, after = (MediaStore(folder / "media").path(part.sha256) for folder in (runs.root / "run", runs.out))
+    assert before.read_bytes() == after.read_bytes()
+    assert not before.samefile(after)
 
 
 def test_categories_count_before_and_behind_each_filter(runs: Runs) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,20 @@ def test_contamination_with_any_source_of_tasks(runs: Runs) -> None:
         runs.curate(table)
     with pytest.raises(SettingsError, match="either `source` or `file`"):
         runs.curate({"name": "contamination", "sets": [{"name": "bench"}]})
+
+
+def test_pictures_of_a_test_set_lie_on_the_disk_one_task_at_a_time(
+    runs: Runs, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, scratch = runs.root / "bench", tmp_path_factory.mktemp("scratch")
+    folder.mkdir()
+    for seed in range(3):
+        blobs(seed).save(folder / f"{seed}.png")
+    jsonl(folder / "rows.jsonl", [{"image": f"{seed}.png", "question": "?", "answer": "x"} for seed in range(3)])
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    held = HeldOut(name="bench", source=str(folder))
+    assert [sum(path.is_file() for path in scratch.rglob("*")) for _ in held.items()] == [1, 1, 1]
+    assert not list(scratch.iterdir())
 
 
 def test_a_test_set_that_is_not_whole_protects_nothing(runs: Runs) -> None:
