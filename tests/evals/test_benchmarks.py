@@ -126,12 +126,14 @@ async def test_a_row_that_gives_no_task_is_told(tmp_path: Path) -> None:
 
 async def test_a_row_that_cannot_be_read_is_told_by_the_first_shard(tmp_path: Path) -> None:
     card = write_benchmark(tmp_path, 3)
-    rows = tmp_path / "made-up" / "rows.jsonl"
-    rows.write_text("[]\n" + rows.read_text())
+    rows, name = tmp_path / "made-up" / "rows.jsonl", f"{'x' * 200}.jsonl"
+    rows.with_name(name).write_text("[]\n" + rows.read_text())
+    card.write_text(card.read_text().replace("rows.jsonl", name))
     for number, broken in ((1, 1), (2, 0)):
         wanted = settings(card, data=str(tmp_path), shard=f"{number}/2")
         made = await evaluate(wanted, tmp_path / str(number), player=oracle)
         assert (made.summary.broken_rows, made.summary.missing) == (broken, 0)
+        assert [len(name) for name in open_failures(tmp_path / str(number), set())] == [200] * broken
     assert sorted(taken(tmp_path / "1") + taken(tmp_path / "2")) == ["r0", "r1", "r2"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 from statistics import fmean
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -84,6 +85,20 @@ def test_categories_are_sources_and_tags() -> None:
     assert "2 samples failed" in text
 
 
+def test_a_kind_of_tag_with_more_than_forty_values_is_no_category() -> None:
+    rows = [row(f"t{n}", 1.0, tags=(f"room={n % 40}", f"number={n}", f"plain{n}")) for n in range(41)]
+    found = [tag.rstrip("0123456789") for tag in summarise(rows).tags]
+    assert {kind: found.count(kind) for kind in found} == {"room=": 40, "plain": 41}
+
+
+@pytest.mark.parametrize(
+    ("given", "judgement"),
+    [({"by_judge": 0.5}, "right"), ({"by_judge": 0.4}, "wrong"), ({"no_verdict": "refused"}, "invalid"), ({}, "none")],
+)
+def test_half_of_the_judges_credit_is_right(given: dict[str, Any], judgement: str) -> None:
+    assert row("a", 1.0, **given).judgement == judgement
+
+
 def test_a_summary_of_nothing() -> None:
     found = summarise([])
     assert (found.total.avg, found.total.interval, found.turns) == (None, None, None)
@@ -105,6 +120,14 @@ def test_two_runs_are_paired_by_task() -> None:
     assert text.index("| t9 ") < text.index("| t10 ")
     mirrored = compare(right, left)
     assert (mirrored.wins, mirrored.difference) == (1, pytest.approx(-0.4))
+
+
+@pytest.mark.parametrize(("count", "left_out"), [(20, []), (21, [10])])
+def test_of_more_than_twenty_tasks_the_first_and_last_ten_are_shown(count: int, left_out: list[int]) -> None:
+    rows = [[row(f"t{n}", correct) for n in range(count)] for correct in (1.0, 0.0)]
+    text = comparison_text(compare(*rows), "A", "B")
+    assert [n for n in range(count) if f"| t{n} " not in text] == left_out
+    assert ("(21 differ; --json lists all)" in text) is bool(left_out)
 
 
 def test_many_single_samples_have_an_exact_p() -> None:

@@ -79,6 +79,14 @@ async def test_rows_that_give_no_task_are_failures_and_are_said(photos: Path, tm
         assert part.summary.broken_rows == broken
 
 
+async def test_a_row_of_a_long_file_name_is_told_by_200_characters(tmp_path: Path) -> None:
+    rows = [{"image": "none.png", "question": "?", "answer": "x"}, {"question": "?", "answer": "x", "id": "a"}]
+    jsonl(tmp_path / "photos" / f"{'x' * 200}.jsonl", rows)
+    made = await evaluate(settings(tmp_path / "photos"), tmp_path / "run", player=oracle)
+    (failure,) = open_failures(tmp_path / "run", ()).values()
+    assert (made.summary.broken_rows, made.progress.played, len(failure.id)) == (1, 1, 200)
+
+
 async def test_a_file_of_sources_is_one_name_for_several(photos: Path, tmp_path: Path) -> None:
     mix = tmp_path / "mix.toml"
     mix.write_text(f'[[source]]\nname = "{photos}"\nmost = 2\n[[source]]\nname = "circled-letter"\n', encoding="utf-8")

@@ -161,6 +161,7 @@ async def test_what_cannot_be_graded_anew(tmp_path: Path) -> None:
     await evaluate(settings(write_tasks(tmp_path / "tasks", 1)), tmp_path / "run", player=oracle)
     with pytest.raises(RegistryError, match="relaxed"):
         regrade(tmp_path / "run", Regrading("relaxd"))
+    assert not (tmp_path / "run" / "verdicts").exists()
     (tmp_path / "run" / "trajectories.jsonl").unlink()
     with pytest.raises(SettingsError, match="no trajectories yet"):
         regrade(tmp_path / "run")

@@ -66,7 +66,7 @@ def mean_pass(results: Sequence[TaskResult], upto: int) -> Mapping[int, float]:
     if not results:
         return {}
     fewest = min(upto, min(result.samples for result in results))
-    powers = {2**power for power in range(fewest.bit_length()) if 2**power <= fewest} | {fewest}
+    powers = {2**power for power in range(fewest.bit_length())} | {fewest}
     return {k: fmean(pass_at(k, result.samples, result.solved) for result in results) for k in sorted(powers)}
 
 

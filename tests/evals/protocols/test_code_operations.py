@@ -87,6 +87,7 @@ def names(*cells: str) -> set[str]:
         ("a, b = np.array(Image.open('a.png')), np.array(Image.open('b.png'))\nplt.imshow(np.abs(a - b))", {"compare"}),
         ("a = cv2.imread('a.png')\nb = cv2.imread('b.png')\nd = a.astype(int) - b.astype(int)", {"compare"}),
         ("a = np.array(image)\nb = np.array(Image.open('b.png'))\nplt.imshow(np.subtract(a, b))", {"compare"}),
+        ("a = np.array(image)\nb = np.array(Image.open('b.png'))\nplt.imshow(np.subtract(a, b, a))", {"compare"}),
         ("plt.imshow(cv2.absdiff(cv2.imread('a.png'), cv2.imread('b.png')))", {"compare"}),
         ("ImageChops.difference(image, Image.open('b.png')).show()", {"compare"}),
         ("f = video_clue_0[3].asnumpy().astype(int) - video_clue_0[9].asnumpy()", {"frame_fetch", "compare"}),
@@ -208,9 +209,9 @@ def test_a_picture_is_enlarged_only_if_it_is_larger(tmp_path: Path) -> None:
     for size, operations in (((401, 300), {"zoom"}), ((400, 300), set()), ((399, 301), {"zoom"}), ((9, 9), set())):
         picture = noise(seed=2).resize(size)
         assert did(f"image.resize({size}).show()", tmp_path, picture) - {"no_operation"} == operations
-    small = noise().crop((10, 10, 50, 50)).resize((41, 40))
-    assert did("image.crop((10, 10, 50, 50)).resize((41, 40)).show()", tmp_path, small) == {"crop", "zoom"}
-    assert did("image.crop((10, 10, 50, 50)).resize((40, 40)).show()", tmp_path, small.resize((40, 40))) == {"crop"}
+    small = noise().crop((10, 30, 50, 70)).resize((41, 40))
+    assert did("image.crop((10, 30, 50, 70)).resize((41, 40)).show()", tmp_path, small) == {"crop", "zoom"}
+    assert did("image.crop((10, 30, 50, 70)).resize((40, 40)).show()", tmp_path, small.resize((40, 40))) == {"crop"}
 
 
 def test_numbers_are_analysed_only_if_they_came_out(tmp_path: Path) -> None:
@@ -234,7 +235,10 @@ def test_pictures_of_a_video_that_the_code_does_not_explain_are_its_frames(tmp_p
             for code, shown in cells
         ),
     )
-    for one in (sample, sample.model_copy(update={"provenance": Provenance(dialect="nobody's@1")})):
+    photo = NamedMedia(name="photo", part=store.put_image(noise()))
+    beside = sample.task.model_copy(update={"media": (*sample.task.media, photo)})
+    others = ({"provenance": Provenance(dialect="nobody's@1")}, {"task": beside})
+    for one in (sample, *(sample.model_copy(update=changes) for changes in others)):
         found = [use.operations for use in call_uses(Studied(one, StoredPixels(store)))]
         assert found[:2] == [(Operation.FRAME_FETCH,), (Operation.OTHER,)]
         assert found[2] == (Operation.FRAME_FETCH,)

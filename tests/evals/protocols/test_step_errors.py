@@ -181,6 +181,12 @@ def test_exceptions_of_code(traceback: str, expected: tuple[str, str], tmp_path:
     assert rules(sample(turn(status=Status.ERROR, traceback=traceback)), tmp_path) == [expected]
 
 
+def test_the_detail_of_an_exception_has_500_characters(tmp_path: Path) -> None:
+    failed = turn(status=Status.ERROR, traceback=f"ValueError: {'x' * 600}")
+    [error] = row(studied(sample(failed), tmp_path)).errors
+    assert len(error.detail) == 500
+
+
 def test_other_ends_of_code(tmp_path: Path) -> None:
     clamped = ExecutionRepair(name="clamp_crop", note="box cut")
     ends = [

@@ -113,7 +113,7 @@ def test_outages_of_ours_always_go(runs: Runs) -> None:
     result = runs.curate({"name": "score", "undecided": "keep"})
     assert result.ids == ["good"]
     assert (result.lines[0].filter, result.lines[0].detail) == ("lost", "it died")
-    assert [item.seen for item in result.report.filters] == [2, 1]
+    assert ([item.seen for item in result.report.filters], result.report.read, result.report.kept) == ([2, 1], 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -242,6 +242,9 @@ def test_a_video_that_is_only_opened_by_code_costs_nothing(runs: Runs) -> None:
 
 def test_every_pixel_budget_has_its_reading_of_videos() -> None:
     assert set(READINGS) == {name for name, budget in POLICIES.items() if budget is not None}
+    # Pixels of all frames together: min_pixels and max_pixels, shortest_edge and longest_edge of the published files.
+    edges = {name: (reading.rules.shortest_edge, reading.rules.longest_edge) for name, reading in READINGS.items()}
+    assert edges == {"qwen2.5-vl": (3136, 12_845_056), "qwen3-vl": (4096, 25_165_824)}
 
 
 def test_a_budget_with_a_tokenizer_counts_its_tokens(runs: Runs) -> None:
