@@ -181,10 +181,10 @@ def test_draws_are_the_same_however_many_are_made_at_once(monkeypatch: pytest.Mo
     def drawn() -> tuple[object, ...]:
         return bootstrap(values), permutation(signs), Rates(samples).mean(values)
 
-    whole = drawn()
+    at_once = drawn()
     for module in (intervals, paired_tests, rates_module):
         monkeypatch.setattr(module, "_AT_ONCE", 20 * 300)  # the last block is smaller
-    assert drawn() == whole
+    assert drawn() == at_once
 
 
 def test_a_share_of_all_has_a_width_and_an_amount_of_all_has_none() -> None:

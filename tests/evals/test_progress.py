@@ -91,8 +91,8 @@ def test_a_run_of_which_nothing_comes_ends_whatever_the_reason() -> None:
 def test_frames_that_were_asked_for_and_changed_nothing_are_said() -> None:
     clip = VideoPart(sha256="a" * 64, width=4, height=4, frames=8, fps=1, seconds=8)
     shown = NamedMedia(name="f", part=clip, frame=FrameOf(video="clip", sha256="b" * 64, index=0, second=0.0))
-    whole = NamedMedia(name="v", part=clip)
-    seen, unseen = (played("a", task=Task(id="t", question="?", media=media)) for media in ((shown, whole), (whole,)))
+    full = NamedMedia(name="v", part=clip)
+    seen, unseen = (played("a", task=Task(id="t", question="?", media=media)) for media in ((shown, full), (full,)))
     for outcomes, given, said in (
         ([unseen], "frames.fps=1.0", ["No sample was shown as frames of a video: frames.fps=1.0 changed nothing."]),
         ([unseen, seen], "frames.fps=1.0", []),

@@ -31,8 +31,6 @@ _LAST: Final = (
     *("task_id", "rollout", "source", "gold", "extracted", "grader", "reason", "stop", "turns", "calls"),
     *("sampled_tokens", "read_tokens", "dollars", "headline", "hit_by_rule", "hit_by_judge", "judge", "no_verdict"),
 )
-_LONGEST_CELL: Final = 32_767
-"""Characters that a cell of a spreadsheet holds."""
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
@@ -130,7 +128,7 @@ def _xlsx(data: Table, path: Path) -> None:
     def cell(value: Cell) -> object:
         if not isinstance(value, str):
             return value
-        made = WriteOnlyCell(sheet, _UNPRINTABLE.sub("\ufffd", value)[:_LONGEST_CELL])
+        made = WriteOnlyCell(sheet, _UNPRINTABLE.sub("\ufffd", value))  # and openpyxl cuts what no cell holds
         made.data_type = "s"  # a text that begins with = stays a text
         return made
 

@@ -19,9 +19,10 @@ from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason
 from saccade.sft.curate import judge as judge_module
 from saccade.sft.curate.asked import asked_in_order
+from saccade.sft.curate.filters.score import MinimumScore
 from saccade.sft.curate.pipeline import load_pipeline, parse_pipeline
 from saccade.sft.curate.run import curate
-from saccade.sft.curate.stage import KEEP, FilterOutcome
+from saccade.sft.curate.stage import KEEP, BatchStage, FilterContext, FilterOutcome
 from saccade.tasks.sources.task_set import open_tasks
 
 
@@ -194,3 +195,41 @@ async def test_a_slow_answer_holds_up_no_more_than_eight_times_as_many_as_are_as
     slow.set()
     await taking
     assert order == [str(number) for number in range(40)]
+
+
+async def test_what_is_under_way_is_over_when_nobody_reads_on(runs: Runs) -> None:
+    ended: list[str] = []
+
+    async def stream() -> AsyncIterator[Trajectory]:
+        for number in range(9):
+            yield runs.trajectory(f"{number}")
+
+    async def decide(trajectory: Trajectory) -> FilterOutcome:
+        if trajectory.id == "0":
+            return KEEP
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(trajectory.id)
+        return KEEP
+
+    asked = asked_in_order(stream(), decide, 3)
+    first, _ = await anext(asked)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert (first.id, ended) == ("0", [])
+    async with asyncio.timeout(5):
+        await asked.aclose()
+    assert ended == ["1", "2", "3"]
+
+
+def test_a_rule_is_closed_at_the_end(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+
+    def start(self: MinimumScore, around: FilterContext) -> BatchStage:
+        return BatchStage(lambda batch: [KEEP] * len(batch), close=lambda: closed.append("score"))
+
+    monkeypatch.setattr(MinimumScore, "start", start)
+    runs.write(runs.trajectory("a"))
+    assert runs.curate({"name": "score"}).ids == ["a"]
+    assert closed == ["score"]

@@ -63,6 +63,12 @@ def test_exact_answer(runs: Runs, answer: str, fields: dict[str, Any], settings:
     assert bool(runs.curate({"name": "exact-answer", **settings}).ids) is kept
 
 
+def test_of_long_answers_80_characters_are_told(runs: Runs) -> None:
+    runs.write(runs.trajectory("one", said(81 * "a"), task={"answer": 81 * "b"}))
+    [line] = runs.curate({"name": "exact-answer"}).lines
+    assert line.detail == f"'{80 * 'a'}' for '{80 * 'b'}'"
+
+
 def test_exact_answer_without_a_gold_or_an_answer(runs: Runs) -> None:
     runs.write(
         runs.trajectory("no gold", task={"answer": None}),
