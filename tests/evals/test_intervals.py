@@ -172,6 +172,11 @@ def test_the_permutation_test_of_many_is_near_the_exact_one_and_seeded() -> None
     assert 0 < permutation([0.5] * 400) < 1e-4
 
 
+def test_a_sum_that_no_draw_reaches_has_the_least_p() -> None:
+    # Only two of 2**40 assignments of signs reach the sum: (0 + 1) / (20,000 + 1).
+    assert permutation([number + 1.0 for number in range(40)]) == 1 / 20_001
+
+
 def test_draws_are_the_same_however_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [number * number / 400 for number in range(20)]
     signs = [value - 0.3 for value in values]

@@ -52,6 +52,17 @@ async def test_weights_divide_n_and_a_larger_n_adds_to_it(photos: Path, tmp_path
     assert made.progress.played == 5
 
 
+@pytest.mark.parametrize(
+    ("n", "played"), [(2, {"photos": 1, "circled-letter@1": 1}), (1, {"photos": 1})], ids=["one each", "one"]
+)
+async def test_the_least_shares_are_one_task_and_none(
+    photos: Path, tmp_path: Path, n: int, played: dict[str, int]
+) -> None:
+    given = settings("", n=n).model_copy(update={"sources": (f"{photos}=0.6", "circled-letter=0.4")})
+    await evaluate(given, tmp_path / "run", player=oracle)
+    assert sources_of(tmp_path / "run") == played
+
+
 async def test_shares_without_a_number_are_kept(photos: Path, tmp_path: Path) -> None:
     other = jsonl(tmp_path / "other.jsonl", [{"question": f"{number}?", "answer": "1"} for number in range(100)])
     given = settings("").model_copy(update={"sources": (f"{photos}=0.75", f"{other}=0.25")})

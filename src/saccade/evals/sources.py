@@ -57,7 +57,8 @@ class OpenedSource:
             self._keep_problems(out)
         lights = self.opened.lights
         ids = [light.id for light in lights]
-        chosen = frozenset(range(len(ids))) if self.opened.endless else drawn(ids, self.n, settings.seed)
+        places = range(len(ids))[: self.n]  # of a world one task more is there where its share is none
+        chosen = frozenset(places) if self.opened.endless else drawn(ids, self.n, settings.seed)
         return of_shard([self._item(place, name) for place, name in enumerate(ids)], settings, chosen)
 
     def _item(self, place: int, name: str) -> Item:

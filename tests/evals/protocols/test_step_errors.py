@@ -181,10 +181,13 @@ def test_exceptions_of_code(traceback: str, expected: tuple[str, str], tmp_path:
     assert rules(sample(turn(status=Status.ERROR, traceback=traceback)), tmp_path) == [expected]
 
 
-def test_the_detail_of_an_exception_has_500_characters(tmp_path: Path) -> None:
+def test_the_detail_of_an_exception_has_500_characters_and_160_are_shown(tmp_path: Path) -> None:
     failed = turn(status=Status.ERROR, traceback=f"ValueError: {'x' * 600}")
-    [error] = row(studied(sample(failed), tmp_path)).errors
+    found = row(studied(sample(failed), tmp_path))
+    [error] = found.errors
     assert len(error.detail) == 500
+    shown = findings_text(findings([found], StudiedRun(run="r"))).splitlines()
+    assert f"E3 t#0, turn 0, code_value: {error.detail[:160]}" in shown
 
 
 def test_other_ends_of_code(tmp_path: Path) -> None:
