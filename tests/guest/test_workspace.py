@@ -533,17 +533,18 @@ def as_nobody(program: Callable[[Workspace], object]) -> object:
     """What `program` gives for a workspace, run by a plain user whom modes of files stop."""
 
     def run() -> object:
-        top = tempfile.mkdtemp()
-        os.chmod(top, 0o755)
         fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
         os.chdir(top)
         try:
             return program(Workspace(fd))
         finally:
             os.fchmod(fd, 0o700)
-            shutil.rmtree(top)
 
-    return in_child(run, user=NOBODY)
+    with tempfile.TemporaryDirectory() as top:
+        os.chmod(top, 0o755)
+        if os.geteuid() == 0:
+            os.chown(top, NOBODY, NOBODY)
+        return in_child(run, user=NOBODY)
 
 
 def test_a_plain_user_may_close_the_top_folder() -> None:
