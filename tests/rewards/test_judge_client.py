@@ -147,6 +147,14 @@ async def test_dollars_are_a_limit_and_kept_replies_cost_none(tmp_path: Path) ->
     assert model.asked == 4
 
 
+def test_nothing_may_be_spent_of_an_empty_purse() -> None:
+    with pytest.raises(
+        ModelDeniedError, match=r"m has cost 0\.0000 dollars, and may cost 0 \(`dollars` of the judge\)\."
+    ):
+        Purse(0.0, "judge", "Its replies are kept").check("m")
+    Purse(None, "judge", "Its replies are kept").check("m")
+
+
 async def test_dollars_without_a_price_are_refused(server: WireServer) -> None:
     with pytest.raises(SettingsError, match=r"what compatible:judge costs is not known"):
         JudgeClient(load_model(f"compatible:judge@{server.url}/v1"), AskRules(dollars=1))
