@@ -64,7 +64,7 @@ def descendants(root: int) -> set[int]:
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            parent = _parent(int(entry.name))
+            parent = parent_of(int(entry.name))
             if parent is not None:
                 children.setdefault(parent, []).append(int(entry.name))
     processes: set[int] = set()
@@ -106,7 +106,8 @@ def memory_of(pid: int) -> float:
     return float(value.split()[0]) * 1024 if value else 0.0
 
 
-def _parent(pid: int) -> int | None:
+def parent_of(pid: int) -> int | None:
+    """The process that `pid` is a child of (Linux); None if it is gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import torch
 
-from saccade.bench.machine import cpu_of, descendants, own_memory, pss_bytes
+from saccade.bench.machine import cpu_of, descendants, own_memory, parent_of, pss_bytes
 from saccade.bench.peak import Peak
 from saccade.bench.scale_work import (
     ANSWER,
@@ -205,17 +205,18 @@ async def _stage(policy: Trainable, root: Path, url: str, where: str) -> AsyncIt
 
 @asynccontextmanager
 async def _boxes_watched(engine: int, size: ScaleRunSize) -> AsyncIterator[list[float]]:
-    """MiB of all processes below this one but the engine, after half of the turns and then ever more rarely.
+    """MiB of all processes below this one but the engine and its guard, after half of the turns, then ever more rarely.
 
     Looking at thousands of processes takes a second of a processor.
     """
     seen: list[float] = []
+    others = {engine, parent_of(engine)}
 
     async def watch() -> None:
         wait = size.seconds * (size.looks + 1) / 2
         while True:
             await asyncio.sleep(wait)
-            seen.append(await asyncio.to_thread(lambda: pss_bytes(descendants(os.getpid()) - {engine}) / 2**20))
+            seen.append(await asyncio.to_thread(lambda: pss_bytes(descendants(os.getpid()) - others) / 2**20))
             wait *= 2
 
     task = asyncio.create_task(watch())
