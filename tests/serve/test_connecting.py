@@ -11,9 +11,8 @@ import pytest
 
 from saccade.errors import ModelLostError, SandboxLostError
 from saccade.models.retry import RetryPolicy
-from saccade.rl.engines import server_http
+from saccade.record import server_client
 from saccade.rl.engines.server_http import Connection
-from saccade.sandbox import remote_http
 from saccade.sandbox.remote_http import Http, Retry
 
 LIMIT = 0.3
@@ -39,8 +38,7 @@ async def of_an_engine(url: str) -> object:
 
 @pytest.fixture(params=[of_a_sandbox, of_an_engine])
 def ask(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ask:
-    for module in (remote_http, server_http):
-        monkeypatch.setattr(module, "CONNECT_SECONDS", LIMIT)
+    monkeypatch.setattr(server_client, "CONNECT_SECONDS", LIMIT)
     asked: Ask = request.param
     return asked
 

@@ -30,17 +30,13 @@ from saccade.errors import (
     TooLargeError,
 )
 from saccade.record.server_address import checked_address
+from saccade.record.server_client import server_client
 from saccade.sandbox import remote_wire as wire
 from saccade.sandbox.patience import patience
 
 _log = logging.getLogger(__name__)
 
 TOKEN_VARIABLE = "SACCADE_SANDBOX_TOKEN"
-CONNECT_SECONDS = 60.0
-"""Hundreds of sessions connect in the same moment, and what this process itself is late for counts against each."""
-NO_KEEPALIVE = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-"""A connection for each request. httpx gives one that is free to all requests that wait, and all but one wait again, so
-that of hundreds at once some would wait for as long as others come."""
 _RETRIED = frozenset({500, 502, 503, 504})
 _ERRORS: Mapping[str, type[Exception]] = {
     "settings": SettingsError,
@@ -101,15 +97,9 @@ class Http:
         self.url = checked_address(url, "the sandbox's", 8719, f"a token goes into {TOKEN_VARIABLE}")
         self._retry = retry or Retry()
         token = os.environ.get(TOKEN_VARIABLE) if token is None else token
-        self._client = httpx.AsyncClient(
-            base_url=self.url,
-            headers={**_authorization(token), "x-saccade-client": secrets.token_hex(16)},
-            # The whole request has a deadline in `request`; a long call is silent while it runs.
-            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-            limits=NO_KEEPALIVE,
-            trust_env=False,
-            transport=transport,
-        )
+        headers = {**_authorization(token), "x-saccade-client": secrets.token_hex(16)}
+        # The whole request has a deadline in `request`; a long call is silent while it runs.
+        self._client = server_client(self.url, headers, transport)
 
     def __repr__(self) -> str:
         """Without the token."""

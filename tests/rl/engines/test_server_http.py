@@ -9,7 +9,8 @@ import pytest
 
 from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
 from saccade.models.retry import Clock, RetryPolicy
-from saccade.rl.engines.server_http import CONNECT_SECONDS, Connection, engine_address
+from saccade.record.server_client import CONNECT_SECONDS
+from saccade.rl.engines.server_http import Connection, engine_address
 
 
 def connection(*answers: httpx.Response, tries: int = 1, waits: list[float] | None = None) -> Connection:

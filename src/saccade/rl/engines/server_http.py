@@ -14,14 +14,12 @@ from saccade.models.failures import retry_after
 from saccade.models.keys import ApiKey, find_key
 from saccade.models.retry import ENGINE_RETRY, Clock, OutageError, RetryPolicy, with_retries
 from saccade.record.server_address import checked_address
+from saccade.record.server_client import server_client
 from saccade.rl.engines.picture_files import PictureFile, StreamedBody, streamed_body
-from saccade.sandbox.remote_http import NO_KEEPALIVE
 
 T = TypeVar("T")
 
 _CURABLE = frozenset({408, 425, 429})
-CONNECT_SECONDS = 60.0
-"""Hundreds of episodes connect in the same moment, and what this process itself is late for counts against each."""
 _LONGEST_DETAIL = 400
 """Characters of a server's own words in a message."""
 
@@ -53,14 +51,8 @@ class Connection:
         self._clock = clock
         self._key: ApiKey = find_key("engine", needed=False)
         secret = self._key.reveal()
-        self._client = httpx.AsyncClient(
-            base_url=self.address,
-            headers={"authorization": f"Bearer {secret}"} if secret else {},
-            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-            limits=NO_KEEPALIVE,
-            trust_env=False,
-            transport=transport,
-        )
+        headers = {"authorization": f"Bearer {secret}"} if secret else {}
+        self._client = server_client(self.address, headers, transport)
 
     async def get(self, path: str) -> Any:
         """What the server has there, as JSON; raises what `ask` raises."""
