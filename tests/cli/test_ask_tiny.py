@@ -19,7 +19,7 @@ def test_a_question_that_was_learned(monkeypatch: pytest.MonkeyPatch, question: 
 
 def test_any_other_question_says_what_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ask_tiny, "tiny_weights", lambda: Path("weights"))
-    with pytest.raises(SettingsError, match=r"Name a model\..*crossings of two coloured lines"):
+    with pytest.raises(SettingsError, match=r"Name a model\.\n.*crossings of two coloured lines"):
         ask_tiny.tiny_by_default("What is the mood of this picture?", [], "Name a model.")
 
 

@@ -125,10 +125,10 @@ def _query(words: list[str], images: list[str], choices: list[str]) -> Question:
 
 
 def _tiny_options(query: Question) -> list[str]:
-    from saccade.cli.ask_settings import no_model
+    from saccade.cli.ask_settings import NO_MODEL
     from saccade.cli.ask_tiny import tiny_by_default
 
-    return list(tiny_by_default(query.text, list(query.choices), no_model()))
+    return list(tiny_by_default(query.text, list(query.choices), NO_MODEL))
 
 
 def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:

@@ -35,7 +35,7 @@ def ask_batch(
     Raises:
         SettingsError: names every mistake, or a source is none.
     """
-    from saccade.cli.ask_settings import no_model
+    from saccade.cli.ask_settings import NO_MODEL
     from saccade.cli.eval_screen import screen
     from saccade.errors import SettingsError
     from saccade.evals.run import continuing, evaluate
@@ -45,7 +45,7 @@ def ask_batch(
     if strange := [name for name, value in beside.items() if value]:
         raise SettingsError(f"--tasks asks the questions of its sources: leave out {', '.join(strange)}.")
     if file is None and not any(item.startswith("model=") for item in options):
-        raise SettingsError(no_model())
+        raise SettingsError(NO_MODEL)
     with ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-")))
         given = [f"sources={json.dumps(list(sources))}", *options]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from saccade.episode.asking import AskSettings
 from saccade.errors import SettingsError
-from saccade.models.registry import examples
 from saccade.record.settings import load_settings
 
-
-def no_model() -> str:
-    """What to say where no model is named."""
-    return "no model is named. Use --model, for example one of\n" + "\n".join(f"    {line}" for line in examples())
+NO_MODEL = (
+    "no model is named. Use --model, as in --model openai:gpt-4.1 (key in OPENAI_API_KEY) or --model "
+    "vllm:NAME@http://host:8000/v1; `saccade list models` has all."
+)
+"""What to say where no model is named."""
 
 
 def resolve(file: Path | None, options: Sequence[str], **named: object) -> AskSettings:
@@ -25,5 +25,5 @@ def resolve(file: Path | None, options: Sequence[str], **named: object) -> AskSe
     named_overrides = [f"{name}={value}" for name, value in named.items() if value is not None]
     overrides = [*options, *named_overrides]
     if file is None and not any(item.startswith("model=") for item in overrides):
-        raise SettingsError(no_model())
+        raise SettingsError(NO_MODEL)
     return load_settings(AskSettings, file, overrides)

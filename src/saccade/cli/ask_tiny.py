@@ -45,12 +45,12 @@ def tiny_by_default(question: str, choices: Sequence[str], otherwise: str) -> Se
     kind = known_kind(question)
     if kind in _OF_CHOICES and len(choices) < 2:
         raise SettingsError(
-            f"{otherwise} Without one, the model that comes with Saccade answers, but it learned this kind of question "
-            "with possible answers only: name them, as in --choice red --choice blue --choice white."
+            f"{otherwise}\nWithout one, the model that comes with Saccade answers, but it learned this kind of "
+            "question with possible answers only: name them, as in --choice red --choice blue --choice white."
         )
     if kind not in LEARNED:
         raise SettingsError(
-            f"{otherwise} Without one, the model that comes with Saccade answers, but this question is of none of the "
+            f"{otherwise}\nWithout one, the model that comes with Saccade answers, but this question is of none of the "
             f"kinds that it learned: it can {_list()}."
         )
     return ("model=tiny",)

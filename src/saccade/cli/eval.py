@@ -112,14 +112,14 @@ def resolve(file: Path | None, overrides: Sequence[str], out: Path) -> EvalSetti
     Raises:
         SettingsError: names every mistake.
     """
-    from saccade.cli.ask_settings import no_model
+    from saccade.cli.ask_settings import NO_MODEL
     from saccade.errors import SettingsError
     from saccade.evals.run import continuing
     from saccade.evals.settings import EvalSettings
     from saccade.record.settings import load_settings
 
     if file is None and not any(item.startswith("model=") for item in overrides):
-        raise SettingsError(no_model())
+        raise SettingsError(NO_MODEL)
     settings, notices = continuing(load_settings(EvalSettings, file, overrides), out)
     for line in notices:
         print(f"saccade: {line}", file=sys.stderr)

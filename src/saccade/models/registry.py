@@ -110,16 +110,6 @@ def provider_of(spec: str) -> Provider:
     return entry if isinstance(entry, Provider) else Provider(name=name.partition(":")[0], make=_nothing)
 
 
-def examples() -> tuple[str, ...]:
-    """How models of the bundled providers are named, with the variables of the environment for their keys."""
-    providers = [provider_of(name) for name in PROVIDERS.names() if f"{name}@1" not in PROVIDERS.owners]
-    return tuple(
-        f"{provider.example} (key in {provider.key_names[0]})" if provider.key_names else provider.example
-        for provider in providers
-        if provider.example
-    )
-
-
 def _nothing(provider: Provider, name: str) -> Model:
     raise RegistryError(f"there is no provider of models {provider.name!r}.")
 
