@@ -225,6 +225,26 @@ def test_every_form_gives_the_cells_back(form: str, tmp_path: Path) -> None:
     assert [item.name for item in path.parent.iterdir()] == [path.name]
 
 
+def test_what_xlsx_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("openpyxl")
+    rows = [row("a", 1.0, answer="x" * 32_768), row("b", 1.0, answer="y" * 32_767, reason="a\x07b")]
+    export(rows, tmp_path / "a.xlsx")
+    first, second = read_back("xlsx", tmp_path / "a.xlsx")
+    assert (len(first["prediction"]), len(second["prediction"]), second["reason"]) == (32_767, 32_767, "a\ufffdb")
+    assert caplog.messages == [
+        "1 text(s) cut: a cell of xlsx holds 32767 characters. jsonl has all.",
+        "1 text(s) have \ufffd for control characters, which xlsx cannot hold. jsonl has all.",
+    ]
+    export(rows, tmp_path / "a.jsonl")
+    assert len(caplog.messages) == 2
+    assert len(read_back("jsonl", tmp_path / "a.jsonl")[0]["prediction"]) == 32_768
+
+
+def test_every_choice_has_a_column() -> None:
+    (line,) = table([row("a", 1.0, choices=tuple(f"c{n}" for n in range(28)), gold="c27")])
+    assert (line["Z"], line["AA"], line["AB"], line["answer"]) == ("c25", "c26", "c27", "AB")
+
+
 def test_the_form_may_be_named(tmp_path: Path) -> None:
     export(ROWS, tmp_path / "a.txt", "tsv")
     assert (tmp_path / "a.txt").read_text().startswith("index\tquestion\tA\tB\tanswer")

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count, islice, product
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Final
@@ -21,6 +23,8 @@ from typing import Final
 from saccade.errors import SettingsError, UnavailableError
 from saccade.evals.rows import EvalRow
 from saccade.record.disk import atomic_file
+
+_log = logging.getLogger(__name__)
 
 Cell = str | int | float | None
 Table = Sequence[Mapping[str, Cell]]
@@ -32,6 +36,8 @@ _LAST: Final = (
     *("sampled_tokens", "read_tokens", "dollars", "headline", "hit_by_rule", "hit_by_judge", "judge", "no_verdict"),
 )
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_XLSX_CHARACTERS: Final = 32_767
+"""Of one cell."""
 
 
 def export(rows: Sequence[EvalRow], path: Path, form: str = "") -> None:
@@ -51,11 +57,17 @@ def export(rows: Sequence[EvalRow], path: Path, form: str = "") -> None:
 
 def table(rows: Sequence[EvalRow]) -> list[dict[str, Cell]]:
     """The rows with the same columns each."""
-    most = min(len(ascii_uppercase), max((len(row.choices) for row in rows), default=0))
-    return [_cells(number, row, ascii_uppercase[:most]) for number, row in enumerate(rows)]
+    letters = _letters(max((len(row.choices) for row in rows), default=0))
+    return [_cells(number, row, letters) for number, row in enumerate(rows)]
 
 
-def _cells(number: int, row: EvalRow, letters: str) -> dict[str, Cell]:
+def _letters(most: int) -> tuple[str, ...]:
+    """A to Z, then AA, AB and on."""
+    every = ("".join(letters) for length in count(1) for letters in product(ascii_uppercase, repeat=length))
+    return tuple(islice(every, most))
+
+
+def _cells(number: int, row: EvalRow, letters: Sequence[str]) -> dict[str, Cell]:
     options = dict(zip(letters, row.choices, strict=False))
     letter = next((name for name, text in options.items() if text == row.gold), None)
     known: dict[str, Cell] = {
@@ -128,7 +140,7 @@ def _xlsx(data: Table, path: Path) -> None:
     def cell(value: Cell) -> object:
         if not isinstance(value, str):
             return value
-        made = WriteOnlyCell(sheet, _UNPRINTABLE.sub("\ufffd", value))  # and openpyxl cuts what no cell holds
+        made = WriteOnlyCell(sheet, _UNPRINTABLE.sub("\ufffd", value)[:_XLSX_CHARACTERS])
         made.data_type = "s"  # a text that begins with = stays a text
         return made
 
@@ -136,6 +148,17 @@ def _xlsx(data: Table, path: Path) -> None:
     for row in data:
         sheet.append([cell(value) for value in row.values()])
     book.save(path)
+    _say_what_is_lost(data)
+
+
+def _say_what_is_lost(data: Table) -> None:
+    texts = [value for row in data for value in row.values() if isinstance(value, str)]
+    cut = sum(len(text) > _XLSX_CHARACTERS for text in texts)
+    if cut:
+        _log.warning("%d text(s) cut: a cell of xlsx holds %d characters. jsonl has all.", cut, _XLSX_CHARACTERS)
+    replaced = sum(_UNPRINTABLE.search(text) is not None for text in texts)
+    if replaced:
+        _log.warning("%d text(s) have \ufffd for control characters, which xlsx cannot hold. jsonl has all.", replaced)
 
 
 WRITERS: Mapping[str, Callable[[Table, Path], None]] = {
