@@ -320,6 +320,16 @@ def test_import_is_light() -> None:
     assert not heavy & set(run.stdout.split())
 
 
+def test_only_the_environment_needs_gymnasium() -> None:
+    none_of(
+        f"{at(path)} imports {name}"
+        for path in FILES
+        if not {"env", "openenv"} & set(path.relative_to(SOURCE).parts)
+        for name in imported(path)
+        if name.startswith(("saccade.env", "gymnasium"))
+    )
+
+
 def test_record_needs_no_pixels() -> None:
     names = [name for name in modules() if name.startswith("saccade.record")]
     code = f"import sys; import {', '.join(names)}; print(*sys.modules)"

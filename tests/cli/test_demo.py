@@ -66,10 +66,10 @@ def test_the_demo_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_everything_that_is_missing_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_tiny, "NEEDED", {"env": ("no_gym",), "x": ("sys",), "local": ("no_torch", "sys")})
+    monkeypatch.setattr(demo_tiny, "NEEDED", ("no_torch", "sys", "no_transformers"))
     with pytest.raises(UnavailableError) as caught:
         demo_tiny.need_packages()
-    assert str(caught.value) == "not installed: `no_gym`, `no_torch`. Run: pip install 'saccade[env,local]'"
+    assert str(caught.value) == "not installed: `no_torch`, `no_transformers`. Run: pip install 'saccade[local]'"
 
 
 @pytest.mark.slow

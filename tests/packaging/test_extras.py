@@ -124,7 +124,6 @@ finally:
 
 
 def local(made: Environment) -> None:
-    """The second half of the demo asks for the environment, too."""
     assert "saccade-tiny on tasks" in made.run("saccade", "demo", COLUMNS="200")
 
 
@@ -240,7 +239,7 @@ def test_the_extras_without_torch_on_each_python(version: str, built: Built, tmp
 def test_the_extras_with_torch_on_each_python(version: str, built: Built, tmp_path: Path) -> None:
     if version not in pythons():
         pytest.skip(f"no Python {version} was found")
-    made = install(built, pythons()[version], tmp_path, ["env", "local", "train"])
+    made = install(built, pythons()[version], tmp_path, ["local", "train"])
     assert "All required layers are on" in made.run("saccade", "doctor")
     for check in (local, train):
         check(made)
@@ -256,6 +255,6 @@ def test_an_extra_alone(check: Callable[[Environment], None], built: Built, tmp_
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("extras", "check"), [(["env", "local"], local), (["train"], train)], ids=["local", "train"])
+@pytest.mark.parametrize(("extras", "check"), [(["local"], local), (["train"], train)], ids=["local", "train"])
 def test_a_heavy_extra(extras: list[str], check: Callable[[Environment], None], built: Built, tmp_path: Path) -> None:
     check(install(built, sys.executable, tmp_path, extras))

@@ -33,8 +33,8 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """World and knobs by name."""
 
-NEEDED = {"env": ("gymnasium",), "local": ("torch", "transformers")}
-"""Extra -> the packages of it that are imported here."""
+NEEDED = ("torch", "transformers")
+"""Packages of the extra `local` that are imported here."""
 
 Tell = Callable[[str, int, int], None]
 """Hears the family, how many of its tasks were played, and how many of those were right."""
@@ -42,13 +42,10 @@ Tell = Callable[[str, int, int], None]
 
 def need_packages() -> None:
     """Everything at once. Raises `UnavailableError` with all packages that are not installed."""
-    lacking = {
-        extra: [name for name in names if importlib.util.find_spec(name) is None] for extra, names in NEEDED.items()
-    }
-    missing = {extra: names for extra, names in lacking.items() if names}
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        packages = ", ".join(f"`{name}`" for names in missing.values() for name in names)
-        raise UnavailableError(f"not installed: {packages}. Run: pip install 'saccade[{','.join(missing)}]'")
+        packages = ", ".join(f"`{name}`" for name in missing)
+        raise UnavailableError(f"not installed: {packages}. Run: pip install 'saccade[local]'")
 
 
 async def play_tiny(out: Path, tell: Tell = lambda name, done, right: None) -> list[ExamRow]:

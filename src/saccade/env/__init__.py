@@ -22,8 +22,8 @@ except ModuleNotFoundError as error:
 
 from saccade.env.look_again import LookAgainEnv
 from saccade.env.registration import register_envs
-from saccade.env.rubric import ExactMatch, Graded, Rewarded, Rubric
 from saccade.env.spaces import PicturesSpace, TextSpace
+from saccade.rewards.rubric import ExactMatch, Graded, Rewarded, Rubric
 
 __all__ = [
     "ExactMatch",

@@ -32,7 +32,6 @@ from saccade.env.example_turns import example_turns
 from saccade.env.observations import EnvObservation, RolePart, as_text, flat, observation
 from saccade.env.playing import Playing
 from saccade.env.registration import spec_of
-from saccade.env.rubric import Rubric, as_rubric
 from saccade.env.spaces import PicturesSpace, TextSpace
 from saccade.env.stage import EnvResources, SandboxSource, StoreSource
 from saccade.env.tasks import task_source
@@ -44,6 +43,7 @@ from saccade.record.score import total
 from saccade.record.suggest import did_you_mean
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, StopReason
+from saccade.rewards.rubric import Rubric, as_rubric
 
 _TERMINAL = frozenset({StopReason.ANSWERED, StopReason.NO_ACTION})
 """The agent ended the episode; every other end cuts it off."""

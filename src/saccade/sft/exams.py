@@ -1,6 +1,6 @@
 """How good a tiny model is: tasks of seeds that no demonstration has, with code and without, one row for each family.
 
-Right is the gold answer exactly, as in `env.rubric.ExactMatch`. Every episode is kept in a run folder, for
+Right is the gold answer exactly, as in `rewards.rubric.ExactMatch`. Every episode is kept in a run folder, for
 `saccade show`. Greedy, so the same weights give the same table on one machine.
 """
 
@@ -21,6 +21,7 @@ from saccade.models.base import Model
 from saccade.record.score import CORRECT, Score
 from saccade.record.settings import Settings
 from saccade.record.trajectory import Sampling
+from saccade.rewards.rubric import ExactMatch
 from saccade.sandbox.local import LocalSandbox
 from saccade.sft.synth.jobs import Jobs
 from saccade.sft.synth.settings import SynthSettings
@@ -89,8 +90,6 @@ async def _sat(
     name: str, settings: SynthSettings, model: Model, out: Path, tell: Callable[[str, int, int], None]
 ) -> int:
     """Right answers to the tasks of `settings`."""
-    from saccade.env.rubric import ExactMatch  # the package needs Gymnasium, which the settings above do not
-
     dialect = load_dialect(settings.dialect)
     folder = RunFolder(out)
     listed = Jobs(settings)

@@ -25,12 +25,12 @@ from tests.serve.face_pages import run_page
 from tests.serve.summed import says
 
 from saccade.dialects.registry import load_dialect
-from saccade.env.rubric import Graded
 from saccade.errors import RegistryError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.action import Answer, Code
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
+from saccade.rewards.rubric import Graded
 from saccade.serve.inspect.parts import TRAJECTORY, dataset, graded, look, look_again
 from saccade.serve.task_pools import names_of, task_of
 

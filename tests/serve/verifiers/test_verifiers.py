@@ -22,11 +22,11 @@ from tests.serve.summed import says
 from verifiers.v1.utils.loaders import load_harness, load_taskset
 
 from saccade.dialects.registry import load_dialect
-from saccade.env.rubric import Graded
 from saccade.errors import RegistryError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.action import Answer, Code
 from saccade.record.trajectory import Trajectory
+from saccade.rewards.rubric import Graded
 from saccade.serve.verifiers.loop import LookHarnessConfig
 from saccade.serve.verifiers.tasks import TRAJECTORY, LookTasksetConfig, made
 

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any, Final
 
-from saccade.env.rubric import as_rubric
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.prepared import prepared_to_ask
@@ -25,6 +24,7 @@ from saccade.record.score import total
 from saccade.record.settings import load_settings, settings_toml
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
+from saccade.rewards.rubric import as_rubric
 from saccade.serve.inspect.chat import InspectModel, chat_messages, data_url
 from saccade.serve.task_pools import names_of, task_of
 

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from saccade.env.rubric import as_rubric
 from saccade.errors import SettingsError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
+from saccade.rewards.rubric import as_rubric
 from saccade.serve.task_pools import names_of, task_of
 
 try:

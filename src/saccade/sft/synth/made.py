@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from saccade.env.rubric import ExactMatch
 from saccade.errors import SaccadeError
 from saccade.grading.grade import scored_by_rule
 from saccade.record.score import CORRECT
 from saccade.record.trajectory import Trajectory
+from saccade.rewards.rubric import ExactMatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What an episode of the environment is worth: named score parts, whose weighted sum is the last step's reward.
+"""What one episode alone is worth, as environments want it: named score parts, whose weighted sum is the reward.
 
 A rubric sees the whole trajectory, gold answer included; it is called once, when the episode is over, and never for an
 outage of ours.
