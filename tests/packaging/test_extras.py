@@ -255,6 +255,7 @@ def test_an_extra_alone(check: Callable[[Environment], None], built: Built, tmp_
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("extras", "check"), [(["local"], local), (["train"], train)], ids=["local", "train"])
 def test_a_heavy_extra(extras: list[str], check: Callable[[Environment], None], built: Built, tmp_path: Path) -> None:
     check(install(built, sys.executable, tmp_path, extras))

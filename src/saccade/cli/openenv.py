@@ -46,14 +46,13 @@ def openenv(
 ) -> None:
     """Serve the environment over OpenEnv's protocol, with one session for each client."""
     from saccade.record.settings import load_settings
+    from saccade.serve.openenv.app import openenv_app
     from saccade.serve.openenv.settings import OpenEnvSettings
 
     named = {"tasks": tasks, "dialect": dialect, "rubric": rubric, "max_sessions": max_sessions}
     given = {name: value for name, value in named.items() if value is not None}
     loaded = load_settings(OpenEnvSettings, settings, with_tools(option, tools), given)
     token = read_token(token_file, host, no_token=no_token, variable=TOKEN_VARIABLE)
-    from saccade.serve.openenv.app import openenv_app
-
     application = openenv_app(loaded, token=token, only_local=is_loopback(host))
     line = f"saccade openenv: {{url}} ({loaded.dialect}; {', '.join(loaded.tasks)}; Ctrl-C ends it)"
     raise typer.Exit(serve_app(application, host, port, line, websockets=True))

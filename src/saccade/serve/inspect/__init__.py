@@ -1,1 +1,12 @@
 """Tasks, loop and graders as parts of inspect_ai. Needs the extra `inspect`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from saccade.errors import UnavailableError
+
+try:
+    import_module("inspect_ai")
+except ModuleNotFoundError as missing:
+    raise UnavailableError("inspect_ai is not installed. Run: pip install 'saccade[inspect]'") from missing

@@ -10,25 +10,22 @@ import base64
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from saccade.errors import SettingsError, UnavailableError
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageUser,
+    ContentImage,
+    ContentText,
+    GenerateConfig,
+    Model,
+)
+
+from saccade.errors import SettingsError
 from saccade.models.base import Completion, MediaReader, Request, Usage
 from saccade.models.stops import apply_stops, unclosed
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.turn import FinishReason
-
-try:
-    from inspect_ai.model import (
-        ChatMessage,
-        ChatMessageAssistant,
-        ChatMessageSystem,
-        ChatMessageUser,
-        ContentImage,
-        ContentText,
-        GenerateConfig,
-        Model,
-    )
-except ModuleNotFoundError as missing:
-    raise UnavailableError("inspect_ai is not installed. Run: pip install 'saccade[inspect]'") from missing
 
 _FINISHES = {
     "stop": FinishReason.STOP,

@@ -12,8 +12,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from inspect_ai.log import (
+    EvalConfig,
+    EvalDataset,
+    EvalError,
+    EvalLog,
+    EvalSample,
+    EvalSpec,
+    EvalStats,
+    write_eval_log,
+)
+from inspect_ai.model import ChatMessageUser, ContentImage, ContentText, ModelOutput
+from inspect_ai.scorer import Score as InspectScore
+
 from saccade.episode.run_folder import RunFolder
-from saccade.errors import RecordError, SettingsError, UnavailableError
+from saccade.errors import RecordError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines
 from saccade.record.content import ImagePart
@@ -21,22 +34,6 @@ from saccade.record.conversation import conversation
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.serve.inspect.chat import chat_messages, data_url
-
-try:
-    from inspect_ai.log import (
-        EvalConfig,
-        EvalDataset,
-        EvalError,
-        EvalLog,
-        EvalSample,
-        EvalSpec,
-        EvalStats,
-        write_eval_log,
-    )
-    from inspect_ai.model import ChatMessageUser, ContentImage, ContentText, ModelOutput
-    from inspect_ai.scorer import Score as InspectScore
-except ModuleNotFoundError as missing:
-    raise UnavailableError("inspect_ai is not installed. Run: pip install 'saccade[inspect]'") from missing
 
 
 def write_inspect_log(run: Path, out: Path) -> Path:

@@ -12,11 +12,19 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any, Final
 
+from inspect_ai import Task as InspectTask
+from inspect_ai import task as inspect_task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ChatMessageUser, ContentImage, ContentText, ModelOutput, get_model
+from inspect_ai.scorer import Score as InspectScore
+from inspect_ai.scorer import Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.prepared import prepared_to_ask
 from saccade.episode.settings import EpisodeSettings
-from saccade.errors import SaccadeError, SettingsError, UnavailableError
+from saccade.errors import SaccadeError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
 from saccade.record.conversation import conversation
@@ -27,17 +35,6 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.rubric import as_rubric
 from saccade.serve.inspect.chat import InspectModel, chat_messages, data_url
 from saccade.serve.task_pools import names_of, task_of
-
-try:
-    from inspect_ai import Task as InspectTask
-    from inspect_ai import task as inspect_task
-    from inspect_ai.dataset import MemoryDataset, Sample
-    from inspect_ai.model import ChatMessageUser, ContentImage, ContentText, ModelOutput, get_model
-    from inspect_ai.scorer import Score as InspectScore
-    from inspect_ai.scorer import Scorer, Target, mean, scorer, stderr
-    from inspect_ai.solver import Generate, Solver, TaskState, solver
-except ModuleNotFoundError as missing:
-    raise UnavailableError("inspect_ai is not installed. Run: pip install 'saccade[inspect]'") from missing
 
 TRAJECTORY: Final = "saccade_trajectory"
 """Where in a sample's store the trajectory is."""

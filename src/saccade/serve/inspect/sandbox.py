@@ -13,27 +13,23 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from inspect_ai.util import (
+    ExecResult,
+    OutputLimitExceededError,
+    SandboxEnvironment,
+    SandboxEnvironmentLimits,
+    SandboxUserUnsupportedError,
+    sandboxenv,
+)
 from pydantic import BaseModel, ConfigDict, Field
 
 from saccade.episode.settings import sandbox_at
-from saccade.errors import SandboxError, UnavailableError
+from saccade.errors import SandboxError
 from saccade.record.status import Status
 from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions, StatePolicy
 from saccade.sandbox.limits import MIB, Limits
 from saccade.sandbox.result import RunResult
 from saccade.serve.inspect.inside import KNOWN
-
-try:
-    from inspect_ai.util import (
-        ExecResult,
-        OutputLimitExceededError,
-        SandboxEnvironment,
-        SandboxEnvironmentLimits,
-        SandboxUserUnsupportedError,
-        sandboxenv,
-    )
-except ModuleNotFoundError as missing:
-    raise UnavailableError("inspect_ai is not installed. Run: pip install 'saccade[inspect]'") from missing
 
 _INSIDE: Final = Path(__file__).with_name("inside.py")
 _CELL: Final = (

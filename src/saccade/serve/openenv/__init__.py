@@ -1,1 +1,14 @@
 """The environment behind OpenEnv's protocol: models of its wire, a server and a client. Needs the extra `openenv`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from saccade.errors import UnavailableError
+
+try:
+    import_module("openenv.core")
+except ModuleNotFoundError as missing:
+    raise UnavailableError(
+        "OpenEnv's protocol needs the package `openenv`. Run: pip install 'saccade[openenv]'"
+    ) from missing

@@ -8,21 +8,15 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from saccade.errors import UnavailableError
+from openenv.core.env_server.http_server import create_fastapi_app
+from openenv.core.env_server.types import ConcurrencyConfig
+
 from saccade.serve.asgi import AsgiApp
 from saccade.serve.bearer import BearerGate
 from saccade.serve.openenv.environment import NAME, SessionEnvironment
 from saccade.serve.openenv.settings import OpenEnvSettings
 from saccade.serve.openenv.wire import LookObservation, LookState, TurnAction
 from saccade.serve.own_pages import OTHER_HOST, OwnNames, OwnPages
-
-try:
-    from openenv.core.env_server.http_server import create_fastapi_app
-    from openenv.core.env_server.types import ConcurrencyConfig
-except ModuleNotFoundError as missing:
-    raise UnavailableError(
-        "OpenEnv's protocol needs the package `openenv`. Run: pip install 'saccade[openenv]'"
-    ) from missing
 
 _UNAUTHORIZED = b'{"detail": "this server asks for a token, in the header Authorization as Bearer TOKEN"}'
 _OTHER_HOST = json.dumps({"detail": OTHER_HOST}).encode()

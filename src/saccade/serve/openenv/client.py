@@ -13,16 +13,10 @@ import base64
 import io
 from typing import TYPE_CHECKING, Any
 
-from saccade.errors import UnavailableError
-from saccade.serve.openenv.wire import LookMessage, LookObservation, LookPicture, LookState, TurnAction
+from openenv.core.client_types import StepResult
+from openenv.core.env_client import EnvClient
 
-try:
-    from openenv.core.client_types import StepResult
-    from openenv.core.env_client import EnvClient
-except ModuleNotFoundError as missing:
-    raise UnavailableError(
-        "OpenEnv's protocol needs the package `openenv`. Run: pip install 'saccade[openenv]'"
-    ) from missing
+from saccade.serve.openenv.wire import LookMessage, LookObservation, LookPicture, LookState, TurnAction
 
 if TYPE_CHECKING:
     from PIL.Image import Image

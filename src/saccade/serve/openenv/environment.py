@@ -14,25 +14,20 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from fastmcp import FastMCP
+from openenv.core.env_server.mcp_environment import MCPEnvironment
+from openenv.core.env_server.mcp_types import CallToolAction, ListToolsAction
+from openenv.core.env_server.types import EnvironmentMetadata, Observation
+
 from saccade.env.look_again import LookAgainEnv
 from saccade.env.observations import EnvObservation, RolePart
-from saccade.errors import SettingsError, UnavailableError
+from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, TextPart
 from saccade.record.suggest import did_you_mean
 from saccade.serve.openenv.settings import OpenEnvSettings
 from saccade.serve.openenv.tools import turn_tools
 from saccade.serve.openenv.wire import LookMessage, LookObservation, LookPart, LookPicture, LookState, TurnAction
-
-try:
-    from fastmcp import FastMCP
-    from openenv.core.env_server.mcp_environment import MCPEnvironment
-    from openenv.core.env_server.mcp_types import CallToolAction, ListToolsAction
-    from openenv.core.env_server.types import EnvironmentMetadata, Observation
-except ModuleNotFoundError as missing:
-    raise UnavailableError(
-        "OpenEnv's protocol needs the package `openenv`. Run: pip install 'saccade[openenv]'"
-    ) from missing
 
 NAME = "saccade"
 

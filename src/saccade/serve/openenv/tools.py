@@ -10,26 +10,19 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from fastmcp.exceptions import ToolError as McpToolError
+from fastmcp.tools.base import Tool as McpTool
+from fastmcp.tools.base import ToolResult as McpToolResult
+from mcp.types import ContentBlock, ImageContent, TextContent
 from pydantic import Field
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
-from saccade.errors import UnavailableError
 from saccade.record.action import Action, Answer, Code, ToolCall
 from saccade.serve.openenv.settings import OpenEnvSettings
 from saccade.serve.openenv.wire import LookObservation
 from saccade.tools.arguments import ToolModel, check_arguments
 from saccade.tools.problem import CallProblem, ProblemKind
-
-try:
-    from fastmcp.exceptions import ToolError as McpToolError
-    from fastmcp.tools.base import Tool as McpTool
-    from fastmcp.tools.base import ToolResult as McpToolResult
-    from mcp.types import ContentBlock, ImageContent, TextContent
-except ModuleNotFoundError as missing:
-    raise UnavailableError(
-        "OpenEnv's protocol needs the package `openenv`. Run: pip install 'saccade[openenv]'"
-    ) from missing
 
 
 class CodeArguments(ToolModel):

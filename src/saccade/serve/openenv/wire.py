@@ -8,17 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from openenv.core.env_server.types import Action, Observation, State
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
-
-from saccade.errors import UnavailableError
-
-try:
-    from openenv.core.env_server.types import Action, Observation, State
-except ModuleNotFoundError as missing:
-    raise UnavailableError(
-        "OpenEnv's protocol needs the package `openenv`. Run: pip install 'saccade[openenv]'"
-    ) from missing
 
 
 class TurnAction(Action):  # type: ignore[misc]

@@ -11,13 +11,14 @@ import logging
 import tempfile
 from typing import Any
 
+import verifiers.v1 as vf
 from pydantic import Field
+from verifiers.v1.errors import MODEL_TRANSPORT_ERROR_EXIT_CODE
 
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.prepared import prepared_to_ask
 from saccade.episode.settings import EpisodeSettings
-from saccade.errors import UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.endpoint import Endpoint
 from saccade.models.hosted import patient
@@ -25,15 +26,6 @@ from saccade.models.providers.openai import OpenAIModel
 from saccade.record.settings import settings_toml
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.serve.verifiers.tasks import TRAJECTORY, LookData, made
-
-try:
-    import verifiers.v1 as vf
-    from verifiers.v1.errors import MODEL_TRANSPORT_ERROR_EXIT_CODE
-except ModuleNotFoundError as missing:
-    raise UnavailableError(
-        "Prime Intellect's verifiers are not installed, in their version 0.4 or later. Run: pip install "
-        "'saccade[verifiers]'"
-    ) from missing
 
 _log = logging.getLogger(__name__)
 _DONE, _FAILED = 0, 1

@@ -11,22 +11,15 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+import verifiers.v1 as vf
 from pydantic import Field
 
-from saccade.errors import SettingsError, UnavailableError
+from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.rubric import as_rubric
 from saccade.serve.task_pools import names_of, task_of
-
-try:
-    import verifiers.v1 as vf
-except ModuleNotFoundError as missing:
-    raise UnavailableError(
-        "Prime Intellect's verifiers are not installed, in their version 0.4 or later. Run: pip install "
-        "'saccade[verifiers]'"
-    ) from missing
 
 TRAJECTORY: Final = "saccade"
 """Where in `trace.info` the harness leaves the trajectory."""
