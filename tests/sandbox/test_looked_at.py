@@ -31,6 +31,11 @@ session._kill = lambda *args: None
 descriptors.close_what_cannot_be_kept = lambda fds: []
 """
 )
+NATIVE_THREAD = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.pthread_create(ctypes.byref(ctypes.c_ulong()), None, libc.usleep, ctypes.c_void_p(microseconds))
+"""
 
 
 async def test_a_process_that_has_run_since_is_looked_at_again(box: LocalSandbox) -> None:
@@ -65,3 +70,16 @@ async def test_a_process_that_runs_on_is_not_kept(box: LocalSandbox, monkeypatch
     assert ended.status is Status.KILLED
     assert "it worked on after its call had ended" in (ended.traceback or "")
     assert (await session.run("x")).value == "1"
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(0.3, Status.OK), (30, Status.REFUSED)])
+async def test_a_thread_that_python_does_not_know_may_end_soon(
+    box: LocalSandbox, seconds: float, status: Status
+) -> None:
+    """As one does that was joined, and then got no processor for a while."""
+    session = await box.open({"microseconds": int(seconds * 1e6)})
+    result = await session.run(NATIVE_THREAD)
+    assert result.status is status, result.traceback
+    if status is Status.REFUSED:
+        assert "a thread is still running" in result.traceback
+    await session.close()

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from .namespaces import Standing
 
 
-THREAD_END_SECONDS = 0.1
-"""How long a thread may take to end after its program has joined it."""
+THREAD_END_SECONDS = 1.0
+"""How long a thread may take to end after its program has joined it: it needs a processor, which others may have."""
 RECHECK_SECONDS = 0.002
 WATCH_SECONDS = 0.1
 
