@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from saccade.bench import tasks
 from saccade.bench.tasks import TasksScale
@@ -28,3 +29,11 @@ def test_a_source_that_gives_fewer_tasks_is_no_figure(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"question": "?"}\n', encoding="utf-8")
     with pytest.raises(DataError, match="gave 1 tasks of 2"):
         tasks._opened(tmp_path / "rows.jsonl", 2)
+
+
+@pytest.mark.slow
+def test_the_memory_is_that_of_the_opening_and_not_of_who_asked_for_it(tmp_path: Path) -> None:
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    (tmp_path / "rows.jsonl").write_text('{"question": "?", "answer": "1", "image": "a.png"}\n', encoding="utf-8")
+    held = b"\1" * (700 << 20)
+    assert 10 < tasks._opened(tmp_path / "rows.jsonl", 1)[1] < 600 < len(held) >> 20
