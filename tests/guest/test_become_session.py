@@ -34,7 +34,7 @@ def test_the_steps_of_a_new_session_in_their_order(tmp_path: Path) -> None:
     def run() -> list[Any]:
         done: list[Any] = []
         fds, _ours = given(tmp_path)
-        nursery.privileges.die_with_parent = lambda: done.append("dies with its parent")
+        nursery.privileges.die_with_parent = lambda parent: done.append(["dies with", parent])
         nursery.privileges.oom_first = lambda: done.append("is ended first")
         nursery.take_descriptors = lambda taken: done.append(taken == fds[:5])
         nursery.enter = lambda plan, uid, family: done.append([plan is PLAN, uid, family])
@@ -44,11 +44,11 @@ def test_the_steps_of_a_new_session_in_their_order(tmp_path: Path) -> None:
             return "interpreter"
 
         nursery.session.new_interpreter = interpreter  # type: ignore[assignment]
-        step = nursery.become_session(PLAN, Forker(), "/workspace", fds)
+        step = nursery.become_session(PLAN, Forker(), "/workspace", 99, fds)
         return [*done, step.func.__name__, step.args]  # type: ignore[attr-defined]
 
     assert in_child(run) == [
-        *("dies with its parent", True, "is ended first", [True, 7, "/f"]),
+        *(["dies with", 99], True, "is ended first", [True, 7, "/f"], ["dies with", 99]),
         *([3, ["math"], "/workspace"], "keep", ["interpreter"]),
     ]
 
@@ -66,7 +66,7 @@ def test_one_that_cannot_be_had_says_why_and_ends(listens: bool, tmp_path: Path)
             nursery.enter = refuse
             if not listens:
                 ours.shutdown(socket.SHUT_RDWR)
-            nursery.become_session(PLAN, Forker(), "/workspace", fds)
+            nursery.become_session(PLAN, Forker(), "/workspace", os.getppid(), fds)
         finally:
             os._exit(5)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1

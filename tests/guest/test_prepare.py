@@ -92,7 +92,8 @@ def test_what_is_done_once_for_all(tmp_path: Path) -> None:
 
 def test_what_sessions_are_given_and_the_host_is_told(tmp_path: Path) -> None:
     def look(made: Nursery, hello: dict[str, Any], become: Any) -> list[Any]:
-        plan, forker, workspace = become.args
+        plan, forker, workspace, zygote = become.args
+        assert zygote == os.getpid()
         assert plan is made.plan
         assert isinstance(forker, Forker)
         family = made.places.new_family()

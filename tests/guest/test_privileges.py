@@ -286,7 +286,7 @@ def test_a_process_dies_with_its_parent() -> None:
         parent = os.fork()
         if parent == 0:
             if os.fork() == 0:
-                privileges.die_with_parent()
+                privileges.die_with_parent(os.getppid())
                 os.write(ready_write, b"r")
                 signal.pause()
             os.read(ready_read, 1)
@@ -297,6 +297,17 @@ def test_a_process_dies_with_its_parent() -> None:
         return len(os.read(alive_read, 1))
 
     assert in_child(run) == 0
+
+
+def test_a_process_whose_parent_is_gone_already_ends() -> None:
+    def run() -> int:
+        child = os.fork()
+        if child == 0:
+            privileges.die_with_parent(1 << 22)
+            os._exit(0)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert in_child(run) == 1
 
 
 def test_no_new_privs() -> None:

@@ -157,7 +157,8 @@ def _be_zygote(control: socket.socket, folder: Path, constants: dict[str, float]
 
 
 def _be_keeper(forker: Forker, fds: list[int]) -> None:
-    privileges.die_with_parent()
+    zygote = os.getppid()
+    privileges.die_with_parent(zygote)
     sock = socket.socket(fileno=fds[0])
     unmap_what_is_shared()
     _open_null()
@@ -168,7 +169,7 @@ def _be_keeper(forker: Forker, fds: list[int]) -> None:
     while True:
         signal.sigwait({signal.SIGUSR1})
         if forker.fork(CLONE_PARENT) == 0:
-            privileges.die_with_parent()
+            privileges.die_with_parent(zygote)
             kept = _be_leaf(sock, kept)
 
 

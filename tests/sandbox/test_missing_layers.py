@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -64,6 +67,41 @@ async def test_calls_rollbacks_and_branches(name: str) -> None:
         assert (await twin.run("x = 3\nopen('f', 'w').write('twin')\nos = 1")).ok
         assert (await session.run(LOOK)).stdout == "1 ['f'] kept\n"
         assert (await twin.run(LOOK)).stdout == "3 ['f'] twin\n"
+
+
+KILLED = """
+import asyncio, os
+from saccade import LocalSandbox
+from saccade.sandbox.attacks.surroundings import descendants
+from saccade.sandbox.isolation import Layer
+
+async def main():
+    box = LocalSandbox(require_isolation=(), without=(Layer.PID_NAMESPACE,))
+    fresh, used = await box.open(), await box.open()
+    assert (await used.run("x = 1")).ok
+    print(*descendants(), flush=True)
+    os.kill(os.getpid(), 9)
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_host_leaves_no_session_where_no_namespace_ends_them() -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, timeout=100, check=False)
+    left = {int(pid) for pid in done.stdout.split()}
+    assert len(left) > 4, done.stderr
+    end = time.monotonic() + 30
+    while left and time.monotonic() < end:
+        time.sleep(0.02)
+        left = {pid for pid in left if runs(pid)}
+    assert left == set()
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
 
 
 async def test_filters_are_not_had_without_no_new_privs_and_it_is_said() -> None:

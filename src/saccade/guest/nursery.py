@@ -96,17 +96,19 @@ class Nursery:
         return family.new_workspace(self.limits["workspace_bytes"], self.limits["workspace_files"], owner)
 
 
-def become_session(plan: JailPlan, forker: Forker, workspace: str, fds: list[int]) -> NextStep:
+def become_session(plan: JailPlan, forker: Forker, workspace: str, zygote: int, fds: list[int]) -> NextStep:
     """Turn a fresh fork of the template into the keeper of a session; what it does next.
 
-    `fds`: socket, outbox, stdout, stderr, folder of the workspace, and the memfd that `Nursery.setup` was written to.
+    `zygote` is the process id of its parent. `fds`: socket, outbox, stdout, stderr, folder of the workspace, and the
+    memfd that `Nursery.setup` was written to.
     """
     try:
-        privileges.die_with_parent()
+        privileges.die_with_parent(zygote)
         setup = json.loads(os.pread(fds[5], os.fstat(fds[5]).st_size, 0))
         take_descriptors(fds[:5])
         privileges.oom_first()
         enter(plan, setup["uid"], setup["family"])
+        privileges.die_with_parent(zygote)  # again, since it is another user now
         config = GuestConfig.from_json({**setup["config"], "workspace": workspace})
         return functools.partial(session.keep, session.new_interpreter(config, forker))
     except BaseException as error:
@@ -146,7 +148,7 @@ def prepare(
     Returns the nursery, what the host is told (layers, with the reason for each that is missing, and versions), and
     what makes a session of a fork of the template.
     """
-    privileges.die_with_parent()
+    privileges.die_with_parent(os.getppid())
     for module in settings["modules"]:
         importlib.import_module(module)
     warm_up()  # last, since it leaves the random states seeded
@@ -176,7 +178,7 @@ def prepare(
     sees, blind = _sight(plan, standing, forker)
     outcomes["inspection"] = blind
     nursery = Nursery(plan, standing, settings["limits"], places, sees)
-    become = functools.partial(become_session, plan, forker, WORKSPACE if private else PLAIN_WORKSPACE)
+    become = functools.partial(become_session, plan, forker, WORKSPACE if private else PLAIN_WORKSPACE, os.getpid())
     session.forget_fonts()
     gc.collect()
     fill_gaps()

@@ -43,12 +43,14 @@ def set_dumpable(value: int) -> None:
     syscall("prctl", _PR_SET_DUMPABLE, value, 0, 0, 0)
 
 
-def die_with_parent() -> None:
-    """SIGKILL when the thread that started this process ends.
+def die_with_parent(parent: int) -> None:
+    """SIGKILL when the thread that started this process ends; ends it at once if the process `parent` is gone already.
 
     Cleared by a fork and by a change of user or capabilities: call it after those.
     """
     syscall("prctl", _PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def oom_first() -> None:

@@ -86,13 +86,14 @@ def keep(state: Interpreter) -> None:
     """Hold the state: fork a leaf whenever the zygote says so. Never returns."""
     _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
     undo = called = False
+    zygote = os.getppid()
     while True:
         _signal.sigwait(FORK_A_LEAF)
         if called:
             give_back_memory()
             called = False
         if state.forker.fork(CLONE_PARENT) == 0:
-            die_with_parent()
+            die_with_parent(zygote)
             if undo:
                 undo_traces(state)
             lead(state)
