@@ -250,3 +250,31 @@ def test_how_many_workers_a_process_has_for_a_class_of_cost(
     assert made.close in forgotten
     assert shared.shared_pool(cost, workers) is not made
     shared.close_shared_pools()
+
+
+class Slow(Heard):
+    """One that starts when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.may = threading.Event(), threading.Event()
+
+    def __call__(self, threads: int) -> Heard:
+        self.begun.set()
+        self.may.wait(20)
+        return super().__call__(threads)
+
+
+def test_a_worker_that_starts_while_its_pool_is_closed_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Slow()
+    monkeypatch.setattr(pooling, "Worker", worker)
+    pool = WorkerPool(1)
+    future = pool.submit(TOOL, ToolCallInput({}, EMPTY))
+    assert worker.begun.wait(20)
+    pool.close()
+    worker.may.set()
+    result = future.result(20)
+    assert result.status is Status.LOST
+    assert result.problem is not None
+    assert "was closed" in result.problem.detail
+    assert (worker.made, worker.killed, worker.jobs) == (1, 1, [])

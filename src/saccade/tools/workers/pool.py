@@ -28,6 +28,7 @@ from saccade.tools.workers.wire import WorkerJob
 
 _log = logging.getLogger(__name__)
 
+CLOSED: Final = "the pool of worker processes was closed"
 TRIES: Final = 2
 """How often a call is begun whose worker dies."""
 
@@ -93,7 +94,7 @@ class WorkerPool:
                 self._changed.notify(len(made))
                 return [waiting.future for waiting in made]
         for waiting in made:
-            _finish(waiting, _lost(waiting.tool, "the pool of worker processes was closed"))
+            _finish(waiting, _lost(waiting.tool, CLOSED))
         return [waiting.future for waiting in made]
 
     @property
@@ -105,6 +106,11 @@ class WorkerPool:
     def running(self) -> int:
         """Workers that are at work or starting."""
         return self._busy
+
+    @property
+    def closed(self) -> bool:
+        """Whether its workers are ended, or about to be."""
+        return self._closed
 
     def pids(self) -> tuple[int, ...]:
         """The worker processes that there are."""
@@ -121,7 +127,7 @@ class WorkerPool:
         for server in self._served:
             server.kill()
         for waiting in left:
-            _finish(waiting, _lost(waiting.tool, "the pool of worker processes was closed"))
+            _finish(waiting, _lost(waiting.tool, CLOSED))
 
     def take(self) -> list[_Waiting] | None:
         """The next calls to do together, all of one tool; None when the pool is closed. Waits for one."""
@@ -152,7 +158,7 @@ class WorkerPool:
                 self._changed.notify(len(taken))
                 return
         for item in taken:
-            _finish(item, _lost(item.tool, "the pool of worker processes was closed"))
+            _finish(item, _lost(item.tool, CLOSED))
 
     def finish(self, waiting: _Waiting, result: ToolResult) -> None:
         """Hand out a result."""
@@ -189,10 +195,13 @@ class _Server:
         counts = self._pool.counts
         counts.batches[len(taken)] += 1
         try:
-            if self.worker is None:
-                self.worker = Worker(self._threads)
+            worker = self.worker
+            if worker is None:
+                worker = self.worker = Worker(self._threads)
+                if self._pool.closed:  # meanwhile, so that nobody but this thread knows the worker
+                    raise ToolLostError(CLOSED)
             job = WorkerJob(tool.source, tuple(item.call for item in taken))
-            results = self.worker.call(job, tool.seconds)
+            results = worker.call(job, tool.seconds)
         except WorkerTimeoutError:
             self.worker = None
             counts.restarts["timeout"] += 1
