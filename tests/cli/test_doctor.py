@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from pathlib import Path
 
 import pytest
 from tests.sandbox.providers import linux_only
 
 from saccade.cli import doctor
 from saccade.cli.main import main
+from saccade.record.registry import Registry
+from saccade.sandbox import audit
 from saccade.sandbox.isolation import Isolation, Layer, LayerState
 from saccade.sandbox.promises import WEAKENED
 
@@ -73,6 +77,22 @@ def test_missing_required_layer_is_exit_code_1(
     out = capsys.readouterr().out
     assert "lacks required isolation layers" in out
     assert "no cgroup here" in out
+
+
+def test_without_the_plug_in_it_is_said_what_is_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "AUDITS", Registry[audit.Audit]("audits_of_nobody", {}))
+    assert main(["doctor", "--attack"]) != 0
+    assert "plug-in `audit` of Saccade, which is not installed" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_sandbox_imports_neither_attacks_nor_conformance() -> None:
+    """Not even late, inside a function."""
+    folder = Path(audit.__file__).parent
+    for file in folder.glob("*.py"):
+        imported = [line for line in file.read_text().splitlines() if re.match(r"\s*(from|import) ", line)]
+        assert not [line for line in imported if re.search(r"sandbox[. ].*(attacks|conformance)", line)], file
 
 
 def test_unknown_layer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,7 @@
 """`saccade doctor`: which isolation layers this machine gives, what each stops, and what to do for those that are off.
 
-With `--attack` it runs the hostile programs of `saccade.sandbox.attacks` against a local sandbox. Exit code 1 if a
-required layer is missing, if the sandbox cannot start, or if an attack got through. It changes nothing on the machine.
+With `--attack` it runs the hostile programs of the plug-in `audit` against a local sandbox. Exit code 1 if a required
+layer is missing, if the sandbox cannot start, or if an attack got through. It changes nothing on the machine.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import platform
 import sys
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,7 +27,7 @@ from saccade.sandbox.isolation import MINIMUM, Isolation, Layer
 from saccade.sandbox.promises import weakened
 
 if TYPE_CHECKING:
-    from saccade.sandbox.attacks import AttackOutcome
+    from saccade.sandbox.audit import Audit, AuditOutcome
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -84,11 +85,12 @@ def doctor(
 ) -> None:
     """Show which isolation layers this machine has, and attack them if asked to."""
     required = _layers(require)
+    audit = _audit(only) if attack else None
     with waiting("Starting a sandbox"):
         report = asyncio.run(examine(required))
-    outcomes: list[AttackOutcome] = []
-    if attack and not report["error"]:
-        outcomes = asyncio.run(_attacked(only, quiet=as_json))
+    outcomes: list[AuditOutcome] = []
+    if audit is not None and not report["error"]:
+        outcomes = asyncio.run(_attacked(audit, only, quiet=as_json))
         report["attacks"] = [_as_dict(outcome) for outcome in outcomes]
         report["ok"] = report["ok"] and all(outcome.passed for outcome in outcomes)
     if as_json:
@@ -189,22 +191,31 @@ def package_facts() -> list[dict[str, str | None]]:
     ]
 
 
-async def _attacked(names: list[str] | None, *, quiet: bool) -> list[AttackOutcome]:
+def _audit(names: list[str] | None) -> Audit:
+    """Load the attacks. Raises `UnavailableError` without the plug-in, `SettingsError` for an unknown name."""
+    from saccade.sandbox.audit import load_audit
+
+    audit = load_audit("attacks")
+    audit.choose(names)
+    return audit
+
+
+async def _attacked(audit: Audit, names: list[str] | None, *, quiet: bool) -> list[AuditOutcome]:
     from rich.progress import Progress
 
-    from saccade.sandbox.attacks import LIMITS, choose, run_attacks
     from saccade.sandbox.local import LocalSandbox
 
     with Progress(console=plain_console(stderr=True), disable=quiet, transient=True) as progress:
-        task = progress.add_task("attacks", total=len(choose(names)))
+        task = progress.add_task("attacks", total=len(audit.choose(names)))
 
-        def show(outcome: AttackOutcome) -> None:
+        def show(outcome: AuditOutcome) -> None:
             progress.update(task, advance=1, description=f"attacks ({outcome.attack.name})")
 
-        return await run_attacks(lambda: LocalSandbox(limits=LIMITS, require_isolation=()), names, on_outcome=show)
+        box = partial(LocalSandbox, limits=audit.limits, require_isolation=())
+        return list(await audit.run(box, names, on_outcome=show))
 
 
-def _as_dict(outcome: AttackOutcome) -> dict[str, Any]:
+def _as_dict(outcome: AuditOutcome) -> dict[str, Any]:
     return {
         "name": outcome.attack.name,
         "group": outcome.attack.group,
@@ -246,7 +257,7 @@ def _print_report(report: dict[str, Any], console: Console) -> None:
         console.print(f"All required layers are on: {', '.join(report['required'])}.", style="green")
 
 
-def _print_attacks(outcomes: list[AttackOutcome], console: Console) -> None:
+def _print_attacks(outcomes: list[AuditOutcome], console: Console) -> None:
     table = Table(title="Attacks on a local sandbox of this machine")
     for column in ("attack", "promise", "what it tried", "result", "stopped by, or how it got through"):
         table.add_column(column, overflow="fold")
@@ -260,7 +271,7 @@ def _print_attacks(outcomes: list[AttackOutcome], console: Console) -> None:
     console.print(summary, style="bold red" if failed else "bold green")
 
 
-def verdict(outcome: AttackOutcome) -> Text:
+def verdict(outcome: AuditOutcome) -> Text:
     """The result of an attack in a word or two, with colour."""
     if not outcome.held:
         return Text("BREACH", "bold red")

@@ -41,6 +41,7 @@ class ListedKind:
 KINDS = {
     "tools": ListedKind("saccade.tools.registry:TOOLS", "what models call by name", "--set 'tools=[\"NAME\"]'"),
     "dialects": ListedKind("saccade.dialects.registry:DIALECTS", "how a model is spoken to", "--dialect NAME"),
+    "sandboxes": ListedKind("saccade.sandbox.registry:SANDBOXES", "where code runs", "--sandbox NAME"),
     "graders": ListedKind(
         "saccade.grading.registry:GRADERS", "whether an answer is right", "eval --grader NAME, cards"
     ),

@@ -18,6 +18,7 @@ from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import Task
+from saccade.sandbox.registry import has_own_limits
 from saccade.tasks.frames import FrameSettings, framed, sampled
 from saccade.tasks.from_files import own_name
 
@@ -51,7 +52,7 @@ def prepared(task: Task, dialect: Dialect, settings: EpisodeSettings, store: Med
     task = _with_frames(task, dialect, settings, store)
     shown = scaled_down(task, settings.media.shown_pixels, store)
     opening = dialect.open(task)
-    check_room(task, dialect, opening, store, local=settings.sandbox == "local")
+    check_room(task, dialect, opening, store, local=not has_own_limits(settings.sandbox))
     return Prepared(task, dialect, shown, opening)
 
 
@@ -83,12 +84,12 @@ def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, sto
     names = {item.part.sha256: own_name(item.name) for item in with_frames.media}
     notes += [f"{names[sha256]}: {item.note}" for sha256, item in shown.items()]
     roomy = dialect
-    if settings.sandbox == "local" and settings.session.memory_bytes is None:
+    if not has_own_limits(settings.sandbox) and settings.session.memory_bytes is None:
         roomy = _with_memory(dialect, with_frames)
         if roomy is not dialect:
             memory = roomy.sandbox.memory_bytes / 1e9
             notes.append(f"a call may use {memory:.1f} GB of memory, for the large picture (session.memory_bytes)")
-    check_room(with_frames, roomy, opening, store, local=settings.sandbox == "local")
+    check_room(with_frames, roomy, opening, store, local=not has_own_limits(settings.sandbox))
     return Prepared(with_frames, roomy, {**of_videos(with_frames), **shown}, opening, tuple(notes))
 
 

@@ -15,6 +15,7 @@ from saccade.dialects.base import Dialect
 from saccade.errors import SettingsError
 from saccade.record.settings import Settings
 from saccade.sandbox.limits import MIB, Limits
+from saccade.sandbox.registry import has_own_limits
 
 D = TypeVar("D", bound=Dialect)
 
@@ -40,7 +41,7 @@ class SessionLimits(Settings):
         overrides = {name: value for name, value in self.model_dump().items() if value is not None}
         if not overrides:
             return dialect
-        if sandbox != "local" and overrides.keys() != {"wall_seconds"}:
+        if has_own_limits(sandbox) and overrides.keys() != {"wall_seconds"}:
             name = min(overrides.keys() - {"wall_seconds"})
             raise SettingsError(
                 f"session.{name} cannot be set for the sandbox at {sandbox}: its limits are its server's. "

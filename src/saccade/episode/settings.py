@@ -20,7 +20,7 @@ from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.settings import Settings
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.sandbox.base import Sandbox
-from saccade.sandbox.limits import Limits
+from saccade.sandbox.registry import sandbox_at as sandbox_at
 from saccade.tasks.frames import FrameSettings
 from saccade.tools.settings import DEFAULT_CALLS, ToolCallSettings
 from saccade.tools.toolbox import Toolbox
@@ -68,7 +68,8 @@ class SpeechSettings(PromptSettings):
     session: SessionLimits = SessionLimits()
     """Limits of the sandbox's sessions in place of the dialect's."""
     sandbox: str = "local"
-    """`local`, or addresses of `saccade sandbox serve` with commas between them."""
+    """`local`, addresses of `saccade sandbox serve` with commas between them, or another provider; `saccade list
+    sandboxes` names all."""
 
     def prepared(self, dialect: Dialect) -> tuple[Dialect, Toolbox | None]:
         """As `equipped`, with the user's limits of sessions too; `SettingsError` where they cannot be set."""
@@ -99,19 +100,3 @@ class EpisodeSettings(SpeechSettings):
     def provider(self, dialect: Dialect) -> Sandbox:
         """The sandbox, with the limits of the dialect; those of a remote one are its server's."""
         return sandbox_at(self.sandbox, dialect.sandbox)
-
-
-def sandbox_at(where: str, limits: Limits, *, wait: float | None = None) -> Sandbox:
-    """The sandbox of this machine (`local`), or those served at an address, or at several with commas between them.
-
-    For a session of a server that is full, `wait` seconds are waited instead of half an hour.
-    """
-    if where == "local":
-        from saccade.sandbox.local import LocalSandbox
-
-        return LocalSandbox(limits=limits)
-    from saccade.sandbox.pool import PoolTimes, SandboxPool
-    from saccade.sandbox.remote import RemoteSandbox
-
-    boxes = [RemoteSandbox(address.strip()) for address in where.split(",")]
-    return SandboxPool(boxes, None if wait is None else PoolTimes(wait=wait))

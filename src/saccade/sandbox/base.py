@@ -1,7 +1,7 @@
 """The interface that every sandbox provider has: `Sandbox` opens sessions, a `Session` runs code.
 
 Two providers live here: `LocalSandbox` (processes of this machine) and `RemoteSandbox` (the same over HTTP).
-`saccade.sandbox.conformance` tells whether a provider behaves.
+`saccade.sandbox.registry` finds providers by name; the plug-in `audit` tells whether one behaves.
 """
 
 from __future__ import annotations

@@ -48,6 +48,7 @@ from saccade.rl.verl.refused import check_family, check_on_verl
 from saccade.rl.verl.rows import ROWS, training_rows, validation_rows, write_rows
 from saccade.rl.verl.said import SAID, SaidAgain
 from saccade.rl.verl.trainer_of_run import check_trainer
+from saccade.sandbox.registry import is_local
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.folder import SETTINGS, check_folder
@@ -160,7 +161,7 @@ def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
 
 async def _check_sandbox(settings: RlSettings) -> None:
     """Start the sandbox that each worker will start: what is wrong with it is told before verl begins."""
-    if settings.sandbox == "local" and settings.verl.nodes > 1:
+    if is_local(settings.sandbox) and settings.verl.nodes > 1:
         return  # episodes may be played on other machines than this one
     dialect = settings.session.applied(load_dialect(settings.recipe.dialect), settings.sandbox)
     async with sandbox_at(settings.sandbox, dialect.sandbox):

@@ -26,9 +26,10 @@ from saccade.sandbox.attacks.runner import LIMITS, AttackOutcome, AttackRunner
 from saccade.sandbox.attacks.secrets import SECRETS
 from saccade.sandbox.attacks.standing import STANDING
 from saccade.sandbox.attacks.wire import WIRE
+from saccade.sandbox.audit import Audit
 from saccade.sandbox.base import Sandbox
 
-__all__ = ["ATTACKS", "LIMITS", "Attack", "AttackOutcome", "AttackRunner", "choose", "run_attacks"]
+__all__ = ["ATTACKS", "AUDIT", "LIMITS", "Attack", "AttackOutcome", "AttackRunner", "choose", "run_attacks"]
 
 ATTACKS: tuple[Attack, ...] = (
     *(*FILES, *SECRETS, *FACTS, *NETWORK, *PROCESSES, *REST, *RESOURCES, *FLOODS, *KERNEL),
@@ -66,3 +67,7 @@ async def run_attacks(
             if on_outcome is not None:
                 on_outcome(outcomes[-1])
     return outcomes
+
+
+AUDIT = Audit(limits=LIMITS, choose=choose, run=run_attacks)
+"""Registered as `attacks` in the entry point group `saccade.audits`."""
