@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -25,8 +24,6 @@ class Tape:
     """Why a session was refused; None where one was opened."""
     results: list[RunResult | SaccadeError | None] = field(default_factory=list)
     """What calls gave or raised; None for one that was cancelled."""
-    asked: Counter[str] = field(default_factory=Counter)
-    """How often each method of sandbox and sessions was called; a branch as often as branches were asked for."""
 
     def with_result(self, number: int, result: RunResult) -> Tape:
         """The same tape with another result of one call."""
@@ -44,7 +41,6 @@ class RecordingSandbox:
     async def open(self, bindings: Any = None, *, files: Any = None, options: Any = None) -> RecordingSession:
         number = len(self.tape.opened)
         self.tape.opened.append(None)
-        self.tape.asked["open"] += 1
         try:
             return RecordingSession(await self.real.open(bindings, files=files, options=options), self.tape)
         except SaccadeError as error:
@@ -55,27 +51,12 @@ class RecordingSandbox:
         return self.tape.isolation
 
     async def close(self) -> None:
-        self.tape.asked["end"] += 1
         await self.real.close()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None: ...
-
-
-class OwningRecorder(RecordingSandbox):
-    """One that opens and ends the real sandbox itself; says nothing of its isolation."""
-
-    def __init__(self, real: Sandbox) -> None:
-        super().__init__(real, Isolation(platform="recorded", layers=()))
-
-    async def __aenter__(self) -> Self:
-        await self.real.__aenter__()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.real.close()
 
 
 @dataclass
@@ -88,7 +69,6 @@ class RecordingSession:
     async def run(self, code: str, *, wall_seconds: float | None = None) -> RunResult:
         number = len(self.tape.results)
         self.tape.results.append(None)
-        self.tape.asked["run"] += 1
         try:
             result = await self.real.run(code, wall_seconds=wall_seconds)
         except SaccadeError as error:
@@ -98,15 +78,12 @@ class RecordingSession:
         return result
 
     def bind(self, bindings: Mapping[str, Binding]) -> None:
-        self.tape.asked["bind"] += 1
         self.real.bind(bindings)
 
     async def branch(self, n: int) -> Sequence[RecordingSession]:
-        self.tape.asked["branch"] += n
         return [RecordingSession(branch, self.tape) for branch in await self.real.branch(n)]
 
     async def close(self) -> None:
-        self.tape.asked["close"] += 1
         await self.real.close()
 
 

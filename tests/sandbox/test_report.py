@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from tests.schema_numbers import numbers
 
 from saccade.guest.outbox import Layout, layout
 from saccade.record.status import Status
@@ -22,10 +21,6 @@ from saccade.sandbox.report import (
     MOST_CONTAINERS,
     MOST_TEXT,
     TEXT_COST,
-    _File,
-    _Picture,
-    _Repair,
-    _Report,
     _spelled,
     check_report,
     cut_short,
@@ -320,40 +315,6 @@ def test_the_characters_that_are_spelled_out_are_these_and_no_others() -> None:
     assert len(_spelled(every)) == 0x110000 + sum(
         (last - first + 1) * (3 if last < 0x100 else 5 if last < 0x10000 else 9) for first, last in ranges
     )
-
-
-def test_the_bounds_of_every_field() -> None:
-    lines = [
-        line
-        for kind in (_Picture, _File, _Repair, _Report)
-        for name, schema in kind.model_json_schema()["properties"].items()
-        for line in numbers(f"{kind.__name__} {name}", {key: schema[key] for key in schema if key != "$ref"})
-    ]
-    assert lines == [
-        *("_Picture width maximum 1048576", "_Picture width minimum 1"),
-        *("_Picture height maximum 1048576", "_Picture height minimum 1"),
-        *("_Picture offset maximum 281474976710656", "_Picture offset minimum 0"),
-        "_Picture path anyOf 0 maxLength 4096",
-        *("_File path maxLength 4096", "_File size maximum 281474976710656", "_File size minimum 0"),
-        *("_Repair name maxLength 100", "_Repair note maxLength 2000"),
-        *(
-            f"_Report {stream} {line}"
-            for stream in ("stdout", "stderr")
-            for line in (
-                "maxItems 2",
-                "minItems 2",
-                *(f"prefixItems {at} {bound}" for at in (0, 1) for bound in (f"maximum {1 << 62}", "minimum 0")),
-            )
-        ),
-        *(f"_Report {name} anyOf 0 maxLength 100000" for name in ("value", "traceback")),
-        "_Report pictures maxItems 1024",
-        *(f"_Report {name} maxItems 1000" for name in ("files", "repairs", "notes")),
-        *(
-            f"_Report {name} {bound}"
-            for name in ("run", "cpu", "capture")
-            for bound in ("maximum 1000000.0", "minimum 0")
-        ),
-    ]
 
 
 def test_what_is_just_within_the_limits_is_read(outbox: int) -> None:

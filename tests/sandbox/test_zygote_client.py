@@ -1,11 +1,12 @@
-"""What the host makes of what a zygote says, and of its silence: another end of the socket speaks in its place."""
+"""The host's side of the zygote, with an interpreter that hands its end of the socket to the test and waits."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
-import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,28 +17,52 @@ from tests.sandbox.providers import linux_only
 
 from saccade.errors import SandboxError, SandboxLostError
 from saccade.guest import wire
-from saccade.sandbox import zygote_client
 from saccade.sandbox.zygote_client import OrderRefusedError, ZygoteClient
 
 pytestmark = linux_only
+
+HANDS_OVER = """#!{python} -S
+import socket, sys
+control = socket.socket(fileno=int(sys.argv[-2]))
+there = socket.socket(socket.AF_UNIX)
+there.connect({place!r})
+socket.send_fds(there, [b"x"], [control.fileno()])
+control.close()
+there.recv(1)
+"""
+"""The script ends when the test closes the connection."""
+
+
+def interpreter(folder: Path, text: str, **names: str) -> str:
+    file = folder / "python"
+    file.write_text(text.format(python=sys.executable, **names))
+    file.chmod(0o755)
+    return str(file)
 
 
 class Played:
     """A client, and the zygote's end of its socket."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.events: list[tuple[int, dict[str, Any]]] = []
         self.lost: list[str] = []
         self.client = ZygoteClient(lambda session, message: self.events.append((session, message)), self.lost.append)
         self.end: socket.socket
 
-    async def start(self, folder: Path, seconds: float = 60) -> None:
-        async def launch(python: str, cache: Path, control: socket.socket) -> None:
-            self.end = control.dup()
-            wire.send(self.end, {"op": "hello", "layers": []})
-
-        self.client._launch = launch  # type: ignore[method-assign]
-        await self.client.start("python", {"a": 1}, folder / "cache", seconds)
+    async def start(self) -> None:
+        place = str(self.folder / "place")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(place)
+            listener.listen()
+            python = interpreter(self.folder, HANDS_OVER, place=place)
+            starting = asyncio.create_task(self.client.start(python, {"a": 1}, self.folder / "cache"))
+            self.process, _ = await asyncio.to_thread(listener.accept)
+        _, [fd], _, _ = await asyncio.to_thread(socket.recv_fds, self.process, 1, 1)
+        self.end = socket.socket(fileno=fd)
+        self.end.settimeout(60)
+        wire.send(self.end, {"op": "hello", "layers": []})
+        await starting
 
     def hear(self) -> tuple[dict[str, Any], list[int]]:
         received = wire.receive(self.end)
@@ -47,14 +72,18 @@ class Played:
     def say(self, op: str, session: int = 1, fds: tuple[int, ...] = (), **more: Any) -> None:
         wire.send(self.end, {"op": op, "id": session, **more}, fds)
 
+    async def close(self) -> None:
+        self.end.close()
+        self.process.close()
+        await self.client.close()
+
 
 @pytest_asyncio.fixture
 async def played(tmp_path: Path) -> AsyncIterator[Played]:
-    opened = Played()
-    await opened.start(tmp_path)
+    opened = Played(tmp_path)
+    await opened.start()
     yield opened
-    await opened.client.close()
-    opened.end.close()
+    await opened.close()
 
 
 async def settled() -> None:
@@ -126,127 +155,81 @@ async def test_the_end_of_a_session_is_an_answer_to_all_that_was_asked_of_it(pla
         with pytest.raises(OrderRefusedError, match="the session's processes have ended"):
             await answer
     assert (await other)[0]["id"] == 2
-    assert not played.client._waiting
     assert played.events == [(1, {"op": "ended", "id": 1, "code": -9})]
 
 
-@pytest.mark.parametrize("how", ["closed", "killed", "nobody listens"])
+@pytest.mark.parametrize("how", ["closed", "killed"])
 async def test_without_its_zygote_whoever_waits_hears_it_and_nothing_stays_open(how: str, played: Played) -> None:
     played.hear()
     reader, writer = os.pipe()
     waits = played.client.ask("leaf", 1)
-    assert played.client._control is not None
-    played.client._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 0)
-    while not played.client._backlog:
+    for _ in range(1000):  # more than fits into the socket
         played.client.tell("respawn", 1, (writer,), filler="x" * 1000)
     os.close(writer)
+    played.end.close()
     if how == "closed":
+        played.process.close()
         await played.client.close()
-    elif how == "killed":
-        played.end.close()
-        await settled()
-    else:
-        played.end.shutdown(socket.SHUT_RD)
-        played.client._flush()
     with pytest.raises(SandboxLostError, match="the state of its sessions is gone"):
         await waits
     with pytest.raises(SandboxLostError, match="open a new session"):
         played.client.tell("call", 1)
     [said] = played.lost
-    why = {"closed": "the sandbox was closed", "killed": "they were killed", "nobody listens": "socket is closed"}[how]
-    assert why in said
-    assert (played.client.alive, played.client._control, [*played.client._backlog]) == (False, None, [])
-    played.end.close()
+    assert {"closed": "the sandbox was closed", "killed": "have died"}[how] in said
+    assert not played.client.alive
     assert os.read(reader, 1) == b"", "what was to be sent is closed, too"
     os.close(reader)
+    played.process.close()
     await played.client.close()
     assert len(played.lost) == 1, "once"
 
 
-async def test_whoever_asks_a_zygote_that_is_gone_hears_of_it_at_once() -> None:
+async def test_whoever_asks_a_zygote_that_is_gone_hears_of_it_at_once(tmp_path: Path) -> None:
     with pytest.raises(SandboxLostError, match="have died; open a new session"):
-        await asyncio.wait_for(Played().client.order("close", 1), 10)
+        await asyncio.wait_for(Played(tmp_path).client.order("close", 1), 10)
 
 
 async def test_orders_that_do_not_fit_into_the_socket_go_out_in_their_order(played: Played) -> None:
     played.hear()
-    numbers = 0
-    while not played.client._backlog or numbers < 200:
-        played.client.tell("respawn", numbers, filler="x" * 2000)
-        numbers += 1
+    for number in range(1000):
+        played.client.tell("respawn", number, filler="x" * 2000)
     heard = []
-    while len(heard) < numbers:
+    while len(heard) < 1000:
         heard.append(played.hear()[0]["id"])
         await settled()
-    assert heard == list(range(numbers))
-    assert not played.client._backlog
+    assert heard == list(range(1000))
 
 
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        (b"  Traceback\nOSError: no\n", "Traceback\nOSError: no"),
-        (b"x" * 200_000 + b"y" * 1991 + b"the end.\n", "y{1991}the end[.]"),
-        (b"", "no answer"),
+        ("  Traceback\nOSError: no\n", "Traceback\nOSError: no"),
+        ("x" * 200_000 + "y" * 1991 + "the end.\n", "y{1991}the end[.]"),
+        ("", "no answer"),
     ],
 )
-async def test_a_zygote_that_does_not_answer_has_not_started_and_its_last_words_are_told(
-    said: bytes, message: str, tmp_path: Path
-) -> None:
-    played = Played()
-
-    async def silent(python: str, cache: Path, control: socket.socket) -> None:
-        played.end = control.dup()
-        os.write(played.client._stderr, said)
-
-    played.client._launch = silent  # type: ignore[method-assign]
+async def test_a_zygote_that_does_not_start_has_its_last_words_told(said: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "words").write_text(said)
+    python = interpreter(tmp_path, "#!/bin/sh\ncat {words} >&2\n", words=str(tmp_path / "words"))
+    client = ZygoteClient(lambda *_: None, lambda _: None)
     with pytest.raises(SandboxError, match=rf"did not start: {message}\. Run `saccade doctor`"):
-        await played.client.start("python", {}, tmp_path, 0.01)
-    assert not played.client.alive
-    played.end.close()
+        await client.start(python, {}, tmp_path)
+    assert not client.alive
 
 
-class Deaf:
-    """A launcher that ends only when it is killed."""
-
-    def __init__(self) -> None:
-        self.done: list[str] = []
-
-    def wait(self, seconds: float | None = None) -> None:
-        self.done.append(f"wait {seconds}")
-        if seconds is not None:
-            raise subprocess.TimeoutExpired("launcher", seconds)
-
-    def kill(self) -> None:
-        self.done.append("kill")
-
-
-def test_a_launcher_that_does_not_end_is_killed() -> None:
-    process = Deaf()
-    zygote_client._ended(process)  # type: ignore[arg-type]
-    assert process.done == ["wait 10", "kill", "wait None"]
-
-
-def test_what_of_the_hosts_environment_reaches_the_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: dict[str, Any] = {}
-
-    def popen(command: list[str], **settings: Any) -> str:
-        started.update(settings, command=command)
-        return "process"
-
-    monkeypatch.setattr(subprocess, "Popen", popen)
-    for name in os.environ:
-        monkeypatch.delenv(name)
-    for name in ("LANG", "TZ", "PYTHONPATH", "API_KEY", "OMP_NUM_THREADS"):
+async def test_what_of_the_hosts_environment_reaches_the_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANG", "host's LANG")
+    for name in ("PYTHONPATH", "API_KEY", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, f"host's {name}")
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        assert zygote_client._spawn("python", tmp_path, (theirs, 7)) == "process"
-        assert started["pass_fds"] == [theirs.fileno()]
-        assert str(theirs.fileno()) in started["command"]
-    seen = started["env"]
-    assert (seen["LANG"], seen["TZ"], seen["OMP_NUM_THREADS"]) == ("host's LANG", "host's TZ", "1")
+    tells = "#!{python} -S\nimport json, os, sys\njson.dump([os.getcwd(), dict(os.environ)], sys.stderr)\n"
+    client = ZygoteClient(lambda *_: None, lambda _: None)
+    with pytest.raises(SandboxError, match="did not start") as caught:
+        await client.start(interpreter(tmp_path, tells), {}, tmp_path)
+    text = str(caught.value)
+    folder, seen = json.loads(text[text.index("[") : text.rindex("]") + 1])
+    assert folder == "/"
+    assert (seen["LANG"], seen["OMP_NUM_THREADS"]) == ("host's LANG", "1")
     assert not {"PYTHONPATH", "API_KEY"} & set(seen)
     assert (seen["HOME"], seen["MPLCONFIGDIR"], seen["PYTHONHASHSEED"]) == ("/workspace", str(tmp_path), "0")
-    assert (started["stdin"], started["stdout"], started["stderr"]) == (subprocess.DEVNULL, subprocess.DEVNULL, 7)
-    assert (started["cwd"], started["start_new_session"]) == ("/", True)

@@ -1,18 +1,6 @@
-"""The bounds and defaults of every tool's arguments and results, as a model is told them."""
-
-from pathlib import Path
-
-from tests.schema_numbers import numbers
+"""Tools that take several calls at a time."""
 
 from saccade.tools.registry import TOOLS, make_tool
-
-GOLDEN = Path(__file__).parent / "golden" / "schemas.txt"
-
-
-def test_bounds_and_defaults() -> None:
-    tools = {name: make_tool(name).definition for name in TOOLS.ids()}
-    lines = [line for name, one in tools.items() for line in numbers(name, {"in": one.parameters, "out": one.returns})]
-    assert lines == GOLDEN.read_text(encoding="utf-8").splitlines()
 
 
 def test_how_many_calls_one_pass_of_a_model_takes() -> None:

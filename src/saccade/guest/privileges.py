@@ -14,7 +14,7 @@ import errno
 import os
 import resource
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from .syscalls import syscall
 
@@ -56,17 +56,6 @@ def die_with_parent(parent: int) -> None:
 def oom_first() -> None:
     """Ask the kernel to kill this process first when memory runs out. Raises OSError where /proc cannot be written."""
     _write("/proc/self/oom_score_adj", b"1000")
-
-
-def clean_environment(allow: Iterable[str]) -> None:
-    """Remove every environment variable that is not named in `allow`.
-
-    The block that the process was started with stays readable in its own memory: start the process with a clean
-    environment where that matters.
-    """
-    keep = frozenset(allow)
-    for name in [name for name in os.environ if name not in keep]:
-        del os.environ[name]
 
 
 def _write(path: str, text: bytes) -> None:

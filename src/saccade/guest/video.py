@@ -14,6 +14,7 @@ import os
 import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -194,19 +195,13 @@ def _listed(indices: Any) -> list[Any]:
     return list(indices.reshape(-1)) if isinstance(indices, np.ndarray) else list(indices)
 
 
-class _Bridge:
-    """`decord.bridge`: frames are numpy arrays, whatever is asked for."""
-
-    def set_bridge(self, new_bridge: str) -> None:
-        """Raises ImportError for anything but `native`."""
-        if new_bridge != "native":
-            raise ImportError(f"there is no bridge to {new_bridge!r} here: frames are numpy arrays; call asnumpy()")
-
-    def reset_bridge(self) -> None:
-        """Does nothing, since there is one bridge alone."""
+def _set_bridge(new_bridge: str) -> None:
+    """Raise ImportError for anything but `native`."""
+    if new_bridge != "native":
+        raise ImportError(f"there is no bridge to {new_bridge!r} here: frames are numpy arrays; call asnumpy()")
 
 
-bridge = _Bridge()
+bridge = SimpleNamespace(set_bridge=_set_bridge)
 
 
 def install() -> None:

@@ -12,7 +12,6 @@ from saccade.sandbox.zygote_client import ZygoteClient
 
 DEATH_SECONDS = 0.5
 """How long the news of a death may take from the kernel through the zygote to us."""
-BREATH_SECONDS = 0.001
 REHEARSE_SECONDS = {False: 0.002, True: 0.02}
 """How long after a fork nothing must happen before a rehearsal without or with a figure. A call that comes
 in during one has to wait for its end, and drawing takes longer than a short cell."""

@@ -63,7 +63,6 @@ class Link:
         self._channel = GuestChannel(self._ends.ours)
         self._outbox = self._ends.outbox
         self._prepared: asyncio.Task[None] | None = None
-        self._awaited = asyncio.Event()  # a call waits for the preparation
 
     def open(self, config: Mapping[str, Any]) -> None:
         """Have the zygote fork the session; `ready` tells when it can be used."""
@@ -97,7 +96,6 @@ class Link:
         """
         if self._prepared is None:
             return
-        self._awaited.set()
         try:
             await self._prepared_within(max(seconds, times.LEAST_SECONDS))
             if self._died.done() and not self.ended:
@@ -242,7 +240,6 @@ class Link:
     def prepare(self, *, rollback: bool = False, keep: bool = False) -> None:
         """Begin to get ready for the next call; first throw the last one away or make its state the session's."""
         self._calling = False
-        self._awaited.clear()
         # It is the keeper now, another session's, or dead: a rehearsal that ends late must not stop it.
         self._leaf.forget()
         self._get_ready(lambda: self._prepare(rollback, keep))
@@ -251,13 +248,6 @@ class Link:
         await asyncio.sleep(0)  # whoever waits for the result comes first
         if rollback:
             await self.zygote.order("rollback", self.id)
-        else:
-            # He may be in another process: what follows keeps two processors busy, if he does not wait for this.
-            breath = asyncio.get_running_loop().call_later(times.BREATH_SECONDS, self._awaited.set)
-            try:
-                await self._awaited.wait()
-            finally:
-                breath.cancel()
         self._channel.drain()
         self._ends.empty_outbox()
         self.zygote.tell("respawn", self.id, keep=keep)

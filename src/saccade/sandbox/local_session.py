@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from saccade.errors import SandboxClosedError, SandboxError, SandboxLostError
@@ -17,9 +17,11 @@ from saccade.sandbox.base import Binding, SessionOptions, StatePolicy
 from saccade.sandbox.bindings import Bound, BoundImage, bound, messages
 from saccade.sandbox.capacity import check_room
 from saccade.sandbox.channel import GuestFaultError
-from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import Link
 from saccade.sandbox.result import RunResult, Timings
+
+if TYPE_CHECKING:
+    from saccade.sandbox.local import LocalSandbox
 
 _log = logging.getLogger(__name__)
 
@@ -29,39 +31,10 @@ _PROCESSORS = os.cpu_count() or 1
 _LIMITS = frozenset({Status.TIMEOUT, Status.OUT_OF_MEMORY})
 
 
-class Owner(Protocol):
-    """What a session needs of the sandbox that opened it."""
-
-    limits: Limits
-
-    @property
-    def layers(self) -> tuple[str, ...]:
-        """Names of the isolation layers that are on."""
-
-    @property
-    def most_kin(self) -> int | None:
-        """How many sessions of one origin there can be; None for any number."""
-
-    def new_link(self, options: SessionOptions) -> Link:
-        """A link to a fresh interpreter."""
-
-    def bare_link(self) -> Link:
-        """A link that has no process yet."""
-
-    async def drop(self, link: Link) -> None:
-        """End a link's processes and forget it."""
-
-    def register(self, session: LocalSession) -> None:
-        """Remember a session, to close it with the sandbox."""
-
-    def forget(self, session: LocalSession) -> None:
-        """A session was closed."""
-
-
 class LocalSession:
     """A `Session` over one link; a link that broke is replaced by a fresh one with the first bindings."""
 
-    def __init__(self, sandbox: Owner, link: Link, options: SessionOptions, first: Sequence[Bound]) -> None:
+    def __init__(self, sandbox: LocalSandbox, link: Link, options: SessionOptions, first: Sequence[Bound]) -> None:
         self._sandbox = sandbox
         self._link = link
         self._options = options
