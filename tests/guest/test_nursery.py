@@ -77,7 +77,7 @@ def test_a_session_is_told_its_limits_and_options_alone(tmp_path: Path) -> None:
     entry, folder = sessions.new_entry(1, [fd] * 4)
     options = {"repairs": ["path_alias"], "path_aliases": {"a": "b"}, "preload": ["np"], "last_expression": False}
     message = json.loads(sessions.setup(entry, {**options, "secret": 1}))
-    assert message == {"uid": 0, "family": entry.family.path, "config": {**LIMITS, **options}}
+    assert message == {"uid": 0, "family": entry.family, "config": {**LIMITS, **options}}
     os.close(fd)
     os.close(folder)
 
@@ -227,7 +227,7 @@ def test_a_workspace_belongs_to_the_user_that_its_session_becomes(
     entry, fd = sessions.new_entry(1, [memfd] * 4)
     twin, path = sessions.new_workspace(entry)
     assert [os.fstat(folder).st_uid for folder in (fd, twin)] == [owner] * 2
-    assert os.path.dirname(path) == entry.family.path
+    assert os.path.dirname(path) == entry.family
     for each in (memfd, fd, twin):
         os.close(each)
 

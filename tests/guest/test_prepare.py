@@ -97,7 +97,7 @@ def test_what_sessions_are_given_and_the_host_is_told(tmp_path: Path) -> None:
         assert plan is made.plan
         assert isinstance(forker, Forker)
         family = made.places.new_family()
-        return [hello, made.sees, made.limits == LIMITS, family.path, become.func.__name__, workspace, plan.left_out]
+        return [hello, made.sees, made.limits == LIMITS, family, become.func.__name__, workspace, plan.left_out]
 
     (hello, sees, limited, family, does, workspace, left_out), _ = prepared(tmp_path, ALONE, look)
     said = layers(hello)

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
 from tests.guest.children import NOBODY, in_child, open_to_all, outcome
 
 from saccade.guest import workspaces
-from saccade.guest.workspaces import PlainWorkspaces, Workspaces, remove_folder
+from saccade.guest.folders import remove_folder
+from saccade.guest.workspaces import PlainWorkspaces, Workspaces
 
 
 @pytest.fixture
@@ -21,27 +23,27 @@ def plain(tmp_path: Path) -> PlainWorkspaces:
 
 def test_a_plain_workspace(plain: PlainWorkspaces) -> None:
     family = plain.new_family()
-    fd, path = family.new_workspace(1 << 20, 10, os.geteuid())
-    assert os.path.dirname(path) == family.path
+    fd, path = plain.make(family, 1 << 20, 10, os.geteuid())
+    assert os.path.dirname(path) == family
     assert os.path.samestat(os.fstat(fd), os.stat(path))
     assert os.fstat(fd).st_mode & 0o777 == 0o700
     os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
     os.close(fd)
     plain.release(path)
     plain.release(path)
-    assert not os.path.exists(family.path)
+    assert not os.path.exists(family)
 
 
 def test_names_do_not_repeat_and_a_family_lives_as_long_as_one_of_it(plain: PlainWorkspaces) -> None:
     family = plain.new_family()
-    pairs = [family.new_workspace(1 << 20, 10, os.geteuid()) for _ in range(3)]
+    pairs = [plain.make(family, 1 << 20, 10, os.geteuid()) for _ in range(3)]
     assert len({path for _, path in pairs}) == 3
     for fd, _ in pairs:
         os.close(fd)
     for _, path in pairs:
-        assert os.path.isdir(family.path)
+        assert os.path.isdir(family)
         plain.release(path)
-    assert not os.path.exists(family.path)
+    assert not os.path.exists(family)
 
 
 def test_families_of_mounts_are_made_in_advance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +53,7 @@ def test_families_of_mounts_are_made_in_advance(tmp_path: Path, monkeypatch: pyt
     assert len(os.listdir(tmp_path)) == 2
     used = set()
     for ready in (2, 2, 4, 4, 6):
-        used.add(made.new_family().path)
+        used.add(made.new_family())
         assert len(os.listdir(tmp_path)) == ready
     os.close(handle)
     assert len(used) == 5
@@ -68,7 +70,7 @@ def test_a_folder_that_is_gone_or_in_use_is_released(
 
     handle = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
     made = Workspaces(handle, "/base")
-    family = made.new_family().path
+    family = made.new_family()
     free = len(made._free)
     made._used[family].add(f"{family}/one")
     monkeypatch.setattr(os, "rmdir", refused)
@@ -84,8 +86,8 @@ def test_a_folder_that_is_gone_or_in_use_is_released(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
 def test_another_user_may_use_its_own_and_see_no_other(plain: PlainWorkspaces) -> None:
-    fd, path = plain.new_family().new_workspace(1 << 20, 10, NOBODY)
-    other_fd, other = plain.new_family().new_workspace(1 << 20, 10, 4321)
+    fd, path = plain.make(plain.new_family(), 1 << 20, 10, NOBODY)
+    other_fd, other = plain.make(plain.new_family(), 1 << 20, 10, 4321)
 
     def look() -> list[str]:
         return [outcome(lambda: os.mkdir(f"{path}/x")), *(outcome(lambda p=p: os.listdir(p)) for p in found)]  # type: ignore[misc]
@@ -107,7 +109,8 @@ def test_a_user_whose_group_has_another_number_has_workspaces(tmp_path: Path) ->
         os.setgroups([])
         os.setgid(4321)
         os.setuid(NOBODY)
-        fd, path = PlainWorkspaces(str(base)).new_family().new_workspace(1 << 20, 10, NOBODY)
+        made = PlainWorkspaces(str(base))
+        fd, path = made.make(made.new_family(), 1 << 20, 10, NOBODY)
         os.close(fd)
         return [os.stat(path).st_uid, os.stat(path).st_gid]
 
@@ -118,24 +121,17 @@ def test_only_a_workspace_is_released(plain: PlainWorkspaces, tmp_path: Path) ->
     kept = tmp_path / "kept"
     kept.mkdir()
     family = plain.new_family()
-    for path in (str(kept), str(tmp_path), family.path, f"{family.path}/../../kept", f"{family.path}/a/b"):
+    for path in (str(kept), str(tmp_path), family, f"{family}/../../kept", f"{family}/a/b"):
         with pytest.raises(ValueError, match="no workspace"):
             plain.release(path)
     assert kept.is_dir()
-
-
-def test_close_removes_everything(plain: PlainWorkspaces, tmp_path: Path) -> None:
-    fd, _ = plain.new_family().new_workspace(1 << 20, 10, os.geteuid())
-    os.close(fd)
-    plain.close()
-    assert not (tmp_path / "base").exists()
 
 
 class TestRemoveFolder:
     def remove(self, tmp_path: Path) -> None:
         handle = os.open(tmp_path, os.O_RDONLY)
         try:
-            remove_folder("hostile", handle)
+            remove_folder(handle, "hostile", stat.S_IMODE((tmp_path / "hostile").lstat().st_mode))
         finally:
             os.close(handle)
 

@@ -11,7 +11,6 @@ from tests.sandbox.providers import linux_only
 from saccade.record.status import Status
 from saccade.sandbox.fate import KILLED_OUTSIDE
 from saccade.sandbox.gate import Gate
-from saccade.sandbox.house import House
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import Link
 from saccade.sandbox.shared_images import SharedImages
@@ -37,7 +36,7 @@ async def test_the_end_of_a_session_and_of_a_call_are_told_apart(
     was_ready: bool, message: dict[str, Any], ended: bool, fate: tuple[Status, str]
 ) -> None:
     zygote = ZygoteClient(lambda *_: None, lambda _: None)
-    link = Link(House(zygote, Limits(), SharedImages(), Gate(), ()))
+    link = Link(zygote, Limits(), SharedImages(), Gate(), ())
     try:
         link.was_ready = was_ready
         for _ in range(2):  # the same news twice changes nothing

@@ -10,9 +10,9 @@ from tests.sandbox.providers import linux_only
 from saccade import LocalSandbox
 from saccade.record.status import Status
 from saccade.sandbox.attacks.branches import GUEST
-from saccade.sandbox.house import REHEARSE_SECONDS
 from saccade.sandbox.isolation import Layer
 from saccade.sandbox.link import Link
+from saccade.sandbox.rehearsal import REHEARSE_SECONDS
 
 pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="session")]
 

@@ -14,7 +14,6 @@ import ctypes
 import fcntl
 import os
 import resource
-import select
 import stat
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -41,8 +40,6 @@ _LENT = (*_STANDARD, wire.WORKSPACE_FD)
 _FREE = 16
 """Descriptors that stay free: for looking at what a call has left, and for the next one."""
 _libc = ctypes.CDLL(None, use_errno=True)
-_polls: dict[int, select.poll] = {}
-"""By the number of descriptors that they ask for."""
 
 
 class Kept(NamedTuple):
@@ -72,20 +69,14 @@ def program_fds(known: Collection[int] = ()) -> list[int]:
     count = _count()
     numbers = {fd for fd in (*_OWN, *known) if _is_open(fd)}
     if len(numbers) != count:
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        numbers.update(_pollable(most))
-        if len(numbers) != count:
-            # Some are of paths alone, or the kernel does not tell.
-            # By way of ctypes: `fcntl` would raise an exception for each of the hundreds that are not open.
-            ask = _libc.fcntl
-            numbers = {fd for fd in range(most) if ask(fd, fcntl.F_GETFD) >= 0}
+        numbers = _all_open()
     return sorted(numbers - _OWN)
 
 
 def make_room() -> str | None:
     """Close all that the program has open where that leaves too few for anything else; why its call cannot be kept."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if (_count() or len(_pollable(most))) + _FREE <= most:
+    if (_count() or len(_all_open())) + _FREE <= most:
         return None
     fds = program_fds()
     for fd in fds:
@@ -94,6 +85,12 @@ def make_room() -> str | None:
         f"the code left {len(fds)} files open, and only {most - len(_OWN) - _FREE} can stay open when it has ended. "
         "Close those that are not needed any more."
     )
+
+
+def _all_open() -> set[int]:
+    # By way of ctypes: `fcntl` would raise an exception for each of the hundreds that are not open.
+    ask = _libc.fcntl
+    return {fd for fd in range(resource.getrlimit(resource.RLIMIT_NOFILE)[0]) if ask(fd, fcntl.F_GETFD) >= 0}
 
 
 def _is_open(fd: int) -> bool:
@@ -107,17 +104,6 @@ def _is_open(fd: int) -> bool:
 def _count() -> int:
     """How many descriptors are open; 0 before Linux 6.2."""
     return os.stat("/proc/self/fd").st_size
-
-
-def _pollable(most: int) -> list[int]:
-    """Every open descriptor below `most` but those of paths alone (`O_PATH`), by one question for all of them."""
-    poll = _polls.get(most)
-    if poll is None:
-        poll = _polls[most] = select.poll()
-        for fd in range(most):
-            poll.register(fd, 0)
-    closed = {fd for fd, what in poll.poll(0) if what & select.POLLNVAL}
-    return [fd for fd in range(most) if fd not in closed]
 
 
 def close_what_cannot_be_kept(fds: list[int]) -> list[str]:

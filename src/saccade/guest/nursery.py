@@ -27,7 +27,7 @@ from .preload import warm_up
 from .root import WORKSPACE, build_private_root, plan_root
 from .session_entry import FAMILY_SESSIONS, SessionEntry
 from .template import NextStep
-from .workspaces import Keeper, PlainWorkspaces, WorkspaceFamily
+from .workspaces import Keeper, PlainWorkspaces
 
 PLAIN_WORKSPACE = f"/proc/self/fd/{wire.WORKSPACE_FD}"
 """Path of the workspace without a private root; the same for every session and branch."""
@@ -89,11 +89,11 @@ class Nursery:
         """What a fresh process must know to become the keeper of `entry`, for `become_session`."""
         values = {name: self.limits[name] for name in LIMITS_OF_CONFIG}
         values |= {name: options[name] for name in ("repairs", "path_aliases", "preload", "last_expression")}
-        return json.dumps({"uid": entry.uid, "family": entry.family.path, "config": values}).encode()
+        return json.dumps({"uid": entry.uid, "family": entry.family, "config": values}).encode()
 
-    def _make(self, family: WorkspaceFamily, uid: int) -> tuple[int, str]:
+    def _make(self, family: str, uid: int) -> tuple[int, str]:
         owner = uid if self.plan.users == "range" and "session_user" not in self.plan.left_out else os.geteuid()
-        return family.new_workspace(self.limits["workspace_bytes"], self.limits["workspace_files"], owner)
+        return self.places.make(family, self.limits["workspace_bytes"], self.limits["workspace_files"], owner)
 
 
 def become_session(plan: JailPlan, forker: Forker, workspace: str, zygote: int, fds: list[int]) -> NextStep:
@@ -247,7 +247,7 @@ def _sight(plan: JailPlan, standing: Standing, forker: Forker) -> tuple[bool, st
 
 def _rehearsed(plan: JailPlan, standing: Standing, places: Keeper, forker: Forker) -> dict[str, str]:
     """Layer -> "" or why it cannot be had, tried in a child with a workspace of its own."""
-    fd, path = places.new_family().new_workspace(1 << 20, 16, standing.first_uid)
+    fd, path = places.make(places.new_family(), 1 << 20, 16, standing.first_uid)
     try:
         return rehearse(plan, standing.first_uid, os.path.dirname(path), forker.fork)
     finally:

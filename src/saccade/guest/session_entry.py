@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .inspection import Belongings, Map
-from .workspaces import WorkspaceFamily
 
 FAMILY_SESSIONS = 256
 """Most sessions of one origin where there are no control groups: the kernel counts their processes together."""
@@ -29,7 +28,7 @@ class SessionEntry:
 
     id: int
     uid: int
-    family: WorkspaceFamily
+    family: str
     """Folder that holds the workspaces of this session and of the sessions it shares memory with."""
     workspace: str
     base: str

@@ -13,16 +13,14 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 import stat
-from dataclasses import dataclass
 from typing import Protocol
 
 from . import mounts
+from .folders import remove_folder
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FAMILIES_AT_ONCE = 256
-_HANDLE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Keeper(Protocol):
@@ -32,32 +30,21 @@ class Keeper(Protocol):
     def base(self) -> str:
         """Path of the folder that holds all families."""
 
-    def new_family(self) -> WorkspaceFamily:
-        """A new, empty family."""
+    def new_family(self) -> str:
+        """Make an empty family, the folder of workspaces that may see each other; its path."""
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
-        """See `WorkspaceFamily.new_workspace`; `family` is its path."""
+        """Make an empty workspace in a family, owned by `uid` (and the group of that number).
+
+        `inodes` is the most files and folders in it. Returns a descriptor of the folder, which the caller owns, and
+        its path. Raises OSError.
+        """
 
     def move(self, path: str) -> str:
         """Give a workspace a new name in its family; its new path. What is open in it stays open."""
 
     def release(self, path: str) -> None:
         """Remove a workspace, and its family if that was the last one; one that is gone already is fine."""
-
-
-@dataclass(frozen=True)
-class WorkspaceFamily:
-    """The folder of workspaces that may see each other."""
-
-    keeper: Keeper
-    path: str
-
-    def new_workspace(self, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
-        """A new empty workspace, owned by `uid` (and the group of that number): (descriptor of the folder, its path).
-
-        `inodes` is the most files and folders in it. The caller owns the descriptor. Raises OSError.
-        """
-        return self.keeper.make(self.path, size_bytes, inodes, uid)
 
 
 def _token() -> str:
@@ -86,16 +73,16 @@ class Workspaces:
             os.mkdir(name, 0o111, dir_fd=self._handle)
             self._free.append(f"{self.base}/{name}")
 
-    def new_family(self) -> WorkspaceFamily:
+    def new_family(self) -> str:
         """A new, empty family."""
         if not self._free:
             self._make_families()
         path = self._free.pop()
         self._used[path] = set()
-        return WorkspaceFamily(self, path)
+        return path
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
-        """A tmpfs of `size_bytes` with room for `inodes` files; see `WorkspaceFamily.new_workspace`."""
+        """A tmpfs of `size_bytes` with room for `inodes` files; see `Keeper.make`."""
         path = f"{family}/{_token()}"
         # One inode is the workspace's own folder.
         options = {"size": str(size_bytes), "nr_inodes": str(inodes + 1), "mode": "0700"}
@@ -154,12 +141,12 @@ class PlainWorkspaces:
         # Sessions of another user must get through, and see nothing.
         os.chmod(base, 0o711)
 
-    def new_family(self) -> WorkspaceFamily:
+    def new_family(self) -> str:
         """A new, empty family."""
         path = f"{self.base}/{_token()}"
         os.mkdir(path)
         os.chmod(path, 0o711)
-        return WorkspaceFamily(self, path)
+        return path
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
         """A folder; the caps are not enforced here (only the limits per file and process hold)."""
@@ -185,16 +172,12 @@ class PlainWorkspaces:
         with contextlib.suppress(FileNotFoundError):
             handle = os.open(family, _FOLDER | os.O_NOFOLLOW)
             try:
-                remove_folder(name, handle)
+                remove_folder(handle, name, stat.S_IMODE(os.lstat(path).st_mode))
             finally:
                 os.close(handle)
             with contextlib.suppress(OSError):
                 # Not empty: a branch of the family lives.
                 os.rmdir(family)
-
-    def close(self) -> None:
-        """Remove the base with every workspace."""
-        shutil.rmtree(self.base, ignore_errors=True)
 
 
 def _relative(path: str, base: str) -> str:
@@ -204,54 +187,3 @@ def _relative(path: str, base: str) -> str:
     if len(parts) != 2 or ".." in parts:
         raise ValueError(f"{path} is no workspace of {base}")
     return inside
-
-
-def remove_folder(name: str, parent: int) -> None:
-    """Remove the folder `name` in the open folder `parent` with all in it, however deep and whatever its modes.
-
-    Folders in it are moved up before they are emptied, so neither the path length, the recursion limit nor the
-    number of open files matters. Follows no link. Raises OSError (FileNotFoundError if there is no such folder).
-    """
-    top = _open_folder(name, parent)
-    try:
-        while True:
-            inner = _empty(top, top)
-            if not inner:
-                break
-            for child in inner:
-                folder = _open_folder(child, top)
-                try:
-                    for grandchild in _empty(folder, top):
-                        os.rename(grandchild, _token(), src_dir_fd=folder, dst_dir_fd=top)
-                finally:
-                    os.close(folder)
-                os.rmdir(child, dir_fd=top)
-    finally:
-        os.close(top)
-    os.rmdir(name, dir_fd=parent)
-
-
-def _open_folder(name: str, parent: int) -> int:
-    """Open a folder for reading, giving ourselves all rights on it first."""
-    handle = os.open(name, _HANDLE, dir_fd=parent)
-    try:
-        # A handle has no chmod of its own.
-        os.chmod(f"/proc/self/fd/{handle}", stat.S_IRWXU)
-        return os.open(".", _FOLDER, dir_fd=handle)
-    finally:
-        os.close(handle)
-
-
-def _empty(folder: int, top: int) -> list[str]:
-    """Remove everything but folders from `folder`; the names of the folders, made movable unless it is `top`."""
-    folders = []
-    with os.scandir(folder) as entries:
-        children = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_folder in children:
-        if not is_folder:
-            os.unlink(name, dir_fd=folder)
-            continue
-        if folder != top:
-            os.close(_open_folder(name, folder))
-        folders.append(name)
-    return folders

@@ -12,24 +12,35 @@ import asyncio
 import itertools
 import os
 import signal
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence, Sized
 from typing import Any
 
 from saccade.errors import MediaError, SandboxLostError
 from saccade.guest.outbox import layout as outbox_layout
 from saccade.record.status import Status
-from saccade.sandbox import house as times
 from saccade.sandbox.base import LazyImage
 from saccade.sandbox.cgroup import SessionCgroup
 from saccade.sandbox.channel import GuestChannel, GuestFaultError
 from saccade.sandbox.endpoints import Endpoints, reopened
 from saccade.sandbox.fate import KILLED_OUTSIDE, Death, Memory, how_it_died, whose_doing
-from saccade.sandbox.house import House
+from saccade.sandbox.gate import Gate
 from saccade.sandbox.leaf import Leaf
+from saccade.sandbox.limits import Limits
 from saccade.sandbox.rehearsal import Rehearsal
 from saccade.sandbox.report import check_report, cut_short
 from saccade.sandbox.result import RunResult
-from saccade.sandbox.zygote_client import OrderRefusedError, ZygoteAnswer
+from saccade.sandbox.shared_images import SharedImages
+from saccade.sandbox.zygote_client import OrderRefusedError, ZygoteAnswer, ZygoteClient
+
+DEATH_SECONDS = 0.5
+"""How long the news of a death may take from the kernel through the zygote to us."""
+ANSWER_SECONDS = 30.0
+"""How long a session may take to become ready; generous, for machines under load. The zygote sees to it that it does
+not work for so long."""
+ASLEEP_SECONDS = 0.1
+"""For how long a session that should get ready must be seen to sleep: it may wait for a processor, but not so."""
+LEAST_SECONDS = 1.0
+"""How long a call waits for that at least, however short its own limit is."""
 
 _ids = itertools.count(1)
 
@@ -37,12 +48,21 @@ _ids = itertools.count(1)
 class Link:
     """See the module."""
 
-    def __init__(self, house: House, cgroup: SessionCgroup | None = None) -> None:
+    def __init__(
+        self,
+        zygote: ZygoteClient,
+        limits: Limits,
+        images: SharedImages,
+        gate: Gate,
+        links: Sized,
+        cgroup: SessionCgroup | None = None,
+    ) -> None:
+        """`links` are all that the sandbox has."""
         self.id = next(_ids)
-        self.zygote = house.zygote
-        self.limits = limits = house.limits
-        self.images = house.images
-        self.gate = house.gate
+        self.zygote = zygote
+        self.limits = limits
+        self.images = images
+        self.gate = gate
         self.cgroup = cgroup
         self.layout = outbox_layout(limits.output_bytes, limits.total_pixels)
         self.lazy: dict[str, LazyImage] = {}
@@ -53,7 +73,7 @@ class Link:
         self._call: ZygoteAnswer | None = None  # whether the present call can be kept
         self._leaf = Leaf()
         self._maps: list[Any] = []  # mappings that the leaf must put onto the files that have their names now
-        self._rehearsal = Rehearsal(house)
+        self._rehearsal = Rehearsal(gate, links)
         self.was_ready = False
         """Whether it can have run code of a guest: if not, a fault is ours and not the guest's."""
         self.blame = ""
@@ -89,7 +109,7 @@ class Link:
         """How a call ends whose session has ended."""
         return (Status.KILLED, self.blame) if self.blame else (Status.LOST, KILLED_OUTSIDE)
 
-    async def ready(self, seconds: float = times.ANSWER_SECONDS) -> None:
+    async def ready(self, seconds: float = ANSWER_SECONDS) -> None:
         """Wait until a call can be made, for `seconds` (and a moment) at the most.
 
         Raises `GuestFaultError` if the guest is beyond repair, and `SandboxLostError` if its keeper was killed.
@@ -97,11 +117,11 @@ class Link:
         if self._prepared is None:
             return
         try:
-            await self._prepared_within(max(seconds, times.LEAST_SECONDS))
+            await self._prepared_within(max(seconds, LEAST_SECONDS))
             if self._died.done() and not self.ended:
                 # The leaf was killed while it waited, for want of memory perhaps: the keeper makes another.
                 self.prepare(rollback=True)
-                await self._prepared_within(max(seconds, times.LEAST_SECONDS))
+                await self._prepared_within(max(seconds, LEAST_SECONDS))
         except asyncio.CancelledError:
             if not self._prepared.cancelled():
                 raise
@@ -126,7 +146,7 @@ class Link:
             answer, _fds = await self.zygote.order("asleep", self.id)
             if not answer["asleep"]:
                 return False
-            await asyncio.sleep(times.ASLEEP_SECONDS / 2)
+            await asyncio.sleep(ASLEEP_SECONDS / 2)
         return not (self._prepared is None or self._prepared.done())
 
     def _end_it(self, why: str) -> None:
@@ -150,7 +170,7 @@ class Link:
 
     async def _was_killed(self) -> bool:
         """Whether a fault is the end of the session: a killed process closes its socket before others hear of it."""
-        await asyncio.wait((self._gone,), timeout=times.DEATH_SECONDS)
+        await asyncio.wait((self._gone,), timeout=DEATH_SECONDS)
         return self.ended
 
     async def run(
@@ -287,7 +307,7 @@ class Link:
         """A frame of kind `op` that carries a process id, unless the session ends first."""
         if self.ended:
             raise GuestFaultError("the session's process has ended")
-        frame = await self._channel.expect(op, times.ANSWER_SECONDS, unless or self._gone)
+        frame = await self._channel.expect(op, ANSWER_SECONDS, unless or self._gone)
         pid = frame.get("pid", 1)
         if not isinstance(pid, int) or not 0 < pid < 1 << 31:
             raise GuestFaultError("an impossible process id")

@@ -33,7 +33,6 @@ from saccade.sandbox.cancellation import finished
 from saccade.sandbox.cgroup import Cgroups, sweep
 from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.gate import Gate
-from saccade.sandbox.house import House
 from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, LayerState
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import Link
@@ -154,7 +153,7 @@ class LocalSandbox:
             # The keeper holds the old state while the leaf makes the new one, so twice what one process may have.
             memory = 2 * self.limits.memory_bytes + self.limits.workspace_bytes
             cgroup = self._cgroups.create(memory, self.limits.processes)
-        link = Link(House(self._zygote, self.limits, self._images, self._gate, self._links), cgroup)
+        link = Link(self._zygote, self.limits, self._images, self._gate, self._links, cgroup)
         self._links[link.id] = link
         return link
 

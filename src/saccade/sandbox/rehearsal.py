@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from typing import Any
 
-from saccade.sandbox import house as times
 from saccade.sandbox.channel import GuestFaultError
-from saccade.sandbox.house import House
+from saccade.sandbox.gate import Gate
 from saccade.sandbox.leaf import Leaf
+
+REHEARSE_SECONDS = {False: 0.002, True: 0.02}
+"""How long after a fork nothing must happen before a rehearsal without or with a figure. A call that comes
+in during one has to wait for its end, and drawing takes longer than a short cell."""
+REST_SECONDS = {False: 0.05, True: 0.5}
+"""How long a rehearsal may take."""
+REHEARSING_SESSIONS = 64
+"""With more sessions than this memory counts for more: a rehearsal copies pages, and one with a figure many."""
 
 
 class Rehearsal:
     """The next call will probably do what the last one has done."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, gate: Gate, links: Sized) -> None:
+        self._gate = gate
+        self._links = links
         self.figure: bool | None = None
         """Whether the last kept call has drawn a figure; None before the first call, when nothing is rehearsed."""
         self.error = False
@@ -39,11 +47,11 @@ class Rehearsal:
                 leaf.rest()
 
         def begin() -> None:
-            few = len(self._house.links) <= times.REHEARSING_SESSIONS
-            if few and self._house.gate.idle and idle(leaf):
+            few = len(self._links) <= REHEARSING_SESSIONS
+            if few and self._gate.idle and idle(leaf):
                 with contextlib.suppress(GuestFaultError):
                     leaf.wake()
                     tell({"op": "rehearse", "figure": figure, "error": self.error})
-                loop.call_later(times.REST_SECONDS[figure], end)
+                loop.call_later(REST_SECONDS[figure], end)
 
-        loop.call_later(times.REHEARSE_SECONDS[figure], begin)
+        loop.call_later(REHEARSE_SECONDS[figure], begin)
