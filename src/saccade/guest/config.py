@@ -41,14 +41,7 @@ class GuestConfig:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> GuestConfig:
         """The settings in a decoded JSON object; missing ones get their default, unknown ones raise ValueError."""
-        known = {item.name for item in fields(cls)}
-        unknown = sorted(set(data) - known)
+        unknown = sorted(set(data) - {item.name for item in fields(cls)})
         if unknown:
-            raise ValueError(f"unknown guest settings {unknown}; known are {sorted(known)}")
-        values = dict(data)
-        for name in ("repairs", "preload"):
-            if name in values:
-                values[name] = tuple(values[name])
-        if "path_aliases" in values:
-            values["path_aliases"] = dict(values["path_aliases"])
-        return cls(**values)
+            raise ValueError(f"unknown guest settings {unknown}")
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})

@@ -18,54 +18,6 @@ from saccade.sandbox.result import Picture
 from saccade.sandbox.shared_images import SharedImages, image_memfd
 
 
-@dataclass(frozen=True, slots=True)
-class BoundImage:
-    """A picture under a name; exactly one of `lazy` and `fd` is set."""
-
-    name: str
-    mode: str
-    size: tuple[int, int]
-    key: str
-    lazy: LazyImage | None = None
-    memfd: Memfd | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BoundArray:
-    """A uint8 array under a name."""
-
-    name: str
-    shape: tuple[int, ...]
-    memfd: Memfd
-
-
-@dataclass(frozen=True, slots=True)
-class BoundValue:
-    """A JSON value under a name."""
-
-    name: str
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class BoundFile:
-    """A file in the workspace."""
-
-    path: str
-    memfd: Memfd
-
-
-@dataclass(frozen=True, slots=True)
-class BoundVideo:
-    """A reader of a video in the workspace, under a name."""
-
-    name: str
-    path: str
-
-
-Bound = BoundImage | BoundArray | BoundValue | BoundFile | BoundVideo
-
-
 class Memfd:
     """A memfd that is closed when nothing refers to it any more."""
 
@@ -78,6 +30,16 @@ class Memfd:
         os.close(self.fd)
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Something ready to be bound: what the guest is told (see `saccade.guest.images.bind`), and its bytes."""
+
+    spec: Mapping[str, Any]
+    memfd: Memfd | None = None
+    lazy: LazyImage | None = None
+    """A picture that is decoded when a program first looks at it; it has no bytes yet."""
+
+
 def bound(name: str, value: object) -> Bound:
     """`value` ready to be bound as `name`.
 
@@ -86,14 +48,14 @@ def bound(name: str, value: object) -> Bound:
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
         raise SandboxError(f"{name!r} is not a name for a variable: use a Python identifier such as image_clue_0")
     if isinstance(value, VideoFile):
-        return BoundVideo(name, workspace_path(value.path))
+        return Bound({"kind": "video", "name": name, "path": workspace_path(value.path)})
     if isinstance(value, LazyImage):
-        return BoundImage(name, value.mode, (value.width, value.height), value.sha256, lazy=value)
+        return Bound(_image(name, value.mode, (value.width, value.height), value.sha256), lazy=value)
     if type(value).__module__.partition(".")[0] == "numpy":
         return _bound_array(name, value)
     image = _as_image(value)
     if image is not None:
-        return BoundImage(name, image.mode, image.size, "", memfd=Memfd(image_memfd(image)))
+        return Bound(_image(name, image.mode, image.size, ""), Memfd(image_memfd(image)))
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -101,10 +63,10 @@ def bound(name: str, value: object) -> Bound:
             f"{name!r} cannot be bound: {type(value).__name__} is neither a picture nor a JSON value ({error}). "
             "Pass a Pillow image, a uint8 array, a picture of the media store, a VideoFile, or plain JSON values."
         ) from error
-    return BoundValue(name, value)
+    return Bound({"kind": "value", "name": name, "value": value})
 
 
-def bound_file(path: str, data: bytes, limits: Limits) -> BoundFile:
+def bound_file(path: str, data: bytes, limits: Limits) -> Bound:
     """`data` ready to be written to `path` in the workspace. Raises `SandboxError` for a path that leaves it."""
     name = workspace_path(path)
     if len(data) > min(limits.file_bytes, limits.workspace_bytes):
@@ -112,7 +74,7 @@ def bound_file(path: str, data: bytes, limits: Limits) -> BoundFile:
             f"{path!r} has {len(data):,} bytes: more than the limits of the sandbox allow for one file (file_bytes "
             f"{limits.file_bytes:,}, workspace_bytes {limits.workspace_bytes:,}). Allow more (session.file_bytes)."
         )
-    return BoundFile(name, Memfd(sealed_memfd("saccade-file", data)))
+    return Bound({"kind": "file", "path": name}, Memfd(sealed_memfd("saccade-file", data)))
 
 
 def workspace_path(path: str) -> str:
@@ -138,10 +100,12 @@ def bound_all(bindings: Mapping[str, object], files: Mapping[str, bytes], limits
             f"the {len(files)} files have {total:,} bytes together: more than the workspace holds (workspace_bytes "
             f"{limits.workspace_bytes:,}). Give fewer files, or open the sandbox with a larger workspace."
         )
-    paths = {item.path for item in items if isinstance(item, BoundFile)}
+    paths = {item.spec["path"] for item in items if item.spec["kind"] == "file"}
     for item in items:
-        if isinstance(item, BoundVideo) and item.path not in paths:
-            raise SandboxError(f"{item.name!r} is the video {item.path!r}, which is not among `files`: give its bytes")
+        if item.spec["kind"] == "video" and item.spec["path"] not in paths:
+            raise SandboxError(
+                f"{item.spec['name']!r} is the video {item.spec['path']!r}, which is not among `files`: give its bytes"
+            )
     return items
 
 
@@ -153,7 +117,8 @@ def messages(items: Iterable[Bound], shared: SharedImages) -> Iterable[tuple[dic
         if len(fds) == MAX_FDS - 1:
             yield {"op": "bind", "specs": specs}, fds
             specs, fds = [], []
-        spec, fd = _spec(item, shared)
+        spec = dict(item.spec)
+        fd = shared.have(spec["key"]) if item.lazy is not None else item.memfd.fd if item.memfd is not None else None
         if fd is not None:
             spec["fd"] = len(fds)
             fds.append(fd)
@@ -162,24 +127,16 @@ def messages(items: Iterable[Bound], shared: SharedImages) -> Iterable[tuple[dic
         yield {"op": "bind", "specs": specs}, fds
 
 
-def _spec(item: Bound, shared: SharedImages) -> tuple[dict[str, Any], int | None]:
-    if isinstance(item, BoundValue):
-        return {"kind": "value", "name": item.name, "value": item.value}, None
-    if isinstance(item, BoundVideo):
-        return {"kind": "video", "name": item.name, "path": item.path}, None
-    if isinstance(item, BoundArray):
-        return {"kind": "array", "name": item.name, "shape": item.shape}, item.memfd.fd
-    if isinstance(item, BoundFile):
-        return {"kind": "file", "path": item.path}, item.memfd.fd
-    fd = item.memfd.fd if item.memfd is not None else shared.have(item.key)
-    return {"kind": "image", "name": item.name, "key": item.key, "mode": item.mode, "size": item.size, "fd": None}, fd
+def _image(name: str, mode: str, size: tuple[int, int], key: str) -> dict[str, Any]:
+    return {"kind": "image", "name": name, "key": key, "mode": mode, "size": size, "fd": None}
 
 
-def _bound_array(name: str, value: Any) -> BoundArray:
+def _bound_array(name: str, value: Any) -> Bound:
     dtype = getattr(value, "dtype", None)
     if str(dtype) != "uint8" or not value.size:
         raise SandboxError(f"{name!r} cannot be bound: only uint8 arrays that are not empty can, this one is {dtype}")
-    return BoundArray(name, tuple(value.shape), Memfd(sealed_memfd("saccade-array", value.tobytes())))
+    spec = {"kind": "array", "name": name, "shape": tuple(value.shape)}
+    return Bound(spec, Memfd(sealed_memfd("saccade-array", value.tobytes())))
 
 
 def _as_image(value: object) -> Any:

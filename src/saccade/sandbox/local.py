@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-import math
 import os
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from saccade.guest.repairs import PASSES
 from saccade.guest.session_entry import FAMILY_SESSIONS
 from saccade.record.suggest import did_you_mean
 from saccade.sandbox.base import Binding, SessionOptions
-from saccade.sandbox.bindings import Bound, BoundImage, Memfd, bound_all
+from saccade.sandbox.bindings import Bound, Memfd, bound_all
 from saccade.sandbox.cancellation import finished
 from saccade.sandbox.cgroup import Cgroups, sweep
 from saccade.sandbox.channel import GuestFaultError
@@ -110,7 +109,7 @@ class LocalSandbox:
 
     async def _at_hand(self, item: Bound) -> Bound:
         """The item; a picture that takes seconds to decode is decoded now, since a call's time would pass meanwhile."""
-        if not isinstance(item, BoundImage) or item.lazy is None or math.prod(item.size) < _DECODED_AHEAD:
+        if item.lazy is None or item.lazy.width * item.lazy.height < _DECODED_AHEAD:
             return item
         fd = await self._images.get(item.lazy)
         return dataclasses.replace(item, lazy=None, memfd=Memfd(os.dup(fd)))

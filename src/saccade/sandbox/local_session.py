@@ -14,7 +14,7 @@ from weakref import WeakSet
 from saccade.errors import SandboxClosedError, SandboxError, SandboxLostError
 from saccade.record.status import Status
 from saccade.sandbox.base import Binding, SessionOptions, StatePolicy
-from saccade.sandbox.bindings import Bound, BoundImage, bound, messages
+from saccade.sandbox.bindings import Bound, bound, messages
 from saccade.sandbox.capacity import check_room
 from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.link import Link
@@ -108,8 +108,8 @@ class LocalSession:
         message = {"op": "run", "call": self._calls + 1, "code": code, "keep": keep_errors}
         pending = tuple(self._pending)
         for item in pending:
-            if isinstance(item, BoundImage) and item.lazy is not None:
-                link.lazy[item.key] = item.lazy
+            if item.lazy is not None:
+                link.lazy[item.lazy.sha256] = item.lazy
         resolved = False
         try:
             result = await link.run(message, list(messages(pending, link.images)), seconds)
