@@ -44,4 +44,7 @@ class GuestConfig:
         unknown = sorted(set(data) - {item.name for item in fields(cls)})
         if unknown:
             raise ValueError(f"unknown guest settings {unknown}")
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+        }
+        return cls(**values)

@@ -45,18 +45,13 @@ def too_wide(path: str) -> bool:
     return real in _TOO_WIDE or home == real or home.startswith(real + "/") or os.path.dirname(real) == "/home"
 
 
-def interpreter_paths(extra: Iterable[str] = ()) -> list[str]:
-    """Folders and files that this interpreter and its loaded libraries read, and `extra` ones; none in another.
+def interpreter_paths() -> list[str]:
+    """Folders and files that this interpreter and its loaded libraries read; none in another.
 
-    Paths are absolute, exist, and may lead through symbolic links. Raises ValueError for an `extra` folder that is
-    too wide to be shown to a guest.
+    Paths are absolute, exist, and may lead through symbolic links.
     """
     wanted = [*_SYSTEM, *_python_folders()]
     kept = [path for path in wanted if not too_wide(path)]
-    for path in extra:
-        if too_wide(path):
-            raise ValueError(f"{path} as a whole must not be visible in the sandbox; name the folder that is needed")
-        kept.append(os.path.abspath(path))
     kept = [path for path in kept if os.path.exists(path)]
     covered = [os.path.realpath(path) for path in kept]
     for library in _loaded_libraries():
