@@ -14,7 +14,6 @@ import pytest
 from saccade.guest import groups, registry
 from saccade.guest.registry import WORK_SECONDS, SessionBooks
 from saccade.guest.session_entry import SessionEntry
-from saccade.guest.workspaces import WorkspaceFamily
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 KEEPER, LEAF, FORMER, TEMPLATE = 50, 60, 40, 10
@@ -29,7 +28,7 @@ class Books(SessionBooks):
         self.done: list[Any] = []
         nursery = SimpleNamespace(release=lambda entry: self.done.append(["released", entry.id]))
         super().__init__(cast(Any, None), cast(Any, nursery), cast(Any, SimpleNamespace(pid=TEMPLATE)))
-        self.entry = SessionEntry(1, 0, cast(WorkspaceFamily, None), "/w/f/s", "/w", 0, frozenset(), KEEPER, LEAF)
+        self.entry = SessionEntry(1, 0, "/w/f", "/w/f/s", "/w", 0, frozenset(), KEEPER, LEAF)
         self.sessions[1] = self.entry
         self.by_pid |= {KEEPER: self.entry, LEAF: self.entry}
 

@@ -7,14 +7,12 @@ import os
 import sys
 import time
 from types import SimpleNamespace
-from typing import cast
 
 import pytest
 from tests.guest.children import until, waiting_child
 
 from saccade.guest import groups, inspection
 from saccade.guest.session_entry import SessionEntry
-from saccade.guest.workspaces import WorkspaceFamily
 from saccade.guest.zygote import Zygote
 
 child = pytest.fixture(waiting_child)
@@ -23,7 +21,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox nee
 
 def zygote_of(keeper: int) -> tuple[Zygote, SessionEntry]:
     """A zygote that knows one session, whose keeper gets ready."""
-    entry = SessionEntry(1, 0, cast("WorkspaceFamily", None), "", "", 0, frozenset(), keeper=keeper)
+    entry = SessionEntry(1, 0, "", "", "", 0, frozenset(), keeper=keeper)
     server = object.__new__(Zygote)
     server.by_pid, server.working = {keeper: entry}, {keeper: (entry, 0.0)}
     return server, entry
