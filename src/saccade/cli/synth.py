@@ -55,6 +55,10 @@ def synth(
             help="What the teacher does: solve, reason, codify, densify, rewrite or question.  [default: solve]"
         ),
     ] = None,
+    expert: Annotated[
+        str | None,
+        typer.Option(help="Who plays without a teacher (`saccade list experts`).  [default: the world's, or general]"),
+    ] = None,
     dollars: Annotated[float | None, typer.Option(help="Most that the models may cost.  [default: no limit]")] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Episodes at once.  [default: twice the cores; 8 with a teacher]")
@@ -82,6 +86,7 @@ def synth(
     data = [f"sources={_list(sources)}", f"dialect={dialect}", f"n={n}", f"split={split}", f"seed={seed}"]
     options = {"model": teacher, "recipe": recipe, "dollars": dollars}
     named = [f"teacher.{name}={value}" for name, value in options.items() if value is not None]
+    named += [] if expert is None else [f"expert.name={expert}"]
     settings = load_settings(SynthSettings, overrides=[*data, *named, *(option or [])])
     _say_unused(settings)
     at_once = workers or (8 if teacher else 2 * (os.cpu_count() or 1))

@@ -10,12 +10,15 @@ class that makes a model is a provider too, of which nothing more is known. Pure
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from saccade.models.base import Model
 from saccade.models.error_words import COMMON, ErrorWords
+
+if TYPE_CHECKING:
+    from saccade.episode.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,13 @@ class Provider:
     """A model of this provider, the first argument, by the text behind its colon."""
     takes_name: bool = True
     """Whether there must be such a text."""
+    for_plan: Callable[[Plan], Model] | None = None
+    """Make a model for one task, which sees its plan: for baselines that are no model. Evaluations play with it."""
+    checkpoint: Callable[[str], str] | None = None
+    """The folder or hub name of the weights of its model of that name, for training; None if it has none."""
+    refusal: Callable[[str, Sequence[str]], str] | None = None
+    """Why it cannot answer a question with these choices, as a sentence; empty if it can. Asked where no model is named
+    and this is the default. Raises `UnavailableError` if it cannot be used at all."""
 
     key_names: tuple[str, ...] = ()
     """Environment variables that hold its key, after `SACCADE_<NAME>_API_KEY`."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from saccade.record.action import Answer
 from saccade.sft.experts import ways_colours, ways_geometry, ways_reading, ways_scenes
-from saccade.sft.experts.plays import ExpertPart, ExpertStopped, Move, Play, can_crop, crop
+from saccade.sft.experts.plays import ExpertPart, Move, Play, can_crop, crop
 from saccade.sft.experts.tool_ways import ToolWay
+from saccade.sft.synth.experts import ExpertStopped
 
 _WAYS: tuple[ToolWay, ...] = (*ways_colours.WAYS, *ways_scenes.WAYS, *ways_reading.WAYS, *ways_geometry.WAYS)
 

@@ -21,8 +21,8 @@ from saccade.record.task import Task
 from saccade.record.turn import FinishReason
 from saccade.sft.experts.given import given_first
 from saccade.sft.experts.hand import rename
-from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.experts.seen import Seen, observed, read
+from saccade.sft.synth.experts import ExpertStopped
 from saccade.tasks.solvers.questions import solver_for
 from saccade.tasks.worlds.canvas import Box
 from saccade.tasks.worlds.parts import GRIDS, SEARCH, ViewBox, holds_middle, parts

@@ -13,13 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from saccade.dialects.base import Dialect, FunctionDialect
-from saccade.dialects.thyme import ThymeDialect
 from saccade.episode.plan import Plan
 from saccade.models.base import Completion, MediaReader, Request
-from saccade.record.action import Action, Code, ToolCall
 from saccade.record.content import Message
-from saccade.record.turn import FinishReason
 from saccade.sft.experts.consult import consult
 from saccade.sft.experts.plays import ExpertPart, Move, Play, compute, crop, direct
 from saccade.sft.experts.scene import ExpertScene
@@ -27,6 +23,7 @@ from saccade.sft.experts.seen import Seen, observed, read
 from saccade.sft.experts.settings import ExpertSettings, Style
 from saccade.sft.experts.slips import mistake
 from saccade.sft.experts.styles import choose
+from saccade.sft.synth.experts import ExpertFactory, completion
 from saccade.tasks.worlds.rng import Rng
 
 _PLAYS: Mapping[Style, Callable[[ExpertPart, int], Play]] = {
@@ -96,20 +93,12 @@ class Expert:
         return seen
 
 
-def completion(dialect: Dialect, action: Action, thought: str, *, first: bool, model: str) -> Completion:
-    """The turn that thinks `thought` and does `action`; `first` tells whether it is the episode's first.
+def _made(plan: Plan, notes: Mapping[str, str], settings: ExpertSettings, seed: int) -> Expert:
+    return Expert.of(plan, notes=notes, settings=settings, seed=seed)
 
-    Raises:
-        ValueError: the dialect cannot say this.
-    """
-    if isinstance(dialect, FunctionDialect) and isinstance(action, Code | ToolCall):
-        call = ToolCall(name="python", arguments={"code": action.code}) if isinstance(action, Code) else action
-        return Completion(thought, FinishReason.TOOL_CALL, (call,), model=model)
-    # There alone, a later turn continues a message that is open already.
-    text = (
-        dialect.write(action, thought, first=first)
-        if isinstance(dialect, ThymeDialect)
-        else dialect.write(action, thought)
-    )
-    ended = any(text.endswith(mark) for mark in dialect.stop)
-    return Completion(text, FinishReason.STOP_STRING if ended else FinishReason.STOP, model=model)
+
+GENERAL = ExpertFactory(
+    description="Crops the evidence, runs the task's program or calls typed tools, in any dialect.",
+    settings=ExpertSettings,
+    make=_made,
+)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from saccade.errors import ModelRefusedError
 from saccade.record.action import Action, Answer, Code
 from saccade.record.content import ImagePart, VideoPart
 from saccade.sft.experts.hand import Hand, cells
@@ -17,6 +16,7 @@ from saccade.sft.experts.scene import Box, ExpertScene, area, union
 from saccade.sft.experts.seen import Seen
 from saccade.sft.experts.voice import Voice
 from saccade.sft.experts.windows import around, groups
+from saccade.sft.synth.experts import ExpertStopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,6 @@ Play = Generator[Move, Seen, None]
 
 LOOKED = frozenset({"visual-search", "circled-letter", "touching-circles", "nested-squares"})
 """Worlds whose answer a crop of the evidence shows; a sample may also say so itself, with the note `look: crop`."""
-
-
-class ExpertStopped(ModelRefusedError):  # noqa: N818 - it is no fault of a backend
-    """What came back is not what the expert can continue with; its trajectory is not used."""
 
 
 @dataclass(frozen=True)

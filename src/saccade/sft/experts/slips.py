@@ -12,7 +12,6 @@ from saccade.record.action import Action, Code, ToolCall
 from saccade.sft.experts.hand import rename
 from saccade.sft.experts.plays import (
     ExpertPart,
-    ExpertStopped,
     Move,
     Play,
     Window,
@@ -26,6 +25,7 @@ from saccade.sft.experts.plays import (
 )
 from saccade.sft.experts.scene import Box
 from saccade.sft.experts.windows import around, elsewhere, zoom
+from saccade.sft.synth.experts import ExpertStopped
 
 _WRONG_NAMES = ("img", "picture", "photo", "im", "source_image")
 _WRONG_PATHS = ("input.png", "picture.png", "data/0.png", "media.mp4")

@@ -7,12 +7,15 @@ family that the solvers know, a dialect that writes no code and a program that f
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from saccade.episode.plan import Plan
-from saccade.models.base import Completion, MediaReader, Request
+from saccade.errors import RegistryError
+from saccade.models.base import Completion, MediaReader, Model, Request
+from saccade.models.provider import Provider
 from saccade.record.action import Action, Answer, Code
-from saccade.sft.experts.expert import completion
 from saccade.sft.experts.seen import read
+from saccade.sft.synth.experts import completion
 from saccade.tasks.solvers.questions import solver_for
 
 UNKNOWN = "unknown"
@@ -64,3 +67,18 @@ class SolverModel:
             return Answer(text=UNKNOWN)
         seen = read(self._plan.dialect, request.messages[-1].text, 0, self._plan.opening.pictures)
         return Answer(text=UNKNOWN if seen.error else seen.last or UNKNOWN)
+
+
+def _only_for_plans(provider: Provider, name: str) -> Model:
+    raise RegistryError("solver writes a program for each task of an evaluation: saccade eval SOURCE --model solver.")
+
+
+SOLVER: Final = Provider(
+    name="solver",
+    description="A baseline that writes a program from the question's wording, in `saccade eval`.",
+    example="solver",
+    make=_only_for_plans,
+    takes_name=False,
+    for_plan=SolverModel,
+    samples=False,
+)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from saccade.errors import SettingsError
 from saccade.sft.experts.consult import ways_for
 from saccade.sft.experts.hand import weighted_index
 from saccade.sft.experts.plays import ExpertPart, can_compute, can_crop
 from saccade.sft.experts.settings import STYLES, Style
 from saccade.sft.experts.slips import possible_slips
+from saccade.sft.synth.experts import UnfitSampleError
 
 _SHRUNK = frozenset({"visual-search"})
 """Worlds whose details are lost when a model's input is shrunk."""
-
-
-class UnfitSampleError(SettingsError):
-    """No style of an expert fits the sample in the dialect, as the settings are."""
 
 
 def fitting(part: ExpertPart) -> dict[Style, float]:

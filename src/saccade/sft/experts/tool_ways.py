@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 
 from saccade.record.action import ToolCall
-from saccade.sft.experts.plays import ExpertPart, ExpertStopped, Move
+from saccade.sft.experts.plays import ExpertPart, Move
 from saccade.sft.experts.scene import Box
 from saccade.sft.experts.seen import Seen
+from saccade.sft.synth.experts import ExpertStopped
 
 
 class Consulted(NamedTuple):
