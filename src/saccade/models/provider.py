@@ -12,13 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from saccade.models.base import Model
 from saccade.models.error_words import COMMON, ErrorWords
-
-if TYPE_CHECKING:
-    from saccade.episode.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +32,8 @@ class Provider:
     """A model of this provider, the first argument, by the text behind its colon."""
     takes_name: bool = True
     """Whether there must be such a text."""
-    for_plan: Callable[[Plan], Model] | None = None
-    """Make a model for one task, which sees its plan: for baselines that are no model. Evaluations play with it."""
+    for_plan: Callable[[Any], Model] | None = None
+    """Make a model for the `Plan` of one task: for baselines, which look at the task. Evaluations play with it."""
     checkpoint: Callable[[str], str] | None = None
     """The folder or hub name of the weights of its model of that name, for training; None if it has none."""
     refusal: Callable[[str, Sequence[str]], str] | None = None
