@@ -14,8 +14,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from saccade.errors import RegistryError
 from saccade.models.base import Model
 from saccade.models.error_words import COMMON, ErrorWords
+
+
+def _only_for_plans(provider: Any, name: str) -> Model:
+    raise RegistryError(
+        f"{provider.name} is made for each task of an evaluation: saccade eval SOURCE --model {provider.name}."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +35,8 @@ class Provider:
     """A line for `saccade list models`."""
     example: str = ""
     """How somebody names a model of it, for messages and help; empty to leave it out there."""
-    make: Callable[[Any, str], Model]
-    """A model of this provider, the first argument, by the text behind its colon."""
+    make: Callable[[Any, str], Model] = _only_for_plans
+    """A model of this provider, the first argument, by the text behind its colon; left out where there is `for_plan`."""
     takes_name: bool = True
     """Whether there must be such a text."""
     for_plan: Callable[[Any], Model] | None = None

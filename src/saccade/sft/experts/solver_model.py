@@ -1,4 +1,4 @@
-"""A baseline that is no model: it writes the program of `saccade.tasks.solvers` for its question and reads the result.
+"""Answer by the program that `saccade.tasks.solvers` has for a question, as a baseline without a model.
 
 It knows the question's wording and nothing else of the task: neither its gold answer nor its program. A question of no
 family that the solvers know, a dialect that writes no code and a program that fails are answered with `UNKNOWN`.
@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from saccade.episode.plan import Plan
-from saccade.errors import RegistryError
-from saccade.models.base import Completion, MediaReader, Model, Request
+from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.provider import Provider
 from saccade.record.action import Action, Answer, Code
 from saccade.sft.experts.seen import read
@@ -69,15 +68,10 @@ class SolverModel:
         return Answer(text=UNKNOWN if seen.error else seen.last or UNKNOWN)
 
 
-def _only_for_plans(provider: Provider, name: str) -> Model:
-    raise RegistryError("solver writes a program for each task of an evaluation: saccade eval SOURCE --model solver.")
-
-
 SOLVER: Final = Provider(
     name="solver",
     description="A baseline that writes a program from the question's wording, in `saccade eval`.",
     example="solver",
-    make=_only_for_plans,
     takes_name=False,
     for_plan=SolverModel,
     samples=False,
