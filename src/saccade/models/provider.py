@@ -36,7 +36,7 @@ class Provider:
     example: str = ""
     """How somebody names a model of it, for messages and help; empty to leave it out there."""
     make: Callable[[Any, str], Model] = _only_for_plans
-    """A model of this provider, the first argument, by the text behind its colon; left out where there is `for_plan`."""
+    """A model of this provider, the first argument, by the text behind its colon; not needed with `for_plan`."""
     takes_name: bool = True
     """Whether there must be such a text."""
     for_plan: Callable[[Any], Model] | None = None

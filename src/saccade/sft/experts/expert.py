@@ -1,4 +1,4 @@
-"""An expert as a model: made for one task, seed and dialect, asked by the loop as any other.
+"""Play one task as an expert: a model made for one task, seed and dialect, which the loop asks as any other.
 
     expert = Expert.of(Plan(task, dialect), notes=sample.notes, settings=ExpertSettings(), seed=7)
     trajectory = await run_episode(plan, expert, sandbox, store)
@@ -17,7 +17,7 @@ from saccade.episode.plan import Plan
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.record.content import Message
 from saccade.sft.experts.consult import consult
-from saccade.sft.experts.plays import ExpertPart, Move, Play, compute, crop, direct
+from saccade.sft.experts.plays import ExpertPart, Move, Script, compute, crop, direct
 from saccade.sft.experts.scene import ExpertScene
 from saccade.sft.experts.seen import Seen, observed, read
 from saccade.sft.experts.settings import ExpertSettings, Style
@@ -26,7 +26,7 @@ from saccade.sft.experts.styles import choose
 from saccade.sft.synth.experts import ExpertFactory, completion
 from saccade.tasks.worlds.rng import Rng
 
-_PLAYS: Mapping[Style, Callable[[ExpertPart, int], Play]] = {
+_STYLES: Mapping[Style, Callable[[ExpertPart, int], Script]] = {
     "crop": crop,
     "compute": compute,
     "consult": consult,
@@ -42,7 +42,7 @@ class Expert:
         self.name = f"expert:{style}@1"
         self.style = style
         self._dialect = part.scene.dialect
-        self._play = _PLAYS[style](part, part.scene.turns)
+        self._script = _STYLES[style](part, part.scene.turns)
         self._shown = part.scene.opening.pictures
         self._begun = False
 
@@ -83,8 +83,8 @@ class Expert:
 
     def _next(self, messages: tuple[Message, ...]) -> Move:
         if not self._begun:
-            return next(self._play)
-        return self._play.send(self._seen(messages))
+            return next(self._script)
+        return self._script.send(self._seen(messages))
 
     def _seen(self, messages: tuple[Message, ...]) -> Seen:
         shown = sum(len(message.media) for message in messages)

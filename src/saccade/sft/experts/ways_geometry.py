@@ -1,4 +1,4 @@
-"""Ways with the tools of geometry: the diagram as statements, the text as statements, and the solver."""
+"""Use the tools of geometry: the diagram as statements, the text as statements, and the solver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from typing import Any, Final
 from pydantic import JsonValue
 
 from saccade.sft.experts.plays import ExpertPart
-from saccade.sft.experts.tool_ways import Consulted, Consulting, ToolWay, is_world, named_picture, near, result_of, use
+from saccade.sft.experts.tool_ways import (
+    Consulted,
+    Consulting,
+    ToolStrategy,
+    is_world,
+    named_picture,
+    near,
+    result_of,
+    use,
+)
 from saccade.tools.context import ToolContext
 from saccade.tools.registry import TOOLS
 
@@ -83,19 +92,19 @@ def _circle(part: ExpertPart) -> Consulting:
     return Consulted(str(exact.quantize(Decimal("0.01"), ROUND_HALF_UP)), 1)
 
 
-WAYS: Final = (
-    ToolWay("diagram and solver", ("image_cdl", "inter_gps"), is_world("geometry", kinds=_POLYGONS), _solved),
-    ToolWay(
+STRATEGIES: Final = (
+    ToolStrategy("diagram and solver", ("image_cdl", "inter_gps"), is_world("geometry", kinds=_POLYGONS), _solved),
+    ToolStrategy(
         "diagram, text and solver",
         ("image_cdl", "text_cdl", "inter_gps"),
         is_world("geometry", kinds=_POLYGONS),
         _with_text,
     ),
-    ToolWay(
+    ToolStrategy(
         "goal, diagram and solver",
         ("goal_cdl", "image_cdl", "inter_gps"),
         is_world("geometry", kinds=_POLYGONS),
         _with_goal,
     ),
-    ToolWay("a circle's measure", ("image_cdl",), is_world("geometry", kinds=("circle",)), _circle),
+    ToolStrategy("a circle's measure", ("image_cdl",), is_world("geometry", kinds=("circle",)), _circle),
 )
