@@ -1,7 +1,7 @@
 """Play a task in the plainest form, always the same, as a demonstration for a tiny model.
 
 In one of three scripts. A task that is asked directly gets its gold answer. A detail to be looked for is closed in on:
-a program shows the picture in overlapping parts, one after the other; of each the signs that are seen are named, and the
+a program shows the picture in overlapping parts, one after the other; of each the signs in it are named, and the
 program goes closer where the asked one is; in the smallest part the sign is read. Anything else gets the program that
 its wording asks for (`tasks.solvers` where a family of those fits, else the world's own), and the answer that the
 program printed: the gold answer is not looked at.
