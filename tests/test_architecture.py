@@ -21,7 +21,7 @@ SOURCE = ROOT / "src" / "saccade"
 
 # A package imports only from packages of a smaller number; packages of one number do not see each other.
 LAYERS = {
-    **dict.fromkeys(("errors", "guest", "png"), 0),
+    **dict.fromkeys(("core", "errors", "guest", "png"), 0),
     "record": 1,
     **dict.fromkeys(("media", "sandbox", "models", "tools", "recipes"), 2),
     **dict.fromkeys(("dialects", "tasks", "grading", "vlm_tools"), 3),

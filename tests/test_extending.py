@@ -76,6 +76,12 @@ def test_every_command_runs_and_the_parts_do_their_work(folder: Path) -> None:
     assert {row["grader"] for row in grades} == {"first_letter.py:FIRST_LETTER:letters=2"}
     assert {row["correct"] for row in grades} == {0.0, 1.0}
     assert json.loads((folder / "runs/patch/protocols/brevity.json").read_text())["characters"]["value"] == 4
+    played = list(read_lines(folder / "runs/patch-experts/trajectories.jsonl", Trajectory))
+    assert [item.answer for item in played] == [item.task.answer for item in played]
+    assert all(item.provenance.model == "patch-expert" and item.turns[0].execution for item in played)
+    assert "margin = 8" in (folder / "runs/patch-experts/settings.toml").read_text()
+    left = [json.loads(line) for line in (folder / "runs/patch-left/results.jsonl").read_text().splitlines()]
+    assert {row["correct"] for row in left} == {0.0, 1.0}
     assert len(list(read_lines(folder / "runs/short/trajectories.jsonl", Trajectory))) == 4
     assert "most = 5" in (folder / "runs/short/pipeline.toml").read_text()
     (row,) = (json.loads(line) for line in (folder / "runs/notes/results.jsonl").read_text().splitlines())
@@ -92,6 +98,11 @@ from saccade.models.registry import load_model
 print(json.dumps({kind: [str(part.id) for part in parts_of(kind) if part.source == "my-saccade-parts 0.1"
     and not part.problem] for kind in KINDS}))
 assert load_model("parrot:9").name == "parrot:9"
+"""
+A_WORLD_WITH_ITS_EXPERT = """
+from saccade.cli.main import main
+assert main(["synth", "red-patch", "--dialect", "codedance", "--n", "2", "--out", "run"]) == 0
+assert main(["eval", "red-patch", "--model", "always-left", "--dialect", "codedance", "--n", "2", "--out", "left"]) == 0
 """
 
 
@@ -112,6 +123,11 @@ def test_the_package_registers_every_part(folder: Path, tmp_path: Path) -> None:
     found = json.loads(run.stdout)
     wanted = {group.removeprefix("saccade."): [f"{name}@1" for name in parts] for group, parts in groups.items()}
     assert {kind: ids for kind, ids in found.items() if ids} == wanted
+    code = f"import sys; sys.path.append({str(tmp_path)!r})\n{A_WORLD_WITH_ITS_EXPERT}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    makers = {item.provenance.model for item in read_lines(tmp_path / "run/trajectories.jsonl", Trajectory)}
+    assert makers == {"patch-expert"}
 
 
 @pytest.mark.slow
@@ -125,7 +141,7 @@ def test_the_package_is_built_and_installed(tmp_path: Path) -> None:
     subprocess.run([*pip, "--target", str(target), str(project)], check=True)
     code = f"import sys; sys.path.append({str(target)!r})\n{IN_A_PROCESS}"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert sum(map(len, json.loads(run.stdout).values())) == 12
+    assert sum(map(len, json.loads(run.stdout).values())) == 14
 
 
 @pytest.mark.slow

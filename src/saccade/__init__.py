@@ -204,6 +204,7 @@ PUBLIC_MODULES = {
     "sft.curate.stage": "AskStage BatchStage DatasetStage Drop FilterContext FilterOutcome FilterSettings FilterStage "
     "KEEP Keep Undecided each",
     "sft.formats.base": "Format",
+    "sft.synth.experts": "ExpertFactory ExpertStopped UnfitSampleError completion",
     "rewards.judges.registry": "JudgeContext",
     "rewards.judges.verdict": "Judge JudgeVerdict",
     "rewards.reading": "accuracy calls",

@@ -19,7 +19,7 @@ def test_a_run_is_made_continued_and_guarded(tmp_path: Path, capsys: pytest.Capt
     assert main(command) == 0
     assert "3 were there before" in capsys.readouterr().out
     assert main([*command, "--set", "expert.verbosity=short"]) == 2
-    assert 'expert.verbosity: "long" -> "short"' in capsys.readouterr().err
+    assert 'expert.verbosity: (not set) -> "short"' in capsys.readouterr().err
 
 
 def test_a_dialect_that_cannot_show_a_world_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

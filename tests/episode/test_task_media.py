@@ -17,7 +17,7 @@ from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
 from saccade.sft.synth.settings import SynthSettings
-from saccade.sft.synth.studio import Studio
+from saccade.sft.synth.studio import Synthesizer
 from saccade.tasks.frames import FrameSettings
 from saccade.tasks.sources.task_set import open_tasks
 
@@ -49,7 +49,7 @@ async def synthesised(rows: str, dialect: str, tmp_path: Path) -> object:
     made = SynthSettings.model_validate(
         {"sources": [rows], "dialect": dialect, "teacher": {"model": "scripted:none.json"}}
     )
-    return Studio(made, MediaStore(tmp_path / "run" / "media"))
+    return Synthesizer(made, MediaStore(tmp_path / "run" / "media"))
 
 
 async def trained(rows: str, dialect: str, tmp_path: Path) -> object:

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.media.store import MediaStore
 from saccade.sft.experts.demonstrator import DIRECT, Demonstrator, is_search, turns_to_look
-from saccade.sft.experts.plays import ExpertStopped
+from saccade.sft.synth.experts import ExpertStopped
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, job_count, jobs
 from saccade.sft.synth.made import is_right
-from saccade.sft.synth.makers import Maker, PlayerMaker, SynthResources
 from saccade.sft.synth.report import SynthProgress, may_pass
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.run import SynthCallback
 from saccade.sft.synth.settings import SynthSettings
-from saccade.sft.synth.studio import Studio
+from saccade.sft.synth.studio import SampleCheck, Synthesizer
 from saccade.tasks.worlds.base import WorldSample
 from saccade.tasks.worlds.rng import Rng
 from saccade_tiny.settings import DemonstrationRun
@@ -31,26 +31,19 @@ from saccade_tiny.wordings import reworded
 LEFT_OUT = "left-out.txt"
 
 
-class DemonstrationStudio(Studio):
-    """Makes demonstrations in place of experts' trajectories."""
+def check_length(most: int | None, dialect: str) -> SampleCheck:
+    """Refuse searches of more than `most` turns: most are too long for a run of short ones, and storing their pictures
+    would take most of its time.
+    """
 
-    def __init__(self, settings: SynthSettings, store: MediaStore, *, reword: bool) -> None:
-        super().__init__(settings, store)
-        self._reword = reword
-
-    def _check(self, job: Job, sample: WorldSample) -> None:
-        """Most searches are too long for a run of short ones; storing their pictures would take most of its time."""
-        most = self.settings.limits.turns
-        looked = is_search(job.world, len(sample.evidence)) and self._dialect.id != DIRECT
-        if most is None or not looked:
+    def check(job: Job, sample: WorldSample) -> None:
+        if most is None or not is_search(job.world, len(sample.evidence)) or dialect == DIRECT:
             return
         picture = sample.media[sample.evidence[0].image]
         if turns_to_look((picture.width, picture.height), sample.notes) > most:
             raise ExpertStopped(f"it takes more than {most} turns")
 
-    def _made_for(self, stage: SynthResources) -> Maker:
-        wording = (lambda task, seed: reworded(task, Rng(seed))) if self._reword else None
-        return PlayerMaker(stage, lambda plan, notes, seed: Demonstrator(plan, notes), wording)
+    return check
 
 
 async def hold(
@@ -63,16 +56,22 @@ async def hold(
         RegistryError: a world or a dialect is unknown.
     """
     settings = synth_settings(wanted)
-    studio = DemonstrationStudio(settings, MediaStore(out / MEDIA), reword=wanted.reword)
+    synthesizer = Synthesizer(
+        settings,
+        MediaStore(out / MEDIA),
+        player=lambda job, plan, notes: Demonstrator(plan, notes),
+        wording=(lambda job, task: reworded(task, Rng(job.seed(settings)))) if wanted.reword else None,
+        check=check_length(settings.limits.turns, load_dialect(settings.dialect).id),
+    )
     run = opened(out, settings)
     over = run.done | _left_out(out / LEFT_OUT)
     missing = [job for job in jobs(settings) if job.id not in over]
     progress = SynthProgress(job_count(settings), skipped=len(over))
     if not missing:
         return progress
-    async with studio:
+    async with synthesizer:
         left = iter(missing)
-        async for made in in_order(missing, studio.make, workers):
+        async for made in in_order(missing, synthesizer.make, workers):
             job = next(left)
             if made.trajectory is not None and is_right(made.trajectory):
                 run.folder.append(made.trajectory)

@@ -107,7 +107,7 @@ def ask(
     query = _query(words or [], image or [], choice or [])
     options = [*(option or []), *(["media.allow_urls=true"] if allow_urls else [])]
     if settings is None and model is None and not any(item.startswith("model=") for item in options):
-        options = [*_tiny_options(query), *options]
+        options = [f"model={_default_model(query)}", *options]
     resolved = resolve(settings, options, model=model, dialect=dialect, prompt_file=prompt_file)
     trajectory = asyncio.run(_ask(query, resolved, out, quiet=as_json))
     if as_json:
@@ -124,11 +124,22 @@ def _query(words: list[str], images: list[str], choices: list[str]) -> Question:
     return Question(text, media, tuple(choices))
 
 
-def _tiny_options(query: Question) -> list[str]:
+def _default_model(query: Question) -> str:
+    """The model that answers where none is named. Raises `SettingsError` if none does; says how one is named."""
     from saccade.cli.ask_settings import NO_MODEL
-    from saccade.cli.ask_tiny import tiny_by_default
+    from saccade.errors import RegistryError, UnavailableError
+    from saccade.models.registry import DEFAULT, provider_of
 
-    return list(tiny_by_default(query.text, list(query.choices), NO_MODEL))
+    try:
+        provider = provider_of(DEFAULT)
+        if provider.refusal is None:
+            raise SettingsError(NO_MODEL)
+        refusal = provider.refusal(query.text, query.choices)
+    except (RegistryError, UnavailableError):
+        raise SettingsError(NO_MODEL) from None
+    if refusal:
+        raise SettingsError(f"{NO_MODEL}\n{refusal}")
+    return DEFAULT
 
 
 def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:

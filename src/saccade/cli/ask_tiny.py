@@ -1,14 +1,21 @@
-"""What `saccade ask` does where no model is named: the model that comes with Saccade, for questions that it knows."""
+"""The provider of `saccade-tiny`, the small model that comes with Saccade, and the questions that it learned."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
-from saccade.errors import SettingsError, UnavailableError
-from saccade.models.tiny_weights import tiny_weights
-from saccade.tasks.known_questions import known_kind
+from saccade.errors import RegistryError
+from saccade.generate.local_model import LocalModel
+from saccade.generate.providers import LOCAL
+from saccade.models.learned_dialect import learned_dialect
+from saccade.models.provider import Provider
+from saccade.models.tiny_weights import FOLDER, tiny_weights
+from saccade.tasks.solvers.questions import solver_for
 
-LEARNED: Mapping[str, str] = {
+LEARNED: Final[Mapping[str, str]] = {
     "counting": "count circles or polygons of one kind",
     "line-crossings": "count the crossings of two coloured lines",
     "nested-squares": "count squares within squares",
@@ -22,40 +29,83 @@ LEARNED: Mapping[str, str] = {
     "dot": "find a coloured sign in a picture and name the colour of the dot on it",
 }
 """The kinds of questions in which the shipped weights reached their targets (docs/tiny.md), by `known_kind`."""
-_OF_CHOICES = frozenset({"dot"})
+_OF_CHOICES: Final = frozenset({"dot"})
 """Kinds that the demonstrations asked with possible answers only."""
+_KINDS: Mapping[str, re.Pattern[str]] = {
+    "sign": re.compile(r"\bletter\b.*\bsign\b|\bsign\b.*\bletter\b"),
+    "dot": re.compile(r"\bdot\b.*\bsign\b|\bsign\b.*\bdot\b"),
+    "chart": re.compile(
+        r"\bvalues? (of|for|above|largest|smallest)\b|\b(largest|smallest) value\b|\b[xy] value\b|\bcategor(y|ies)\b|"
+        r"\bpercentage of the whole\b|\bshares?\b.*\b(largest|smallest|larger)\b|\bpoints\b.*\bin the chart\b"
+    ),
+    "table": re.compile(
+        r"\btogether in the table\b|\baccording to the table, how many more\b|\b(mean|range|median) of the numbers\b|"
+        r"\brate of change\b|\brows of the table have at least\b|\bhas the (most|fewest)\b|\bfraction of all\b|"
+        r"\bof the table is picked at random\b|\bcost together, in dollars\b"
+    ),
+    "geometry": re.compile(r"\bmarked x\b|\bis x\b|\bfind x\b|\b(area|perimeter) of the\b|\bwhat is its area\b"),
+    "word": re.compile(r"\bwords?\b.*\b(dark|turned|mirrored|written)\b|\b(dark|turned|mirrored)\b.*\bword\b"),
+    "colour": re.compile(r"\bcolour covers\b|\bframed (patch|patches|squares?)\b|\bpercentage of the picture\b"),
+}
 
 
-def tiny_by_default(question: str, choices: Sequence[str], otherwise: str) -> Sequence[str]:
-    """The settings, as `name=value`, that ask the tiny model.
+def known_kind(question: str) -> str | None:
+    """Tell the kind of a question by its wording: a family of `tasks.solvers`, or a key of `_KINDS`.
 
-    Args:
-        question: the user's.
-        choices: possible answers that the user named.
-        otherwise: the message that no model is named, and how one is.
+    None for all others, and for a question that might be of several kinds. The picture is not looked at.
+    """
+    solver = solver_for(question)
+    if solver is not None:
+        return solver.family
+    words = " ".join(question.lower().replace("color", "colour").split())
+    kinds = [kind for kind, pattern in _KINDS.items() if pattern.search(words)]
+    return kinds[0] if len(kinds) == 1 else None
+
+
+def refusal(question: str, choices: Sequence[str]) -> str:
+    """Say why the shipped weights cannot answer a question; empty if they learned its kind.
 
     Raises:
-        SettingsError: this installation has no weights, the question is of no kind that they learned, or it is one of
-            choices and has none; says what they can do, and how to name a model.
+        UnavailableError: this installation has no weights.
     """
-    try:
-        tiny_weights()
-    except UnavailableError:
-        raise SettingsError(otherwise) from None
+    tiny_weights()
     kind = known_kind(question)
     if kind in _OF_CHOICES and len(choices) < 2:
-        raise SettingsError(
-            f"{otherwise}\nWithout one, the model that comes with Saccade answers, but it learned this kind of "
-            "question with possible answers only: name them, as in --choice red --choice blue --choice white."
+        return (
+            "Without one, the model that comes with Saccade answers, but it learned this kind of question with "
+            "possible answers only: name them, as in --choice red --choice blue --choice white."
         )
     if kind not in LEARNED:
-        raise SettingsError(
-            f"{otherwise}\nWithout one, the model that comes with Saccade answers, but this question is of none of the "
-            f"kinds that it learned: it can {_list()}."
+        *others, last = LEARNED.values()
+        return (
+            "Without one, the model that comes with Saccade answers, but this question is of none of the kinds that it "
+            f"learned: it can {', '.join(others)} and {last}."
         )
-    return ("model=tiny",)
+    return ""
 
 
-def _list() -> str:
-    *others, last = LEARNED.values()
-    return f"{', '.join(others)} and {last}"
+def _tiny(provider: Provider, name: str) -> LocalModel:
+    return LocalModel(_checkpoint(name))
+
+
+def _checkpoint(name: str) -> str:
+    if name:
+        raise RegistryError(f"tiny is one model and takes no name, so not {name!r}; your own weights are local:FOLDER")
+    return str(tiny_weights())
+
+
+def _learned_by_tiny(name: str) -> str:
+    return learned_dialect(FOLDER)
+
+
+TINY: Final = replace(
+    LOCAL,
+    name="tiny",
+    description="The small model that is bundled with Saccade; it takes no name.",
+    example="tiny",
+    make=_tiny,
+    takes_name=False,
+    checkpoint=_checkpoint,
+    refusal=refusal,
+    learned_dialect=_learned_by_tiny,
+)

@@ -179,7 +179,7 @@ def rollout(
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     from saccade.bench.rollout import measure_rollout
     from saccade.bench.rollout_work import FULL_ROLLOUT, QUICK_ROLLOUT
-    from saccade.models.tiny_weights import checkpoint_named
+    from saccade.models.registry import checkpoint_named
 
     scale = QUICK_ROLLOUT if quick else replace(FULL_ROLLOUT, turns=turns)
     _measured(
@@ -203,7 +203,7 @@ def local(
         if importlib.util.find_spec(package) is None:
             raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[local]'")
     from saccade.bench.local import FULL_LOCAL, QUICK_LOCAL, measure_local
-    from saccade.models.tiny_weights import checkpoint_named
+    from saccade.models.registry import checkpoint_named
 
     scale = QUICK_LOCAL if quick else replace(FULL_LOCAL, turns=turns)
     _measured(

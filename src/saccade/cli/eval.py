@@ -15,7 +15,7 @@ from saccade.cli.json_output import AsJson, print_json, teller
 from saccade.cli.tool_option import ToolNames, with_tools
 
 if TYPE_CHECKING:
-    from saccade.evals.run import Evaluated, ModelForPlan
+    from saccade.evals.run import Evaluated
     from saccade.evals.settings import EvalSettings
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -132,18 +132,10 @@ def _evaluated(settings: EvalSettings, out: Path, workers: int) -> Evaluated:
 
     with screen() as show:
         try:
-            return asyncio.run(play(settings, out, workers=workers, player=_player(settings), watch=show))
+            return asyncio.run(play(settings, out, workers=workers, watch=show))
         except KeyboardInterrupt:
             print(f"Interrupted; {out} holds what was played. The same command continues from there.", file=sys.stderr)
             raise
-
-
-def _player(settings: EvalSettings) -> ModelForPlan | None:
-    if settings.model != SOLVER:
-        return None
-    from saccade.sft.experts.solver_model import SolverModel
-
-    return SolverModel
 
 
 def _values(evaluated: Evaluated, out: Path) -> dict[str, object]:

@@ -49,6 +49,7 @@ KINDS = {
     "worlds": ListedKind(
         "saccade.tasks.worlds.registry:WORLDS", "generated tasks", "eval NAME, synth NAME, rl --tasks NAME"
     ),
+    "experts": ListedKind("saccade.sft.synth.experts:EXPERTS", "who plays without a teacher", "synth --expert NAME"),
     "cards": ListedKind("saccade.tasks.benchmarks.registry:cards", "benchmarks", "eval NAME"),
     "loaders": ListedKind(
         "saccade.tasks.benchmarks.loaders.registry:LOADERS", "formats of benchmarks", "cards: loader.id"

@@ -51,9 +51,11 @@ def synth(
     ] = None,
     recipe: Annotated[
         str | None,
-        typer.Option(
-            help="What the teacher does: solve, reason, codify, densify, rewrite or question.  [default: solve]"
-        ),
+        typer.Option(help="What it does: solve, reason, codify, densify, rewrite or question.  [default: solve]"),
+    ] = None,
+    expert: Annotated[
+        str | None,
+        typer.Option(help="Who plays without a teacher (`saccade list experts`).  [default: the world's, or general]"),
     ] = None,
     dollars: Annotated[float | None, typer.Option(help="Most that the models may cost.  [default: no limit]")] = None,
     workers: Annotated[
@@ -80,8 +82,8 @@ def synth(
     from saccade.sft.synth.settings import SynthSettings
 
     data = [f"sources={_list(sources)}", f"dialect={dialect}", f"n={n}", f"split={split}", f"seed={seed}"]
-    options = {"model": teacher, "recipe": recipe, "dollars": dollars}
-    named = [f"teacher.{name}={value}" for name, value in options.items() if value is not None]
+    options = {"teacher.model": teacher, "teacher.recipe": recipe, "teacher.dollars": dollars, "expert.name": expert}
+    named = [f"{name}={value}" for name, value in options.items() if value is not None]
     settings = load_settings(SynthSettings, overrides=[*data, *named, *(option or [])])
     _say_unused(settings)
     at_once = workers or (8 if teacher else 2 * (os.cpu_count() or 1))

@@ -12,7 +12,7 @@ import typer
 
 from saccade.cli.logs import logged
 from saccade.errors import SettingsError, UnavailableError
-from saccade.models.tiny_weights import checkpoint_named
+from saccade.models.registry import checkpoint_named
 
 if TYPE_CHECKING:
     from saccade.cli.train_screen import TrainScreen

@@ -45,7 +45,7 @@ from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.exchanges import heard
 from saccade.models.hosted import patient
-from saccade.models.registry import PROVIDERS, load_model
+from saccade.models.registry import PROVIDERS, load_model, provider_of
 from saccade.models.sampling import check_sampling, unknown_sampling
 from saccade.record.base import clean_text
 from saccade.record.registry import Registry
@@ -58,7 +58,7 @@ from saccade.tools.toolbox import Toolbox
 _REGISTRIES: Mapping[str, Registry[Any]] = {"dialect": DIALECTS, "grader": GRADERS, "judge": PROVIDERS}
 """Settings that name a part, which may be code of the user's own."""
 ModelForPlan = Callable[[Plan], Model]
-"""Who plays an episode: a baseline that looks at its plan, in place of one model for all."""
+"""Makes the model of one episode: a baseline that looks at its plan, in place of one model for all."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ async def evaluate(
 ) -> Evaluated:
     """Play what is missing in the run folder `out`, `workers` at once, have it judged, and sum up what it holds.
 
-    With a `player` the name of the model in the settings is a label only.
+    With a `player` the name of the model in the settings is a label only; without, a provider may have one.
 
     Raises:
         SettingsError: a source is wrong, the folder was made with other settings, or the dialect takes no such tools
@@ -89,6 +89,7 @@ async def evaluate(
     """
     settings, _ = continuing(settings, out)
     dialect, _ = settings.spoken()
+    player = player or provider_of(settings.model).for_plan
     if player is None:
         check_speaks(settings.model, dialect, settings.frames)
     check_sampling(settings.model, settings.sampling)

@@ -10,12 +10,19 @@ class that makes a model is a provider too, of which nothing more is known. Pure
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from saccade.errors import RegistryError
 from saccade.models.base import Model
 from saccade.models.error_words import COMMON, ErrorWords
+
+
+def _only_for_plans(provider: Any, name: str) -> Model:
+    raise RegistryError(
+        f"{provider.name} is made for each task of an evaluation: saccade eval SOURCE --model {provider.name}."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +35,17 @@ class Provider:
     """A line for `saccade list models`."""
     example: str = ""
     """How somebody names a model of it, for messages and help; empty to leave it out there."""
-    make: Callable[[Any, str], Model]
-    """A model of this provider, the first argument, by the text behind its colon."""
+    make: Callable[[Any, str], Model] = _only_for_plans
+    """A model of this provider, the first argument, by the text behind its colon; not needed with `for_plan`."""
     takes_name: bool = True
     """Whether there must be such a text."""
+    for_plan: Callable[[Any], Model] | None = None
+    """Make a model for the `Plan` of one task: for baselines, which look at the task. Evaluations play with it."""
+    checkpoint: Callable[[str], str] | None = None
+    """The folder or hub name of the weights of its model of that name, for training; None if it has none."""
+    refusal: Callable[[str, Sequence[str]], str] | None = None
+    """Why it cannot answer a question with these choices, as a sentence; empty if it can. Asked where no model is named
+    and this is the default. Raises `UnavailableError` if it cannot be used at all."""
 
     key_names: tuple[str, ...] = ()
     """Environment variables that hold its key, after `SACCADE_<NAME>_API_KEY`."""

@@ -22,7 +22,8 @@ from __future__ import annotations
 import inspect
 from typing import Final, cast
 
-from saccade.errors import RegistryError
+from saccade.core.plugins import missing_plugin
+from saccade.errors import RegistryError, UnavailableError
 from saccade.models.addresses import check_no_secret
 from saccade.models.base import Model
 from saccade.models.provider import Provider
@@ -40,6 +41,8 @@ def _lacks(value: object) -> str:
     return "" if known else _members(value)
 
 
+DEFAULT: Final = "tiny"
+"""The provider that answers where no model is named and it knows the kind of question."""
 PROVIDERS: Final = Registry[object](
     "models",
     {
@@ -53,7 +56,6 @@ PROVIDERS: Final = Registry[object](
         "responses@1": f"{_HERE}.responses:RESPONSES [models]",
         "scripted@1": f"{_HERE}.scripted:SCRIPTED",
         "sglang@1": f"{_HERE}.sglang:SGLANG [models]",
-        "tiny@1": "saccade.generate.providers:TINY [local]",
         "transformers@1": f"{_HERE}.transformers:TRANSFORMERS [models]",
         "vllm@1": f"{_HERE}.vllm:VLLM [models]",
     },
@@ -62,11 +64,11 @@ PROVIDERS: Final = Registry[object](
 
 
 def load_model(spec: str) -> Model:
-    """The model that `wanted` names.
+    """Make the model that `spec` names.
 
     Raises:
         RegistryError: the provider is unknown (suggests the nearest), no name follows it, or what it makes is no model.
-        UnavailableError: its client package is not installed.
+        UnavailableError: its client package, or the plug-in that it is in, is not installed.
         ModelRefusedError: it needs a key and there is none in the environment.
         SettingsError: it needs an address, its address holds a password, or its file cannot be used.
     """
@@ -76,7 +78,8 @@ def load_model(spec: str) -> Model:
     slip = _is_slip(code)
     if slip or (code is None and not PROVIDERS.has(name)):
         provider = name.partition(":")[0]
-        hint = did_you_mean(provider, PROVIDERS.names())
+        missing = missing_plugin(PROVIDERS.kind, provider, PROVIDERS.entries)
+        hint = missing or did_you_mean(provider, PROVIDERS.names())
         if name.endswith(".py"):
             hint = f"Of a file, name what is in it: {name}:NAME."
         elif name.endswith(".json"):
@@ -95,7 +98,7 @@ def load_model(spec: str) -> Model:
 
 
 def provider_of(spec: str) -> Provider:
-    """What is known of the provider of the model that `wanted` names; nothing of an unknown one, or of plain code.
+    """Find what is known of the provider of the model that `spec` names: nothing of an unknown one, or of plain code.
 
     Raises:
         RegistryError: the user's own code cannot be loaded.
@@ -108,6 +111,23 @@ def provider_of(spec: str) -> Provider:
     if (code is not None and not _is_slip(code)) or (code is None and PROVIDERS.has(name)):
         entry = PROVIDERS.load(name)
     return entry if isinstance(entry, Provider) else Provider(name=name.partition(":")[0], make=_nothing)
+
+
+def checkpoint_named(model: str) -> str:
+    """The folder or hub name of the weights that `model` names: that of a provider such as `tiny` or `local:FOLDER`.
+
+    Raises:
+        UnavailableError: the provider is in a plug-in, or has weights, that are not installed.
+    """
+    name, rest = PROVIDERS.split(model)
+    if missing := missing_plugin(PROVIDERS.kind, model, PROVIDERS.entries):
+        raise UnavailableError(missing)
+    if not PROVIDERS.has(name):
+        return model
+    provider = PROVIDERS.load(name)
+    if not isinstance(provider, Provider) or provider.checkpoint is None or (provider.takes_name and not rest):
+        return model
+    return provider.checkpoint(rest or "")
 
 
 def _nothing(provider: Provider, name: str) -> Model:

@@ -9,9 +9,6 @@ from saccade.errors import SettingsError
 from saccade.models.registry import provider_of
 from saccade.record.trajectory import Sampling
 
-_SOLVER = "solver"
-"""The baseline of evaluations, which is no provider and computes what it writes."""
-
 
 def unknown_sampling(model: str) -> frozenset[str]:
     """Names of the sampling settings that the provider of `model` (`provider:name`) cannot be given."""
@@ -22,7 +19,7 @@ def unheard_sampling(model: str, sampling: Sampling) -> str:
     """A sentence that names the settings of `sampling` that change nothing, for what does not sample; else empty."""
     provider = provider_of(model)
     given = [f"sampling.{name}" for name, value in sampling.model_dump().items() if value is not None]
-    if not given or (provider.samples and provider.name != _SOLVER):
+    if not given or provider.samples:
         return ""
     return f"{provider.name} does not sample: {' and '.join(given)} change{'s' * (len(given) == 1)} nothing."
 

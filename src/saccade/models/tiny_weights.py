@@ -1,4 +1,4 @@
-"""Where the weights of `saccade-tiny` lie, if this installation brings them."""
+"""Find the weights of `saccade-tiny`, if this installation has them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,3 @@ def tiny_weights() -> Path:
             "--out runs/tiny` in the repository and name them: --model local:runs/tiny/model"
         )
     return FOLDER
-
-
-def checkpoint_named(model: str) -> str:
-    """The folder or hub name of the checkpoint that `model` names: `tiny` is the bundled one; `local:` may go before.
-
-    Raises:
-        UnavailableError: the bundled one is not there.
-    """
-    return str(tiny_weights()) if model == "tiny" else model.removeprefix("local:")

@@ -19,7 +19,8 @@ from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Generic, TypeVar, cast
 
-from saccade.errors import RegistryError
+from saccade.core.plugins import HOW, missing_plugin, plugin_of
+from saccade.errors import RegistryError, UnavailableError
 from saccade.record import own_code
 from saccade.record.own_code import Reference, reference
 from saccade.record.suggest import did_you_mean
@@ -47,7 +48,10 @@ class Registry(Generic[T]):
 
     @cached_property
     def owners(self) -> Mapping[str, str]:
-        """The package that registers an id, for those of other packages; reads their metadata with `entries`."""
+        """The package that registers an id, for those of other packages; reads their metadata with `entries`.
+
+        What Saccade's own plug-ins register has no owner.
+        """
         return MappingProxyType(self._registered[1])
 
     @cached_property
@@ -75,7 +79,8 @@ class Registry(Generic[T]):
                     f"{owner} registers {name} of {self.kind} as {point.value}, but it is taken by {merged[name]}. "
                     "Uninstall one of them, or ask its author for another version or name."
                 )
-            owners[name] = owner
+            if owner != "saccade":
+                owners[name] = owner
         return merged, owners
 
     def ids(self) -> tuple[str, ...]:
@@ -111,7 +116,8 @@ class Registry(Generic[T]):
         hint = did_you_mean(wanted, known)
         if wanted.endswith(".py"):
             hint = f"Of a file, name what is in it: {wanted}:NAME."
-        raise RegistryError(f"{self.kind} has no {wanted!r}. {hint or self._listing()}")
+        missing = missing_plugin(self.kind, wanted, self.entries)
+        raise RegistryError(f"{self.kind} has no {wanted!r}. {missing or hint or self._listing()}")
 
     def full_name(self, wanted: str) -> str:
         """`wanted`, an id with its version or code of one's own as it is written. Raises `RegistryError`."""
@@ -191,8 +197,15 @@ class Registry(Generic[T]):
         match = _TARGET.fullmatch(self.entries[entry].strip())
         if match is None:
             raise RegistryError(f"{self.entries[entry]!r} of {entry} is no target: write package.module:attribute")
+        target = Reference(match["module"], match["attribute"])
+        plugin = plugin_of(self.kind, _name(entry)) if entry not in self.owners else ""
+        if plugin and not own_code.findable(target):
+            raise UnavailableError(
+                f"{entry} of {self.kind} is in Saccade's plug-in `{plugin}`, and this installation has no module "
+                f"{target.place}. {HOW}"
+            )
         try:
-            return own_code.load(Reference(match["module"], match["attribute"]))
+            return own_code.load(target)
         except RegistryError as error:
             raise RegistryError(f"{entry} of {self.kind}: {error}") from error
 

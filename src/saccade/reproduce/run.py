@@ -15,7 +15,7 @@ from typing import Protocol
 
 from saccade.episode.continued import continued
 from saccade.errors import TrainingError
-from saccade.models.tiny_weights import checkpoint_named
+from saccade.models.registry import checkpoint_named
 from saccade.reproduce.arms import arm_settings, complete_settings
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence

@@ -22,11 +22,10 @@ from saccade.reproduce.settings import DemonstrationSet, Reproduction, StartSett
 from saccade.sft.experts.expert import Expert
 from saccade.sft.experts.settings import ExpertSettings
 from saccade.sft.synth.in_order import in_order
-from saccade.sft.synth.jobs import jobs
-from saccade.sft.synth.makers import Maker, PlayerMaker, SynthResources
+from saccade.sft.synth.jobs import Job, jobs
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
-from saccade.sft.synth.studio import Studio
+from saccade.sft.synth.studio import Synthesizer
 from saccade.sft.train.callback import SftCallback
 from saccade.sft.train.run import train
 from saccade.sft.train.settings import BatchSettings, DataSettings, SftLossSettings, SftSettings, SftValidationSettings
@@ -36,22 +35,6 @@ from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSett
 
 _FORWARD_TOKENS = 4096
 _BRIEF = ExpertSettings(verbosity="short")
-
-
-class PlayStudio(Studio):
-    """Makes demonstrations in place of experts' trajectories."""
-
-    def __init__(self, settings: SynthSettings, store: MediaStore, kind: DemonstrationSet) -> None:
-        super().__init__(settings, store)
-        self._kind = kind
-
-    def _made_for(self, stage: SynthResources) -> Maker:
-        return PlayerMaker(stage, self._player)
-
-    def _player(self, plan: Plan, notes: Mapping[str, str], seed: int) -> Model:
-        if self._kind.play == "consult":
-            return Expert.of(plan, notes=notes, settings=_BRIEF, seed=seed, style="consult")
-        return WeakDemonstrator(plan, self._kind, notes, Rng(seed))
 
 
 def make_start(settings: Reproduction, source: str, root: Path, callback: SftCallback) -> str:
@@ -91,14 +74,21 @@ async def _hold(kind: DemonstrationSet, tasks: TaskSet, first: int, out: Path, t
         knobs=tasks.knobs,
         limits=EpisodeLimits(turns=turns),
     )
-    studio = PlayStudio(settings, MediaStore(out / MEDIA), kind)
+
+    def player(job: Job, plan: Plan, notes: Mapping[str, str]) -> Model:
+        seed = job.seed(settings)
+        if kind.play == "consult":
+            return Expert.of(plan, notes=notes, settings=_BRIEF, seed=seed, style="consult")
+        return WeakDemonstrator(plan, kind, notes, Rng(seed))
+
+    synthesizer = Synthesizer(settings, MediaStore(out / MEDIA), player=player)
     run = opened(out, settings)
     missing = [job for job in jobs(settings) if job.id not in run.done]
     if not missing:
         return
     reason = ""
-    async with studio:
-        async for made in in_order(missing, studio.make, 4):
+    async with synthesizer:
+        async for made in in_order(missing, synthesizer.make, 4):
             if made.trajectory is not None and made.trajectory.answer is not None:
                 run.folder.append(made.trajectory)
             else:

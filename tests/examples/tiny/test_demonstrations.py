@@ -11,7 +11,8 @@ from saccade.record.codec import read_lines
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sft.synth.jobs import Job
 from saccade.sft.synth.made import Made
-from saccade_tiny.demonstrations import LEFT_OUT, DemonstrationStudio, hold
+from saccade.sft.synth.studio import Synthesizer
+from saccade_tiny.demonstrations import LEFT_OUT, hold
 from saccade_tiny.settings import DemonstrationRun
 
 SMALL = {"kinds": ["dot"], "megapixels": [0.1, 0.1], "signs": 2, "conjunction": 0, "plate_percent": 220}
@@ -34,12 +35,12 @@ async def test_a_task_that_cannot_be_shown_does_not_end_a_run_of_demonstrations(
 async def test_what_an_outage_took_is_made_when_the_run_goes_on(
     reason: StopReason, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def lost(studio: DemonstrationStudio, job: Job) -> Made:
+    async def lost(synthesizer: Synthesizer, job: Job) -> Made:
         return Made(None, reason.value, "gone")
 
     wanted = DemonstrationRun(name="x", worlds=("echo",), n=2)
     with monkeypatch.context() as broken:
-        broken.setattr(DemonstrationStudio, "make", lost)
+        broken.setattr(Synthesizer, "make", lost)
         assert (await hold(wanted, tmp_path)).discarded == {reason.value: 2}
     assert (await hold(wanted, tmp_path)).kept == 2
 

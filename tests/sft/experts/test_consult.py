@@ -42,7 +42,7 @@ def called(trajectory: Trajectory) -> tuple[str, ...]:
 
 
 async def played(out: Path, knobs: dict[str, Any], n: int, **more: Any) -> list[Trajectory]:
-    made = {"sources": tuple(knobs), "dialect": "vista", "knobs": knobs, "n": n, "expert": CONSULT}
+    made = {"sources": tuple(knobs), "dialect": "vista", "knobs": knobs, "n": n, "expert": CONSULT.model_dump()}
     return await trajectories(out, **made, **more)
 
 

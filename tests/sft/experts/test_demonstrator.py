@@ -10,7 +10,7 @@ from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.record.action import Answer, Code
 from saccade.sft.experts.demonstrator import first_action, looks
-from saccade.sft.experts.plays import ExpertStopped
+from saccade.sft.synth.experts import ExpertStopped
 from saccade.tasks.worlds.base import Split, draw_sample, make_task
 from saccade.tasks.worlds.parts import GRIDS, holds_middle, parts
 from saccade.tasks.worlds.registry import load_world

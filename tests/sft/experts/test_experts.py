@@ -63,7 +63,7 @@ async def test_mistakes_go_wrong_and_are_repaired(tmp_path: Path) -> None:
         sources=("circled-letter", "shape-count"),
         dialect="codedance",
         n=5,
-        expert=ExpertSettings(styles=ONLY["mistake"]),
+        expert={"styles": ONLY["mistake"].model_dump()},
     )
     assert all(map(is_right, made))
     assert {item.provenance.model for item in made} == {"expert:mistake@1"}
@@ -166,7 +166,7 @@ async def test_a_colour_is_answered_as_the_tool_measured_it(tmp_path: Path) -> N
         dialect="vista",
         n=4,
         knobs={"pixel-colour": {"kinds": ["value"]}},
-        expert=ExpertSettings(styles=ONLY["consult"]),
+        expert={"styles": ONLY["consult"].model_dump()},
     )
     assert all(map(is_right, made))
     assert {item.provenance.model for item in made} == {"expert:consult@1"}
@@ -185,7 +185,7 @@ async def test_words_and_tables_are_read(tmp_path: Path) -> None:
         dialect="vista",
         n=6,
         knobs={"rotated-dark-text": {"kinds": ["rotated"]}},
-        expert=ExpertSettings(styles=ONLY["consult"]),
+        expert={"styles": ONLY["consult"].model_dump()},
     )
     assert sum(map(is_right, made)) >= 0.9 * len(made)
     assert all(turn.execution is not None for item in made for turn in item.turns[:-1])

@@ -46,10 +46,10 @@ def test_a_program_of_one_step_stays_whole() -> None:
 
 def test_the_program_finds_its_pictures_under_the_dialects_names(tmp_path: Path) -> None:
     sample = draw_sample(load_world("shape-count"), "train", 0)
-    bound = part_for("shape-count", "pyvision", tmp_path).hand.program(sample.program)
+    bound = part_for("shape-count", "pyvision", tmp_path).actions.program(sample.program)
     assert "image_clue_0" in bound
     assert "image_0" not in bound
-    opened = part_for("shape-count", "thyme", tmp_path).hand.program(sample.program)
+    opened = part_for("shape-count", "thyme", tmp_path).actions.program(sample.program)
     assert "image_0 = Image.open(" in opened
     assert (
         "from PIL import Image" in opened
@@ -59,13 +59,13 @@ def test_the_program_finds_its_pictures_under_the_dialects_names(tmp_path: Path)
 
 def test_crops_are_code_or_calls_as_the_dialect_has_it(tmp_path: Path) -> None:
     box = (10, 20, 90, 110)
-    code = part_for("shape-count", "codedance", tmp_path).hand.look("image_0", box)
+    code = part_for("shape-count", "codedance", tmp_path).actions.look("image_0", box)
     assert isinstance(code, Code)
     assert str(box) in code.code
-    call = part_for("shape-count", "vista", tmp_path).hand.look("image_0", box)
+    call = part_for("shape-count", "vista", tmp_path).actions.look("image_0", box)
     assert isinstance(call, ToolCall)
     assert call.arguments["box"] == list(box)
-    zoom = part_for("shape-count", "deepeyes", tmp_path).hand.look("image_0", box)
+    zoom = part_for("shape-count", "deepeyes", tmp_path).actions.look("image_0", box)
     assert isinstance(zoom, ToolCall)
     assert zoom.name == "image_zoom_in_tool"
     assert zoom.arguments["bbox_2d"] == list(box)

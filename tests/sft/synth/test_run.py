@@ -17,7 +17,6 @@ from saccade.errors import ModelRefusedError, SettingsError
 from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
-from saccade.sft.experts.settings import ExpertSettings
 from saccade.sft.synth.run import synthesise
 from saccade.sft.synth.settings import SynthSettings, TeacherSettings
 
@@ -98,7 +97,7 @@ async def test_cancelling_keeps_what_there_is(tmp_path: Path) -> None:
 
 
 async def test_samples_that_no_style_fits_are_counted(tmp_path: Path) -> None:
-    experts = ExpertSettings(longest_program=0, direct_difficulty=0)
+    experts = {"longest_program": 0, "direct_difficulty": 0}
     settings = SynthSettings(sources=("circled-letter", "maze"), dialect="codedance", n=2, expert=experts)
     progress = await synthesise(settings, tmp_path)
     assert progress.kept == 2

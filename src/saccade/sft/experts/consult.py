@@ -8,30 +8,36 @@ from __future__ import annotations
 
 from saccade.record.action import Answer
 from saccade.sft.experts import ways_colours, ways_geometry, ways_reading, ways_scenes
-from saccade.sft.experts.plays import ExpertPart, ExpertStopped, Move, Play, can_crop, crop
-from saccade.sft.experts.tool_ways import ToolWay
+from saccade.sft.experts.plays import ExpertPart, Move, Script, can_crop, crop
+from saccade.sft.experts.tool_ways import ToolStrategy
+from saccade.sft.synth.experts import ExpertStopped
 
-_WAYS: tuple[ToolWay, ...] = (*ways_colours.WAYS, *ways_scenes.WAYS, *ways_reading.WAYS, *ways_geometry.WAYS)
+_STRATEGIES: tuple[ToolStrategy, ...] = (
+    *ways_colours.STRATEGIES,
+    *ways_scenes.STRATEGIES,
+    *ways_reading.STRATEGIES,
+    *ways_geometry.STRATEGIES,
+)
 
 
-def ways_for(part: ExpertPart, left: int) -> list[ToolWay]:
-    """The ways in which tools that are on offer answer this question within `left` turns."""
-    return [way for way in _WAYS if way.possible(part, left)]
+def strategies_for(part: ExpertPart, left: int) -> list[ToolStrategy]:
+    """List the strategies whose tools are on offer and that answer this question within `left` turns."""
+    return [item for item in _STRATEGIES if item.possible(part, left)]
 
 
-def consult(part: ExpertPart, left: int) -> Play:
-    """Call the tools of a way that fits, and answer.
+def consult(part: ExpertPart, left: int) -> Script:
+    """Call the tools of a strategy that fits, and answer.
 
     Raises:
-        ExpertStopped: no way fits, or a call failed.
+        ExpertStopped: no strategy fits, or a call failed.
     """
-    scene, ways = part.scene, ways_for(part, left)
-    if not ways:
+    scene, strategies = part.scene, strategies_for(part, left)
+    if not strategies:
         raise ExpertStopped(f"no tool answers {scene.task.id} in {scene.dialect.id}")
-    found = yield from scene.rng.choice(ways).play(part)
+    found = yield from scene.rng.choice(strategies).play(part)
     if found.answer is not None and found.answer.casefold() == scene.answer.casefold():
-        yield Move(Answer(text=found.answer), part.voice.say("consulted", answer=found.answer))
+        yield Move(Answer(text=found.answer), part.thoughts.say("consulted", answer=found.answer))
     elif can_crop(part, left - found.calls):
-        yield from crop(part, left - found.calls, part.voice.say("doubt"))
+        yield from crop(part, left - found.calls, part.thoughts.say("doubt"))
     else:
-        yield Move(Answer(text=scene.answer), part.voice.say("by_eye", answer=scene.answer))
+        yield Move(Answer(text=scene.answer), part.thoughts.say("by_eye", answer=scene.answer))

@@ -1,7 +1,7 @@
-"""Who shows a tiny model how it is done: a `Model` that plays one task in the plainest form, always the same.
+"""Play a task in the plainest form, always the same, as a demonstration for a tiny model.
 
-Three plays. A task that is asked directly gets its gold answer. A detail to be looked for is closed in on: a program
-shows the picture in overlapping parts, one after the other; of each the signs that are seen in it are named, and the
+In one of three scripts. A task that is asked directly gets its gold answer. A detail to be looked for is closed in on:
+a program shows the picture in overlapping parts, one after the other; of each the signs in it are named, and the
 program goes closer where the asked one is; in the smallest part the sign is read. Anything else gets the program that
 its wording asks for (`tasks.solvers` where a family of those fits, else the world's own), and the answer that the
 program printed: the gold answer is not looked at.
@@ -21,8 +21,8 @@ from saccade.record.task import Task
 from saccade.record.turn import FinishReason
 from saccade.sft.experts.given import given_first
 from saccade.sft.experts.hand import rename
-from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.experts.seen import Seen, observed, read
+from saccade.sft.synth.experts import ExpertStopped
 from saccade.tasks.solvers.questions import solver_for
 from saccade.tasks.worlds.canvas import Box
 from saccade.tasks.worlds.parts import GRIDS, SEARCH, ViewBox, holds_middle, parts

@@ -1,4 +1,4 @@
-"""An expert as a model: made for one task, seed and dialect, asked by the loop as any other.
+"""Play one task as an expert: a model made for one task, seed and dialect, which the loop asks as any other.
 
     expert = Expert.of(Plan(task, dialect), notes=sample.notes, settings=ExpertSettings(), seed=7)
     trajectory = await run_episode(plan, expert, sandbox, store)
@@ -13,23 +13,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from saccade.dialects.base import Dialect, FunctionDialect
-from saccade.dialects.thyme import ThymeDialect
 from saccade.episode.plan import Plan
 from saccade.models.base import Completion, MediaReader, Request
-from saccade.record.action import Action, Code, ToolCall
 from saccade.record.content import Message
-from saccade.record.turn import FinishReason
 from saccade.sft.experts.consult import consult
-from saccade.sft.experts.plays import ExpertPart, Move, Play, compute, crop, direct
+from saccade.sft.experts.plays import ExpertPart, Move, Script, compute, crop, direct
 from saccade.sft.experts.scene import ExpertScene
 from saccade.sft.experts.seen import Seen, observed, read
 from saccade.sft.experts.settings import ExpertSettings, Style
 from saccade.sft.experts.slips import mistake
 from saccade.sft.experts.styles import choose
+from saccade.sft.synth.experts import ExpertFactory, completion
 from saccade.tasks.worlds.rng import Rng
 
-_PLAYS: Mapping[Style, Callable[[ExpertPart, int], Play]] = {
+_STYLES: Mapping[Style, Callable[[ExpertPart, int], Script]] = {
     "crop": crop,
     "compute": compute,
     "consult": consult,
@@ -45,7 +42,7 @@ class Expert:
         self.name = f"expert:{style}@1"
         self.style = style
         self._dialect = part.scene.dialect
-        self._play = _PLAYS[style](part, part.scene.turns)
+        self._script = _STYLES[style](part, part.scene.turns)
         self._shown = part.scene.opening.pictures
         self._begun = False
 
@@ -86,8 +83,8 @@ class Expert:
 
     def _next(self, messages: tuple[Message, ...]) -> Move:
         if not self._begun:
-            return next(self._play)
-        return self._play.send(self._seen(messages))
+            return next(self._script)
+        return self._script.send(self._seen(messages))
 
     def _seen(self, messages: tuple[Message, ...]) -> Seen:
         shown = sum(len(message.media) for message in messages)
@@ -96,20 +93,12 @@ class Expert:
         return seen
 
 
-def completion(dialect: Dialect, action: Action, thought: str, *, first: bool, model: str) -> Completion:
-    """The turn that thinks `thought` and does `action`; `first` tells whether it is the episode's first.
+def _made(plan: Plan, notes: Mapping[str, str], settings: ExpertSettings, seed: int) -> Expert:
+    return Expert.of(plan, notes=notes, settings=settings, seed=seed)
 
-    Raises:
-        ValueError: the dialect cannot say this.
-    """
-    if isinstance(dialect, FunctionDialect) and isinstance(action, Code | ToolCall):
-        call = ToolCall(name="python", arguments={"code": action.code}) if isinstance(action, Code) else action
-        return Completion(thought, FinishReason.TOOL_CALL, (call,), model=model)
-    # There alone, a later turn continues a message that is open already.
-    text = (
-        dialect.write(action, thought, first=first)
-        if isinstance(dialect, ThymeDialect)
-        else dialect.write(action, thought)
-    )
-    ended = any(text.endswith(mark) for mark in dialect.stop)
-    return Completion(text, FinishReason.STOP_STRING if ended else FinishReason.STOP, model=model)
+
+GENERAL = ExpertFactory(
+    description="Crops the evidence, runs the task's program or calls typed tools, in any dialect.",
+    settings=ExpertSettings,
+    make=_made,
+)

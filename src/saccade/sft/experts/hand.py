@@ -1,4 +1,4 @@
-"""How an expert writes its actions in a dialect: crops as code or calls, programs under the right names.
+"""Write an expert's actions in a dialect: crops as code or calls, programs under the right names.
 
 Cells do not rely on one another: each imports and opens what it uses, unless the dialect has it there from the start.
 """
@@ -26,8 +26,8 @@ _IMPORTS = {
 _SAVING = ("thyme", "codev")
 
 
-class Hand:
-    """Writes for one scene."""
+class ActionWriter:
+    """Writes the actions of one scene."""
 
     def __init__(self, scene: ExpertScene) -> None:
         self.scene = scene

@@ -1,4 +1,4 @@
-"""What experts say, as templates for `speech.say`: short for tiny models, long for others.
+"""Hold the templates of experts' thoughts for `voice.say`: short for tiny models, long for others.
 
 Slots: `subject` (what the question is about), `noun` (what is asked for), `box`, `answer`, `error`, `what` (the kind of
 task), `place` (a rough place in the picture).

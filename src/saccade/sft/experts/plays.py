@@ -1,4 +1,4 @@
-"""The styles: what an expert does, as generators that yield moves and are sent what came back.
+"""Script the styles of an expert as generators that yield moves and are sent what came back.
 
 A move is made after reading what came back before it. An expert that does not get what it needs stops with
 `ExpertStopped`; it never answers as if it had.
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from saccade.errors import ModelRefusedError
 from saccade.record.action import Action, Answer, Code
 from saccade.record.content import ImagePart, VideoPart
-from saccade.sft.experts.hand import Hand, cells
+from saccade.sft.experts.hand import ActionWriter, cells
 from saccade.sft.experts.scene import Box, ExpertScene, area, union
 from saccade.sft.experts.seen import Seen
-from saccade.sft.experts.voice import Voice
+from saccade.sft.experts.voice import ThoughtWriter
 from saccade.sft.experts.windows import around, groups
+from saccade.sft.synth.experts import ExpertStopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,28 +27,24 @@ class Move:
     thought: str
 
 
-Play = Generator[Move, Seen, None]
+Script = Generator[Move, Seen, None]
 
 LOOKED = frozenset({"visual-search", "circled-letter", "touching-circles", "nested-squares"})
 """Worlds whose answer a crop of the evidence shows; a sample may also say so itself, with the note `look: crop`."""
 
 
-class ExpertStopped(ModelRefusedError):  # noqa: N818 - it is no fault of a backend
-    """What came back is not what the expert can continue with; its trajectory is not used."""
-
-
 @dataclass(frozen=True)
 class ExpertPart:
-    """The scene, and how it is written and spoken of."""
+    """The scene, and the writers of actions and thoughts for it."""
 
     scene: ExpertScene
-    hand: Hand
-    voice: Voice
+    actions: ActionWriter
+    thoughts: ThoughtWriter
 
     @classmethod
     def of(cls, scene: ExpertScene) -> ExpertPart:
         """The part of an expert in `scene`."""
-        return cls(scene, Hand(scene), Voice(scene))
+        return cls(scene, ActionWriter(scene), ThoughtWriter(scene))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +61,8 @@ def can_crop(part: ExpertPart, left: int) -> bool:
     """Whether looking at the evidence answers the question, within `left` turns."""
     scene = part.scene
     places = windows(part, left - 1 - unseen(part))
-    if not part.hand.codes:
-        return part.hand.cutter is not None and bool(places)
+    if not part.actions.codes:
+        return part.actions.cutter is not None and bool(places)
     shows = scene.world in LOOKED or scene.notes.get("look") == "crop"
     return shows and bool(places) and all(_is_part(place, scene.pictures[place.name]) for place in places)
 
@@ -75,7 +71,7 @@ def can_compute(part: ExpertPart, left: int) -> bool:
     """Whether the task's program can be run, within `left` turns."""
     program = part.scene.task.program
     short = program is not None and len(program) <= part.scene.settings.longest_program
-    return part.hand.codes and short and left >= 2
+    return part.actions.codes and short and left >= 2
 
 
 def unseen(part: ExpertPart) -> bool:
@@ -89,7 +85,7 @@ def _is_part(place: Window, picture: ImagePart) -> bool:
 
 
 def windows(part: ExpertPart, most: int) -> list[Window]:
-    """The evidence as at most `most` windows; empty if it cannot be looked at so."""
+    """Split the evidence into at most `most` windows; empty if that is impossible."""
     chosen_windows: list[Window] = []
     evidence = part.scene.evidence
     for name in part.scene.pictures:
@@ -98,7 +94,7 @@ def windows(part: ExpertPart, most: int) -> list[Window]:
         if not boxes:
             continue
         # A tool that only crops shows all that is asked about, except where parts are read one by one.
-        apart = part.hand.codes or part.scene.world in LOOKED
+        apart = part.actions.codes or part.scene.world in LOOKED
         chosen = groups(boxes, most) if apart else [union(boxes)]
         if not chosen:
             return []
@@ -107,61 +103,61 @@ def windows(part: ExpertPart, most: int) -> list[Window]:
     return chosen_windows if len(chosen_windows) <= most else []
 
 
-def crop(part: ExpertPart, left: int, opening: str | None = None) -> Play:
+def crop(part: ExpertPart, left: int, opening: str | None = None) -> Script:
     """Look at the evidence, sometimes first too widely, and say what it shows; `opening` is the first thought."""
     places = windows(part, left - 1 - unseen(part))
     rng = part.scene.rng
     spare = left - 1 - len(places) - unseen(part)
     if unseen(part):
         first = next(iter(part.scene.pictures.items()))
-        everything = part.hand.look(first[0], (0, 0, first[1].width, first[1].height))
-        _picture(part, (yield Move(everything, part.voice.say("overview"))))
+        everything = part.actions.look(first[0], (0, 0, first[1].width, first[1].height))
+        _picture(part, (yield Move(everything, part.thoughts.say("overview"))))
     for number, window in enumerate(places):
         picture = part.scene.pictures[window.name]
         size = (picture.width, picture.height)
         occasion = "look" if number == 0 else "next"
         if number == 0 and opening is None and spare > 0 and rng.chance(part.scene.settings.wide_percent):
             wide = around(rng, window.target, size, widen=rng.integer(3, 6))
-            thought = part.voice.say("wide", box=wide, name=window.name, label=window.label)
-            _picture(part, (yield Move(part.hand.look(window.name, wide), thought)))
+            thought = part.thoughts.say("wide", box=wide, name=window.name, label=window.label)
+            _picture(part, (yield Move(part.actions.look(window.name, wide), thought)))
             occasion = "closer"
         box = around(rng, window.target, size)
-        thought = part.voice.say(occasion, box=box, name=window.name, label=window.label)
+        thought = part.thoughts.say(occasion, box=box, name=window.name, label=window.label)
         if number == 0 and opening is not None:
             thought = opening
-        _picture(part, (yield Move(part.hand.look(window.name, box), thought)))
-    yield Move(Answer(text=part.scene.answer), part.voice.say("read", answer=part.scene.answer))
+        _picture(part, (yield Move(part.actions.look(window.name, box), thought)))
+    yield Move(Answer(text=part.scene.answer), part.thoughts.say("read", answer=part.scene.answer))
 
 
-def compute(part: ExpertPart, left: int, opening: str | None = None) -> Play:
+def compute(part: ExpertPart, left: int, opening: str | None = None) -> Script:
     """Run the world's program in one cell or two and answer what it printed; `opening` is the first thought."""
     scene = part.scene
     pieces = program_cells(part, left - 1)
     spare = left - 1 - len(pieces)
     frames = frames_code(part)
     if frames is not None and spare > 0 and opening is None and scene.rng.chance(scene.settings.wide_percent):
-        _picture(part, (yield Move(Code(code=frames), part.voice.say("frames"))))
+        _picture(part, (yield Move(Code(code=frames), part.thoughts.say("frames"))))
     said = ["compute"] if len(pieces) == 1 else ["begin", "go_on"]
     seen = None
     for number, (piece, occasion) in enumerate(zip(pieces, said, strict=True)):
-        thought = opening if number == 0 and opening is not None else part.voice.say(occasion)
+        thought = opening if number == 0 and opening is not None else part.thoughts.say(occasion)
         seen = yield Move(Code(code=piece), thought)
         if seen.error is not None:
             raise ExpertStopped(f"the program of {scene.task.id} failed in {scene.dialect.id}: {seen.error}")
     if seen is None or not seen.last:
         raise ExpertStopped(f"the program of {scene.task.id} printed nothing in {scene.dialect.id}")
-    yield Move(Answer(text=seen.last), part.voice.say("result", answer=seen.last))
+    yield Move(Answer(text=seen.last), part.thoughts.say("result", answer=seen.last))
 
 
-def direct(part: ExpertPart, left: int) -> Play:
+def direct(part: ExpertPart, left: int) -> Script:
     """Answer at once."""
-    yield Move(Answer(text=part.scene.answer), part.voice.say("direct", answer=part.scene.answer))
+    yield Move(Answer(text=part.scene.answer), part.thoughts.say("direct", answer=part.scene.answer))
 
 
 def program_cells(part: ExpertPart, most: int) -> tuple[str, ...]:
     """The task's program in one cell, or in two where that is allowed and drawn."""
     scene = part.scene
-    program = part.hand.program(scene.task.program or "")
+    program = part.actions.program(scene.task.program or "")
     if most >= 2 and scene.rng.chance(scene.settings.cells_percent):
         return cells(program, scene.rng.integer(30, 100))
     return (program,)
@@ -172,11 +168,11 @@ def frames_code(part: ExpertPart) -> str | None:
     video = next((item for item in part.scene.task.media if isinstance(item.part, VideoPart)), None)
     if video is None:
         return None
-    variable, lines, needed = part.hand.opened(video.name)
+    variable, lines, needed = part.actions.opened(video.name)
     count = part.scene.rng.integer(3, 6)
     return "\n".join(
         [
-            *part.hand.imports([*needed, "plt"]),
+            *part.actions.imports([*needed, "plt"]),
             *lines,
             f"fig, axes = plt.subplots(1, {count}, figsize=({3 * count}, 3))",
             "for k, ax in enumerate(axes):",

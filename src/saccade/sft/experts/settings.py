@@ -45,7 +45,7 @@ class ShowWeights(Settings):
 
 
 class ExpertSettings(Settings):
-    """What an expert's hand and voice are like."""
+    """How an expert acts and what its thoughts are like."""
 
     styles: StyleWeights = StyleWeights()
     show: ShowWeights = ShowWeights()

@@ -1,4 +1,4 @@
-"""Honest mistakes: moves that really fail, or really show the wrong place, in the dialect at hand.
+"""Make mistakes that really fail, or really show the wrong place, in the dialect.
 
 A slip is chosen among those that the dialect's sandbox cannot repair; what it led to is read from the observation.
 """
@@ -12,9 +12,8 @@ from saccade.record.action import Action, Code, ToolCall
 from saccade.sft.experts.hand import rename
 from saccade.sft.experts.plays import (
     ExpertPart,
-    ExpertStopped,
     Move,
-    Play,
+    Script,
     Window,
     can_compute,
     can_crop,
@@ -26,6 +25,7 @@ from saccade.sft.experts.plays import (
 )
 from saccade.sft.experts.scene import Box
 from saccade.sft.experts.windows import around, elsewhere, zoom
+from saccade.sft.synth.experts import ExpertStopped
 
 _WRONG_NAMES = ("img", "picture", "photo", "im", "source_image")
 _WRONG_PATHS = ("input.png", "picture.png", "data/0.png", "media.mp4")
@@ -45,7 +45,7 @@ class Slip:
     """What it should have shown; None for a program."""
 
 
-def mistake(part: ExpertPart, left: int) -> Play:
+def mistake(part: ExpertPart, left: int) -> Script:
     """Slip, notice, repair, and continue as one of the other styles."""
     slips = possible_slips(part, left)
     if not slips:
@@ -60,9 +60,9 @@ def mistake(part: ExpertPart, left: int) -> Play:
     window = slip.window
     place = {"box": window.target, "name": window.name, "label": window.label} if window is not None else {}
     if seen.error is not None:
-        thought = part.voice.say("repair", error=_shortened(seen.error), **place)  # type: ignore[arg-type]
+        thought = part.thoughts.say("repair", error=_shortened(seen.error), **place)  # type: ignore[arg-type]
     else:
-        thought = part.voice.say("missed", **place)  # type: ignore[arg-type]
+        thought = part.thoughts.say("missed", **place)  # type: ignore[arg-type]
     yield from (compute if window is None else crop)(part, left - 1, thought)
 
 
@@ -88,8 +88,8 @@ def _wrong_place(part: ExpertPart, window: Window) -> list[Slip]:
     box = elsewhere(part.scene.rng, target, size)
     if box is None:
         return []
-    thought = part.voice.say("look", box=box, name=window.name, label=window.label)
-    return [Slip(part.hand.look(window.name, box), thought, fails=False, window=window)]
+    thought = part.thoughts.say("look", box=box, name=window.name, label=window.label)
+    return [Slip(part.actions.look(window.name, box), thought, fails=False, window=window)]
 
 
 def _wrong_crops(part: ExpertPart, window: Window) -> list[Slip]:
@@ -97,19 +97,19 @@ def _wrong_crops(part: ExpertPart, window: Window) -> list[Slip]:
     picture = scene.pictures[window.name]
     size = (picture.width, picture.height)
     box = around(scene.rng, window.target, size)
-    thought = part.voice.say("look", box=box, name=window.name, label=window.label)
+    thought = part.thoughts.say("look", box=box, name=window.name, label=window.label)
     swapped = (box[2], box[1], box[0], box[3])
     outside = (size[0] + box[0], box[1], size[0] + box[2], box[3])
     actions: list[Action] = []
-    if not part.hand.codes:
+    if not part.actions.codes:
         actions += [_call(part, window.name, wrong) for wrong in (swapped, outside)]
     else:
         factor = zoom(box, scene.settings.crop_side)
-        right = part.hand.crop_code(window.name, box, factor)
+        right = part.actions.crop_code(window.name, box, factor)
         if "clamp_crop" not in scene.dialect.session.repairs:
-            actions.append(Code(code=part.hand.crop_code(window.name, swapped, 1)))
+            actions.append(Code(code=part.actions.crop_code(window.name, swapped, 1)))
         actions.append(Code(code=right.replace(".crop(", scene.rng.choice((".cut(", ".corp(", ".subimage(")), 1)))
-        variable, opening, _ = part.hand.opened(window.name)
+        variable, opening, _ = part.actions.opened(window.name)
         if not opening:
             actions.append(Code(code=rename(right, {variable: _wrong_name(part)})))
     return [Slip(action, thought, fails=True, window=window) for action in actions]
@@ -122,8 +122,8 @@ def _wrong_programs(part: ExpertPart) -> list[Slip]:
     """
     session = part.scene.dialect.session
     program = program_cells(part, 1)[0]
-    thought = part.voice.say("compute")
-    variable, opening, _ = part.hand.opened(part.scene.task.media[0].name)
+    thought = part.thoughts.say("compute")
+    variable, opening, _ = part.actions.opened(part.scene.task.media[0].name)
     programs = []
     if not opening:
         programs.append(rename(program, {variable: _wrong_name(part)}))
@@ -138,7 +138,7 @@ def _wrong_programs(part: ExpertPart) -> list[Slip]:
 
 
 def _call(part: ExpertPart, name: str, box: Box) -> ToolCall:
-    action = part.hand.look(name, (0, 0, 1, 1))
+    action = part.actions.look(name, (0, 0, 1, 1))
     assert isinstance(action, ToolCall)
     key = "bbox_2d" if "bbox_2d" in action.arguments else "box"
     kept = {key: value for key, value in action.arguments.items() if key != "scale"}

@@ -1,4 +1,4 @@
-"""A baseline that is no model: it writes the program of `saccade.tasks.solvers` for its question and reads the result.
+"""Answer by the program that `saccade.tasks.solvers` has for a question, as a baseline without a model.
 
 It knows the question's wording and nothing else of the task: neither its gold answer nor its program. A question of no
 family that the solvers know, a dialect that writes no code and a program that fails are answered with `UNKNOWN`.
@@ -7,12 +7,14 @@ family that the solvers know, a dialect that writes no code and a program that f
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from saccade.episode.plan import Plan
 from saccade.models.base import Completion, MediaReader, Request
+from saccade.models.provider import Provider
 from saccade.record.action import Action, Answer, Code
-from saccade.sft.experts.expert import completion
 from saccade.sft.experts.seen import read
+from saccade.sft.synth.experts import completion
 from saccade.tasks.solvers.questions import solver_for
 
 UNKNOWN = "unknown"
@@ -64,3 +66,13 @@ class SolverModel:
             return Answer(text=UNKNOWN)
         seen = read(self._plan.dialect, request.messages[-1].text, 0, self._plan.opening.pictures)
         return Answer(text=UNKNOWN if seen.error else seen.last or UNKNOWN)
+
+
+SOLVER: Final = Provider(
+    name="solver",
+    description="A baseline that writes a program from the question's wording, in `saccade eval`.",
+    example="solver",
+    takes_name=False,
+    for_plan=SolverModel,
+    samples=False,
+)

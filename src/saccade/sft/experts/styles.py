@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from saccade.errors import SettingsError
-from saccade.sft.experts.consult import ways_for
+from saccade.sft.experts.consult import strategies_for
 from saccade.sft.experts.hand import weighted_index
 from saccade.sft.experts.plays import ExpertPart, can_compute, can_crop
 from saccade.sft.experts.settings import STYLES, Style
 from saccade.sft.experts.slips import possible_slips
+from saccade.sft.synth.experts import UnfitSampleError
 
 _SHRUNK = frozenset({"visual-search"})
 """Worlds whose details are lost when a model's input is shrunk."""
-
-
-class UnfitSampleError(SettingsError):
-    """No style of an expert fits the sample in the dialect, as the settings are."""
 
 
 def fitting(part: ExpertPart) -> dict[Style, float]:
@@ -30,7 +26,7 @@ def fitting(part: ExpertPart) -> dict[Style, float]:
         fits["crop"] = weights.crop
     if can_compute(part, left):
         fits["compute"] = weights.compute
-    if ways_for(part, left):
+    if strategies_for(part, left):
         fits["consult"] = weights.consult
     if possible_slips(part, left):
         fits["mistake"] = weights.mistake
@@ -40,7 +36,11 @@ def fitting(part: ExpertPart) -> dict[Style, float]:
     if not fits:
         raise UnfitSampleError(
             f"no expert can answer {scene.task.id} in dialect {scene.dialect.id}: it "
-            + ("runs no code, and the evidence cannot be cropped." if not part.hand.codes else "has no fitting style.")
+            + (
+                "runs no code, and the evidence cannot be cropped."
+                if not part.actions.codes
+                else "has no fitting style."
+            )
             + " Leave the world out, or change the dialect or the styles' weights."
         )
     return fits

@@ -1,7 +1,7 @@
-"""What a way to use typed tools is: which tools it calls, which samples it fits, and what it reads off their results.
+"""Describe a strategy with typed tools: which tools it calls, which samples it fits, what it reads off their results.
 
-A way is a generator like any play, but it does not answer: it gives back the answer that the tools lead to, or None
-where they lead to none, and how many calls it took.
+It is a generator as any script, but does not answer: it returns the answer that the tools lead to, or None where they
+lead to none, and how many calls it took.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 
 from saccade.record.action import ToolCall
-from saccade.sft.experts.plays import ExpertPart, ExpertStopped, Move
+from saccade.sft.experts.plays import ExpertPart, Move
 from saccade.sft.experts.scene import Box
 from saccade.sft.experts.seen import Seen
+from saccade.sft.synth.experts import ExpertStopped
 
 
 class Consulted(NamedTuple):
@@ -30,8 +31,8 @@ Consulting = Generator[Move, Seen, Consulted]
 
 
 @dataclass(frozen=True, slots=True)
-class ToolWay:
-    """One way to answer a kind of question with typed tools."""
+class ToolStrategy:
+    """Answers a kind of question with typed tools."""
 
     name: str
     tools: tuple[str, ...]
@@ -40,10 +41,10 @@ class ToolWay:
     play: Callable[[ExpertPart], Consulting]
 
     def possible(self, part: ExpertPart, left: int) -> bool:
-        """Whether the way fits the sample, its tools are on offer, and its calls and an answer fit in `left` turns."""
+        """Whether it fits the sample, its tools are on offer, and its calls and an answer fit in `left` turns."""
         return (
-            not part.hand.codes
-            and part.hand.tools.issuperset(self.tools)
+            not part.actions.codes
+            and part.actions.tools.issuperset(self.tools)
             and len(self.tools) < left
             and self.fits(part)
         )
@@ -58,7 +59,7 @@ def use(
         ExpertStopped: the call failed.
     """
     call = ToolCall(name=tool, arguments=dict(arguments))
-    seen = yield Move(call, part.voice.say(occasion, tool=tool))
+    seen = yield Move(call, part.thoughts.say(occasion, tool=tool))
     if seen.error is not None:
         raise ExpertStopped(f"the tool {tool} failed on {part.scene.task.id}: {seen.error}")
     return seen

@@ -1,4 +1,4 @@
-"""The thoughts of an expert: the templates of its verbosity, filled with what the scene knows.
+"""Write the thoughts of an expert: the templates of its verbosity, filled with what the scene knows.
 
     say(rng, "[I see|There is] {what}[ here|][.|!]", what="a sign")
 
@@ -22,8 +22,8 @@ _ROWS = ("at the top", "in the middle", "at the bottom")
 _COLUMNS = ("on the left", "", "on the right")
 
 
-class Voice:
-    """Says something in one scene."""
+class ThoughtWriter:
+    """Writes the thoughts of one scene."""
 
     def __init__(self, scene: ExpertScene) -> None:
         self._scene = scene

@@ -1,4 +1,4 @@
-"""Ways with tools that measure pixels: colours, shares, and shapes that are counted."""
+"""Use tools that measure pixels: colours, shares, and shapes that are counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from saccade.sft.experts.seen import Seen
 from saccade.sft.experts.tool_ways import (
     Consulted,
     Consulting,
-    ToolWay,
+    ToolStrategy,
     inside,
     is_world,
     named_picture,
@@ -75,10 +75,10 @@ def colour_range(colour: Colour, turn: float = 360 * _ODDS) -> dict[str, JsonVal
     return made
 
 
-WAYS: Final = (
-    ToolWay("the colour of a patch", ("color_stats",), is_world("pixel-colour", kinds=("value",)), _value),
-    ToolWay("two colours", ("color_stats", "color_stats"), is_world("pixel-colour", kinds=("same",)), _same),
-    ToolWay("the share of a colour", ("color_mask",), is_world("pixel-colour", kinds=("share",)), _share),
-    ToolWay("outlines and their corners", ("contours",), is_world("shape-count", kinds=("scatter",)), _shapes),
-    ToolWay("one outline or two", ("contours",), is_world("touching-circles"), _contact),
+STRATEGIES: Final = (
+    ToolStrategy("the colour of a patch", ("color_stats",), is_world("pixel-colour", kinds=("value",)), _value),
+    ToolStrategy("two colours", ("color_stats", "color_stats"), is_world("pixel-colour", kinds=("same",)), _same),
+    ToolStrategy("the share of a colour", ("color_mask",), is_world("pixel-colour", kinds=("share",)), _share),
+    ToolStrategy("outlines and their corners", ("contours",), is_world("shape-count", kinds=("scatter",)), _shapes),
+    ToolStrategy("one outline or two", ("contours",), is_world("touching-circles"), _contact),
 )

@@ -1,4 +1,4 @@
-"""Ways with the tools of geometry: the diagram as statements, the text as statements, and the solver."""
+"""Use the tools of geometry: the diagram as statements, the text as statements, and the solver."""
 
 from __future__ import annotations
 
@@ -9,8 +9,18 @@ from typing import Any, Final
 from pydantic import JsonValue
 
 from saccade.sft.experts.plays import ExpertPart
-from saccade.sft.experts.tool_ways import Consulted, Consulting, ToolWay, is_world, named_picture, near, result_of, use
-from saccade.tools.geometry.english import read_english
+from saccade.sft.experts.tool_ways import (
+    Consulted,
+    Consulting,
+    ToolStrategy,
+    is_world,
+    named_picture,
+    near,
+    result_of,
+    use,
+)
+from saccade.tools.context import ToolContext
+from saccade.tools.registry import TOOLS
 
 _POLYGONS: Final = ("triangle-angle", "isosceles", "right-triangle", "triangle-area", "rectangle")
 _CLOSE: Final = 0.005
@@ -22,8 +32,7 @@ def _solved(part: ExpertPart) -> Consulting:
     diagram = yield from _diagram(part)
     if not diagram["logic_forms"]:
         return Consulted(None, 1)
-    read = read_english(part.scene.task.question)
-    return (yield from _solve(part, [*read.statements, *([read.goal] if read.goal else [])], diagram, 2))
+    return (yield from _solve(part, _statements(part), diagram, 2))
 
 
 def _with_text(part: ExpertPart) -> Consulting:
@@ -42,7 +51,14 @@ def _with_goal(part: ExpertPart) -> Consulting:
     diagram = yield from _diagram(part, "then")
     if not diagram["logic_forms"]:
         return Consulted(None, 2)
-    return (yield from _solve(part, [*read_english(part.scene.task.question).statements, goal], diagram, 3))
+    return (yield from _solve(part, _statements(part), diagram, 3))
+
+
+def _statements(part: ExpertPart) -> list[str]:
+    """Read the question as logic forms, its goal last, without a call that the episode shows."""
+    tool = TOOLS.load("text_cdl")()
+    read = tool.run(tool.arguments(text=part.scene.task.question), ToolContext({}))
+    return list(read.value.logic_forms)
 
 
 def _diagram(part: ExpertPart, occasion: str = "consult") -> Any:
@@ -76,19 +92,19 @@ def _circle(part: ExpertPart) -> Consulting:
     return Consulted(str(exact.quantize(Decimal("0.01"), ROUND_HALF_UP)), 1)
 
 
-WAYS: Final = (
-    ToolWay("diagram and solver", ("image_cdl", "inter_gps"), is_world("geometry", kinds=_POLYGONS), _solved),
-    ToolWay(
+STRATEGIES: Final = (
+    ToolStrategy("diagram and solver", ("image_cdl", "inter_gps"), is_world("geometry", kinds=_POLYGONS), _solved),
+    ToolStrategy(
         "diagram, text and solver",
         ("image_cdl", "text_cdl", "inter_gps"),
         is_world("geometry", kinds=_POLYGONS),
         _with_text,
     ),
-    ToolWay(
+    ToolStrategy(
         "goal, diagram and solver",
         ("goal_cdl", "image_cdl", "inter_gps"),
         is_world("geometry", kinds=_POLYGONS),
         _with_goal,
     ),
-    ToolWay("a circle's measure", ("image_cdl",), is_world("geometry", kinds=("circle",)), _circle),
+    ToolStrategy("a circle's measure", ("image_cdl",), is_world("geometry", kinds=("circle",)), _circle),
 )

@@ -1,4 +1,4 @@
-"""Ways with tools that read: words, tables, charts."""
+"""Use tools that read: words, tables, charts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from saccade.sft.experts.plays import ExpertPart, Move
 from saccade.sft.experts.seen import Seen
 from saccade.sft.experts.tables import TextRow, answer_of, number_in, text_rows
-from saccade.sft.experts.tool_ways import Consulted, Consulting, ToolWay, is_world, named_picture, result_of, use
+from saccade.sft.experts.tool_ways import Consulted, Consulting, ToolStrategy, is_world, named_picture, result_of, use
 from saccade.sft.experts.windows import around
 
 _MEASURED: Final = 0.01
@@ -112,11 +112,11 @@ def _looked_up(values: Values, name: str) -> float | None:
     return values[close[0]] if close else None
 
 
-WAYS: Final = (
-    ToolWay("a word", ("ocr",), is_world("rotated-dark-text", kinds=("rotated",)), _word),
-    ToolWay("a word, cut out", ("crop", "ocr"), is_world("rotated-dark-text", kinds=("rotated",)), _cut_word),
-    ToolWay("a table", ("ocr",), is_world("table-arithmetic"), _table),
-    ToolWay("a form", ("ocr",), is_world("form-page"), _table),
-    ToolWay("a row of a form", ("crop", "ocr"), is_world("form-page", kinds=_ROWS), _cut_row),
-    ToolWay("a chart", ("chartocr",), is_world(*_CHARTS), _chart),
+STRATEGIES: Final = (
+    ToolStrategy("a word", ("ocr",), is_world("rotated-dark-text", kinds=("rotated",)), _word),
+    ToolStrategy("a word, cut out", ("crop", "ocr"), is_world("rotated-dark-text", kinds=("rotated",)), _cut_word),
+    ToolStrategy("a table", ("ocr",), is_world("table-arithmetic"), _table),
+    ToolStrategy("a form", ("ocr",), is_world("form-page"), _table),
+    ToolStrategy("a row of a form", ("crop", "ocr"), is_world("form-page", kinds=_ROWS), _cut_row),
+    ToolStrategy("a chart", ("chartocr",), is_world(*_CHARTS), _chart),
 )

@@ -1,4 +1,4 @@
-"""Ways with tools that measure and read coloured maps, lit solids and rows of small pictures."""
+"""Use tools that measure and read coloured maps, lit solids and rows of small pictures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from saccade.sft.experts.plays import ExpertPart, Move
 from saccade.sft.experts.seen import Seen
-from saccade.sft.experts.tool_ways import Consulted, Consulting, ToolWay, is_world, named_picture, result_of, use
+from saccade.sft.experts.tool_ways import Consulted, Consulting, ToolStrategy, is_world, named_picture, result_of, use
 from saccade.sft.experts.ways_colours import colour_range
 from saccade.tasks.worlds.canvas import COLOURS, Colour
 
@@ -119,15 +119,17 @@ def _mapped(*kinds: str) -> Any:
     return lambda part: fits(part) and "legend" in part.scene.notes
 
 
-WAYS: Final = (
-    ToolWay("the class of a region", ("color_stats",), _mapped("class"), _class),
-    ToolWay("the classes of two regions", ("color_stats", "color_stats"), _mapped("higher"), _higher),
-    ToolWay("regions of a class", ("color_mask",), _mapped("count"), _regions),
-    ToolWay("the region of a class", ("color_mask", "ocr"), _mapped("highest"), _highest),
-    ToolWay("solids of a colour", ("color_mask",), is_world("solid-scene", kinds=("count",)), _solids),
-    ToolWay("solids of other colours", ("color_mask", "color_mask"), is_world("solid-scene", kinds=("left",)), _left),
-    ToolWay("a row of pictures", ("ocr", "color_mask"), is_world("pictograph", kinds=("value",)), _pictures),
-    ToolWay(
+STRATEGIES: Final = (
+    ToolStrategy("the class of a region", ("color_stats",), _mapped("class"), _class),
+    ToolStrategy("the classes of two regions", ("color_stats", "color_stats"), _mapped("higher"), _higher),
+    ToolStrategy("regions of a class", ("color_mask",), _mapped("count"), _regions),
+    ToolStrategy("the region of a class", ("color_mask", "ocr"), _mapped("highest"), _highest),
+    ToolStrategy("solids of a colour", ("color_mask",), is_world("solid-scene", kinds=("count",)), _solids),
+    ToolStrategy(
+        "solids of other colours", ("color_mask", "color_mask"), is_world("solid-scene", kinds=("left",)), _left
+    ),
+    ToolStrategy("a row of pictures", ("ocr", "color_mask"), is_world("pictograph", kinds=("value",)), _pictures),
+    ToolStrategy(
         "two rows of pictures",
         ("ocr", "color_mask", "color_mask"),
         is_world("pictograph", kinds=("difference",)),

@@ -18,8 +18,8 @@ from saccade.record.content import Message, TextPart
 from saccade.record.status import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import Sampling, Trajectory
-from saccade.sft.experts.expert import completion
 from saccade.sft.synth.atomic import ATOMIC_PROMPTS, labelled
+from saccade.sft.synth.experts import completion
 from saccade.sft.synth.jobs import Job
 from saccade.sft.synth.made import DiscardedError
 from saccade.sft.synth.makers import SynthResources

@@ -1,4 +1,4 @@
-"""Who makes a trajectory for a task: an expert, or a teacher that plays the dialect."""
+"""Make trajectories of tasks: by an expert, or by a teacher that plays the dialect."""
 
 from __future__ import annotations
 
@@ -73,21 +73,24 @@ class SynthResources:
         return await run_episode(plan, model, self.sandbox, self.store, tools=self.tools)
 
 
+Player = Callable[[Job, Plan, Mapping[str, str]], Model]
+"""Makes the model that plays the plan of a job, given the notes of the world's sample."""
+Wording = Callable[[Job, Task], Task]
+"""Puts the task of a job in other words."""
+
+
 @dataclass(frozen=True)
 class PlayerMaker:
-    """A player for every task: an expert, or whoever demonstrates something."""
+    """Makes trajectories by a model that is made for each task, such as an expert."""
 
     stage: SynthResources
-    player: Callable[[Plan, Mapping[str, str], int], Model]
-    """Who plays a plan, given the notes of the world's sample and the seed of the job."""
-    wording: Callable[[Task, int], Task] | None = None
-    """The task in other words, given the seed of the job; None: as it is."""
+    player: Player
+    wording: Wording | None = None
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
-        """Raises what `player` raises too, such as `ExpertStopped` where it knows no way."""
-        seed = job.seed(self.stage.settings)
-        plan = self.stage.plan(job, task if self.wording is None else self.wording(task, seed))
-        return await self.stage.play(plan, self.player(plan, notes, seed))
+        """Play the task; raises what `player` raises too, such as `ExpertStopped` for a task that it cannot play."""
+        plan = self.stage.plan(job, task if self.wording is None else self.wording(job, task))
+        return await self.stage.play(plan, self.player(job, plan, notes))
 
     async def close(self) -> None:
         """There is nothing to give back."""

@@ -20,7 +20,7 @@ from saccade.sft.synth.made import Made
 from saccade.sft.synth.report import SynthProgress
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
-from saccade.sft.synth.studio import ModelLoader, Studio
+from saccade.sft.synth.studio import ModelLoader, Synthesizer
 
 SynthCallback = Callable[[SynthProgress], None]
 """Hears the counts after every job."""
@@ -42,19 +42,19 @@ async def synthesise(
         ModelError, SandboxError: outages that do not end.
     """
     # Before anything is written: the names in the settings must mean something.
-    studio = Studio(settings, MediaStore(out / MEDIA), models=models)
+    synthesizer = Synthesizer(settings, MediaStore(out / MEDIA), models=models)
     run = opened(out, settings)
-    listed = list(studio.jobs)
+    listed = list(synthesizer.jobs)
     missing = [job for job in listed if job.id not in run.done and job.id not in run.rejected]
     skipped = sum(job.id in run.done for job in listed)
-    progress = SynthProgress(len(listed), skipped, len(listed) - len(missing) - skipped, studio.lines())
-    estimate = await asyncio.to_thread(studio.estimate, missing)
+    progress = SynthProgress(len(listed), skipped, len(listed) - len(missing) - skipped, synthesizer.lines())
+    estimate = await asyncio.to_thread(synthesizer.estimate, missing)
     progress.estimate = "" if estimate is None else estimate.line(settings.teacher.dollars)
     watch(progress)
     if not missing:
         return progress
-    async with studio:
-        async for job, made in in_order(missing, lambda job: _named(studio, job), workers):
+    async with synthesizer:
+        async for job, made in in_order(missing, lambda job: _named(synthesizer, job), workers):
             if made.trajectory is not None:
                 run.folder.append(made.trajectory)
             elif made.final:
@@ -64,5 +64,5 @@ async def synthesise(
     return progress
 
 
-async def _named(studio: Studio, job: Job) -> tuple[str, Made]:
-    return job.id, await studio.make(job)
+async def _named(synthesizer: Synthesizer, job: Job) -> tuple[str, Made]:
+    return job.id, await synthesizer.make(job)

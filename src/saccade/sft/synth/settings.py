@@ -10,7 +10,6 @@ from saccade.episode.settings import SpeechSettings
 from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.settings import Settings
 from saccade.record.trajectory import EpisodeLimits, Sampling
-from saccade.sft.experts.settings import ExpertSettings
 
 SynthRecipe = Literal["solve", "reason", "codify", "densify", "rewrite", "question"]
 AtomicCategory = Literal["transform", "compute", "edit"]
@@ -81,7 +80,8 @@ class SynthSettings(SpeechSettings):
     """Of the experts' choices; the tasks do not depend on it."""
     knobs: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """World without its version -> knob -> value."""
-    expert: ExpertSettings = ExpertSettings()
+    expert: dict[str, Any] = Field(default_factory=dict)
+    """Settings of the experts, and the `name` of one for all worlds; see `saccade.sft.synth.experts`."""
     teacher: TeacherSettings = TeacherSettings()
     limits: EpisodeLimits = EpisodeLimits()
     """Those that are set stand in place of the dialect's."""

@@ -1,9 +1,9 @@
-"""Everything that one process needs to make trajectories: dialect, sandbox, store, and the maker with its models.
+"""Hold what one process needs to make trajectories: dialect, sandbox, store, and the maker with its models.
 
-    async with Studio(settings, store) as studio:
-        made = await studio.make(job)
+    async with Synthesizer(settings, store) as synthesizer:
+        made = await synthesizer.make(job)
 
-Jobs may be made side by side. Samples are drawn in threads, so that drawing and playing overlap.
+Jobs may be made concurrently. Samples are drawn in threads, so that drawing and playing overlap.
 """
 
 from __future__ import annotations
@@ -28,15 +28,13 @@ from saccade.record.task import Task
 from saccade.record.trajectory import StopReason
 from saccade.rewards.judges.answer import AnswerJudge
 from saccade.rewards.judges.purse import PaidModel, Purse
-from saccade.sft.experts.expert import Expert
-from saccade.sft.experts.plays import ExpertStopped
-from saccade.sft.experts.styles import UnfitSampleError
 from saccade.sft.synth.codify import CodifyMaker, ReasonMaker
 from saccade.sft.synth.densify import DensifyMaker, RewriteMaker
 from saccade.sft.synth.estimate import LOOKED_AT, CostEstimate, estimated, job_size, scratch_store
+from saccade.sft.synth.experts import ExpertChoice, ExpertStopped, UnfitSampleError
 from saccade.sft.synth.jobs import Job, Jobs
 from saccade.sft.synth.made import DiscardedError, Made
-from saccade.sft.synth.makers import Maker, PlayerMaker, SynthResources, TeacherMaker
+from saccade.sft.synth.makers import Maker, Player, PlayerMaker, SynthResources, TeacherMaker, Wording
 from saccade.sft.synth.outcome import OutcomeFilter, outcome_lines
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.stored import StoredJobs
@@ -44,24 +42,44 @@ from saccade.tasks.sources.task_set import TaskPool
 from saccade.tasks.worlds.base import WorldSample, store_sample
 
 ModelLoader = Callable[[str], Model]
-"""A model by its name."""
-
+"""Loads a model by its name."""
+SampleCheck = Callable[[Job, WorldSample], None]
+"""Raises `ExpertStopped` for a sample that need not be stored, since nothing would come of it."""
 
 SPENT = "dollars spent"
 """Kind of the jobs that were not made because the dollars were spent."""
 
 
-class Studio:
+class Synthesizer:
     """Makes the trajectories of jobs."""
 
-    def __init__(self, settings: SynthSettings, store: MediaStore, *, models: ModelLoader = load_model) -> None:
-        """Nothing is started before it is entered.
+    def __init__(
+        self,
+        settings: SynthSettings,
+        store: MediaStore,
+        *,
+        models: ModelLoader = load_model,
+        player: Player | None = None,
+        wording: Wording | None = None,
+        check: SampleCheck | None = None,
+    ) -> None:
+        """Read the settings; nothing is started before it is entered.
+
+        Args:
+            settings: of the run.
+            store: where the media go.
+            models: loads a teacher or writer.
+            player: plays in place of the experts that the settings name.
+            wording: puts each task of a player in other words.
+            check: refuses samples before they are stored.
 
         Raises:
-            RegistryError: a world, a dialect or a tool is unknown.
+            RegistryError: a world, an expert, a dialect or a tool is unknown.
+            UnavailableError: a world or an expert is in a plug-in that is not installed.
             SettingsError: a knob is wrong, the dialect offers no tools, or it cannot show a task's pictures or videos.
         """
         self.settings = settings
+        self._player, self._wording, self._check = player, wording, check
         teacher = settings.teacher
         check_sampling(teacher.model, teacher.sampling)
         check_sampling(teacher.writer or teacher.model, teacher.writer_sampling)
@@ -80,7 +98,7 @@ class Studio:
             check_media(sourced.tasks.parts, self._dialect)
             self._said = outcome_lines(settings, sourced)
             if not teacher.model:
-                _check_experts_know(sourced.tasks)
+                self._player = player or self._experts(sourced.tasks)
         if teacher.recipe == "codify" or teacher.atomic:
             _check_writes_code(self._dialect)
         self._stack = AsyncExitStack()
@@ -113,7 +131,7 @@ class Studio:
             SettingsError: the dialect cannot hold the task.
             IsolationError: the sandbox refuses to start on this machine.
         """
-        assert self._maker is not None, "a studio is entered before it is used"
+        assert self._maker is not None, "a synthesizer is entered before it is used"
         if self.purse.is_empty():
             return Made(None, SPENT, self.purse.refusal("the teacher"))
         sample = await asyncio.to_thread(self.jobs.drawn, job)
@@ -122,7 +140,8 @@ class Studio:
             if sample is None:
                 task = await asyncio.to_thread(self.jobs.make, job, self._store)
             else:
-                self._check(job, sample)
+                if self._check is not None:
+                    self._check(job, sample)
                 split = self.settings.split
                 task = await asyncio.to_thread(_stored, sample, self._store, job, split)
                 notes = sample.notes
@@ -165,19 +184,23 @@ class Studio:
                 sizes.append(job_size(teacher.recipe, work, teacher.expect_tokens, turns))
         return estimated(len(jobs), sizes, models)
 
-    def _check(self, job: Job, sample: WorldSample) -> None:
-        """Raise `ExpertStopped` for a sample that need not be stored, since nothing would come of it."""
+    def _experts(self, tasks: TaskPool) -> Player:
+        foreign = [str(part.settings) for part in tasks.parts if not part.endless]
+        if foreign:
+            raise SettingsError(
+                f"experts know the programs of generated worlds only, and {', '.join(foreign)} is none. "
+                "Name a model that solves its tasks with --teacher."
+            )
+        experts = ExpertChoice([part.reader.label for part in tasks.parts], self.settings.expert)
+        return lambda job, plan, notes: experts.make(job.source, plan, notes, job.seed(self.settings))
 
     def _models(self, name: str) -> PaidModel:
         return PaidModel(patient(self._load(name), self.settings.retry), self.purse)
 
     def _made_for(self, stage: SynthResources) -> Maker:
         teacher = self.settings.teacher
-        if not teacher.model:
-            expert = self.settings.expert
-            return PlayerMaker(
-                stage, lambda plan, notes, seed: Expert.of(plan, notes=notes, settings=expert, seed=seed)
-            )
+        if self._player is not None:
+            return PlayerMaker(stage, self._player, self._wording)
         model = self._models(teacher.model)
         if teacher.recipe == "solve":
             return TeacherMaker(stage, model)
@@ -199,15 +222,6 @@ def _check_writes_code(dialect: Dialect) -> None:
             f"recipe codify and atomic ask for code, and dialect {dialect.id} cannot write it ({error}). "
             "Use codedance, pyvision, codev or thyme."
         ) from error
-
-
-def _check_experts_know(tasks: TaskPool) -> None:
-    strange = [str(part.settings) for part in tasks.parts if not part.endless]
-    if strange:
-        raise SettingsError(
-            f"experts know the programs of generated worlds only, and {', '.join(strange)} is none. "
-            "Name a model that solves its tasks with --teacher."
-        )
 
 
 def _stored(sample: WorldSample, store: MediaStore, job: Job, split: str) -> Task:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from saccade.core.plugins import missing_plugin
 from saccade.errors import SettingsError
 from saccade.record.settings import load_settings
 from saccade.record.suggest import did_you_mean
@@ -234,5 +235,6 @@ def _no_such(name: str) -> str:
     bare = name.removeprefix(_WORLD).partition(":")[0]
     here = [path.name for path in Path().iterdir()] if "/" not in name else []
     known = {*cards().ids(), *cards().names(), *WORLDS.ids(), *WORLDS.names(), *here}
-    hint = did_you_mean(bare, known) or "See: saccade cards list, saccade worlds list."
+    missing = missing_plugin(WORLDS.kind, bare, WORLDS.entries)
+    hint = f"{did_you_mean(bare, known)} {missing}".strip() or "See: saccade cards list, saccade worlds list."
     return f"{name!r} is no benchmark, no file or folder of tasks and no generated world. {hint}"

@@ -1,4 +1,4 @@
-"""A generated world as a source; nothing is drawn before a task is wanted, unless tags choose among its tasks."""
+"""Read tasks of a generated world; each is drawn when it is asked for, or earlier if tags choose among them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.problem import RowProblem
 from saccade.tasks.sources.reader import TaskSummary
-from saccade.tasks.worlds.base import Clip, Knobs, Split, World, draw_sample, make_task
+from saccade.tasks.worlds.base import SPLITS, Clip, Knobs, Split, World, draw_sample, make_task
 
 WORLD_TASKS: Final = 4096
 """Tasks of a world, which has no end, where nobody says how many."""
@@ -58,8 +58,6 @@ class WorldReader:
 
 def as_split(name: str) -> Split:
     """The split of worlds of that name. Raises `SettingsError`."""
-    from saccade.tasks.worlds.base import SPLITS
-
     if name not in SPLITS:
         raise SettingsError(f"generated worlds have no split {name!r}; they have {', '.join(SPLITS)}")
     return SPLITS[SPLITS.index(name)]

@@ -6,12 +6,12 @@ For people's eyes only; it holds the answers. Of a clip it shows four frames, ev
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from textwrap import wrap
 
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
 from saccade.tasks.worlds.base import Clip, WorldSample
-from saccade.tasks.worlds.canvas import font
 
 TILE = (420, 340)
 _MARGIN = 14
@@ -27,12 +27,12 @@ def contact_sheet(samples: Sequence[WorldSample]) -> Image.Image:
     rows = -(-len(samples) // columns)
     step_x, step_y = TILE[0] + _MARGIN, TILE[1] + _LINES * _LINE + 2 * _MARGIN
     sheet = Image.new("RGB", (columns * step_x + _MARGIN, rows * step_y + _MARGIN), (226, 226, 222))
-    pen = ImageDraw.Draw(sheet)
+    pen, font = ImageDraw.Draw(sheet), _font(13)
     for index, sample in enumerate(samples):
         x, y = _MARGIN + index % columns * step_x, _MARGIN + index // columns * step_y
         sheet.paste(tile(sample), (x, y))
         for line, text in enumerate(_caption(sample)):
-            pen.text((x, y + TILE[1] + 4 + line * _LINE), text, fill=(20, 20, 20), font=font(13))
+            pen.text((x, y + TILE[1] + 4 + line * _LINE), text, fill=(20, 20, 20), font=font)
     return sheet
 
 
@@ -70,6 +70,12 @@ def _four_frames(clip: Clip, most: tuple[int, int]) -> Image.Image:
         shown.thumbnail((most[0] // 2 - 2, most[1] // 2 - 2), Image.Resampling.LANCZOS)
         page.paste(shown, (number % 2 * most[0] // 2, number // 2 * most[1] // 2))
     return page
+
+
+def _font(size: int) -> ImageFont.FreeTypeFont:
+    import matplotlib
+
+    return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts/ttf/DejaVuSans.ttf"), size)
 
 
 def _caption(sample: WorldSample) -> list[str]:

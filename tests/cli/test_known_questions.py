@@ -2,7 +2,7 @@
 
 import pytest
 
-from saccade.tasks.known_questions import known_kind
+from saccade.cli.ask_tiny import known_kind
 from saccade.tasks.worlds.base import draw_sample
 from saccade.tasks.worlds.registry import load_world
 

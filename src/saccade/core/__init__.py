@@ -1,0 +1,1 @@
+"""What every part of Saccade builds on."""

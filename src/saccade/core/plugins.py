@@ -1,0 +1,41 @@
+"""Say which of Saccade's own plug-ins a name needs, where that plug-in is not installed.
+
+The core imports no plug-in: it finds what they offer by the entry points that any package may register. This table is
+for error messages only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+OFFERED: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
+    "worlds": {"worlds": frozenset(), "experts": frozenset(), "models": frozenset({"tiny", "solver"})},
+}
+"""Plug-in -> kind of registry -> the names that it registers; no names: whatever of that kind comes with Saccade."""
+HOW: Final = "Install Saccade as a whole: pip install --force-reinstall saccade"
+
+
+def plugin_of(kind: str, name: str) -> str:
+    """The plug-in that offers `name` (without its version) of a kind; empty if none does."""
+    for plugin, kinds in OFFERED.items():
+        if kind in kinds and (not kinds[kind] or name in kinds[kind]):
+            return plugin
+    return ""
+
+
+def missing_plugin(kind: str, name: str, registered: Collection[str]) -> str:
+    """A sentence that names the plug-in that `name` of a kind needs; empty if none is missing.
+
+    Args:
+        kind: as the registry calls it, e.g. `worlds`.
+        name: what the user wrote.
+        registered: the ids that the registry has; a kind that has some is taken to be installed.
+    """
+    bare = name.partition(":")[0].partition("@")[0]
+    plugin = plugin_of(kind, bare)
+    every = plugin and not OFFERED[plugin][kind]
+    if not plugin or (every and registered) or any(entry.partition("@")[0] == bare for entry in registered):
+        return ""
+    of = f"the {kind} that come with Saccade are" if every else f"{bare} is"
+    return f"{of[0].upper()}{of[1:]} in its plug-in `{plugin}`, which is not installed. {HOW}"
