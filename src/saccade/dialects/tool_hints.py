@@ -14,28 +14,35 @@ from saccade.dialects.base import ToolDialect
 from saccade.dialects.prompt_texts import SYSTEM, TOOL, Prompted, Prompts
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
+from saccade.tools.registry import tool_class
 
-FAMILIES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    ("charts", ("chartocr", "chartmoe", "deplot", "unichart", "chartdet", "opencv", "chartassistant", "chartvlm")),
-    ("tables, forms and other print", ("ocr", "crop", "rotate")),
-    ("diagrams of geometry", ("image_cdl", "construction_cdl", "diagram_formalizer")),
-    ("problems of geometry", ("text_cdl", "goal_cdl", "inter_gps", "gllava", "multimath")),
-    ("counting", ("contours", "color_mask", "grounding_dino", "hough_circles")),
-    ("colours and coloured maps", ("color_stats", "color_mask")),
-    ("small or hidden things", ("crop", "grounding_dino", "sam", "edges", "threshold")),
-    ("lengths, lines and circles", ("hough_lines", "hough_circles", "draw")),
-    ("videos", ("select_frames",)),
+FAMILIES: Final = (
+    "charts",
+    "tables, forms and other print",
+    "diagrams of geometry",
+    "problems of geometry",
+    "counting",
+    "colours and coloured maps",
+    "small or hidden things",
+    "lengths, lines and circles",
+    "videos",
 )
-"""Family of questions -> tools, the one to try first in front."""
+"""Families of questions in the order of their lines; others that a tool names follow by name."""
 
 D = TypeVar("D")
 
 
 def hint_lines(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
-    """A line for each family for which a tool is on offer."""
-    offered = {tool.name for tool in tools}
-    named = ((family, [name for name in names if name in offered]) for family, names in FAMILIES)
-    return tuple(f"- {family}: {', '.join(names)}" for family, names in named if names)
+    """Return a line for each family that a registered tool on offer suits, its tools in the order to try them."""
+    classes = [kind for tool in tools if (kind := tool_class(tool.name))]
+    suits = {kind.name: dict(kind.suits) for kind in classes}
+    further = sorted({family for families in suits.values() for family in families} - set(FAMILIES))
+    lines = []
+    for family in (*FAMILIES, *further):
+        names = sorted((places[family], name) for name, places in suits.items() if family in places)
+        if names:
+            lines.append(f"- {family}: {', '.join(name for _, name in names)}")
+    return tuple(lines)
 
 
 def hinted(dialect: D) -> D:
