@@ -62,7 +62,7 @@ PROVIDERS: Final = Registry[object](
 
 
 def load_model(spec: str) -> Model:
-    """The model that `wanted` names.
+    """Load the model that `spec` names.
 
     Raises:
         RegistryError: the provider is unknown (suggests the nearest), no name follows it, or what it makes is no model.
@@ -95,7 +95,7 @@ def load_model(spec: str) -> Model:
 
 
 def provider_of(spec: str) -> Provider:
-    """What is known of the provider of the model that `wanted` names; nothing of an unknown one, or of plain code.
+    """Return the provider of the model that `spec` names; one without properties for an unknown one or plain code.
 
     Raises:
         RegistryError: the user's own code cannot be loaded.

@@ -41,7 +41,7 @@ REWARDS: Final = PresetRegistry[RewardPreset](
 
 
 def load_reward(name: str, parameters: Mapping[str, object] | None = None) -> RewardPreset:
-    """The preset that `wanted` names, an id or the user's own code, with `parameters` in the place of its own.
+    """Load the preset that `name` names, an id or the user's own code, with `parameters` in the place of its own.
 
     Raises:
         RegistryError: nothing has that id or preset (suggests the nearest), it cannot be imported, or it is no reward.

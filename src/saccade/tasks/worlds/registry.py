@@ -52,7 +52,7 @@ WORLDS: Final = Registry[World[Any]](
 
 
 def load_world(name: str) -> World[Any]:
-    """The world that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+    """Load the world that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that id (suggests the nearest), it cannot be imported, it is no world, or a world of
