@@ -17,7 +17,7 @@ class ListedTool:
     """One line: a tool, or a paper's name for it."""
 
     paper: str
-    """List of `saccade.tool_lists`, family and name there; empty for a tool of none."""
+    """List of `saccade.tool-lists`, family and name there; empty for a tool of none."""
     tool: str
     given: dict[str, str]
     """Arguments by which it does what the paper's does."""

@@ -40,7 +40,7 @@ TOOLS: Final = Registry[type[Tool[Any, Any]]](
 )
 
 TOOL_LISTS: Final = Registry[Sequence[NamedTool]](
-    "tool_lists", {}, lambda value: "" if isinstance(value, Sequence) else "it is no sequence of NamedTool"
+    "tool-lists", {}, lambda value: "" if isinstance(value, Sequence) else "it is no sequence of NamedTool"
 )
 """The tools of a paper in its order and by its names, which `saccade tools list` shows first."""
 

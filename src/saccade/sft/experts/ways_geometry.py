@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic import JsonValue
 
-from saccade.errors import ToolError
 from saccade.sft.experts.plays import ExpertPart
 from saccade.sft.experts.tool_ways import Consulted, Consulting, ToolWay, is_world, named_picture, near, result_of, use
-from saccade.tools.context import ToolContext
-from saccade.tools.registry import make_tool
+from saccade.tools.geometry.english import read_english
 
 _POLYGONS: Final = ("triangle-angle", "isosceles", "right-triangle", "triangle-area", "rectangle")
 _CLOSE: Final = 0.005
@@ -24,7 +22,8 @@ def _solved(part: ExpertPart) -> Consulting:
     diagram = yield from _diagram(part)
     if not diagram["logic_forms"]:
         return Consulted(None, 1)
-    return (yield from _solve(part, _read(part), diagram, 2))
+    read = read_english(part.scene.task.question)
+    return (yield from _solve(part, [*read.statements, *([read.goal] if read.goal else [])], diagram, 2))
 
 
 def _with_text(part: ExpertPart) -> Consulting:
@@ -43,16 +42,7 @@ def _with_goal(part: ExpertPart) -> Consulting:
     diagram = yield from _diagram(part, "then")
     if not diagram["logic_forms"]:
         return Consulted(None, 2)
-    statements = [form for form in _read(part) if not form.startswith("Find(")]
-    return (yield from _solve(part, [*statements, goal], diagram, 3))
-
-
-def _read(part: ExpertPart) -> list[str]:
-    """Return the logic forms that the expert writes down from the question without a call, as `text_cdl` would."""
-    result = make_tool("text_cdl").call({"text": part.scene.task.question}, ToolContext({}))
-    if result.value is None:
-        raise ToolError(f"text_cdl cannot read the question {part.scene.task.question!r}")
-    return cast(list[str], result.value["logic_forms"])
+    return (yield from _solve(part, [*read_english(part.scene.task.question).statements, goal], diagram, 3))
 
 
 def _diagram(part: ExpertPart, occasion: str = "consult") -> Any:
