@@ -173,7 +173,7 @@ PUBLIC_MODULES = {
     "tools.base": "Alias Needs Tool ToolOutcome",
     "tools.context": "ToolContext",
     "tools.problem": "CallProblem",
-    "dialects.base": "FunctionDialect Observation Opening ToolDialect",
+    "dialects.base": "Observation Opening",
     "dialects.layout": "join_texts labelled question_parts",
     "dialects.tags": "TagGuard",
     "dialects.text": "answer_in code_in_block cut_middle fences outside_thoughts python_fences",

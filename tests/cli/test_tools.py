@@ -14,7 +14,7 @@ from saccade.tools.setup import VARIABLE
 def test_the_26_come_first(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tools", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert [bool(item["vista"]) for item in listed] == [True] * 26 + [False] * (len(listed) - 26)
+    assert [bool(item["paper"]) for item in listed] == [True] * 26 + [False] * (len(listed) - 26)
     by_name = {item["tool"]: item for item in listed}
     assert by_name["crop"]["state"] == "ready"
     assert by_name["opencv"]["state"] == "ready"

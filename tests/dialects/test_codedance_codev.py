@@ -6,7 +6,7 @@ import pytest
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.code_blocks import CUT as CUT_OFF
-from saccade.dialects.prompt_texts import Prompted, Prompts
+from saccade.dialects.prompt_texts import Prompts
 from saccade.dialects.registry import load_dialect
 from saccade.errors import PromptFileError, SettingsError
 from saccade.record.action import Answer, Code, ParseError
@@ -30,7 +30,6 @@ def family(name: str) -> str:
 
 def user_messages(name: str, **given: Any) -> list[dict[str, Any]]:
     dialect = load_dialect(name)
-    assert isinstance(dialect, Prompted)
     short: Dialect = dialect.with_prompts(Prompts({"user": TEMPLATES[family(name)]}, "a test"))
     system, *others = short.open(task(**given)).messages
     assert system.role == "system"
@@ -86,7 +85,6 @@ def test_what_the_code_finds() -> None:
 @each
 def test_the_size_of_the_first_picture_can_be_asked_for(name: str) -> None:
     dialect = load_dialect(name)
-    assert isinstance(dialect, Prompted)
     sized: Dialect = dialect.with_prompts(Prompts({"user": "{width} x {height}: {query}"}, "a test"))
     assert sized.open(task(pictures=(PHOTO, PLAN))).messages[-1].text.endswith("640 x 480: What is it?")
     with pytest.raises(PromptFileError, match=r"asks for \{width\}, which this task does not have"):

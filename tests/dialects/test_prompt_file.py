@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from saccade.dialects.base import Dialect
 from saccade.dialects.prompt_file import read_prompt_file
-from saccade.dialects.prompt_texts import Prompted, Prompts
+from saccade.dialects.prompt_texts import Prompts
 from saccade.dialects.registry import load_dialect
 from saccade.errors import PromptFileError
 
@@ -16,9 +17,8 @@ def write(path: Path, content: object) -> Path:
     return path
 
 
-def prompted(name: str) -> Prompted:
+def prompted(name: str) -> Dialect:
     dialect = load_dialect(name)
-    assert isinstance(dialect, Prompted)
     return dialect
 
 
@@ -32,7 +32,6 @@ def test_published_json_format(tmp_path: Path) -> None:
         },
     )
     dialect = load_dialect("pyvision")
-    assert isinstance(dialect, Prompted)
     dialect = dialect.with_prompts(read_prompt_file(file))
     assert dialect.open(task()).messages[0].text.endswith("W 640 H 480 \\boxed{x} What is it?")
     text = dialect.open(task("Is <image> it?", (PHOTO, PLAN))).messages[0].text
@@ -44,7 +43,6 @@ def test_plain_text_serves_every_case(tmp_path: Path) -> None:
     prompts = read_prompt_file(write(tmp_path / "mine.txt", "Look: {query}"))
     for name in ("pyvision", "pyvision-rl-image", "pyvision-rl-image-no-hint", "pyvision-rl-video"):
         dialect = load_dialect(name)
-        assert isinstance(dialect, Prompted)
         given = video_task() if "video" in name else task()
         assert dialect.with_prompts(prompts).open(given).messages[0].text.endswith("Look: What is it?")
         assert dialect.with_prompts(prompts).id == name + "@1:" + ("repo" if name == "pyvision" else "paper")
@@ -95,7 +93,6 @@ def test_missing_template_suggests() -> None:
 
 def test_a_field_the_task_lacks_is_named() -> None:
     dialect = load_dialect("pyvision")
-    assert isinstance(dialect, Prompted)
     with pytest.raises(PromptFileError, match="width"):
         dialect.with_prompts(Prompts({"*": "{width} {query}"}, "x")).open(task(pictures=()))
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from saccade.dialects.base import Dialect
 from saccade.dialects.prompt_file import read_prompt_file
-from saccade.dialects.prompt_texts import SECTIONS, Prompted
+from saccade.dialects.prompt_texts import SECTIONS
 from saccade.dialects.registry import DIALECTS, load_dialect
 from saccade.errors import PromptFileError
 from saccade.record.content import Message
@@ -42,7 +43,7 @@ def given_task(name: str) -> Task:
     return video_task() if "video" in name else task()
 
 
-def texts(dialect: Prompted, name: str = "") -> list[tuple[str, str]]:
+def texts(dialect: Dialect, name: str = "") -> list[tuple[str, str]]:
     messages: tuple[Message, ...] = dialect.open(given_task(name)).messages  # type: ignore[attr-defined]
     return [(message.role, message.text) for message in messages]
 
@@ -154,4 +155,4 @@ def test_only_texts_of_a_file_are_used_once_it_asks_questions(tmp_path: Path) ->
 
 
 def test_all_dialects_are_prompted() -> None:
-    assert all(isinstance(load_dialect(name), Prompted) for name in DIALECTS.names())
+    assert all(load_dialect(name).prompts.templates for name in DIALECTS.names())

@@ -6,7 +6,8 @@ from saccade.dialects.registry import load_dialect
 from saccade.dialects.tool_hints import FAMILIES, hint_lines
 from saccade.episode.settings import PromptSettings
 from saccade.errors import SettingsError
-from saccade.tools.registry import TOOLS
+from saccade.models.base import ToolSpec
+from saccade.tools.registry import TOOLS, tool_class
 
 from .cases import task
 
@@ -24,9 +25,16 @@ def test_hints_name_tools_on_offer_alone() -> None:
     assert sum(line.startswith("- ") for line in lines) == 2
 
 
-def test_hints_know_every_registered_tool_that_they_name() -> None:
-    assert {name for _, names in FAMILIES for name in names} <= set(TOOLS.names())
+def test_tools_of_a_family_come_in_the_order_to_try_them() -> None:
+    lines = hint_lines([ToolSpec(name, "", {}) for name in TOOLS.names()])
+    assert [line[2:].partition(":")[0] for line in lines] == list(FAMILIES)
+    assert lines[0] == "- charts: chartocr, chartmoe, deplot, unichart, chartdet, opencv, chartassistant, chartvlm"
     assert hint_lines(()) == ()
+
+
+def test_two_tools_of_a_family_have_two_places() -> None:
+    places = [place for name in TOOLS.names() if (kind := tool_class(name)) for place in kind.suits]
+    assert len(places) == len(set(places))
 
 
 @pytest.mark.parametrize("name", ["codedance", "native", "direct:think", "tiny:tools"])

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from saccade.dialects.base import ToolDialect
-from saccade.dialects.prompt_texts import SYSTEM, Prompted, Prompts
+from saccade.dialects.prompt_texts import SYSTEM, Prompts
 from saccade.dialects.registry import load_dialect
 from saccade.episode.equip import equipped, missing_words
 from saccade.errors import SettingsError
@@ -19,7 +18,6 @@ from saccade.tools.setup import VARIABLE
 
 def test_what_is_not_set_up_is_not_offered_and_no_mistake_of_the_model() -> None:
     dialect, tools = equipped(load_dialect("vista"))
-    assert isinstance(dialect, ToolDialect)
     assert tools is not None
     offered = {tool.name for tool in dialect.tools}
     assert {"crop", "opencv", "inter_gps"} <= offered
@@ -37,7 +35,6 @@ def test_a_setup_puts_a_tool_on_offer(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "setup.toml").write_text('[gllava]\nmodel = "compatible:x@http://localhost:1/v1"\n')
     monkeypatch.setenv(VARIABLE, str(tmp_path / "setup.toml"))
     dialect, tools = equipped(load_dialect("vista"))
-    assert isinstance(dialect, ToolDialect)
     assert "gllava" in {tool.name for tool in dialect.tools}
     assert "gllava" not in missing_words(tools)
 
@@ -49,7 +46,6 @@ def test_a_tool_that_is_named_must_be_there() -> None:
 
 def test_an_own_system_message_must_list_the_tools_that_are_named() -> None:
     vista = load_dialect("vista")
-    assert isinstance(vista, Prompted)
     silent, listing = (vista.with_prompts(Prompts({SYSTEM: text}, "mine.txt")) for text in ("Look.", "Use {tools}."))
     with pytest.raises(SettingsError, match=r"the system message of mine\.txt has no \{tools\}"):
         equipped(silent, ("crop",))
@@ -57,7 +53,6 @@ def test_an_own_system_message_must_list_the_tools_that_are_named() -> None:
     dialect, _ = equipped(listing, ("crop",))
     assert "Use - crop(" in dialect.open(Task(id="t", question="?")).messages[0].text
     native = load_dialect("native")  # it hands its tools over beside the prompt
-    assert isinstance(native, Prompted)
     equipped(native.with_prompts(Prompts({SYSTEM: "Look."}, "mine.txt")), ("crop",))
 
 

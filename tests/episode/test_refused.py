@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from pydantic import ValidationError
 from tests.episode.support import CODE, OK, plan, stored_task, task
 
-from saccade.dialects.base import Dialect
-from saccade.dialects.prompt_texts import Prompted, Prompts
+from saccade.dialects.base import Dialect, Observation, Opening
+from saccade.dialects.prompt_texts import Prompts
 from saccade.dialects.registry import load_dialect
 from saccade.episode.asking import AskSettings
 from saccade.episode.continued import check_continued
@@ -33,24 +32,43 @@ from saccade.errors import IsolationError, RecordError, SandboxLostError, Settin
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Code
+from saccade.record.action import Action, Code
 from saccade.record.content import VideoPart
 from saccade.record.execution import Execution
 from saccade.record.status import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import StopReason, Trajectory
-from saccade.record.turn import Turn
+from saccade.record.turn import FinishReason, Turn
 from saccade.sandbox.limits import MIB, Limits
 from saccade.tasks.frames import FrameSettings
 
 CLIP = VideoPart(sha256="b" * 64, width=64, height=64, frames=8, fps=1, seconds=8)
-NO_DIALECT = cast(Dialect, SimpleNamespace(id="mine@1", sandbox=Limits(), tools=(), limits=None))
-"""A dialect that is no dataclass and has no texts."""
+
+
+class Plain(Dialect):
+    """A dialect that is no dataclass and has no texts."""
+
+    id = "mine@1"
+    sandbox = Limits()
+
+    def open(self, task: Task) -> Opening:
+        raise NotImplementedError
+
+    def parse(self, text: str, finish: FinishReason) -> Action:
+        raise NotImplementedError
+
+    def write(self, action: Action, thought: str = "") -> str:
+        raise NotImplementedError
+
+    def observe(self, execution: Execution, pictures: int) -> Observation:
+        raise NotImplementedError
+
+
+NO_DIALECT = Plain()
 
 
 def with_texts(**texts: str) -> Dialect:
     dialect = load_dialect("vista")
-    assert isinstance(dialect, Prompted)
     return cast(Dialect, dialect.with_prompts(Prompts(texts, "mine.json")))
 
 
@@ -68,7 +86,7 @@ def test_texts_and_limits_that_a_dialect_does_not_take() -> None:
     with pytest.raises(SettingsError, match="none is given"):
         PromptSettings(prompt_names={"system": "a"}).equipped(load_dialect("vista"))
     with pytest.raises(SettingsError, match="mine@1 has no prompt that a file could replace"):
-        PromptSettings(prompt_file="nowhere.json").equipped(NO_DIALECT)
+        NO_DIALECT.with_prompts(Prompts({"user": "{query}"}, "mine.json"))
     with pytest.raises(SettingsError, match="mine@1 fixes the limits of its sessions"):
         SessionLimits(wall_seconds=1).applied(NO_DIALECT)
     assert SessionLimits().applied(NO_DIALECT) is NO_DIALECT

@@ -17,7 +17,7 @@ from saccade.evals.protocols.findings import Mean, Rate
 from saccade.evals.protocols.registry import load_protocol
 from saccade.evals.protocols.stored import findings_file, write_findings
 from saccade.evals.protocols.study import Study, study
-from saccade.evals.protocols.tool_use.records import Operation, OperationShare, ToolUse
+from saccade.evals.protocols.tool_use.records import OperationShare, ToolUse
 from saccade.report.runs.findings import findings_of
 from saccade.report.runs.open import open_runs
 from saccade.report.sections import about
@@ -25,6 +25,7 @@ from saccade.report.sections.protocols.tool_use import tool_use
 from saccade.report.sections.view import SectionRow, mean
 from saccade.report.write import write_report
 from saccade.tasks.benchmarks.registry import load_card
+from saccade.tools.operation import Operation
 
 
 @pytest.fixture(scope="module")

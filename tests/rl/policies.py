@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from saccade.dialects.base import Observation, Opening
+from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.models.local_settings import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.record.action import Action, Answer, Code
@@ -64,7 +64,7 @@ def full_logprobs(made: TinyPolicy, tokens: TokenTrajectory, media: object, heat
 
 
 @dataclass(frozen=True)
-class Noise:
+class Noise(Dialect):
     """`turns` turns of code that each show a crop, then an answer, whatever the model writes."""
 
     turns: int = 2
@@ -92,12 +92,6 @@ class Noise:
         shown = [picture.image for picture in execution.pictures]
         message = said(self.role, f"It gave {execution.status.value}: ", *shown, "\nGo on.")
         return Observation(message, {}, pictures + len(shown))
-
-    def correct(self, reason: str, pictures: int) -> Observation | None:
-        return None
-
-    def ask_for_answer(self) -> Message | None:
-        return None
 
 
 @dataclass(frozen=True)

@@ -190,14 +190,14 @@ class _MuteError(Exception):
     [
         (None, "NoneType"),
         (ToolOutcome(EchoResult.model_construct(label="\ud800", score=0.5)), "schema"),
-        (ToolOutcome(EchoResult(label="a", score=0.5), text=5), "text is of type int"),  # type: ignore[arg-type]
-        (ToolOutcome(EchoResult(label="a", score=0.5), Image.new("L", (4, 4))), "`pictures` is of type Image"),  # type: ignore[arg-type]
-        (ToolOutcome(EchoResult(label="a", score=0.5), (Image.new("L", (4, 4)),)), "`pictures` holds Image"),  # type: ignore[arg-type]
-        (ToolOutcome(EchoResult(label="a", score=0.5), (("a", "a.png"),)), "holds tuple"),  # type: ignore[arg-type]
-        (ToolOutcome(EchoResult(label="a", score=0.5), (("a", b"png"),)), "picture a is of type bytes"),  # type: ignore[arg-type]
+        (ToolOutcome(EchoResult(label="a", score=0.5), text=5), "wrong type"),  # type: ignore[arg-type]
+        (ToolOutcome(EchoResult(label="a", score=0.5), Image.new("L", (4, 4))), "wrong type"),  # type: ignore[arg-type]
+        (ToolOutcome(EchoResult(label="a", score=0.5), (Image.new("L", (4, 4)),)), "wrong type"),  # type: ignore[arg-type]
+        (ToolOutcome(EchoResult(label="a", score=0.5), (("a", "a.png"),)), "wrong type"),  # type: ignore[arg-type]
+        (ToolOutcome(EchoResult(label="a", score=0.5), (("a", b"png"),)), "wrong type"),  # type: ignore[arg-type]
         (
             ToolOutcome(EchoResult(label="a", score=0.5), (("a", Image.new("L", (0, 4))),)),
-            "picture a has no pixels",
+            "picture a_1 has no pixels",
         ),
     ],
 )

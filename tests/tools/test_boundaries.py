@@ -19,7 +19,7 @@ from saccade.tools.hough import _segment
 from saccade.tools.look import Look
 from saccade.tools.match_template import MatchTemplateArguments, _peaks
 from saccade.tools.ocr import Ocr
-from saccade.tools.registry import ALIASES, make_tool, recorded_tool
+from saccade.tools.registry import aliases, make_tool, own_name, recorded_tool
 from saccade.tools.result import ToolResult
 from saccade.tools.toolbox import Toolbox
 
@@ -258,7 +258,7 @@ def test_what_is_missing_is_named_with_the_command_that_installs_it(monkeypatch:
     assert box.missing() == {}
 
 
-@pytest.mark.parametrize("name", ["crop", "crop@1", *ALIASES])
+@pytest.mark.parametrize("name", ["crop", "crop@1", *aliases()])
 def test_a_recorded_name_means_what_it_meant(name: str) -> None:
     assert type(recorded_tool(name)) is type(make_tool(name))
-    assert recorded_tool(name).name == ALIASES.get(name, "crop")
+    assert recorded_tool(name).name == own_name(name).partition("@")[0]

@@ -11,7 +11,7 @@ from saccade.record.status import Status
 from saccade.tools.context import ToolContext
 from saccade.tools.crop import Crop
 from saccade.tools.problem import ProblemKind
-from saccade.tools.registry import ALIASES, TOOLS, make_tool
+from saccade.tools.registry import TOOLS, aliases, make_tool
 from saccade.tools.toolbox import Toolbox
 
 NAMES = sorted(entry.partition("@")[0] for entry in TOOLS.ids())
@@ -26,7 +26,7 @@ def test_every_registered_tool_is_one(name: str) -> None:
     assert "\n" not in definition.description
     assert definition.parameters["additionalProperties"] is False
     assert definition.returns["additionalProperties"] is False
-    assert {alias.name for alias in tool.aliases} == {alias for alias, own in ALIASES.items() if own == name}
+    assert {alias.name for alias in tool.aliases} == {alias for alias, own in aliases().items() if own == name}
     for alias in tool.aliases:
         targets = {*alias.rename.values(), *alias.given}
         assert targets <= tool.arguments.model_fields.keys()

@@ -6,9 +6,10 @@ from collections import Counter
 
 import pytest
 
-from saccade.tools.registry import ALIASES, TOOLS, make_tool
+from saccade.tools.definition import NamedTool
+from saccade.tools.registry import TOOLS, aliases, make_tool
 from saccade.tools.toolbox import Toolbox
-from saccade.tools.vista_names import VISTA_TOOLS, VistaTool
+from saccade.tools.vista_names import VISTA_TOOLS
 
 
 def test_there_are_26_and_no_two_are_one() -> None:
@@ -18,7 +19,7 @@ def test_there_are_26_and_no_two_are_one() -> None:
 
 
 @pytest.mark.parametrize("item", VISTA_TOOLS, ids=lambda item: f"{item.family}: {item.name}")
-def test_each_has_a_tool_that_takes_what_is_given(item: VistaTool) -> None:
+def test_each_has_a_tool_that_takes_what_is_given(item: NamedTool) -> None:
     tool = make_tool(item.tool)
     assert tool.name == item.tool
     properties = tool.definition.parameters["properties"]
@@ -35,7 +36,7 @@ def test_a_name_or_an_alias_means_one_tool() -> None:
     names = list(TOOLS.names())
     said = [*names, *(alias.name for name in names for alias in make_tool(name).aliases)]
     assert [name for name, count in Counter(said).items() if count > 1] == []
-    assert {alias.name: name for name in names for alias in make_tool(name).aliases} == dict(ALIASES)
-    assert not set(ALIASES) & set(names)
+    assert {alias.name: name for name in names for alias in make_tool(name).aliases} == dict(aliases())
+    assert not set(aliases()) & set(names)
     box = Toolbox.of()
-    assert all(box.resolve(name) == ALIASES.get(name, name) for name in said)
+    assert all(box.resolve(name) == aliases().get(name, name) for name in said)

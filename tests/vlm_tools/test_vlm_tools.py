@@ -14,7 +14,7 @@ from tests.models.wire_server import WireServer, chat, status
 
 from saccade.tools.context import ToolContext
 from saccade.tools.problem import ProblemKind
-from saccade.tools.registry import ALIASES, make_tool
+from saccade.tools.registry import make_tool, own_name
 from saccade.tools.setup import VARIABLE
 from saccade.vlm_tools.replies import ReplyError, read_reply
 
@@ -68,7 +68,7 @@ def test_each_tool_by_a_recorded_form(
 ) -> None:
     named(tool)
     server.will(chat(reply))
-    assert ALIASES.get(call, call) == tool
+    assert own_name(call) == tool
     made = make_tool(call)
     result = made.call(arguments, CONTEXT, alias=call)
     assert result.ok, result.problem

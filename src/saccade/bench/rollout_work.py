@@ -7,7 +7,7 @@ from typing import Any
 
 from PIL import Image
 
-from saccade.dialects.base import Observation, Opening
+from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.registry import load_dialect
 from saccade.episode.plan import Plan
 from saccade.media.store import MediaStore
@@ -44,7 +44,7 @@ QUICK_ROLLOUT = RolloutScale(tasks=2, turns=3, tokens=16)
 
 
 @dataclass(frozen=True)
-class Looking:
+class Looking(Dialect):
     """A dialect in which every turn cuts the same crop out, whatever was written."""
 
     id: str = "looking@1"
@@ -68,12 +68,6 @@ class Looking:
         """What came back."""
         shown = [picture.image for picture in execution.pictures]
         return Observation(_user("Here:\n", *shown, "\nGo on."), {}, pictures + len(shown))
-
-    def correct(self, reason: str, pictures: int) -> Observation | None:
-        return None
-
-    def ask_for_answer(self) -> Message | None:
-        return None
 
 
 def before(tokens: TokenTrajectory, turn: int) -> TokenTrajectory:

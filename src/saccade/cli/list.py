@@ -158,7 +158,7 @@ def _part(registry: Registry[Any], entry: str) -> ListedPart:
     from saccade.record.registry import PresetRegistry
 
     owner = registry.owners.get(entry, "")
-    source = f"{owner} {_version(owner)}".strip() if owner else "built in"
+    source = "built in" if owner in ("", "saccade") else f"{owner} {_version(owner)}".strip()
     needs = _missing(owner or "saccade", registry.extra(entry))
     try:
         presets = registry.presets(entry) if isinstance(registry, PresetRegistry) else ()

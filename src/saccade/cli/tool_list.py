@@ -1,4 +1,4 @@
-"""`saccade tools list`: every typed tool with its state, what it needs and what a call costs; the 26 of VISTA first."""
+"""List every typed tool with its state, what it needs and what a call costs; those of a paper first, by its names."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from saccade.cli.plain import plain_console
 
 @dataclass(frozen=True, slots=True)
 class ListedTool:
-    """One line: a tool, or one of the paper's names for it."""
+    """One line: a tool, or a paper's name for it."""
 
-    vista: str
-    """Family and name in the paper; empty for a tool that is none of the 26."""
+    paper: str
+    """List of `saccade.tool-lists`, family and name there; empty for a tool of none."""
     tool: str
     given: dict[str, str]
     """Arguments by which it does what the paper's does."""
@@ -32,7 +32,7 @@ class ListedTool:
 
 
 def list_tools(as_json: AsJson = False) -> None:
-    """List the 26 tools of VISTA-Gym and all others: state, cost, needs, and how to have what is missing."""
+    """List all tools, those of VISTA-Gym first: state, cost, needs, and how to have what is missing."""
     from saccade.tools.setup_check import warn_of_unread_tables
 
     warn_of_unread_tables()
@@ -41,11 +41,11 @@ def list_tools(as_json: AsJson = False) -> None:
         print_json(listed)
         return
     table = Table(box=None, pad_edge=False)
-    for title in ("VISTA", "tool", "state", "cost", "needs"):
+    for title in ("paper", "tool", "state", "cost", "needs"):
         table.add_column(title, overflow="fold")
     for item in listed:
         given = "".join(f" {name}={value}" for name, value in item.given.items())
-        table.add_row(item.vista or "-", item.tool + given, item.state, item.cost, item.needs or "-")
+        table.add_row(item.paper or "-", item.tool + given, item.state, item.cost, item.needs or "-")
     console = plain_console(width=None if sys.stdout.isatty() else 170)
     console.print(table)
     remedies = {item.tool: item.remedy for item in listed if item.remedy}
@@ -56,25 +56,26 @@ def list_tools(as_json: AsJson = False) -> None:
 
 
 def listed_tools() -> Iterator[ListedTool]:
-    """The 26 in the paper's order, then the others by name."""
-    from saccade.tools.registry import TOOLS
-    from saccade.tools.vista_names import VISTA_TOOLS
+    """Yield the tools of each list of a paper in its order, then the others by name."""
+    from saccade.tools.registry import TOOL_LISTS, TOOLS
 
-    for item in VISTA_TOOLS:
-        yield _listed(item.tool, f"{item.family}: {item.name}", dict(item.given))
-    known = {item.tool for item in VISTA_TOOLS}
+    known = set()
+    for paper in TOOL_LISTS.names():
+        for item in TOOL_LISTS.load(paper):
+            known.add(item.tool)
+            yield _listed(item.tool, f"{paper}, {item.family}: {item.name}", dict(item.given))
     for name in TOOLS.names():
         if name not in known:
             yield _listed(name, "", {})
 
 
-def _listed(name: str, vista: str, given: dict[str, str]) -> ListedTool:
+def _listed(name: str, paper: str, given: dict[str, str]) -> ListedTool:
     from saccade.tools.registry import make_tool
 
     tool = make_tool(name)
     needs, remedy = tool.needs, tool.needs.remedy
     return ListedTool(
-        vista=vista,
+        paper=paper,
         tool=name,
         given=given,
         state="unavailable" if remedy else "ready",

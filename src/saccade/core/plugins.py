@@ -11,6 +11,22 @@ from typing import Final
 
 OFFERED: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
     "worlds": {"worlds": frozenset(), "experts": frozenset(), "models": frozenset({"tiny", "solver"})},
+    "vista": {
+        "tools": frozenset(
+            "chartassistant chartdet chartocr chartmoe chartvlm construction_cdl diagram_formalizer deplot gllava "
+            "goal_cdl grounding_dino image_cdl inter_gps multimath ocr opencv sam text_cdl unichart".split()
+        ),
+        "tool-lists": frozenset({"vista"}),
+    },
+    "serve": {"commands": frozenset({"serve", "mcp"})},
+    "integrations": {
+        "exports": frozenset({"otel"}),
+        "task-forms": frozenset({"harbor"}),
+        "formats": frozenset({"atif"}),
+        "commands": frozenset({"openenv"}),
+    },
+    "verl": {"trainers": frozenset({"verl"}), "tool-servers": frozenset({"ray"})},
+    "audit": {"audits": frozenset({"attacks"})},
 }
 """Plug-in -> kind of registry -> the names that it registers; no names: whatever of that kind comes with Saccade."""
 HOW: Final = "Install Saccade as a whole: pip install --force-reinstall saccade"

@@ -1,4 +1,4 @@
-"""What a dialect is: how a family of checkpoints was trained to speak, in both directions.
+"""Define a dialect: how a family of checkpoints was trained to speak, in both directions.
 
 A dialect holds no state and does no IO. It shows a task, reads what the model wrote, and writes what came back;
 training, evaluation and `saccade ask` use the same object, so they cannot drift apart. `parse` is total: any text gives
@@ -7,10 +7,14 @@ an action, if need be a `ParseError` whose reason the model may read. Nothing he
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol, Self, TypeGuard, runtime_checkable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self, cast
 
+from saccade.dialects.faults import Fault
+from saccade.dialects.prompt_texts import NO_PROMPTS, Prompts
+from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
 from saccade.record.action import Action, ToolCall
 from saccade.record.content import ImagePart, Message
@@ -50,117 +54,101 @@ class Observation:
     """Pictures shown so far, these included."""
 
 
-@runtime_checkable
-class FunctionDialect(Protocol):
-    """A dialect that speaks through an API's own function calling."""
+class Dialect(ABC):
+    """One way of speaking, usually a frozen dataclass whose fields are the first five attributes and `prompts`.
+
+    What only some dialects can do has a default here that says so: a dialect that can overrides it.
+    """
+
+    id: str
+    """`name@version`, with `:preset` where the family has presets: `pyvision@1`."""
+    stop: tuple[str, ...]
+    """Strings at which the model must be stopped; they belong to the text."""
+    session: SessionOptions
+    """State policy, repairs and preloaded names of the sandbox."""
+    sandbox: Limits
+    """Limits of a call."""
+    limits: EpisodeLimits
+    """Limits of an episode that the dialect's checkpoints were trained with."""
+
+    prompts: Prompts = NO_PROMPTS
+    """The texts that a user may replace; without any of its own, the dialect takes none."""
+    offers_tools: ClassVar[bool] = False
+    """Whether typed tools can be offered by name."""
+    tools: tuple[ToolSpec, ...] = ()
+    """The typed tools that are offered."""
+    shows_videos: bool = False
+    """Whether messages hold videos as such; others name frames of them, or have code open the files."""
+    provider_runs: ClassVar[bool] = False
+    """Whether the provider of the model runs its code, in the provider's own sandbox."""
 
     @property
     def functions(self) -> tuple[ToolSpec, ...]:
-        """What the model may call."""
+        """Functions that the model calls through its API's own function calling; empty for a dialect of text."""
+        return ()
 
-    def transcribe(self, text: str, calls: Sequence[ToolCall]) -> str:
-        """The canonical text of a turn in which the model wrote `text` and made `calls`; `parse` reads it."""
-
-
-@runtime_checkable
-class ToolDialect(Protocol):
-    """A dialect that offers typed tools by name."""
-
-    @property
-    def tools(self) -> tuple[ToolSpec, ...]:
-        """The tools that it offers."""
-
-    def with_tools(self, tools: tuple[ToolSpec, ...]) -> Self:
-        """The same dialect, offering `tools`."""
-
-
-@runtime_checkable
-class HostedCodeDialect(Protocol):
-    """A dialect in which the provider of the model runs its code, in a sandbox of its own."""
-
-    @property
-    def provider_runs(self) -> bool:
-        """Always true."""
-
-
-@runtime_checkable
-class ShapedDialect(Protocol):
-    """A dialect that reads typed calls in several shapes."""
-
-    def call_shape(self, text: str) -> str:
-        """The shape in which the call was written that `parse` reads from `text`; empty if it holds none."""
-
-
-@runtime_checkable
-class VideoDialect(Protocol):
-    """A dialect whose messages can hold videos as such; others name frames of them, or have code open the files."""
-
-    @property
-    def shows_videos(self) -> bool:
-        """Whether it does."""
-
-
-def shows_videos(dialect: object) -> bool:
-    """Whether videos of a task stand in the dialect's messages as such."""
-    return isinstance(dialect, VideoDialect) and dialect.shows_videos
-
-
-# For the way of every turn: `isinstance` with such a protocol takes many times as long.
-def calls_functions(dialect: object) -> TypeGuard[FunctionDialect]:
-    """Whether it is a `FunctionDialect`."""
-    return hasattr(dialect, "functions") and hasattr(dialect, "transcribe")
-
-
-def offers_tools(dialect: object) -> TypeGuard[ToolDialect]:
-    """Whether it is a `ToolDialect`."""
-    return hasattr(dialect, "tools") and hasattr(dialect, "with_tools")
-
-
-def is_hosted(dialect: object) -> TypeGuard[HostedCodeDialect]:
-    """Whether it is a `HostedCodeDialect`."""
-    return hasattr(dialect, "provider_runs")
-
-
-class Dialect(Protocol):
-    """One way of speaking. Ids are versioned: `pyvision@1`."""
-
-    @property
-    def id(self) -> str:
-        """`name@version`, with `:preset` where the family has presets."""
-
-    @property
-    def stop(self) -> tuple[str, ...]:
-        """Strings at which the model must be stopped; they belong to the text."""
-
-    @property
-    def session(self) -> SessionOptions:
-        """State policy, repairs and preloaded names of the sandbox."""
-
-    @property
-    def sandbox(self) -> Limits:
-        """Limits of a call."""
-
-    @property
-    def limits(self) -> EpisodeLimits:
-        """Limits of an episode that the dialect's checkpoints were trained with."""
-
+    @abstractmethod
     def open(self, task: Task) -> Opening:
-        """The first messages for `task`. Never shows its gold answer or evidence."""
+        """Write the first messages for `task`. Never shows its gold answer or evidence."""
 
+    @abstractmethod
     def parse(self, text: str, finish: FinishReason) -> Action:
-        """What the model asks for. Code that was cut off by the token limit is not code."""
+        """Read what the model asks for. Code that was cut off by the token limit is not code."""
 
+    @abstractmethod
     def write(self, action: Action, thought: str = "") -> str:
-        """The canonical text of a turn that thinks `thought` and does `action`; `parse` gives `action` back.
+        """Write the canonical text of a turn that thinks `thought` and does `action`; `parse` gives `action` back.
 
         Raises ValueError for an action that cannot be said in this dialect.
         """
 
+    @abstractmethod
     def observe(self, execution: Execution, pictures: int) -> Observation:
-        """What the model is shown of an execution, after `pictures` pictures so far."""
+        """Write what the model is shown of an execution, after `pictures` pictures so far."""
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
-        """What the model is told when its text held no action; None if the episode ends there."""
+        """Write what the model is told when its text held no action; None if the episode ends there."""
+        return None
 
     def ask_for_answer(self) -> Message | None:
-        """A last request for the answer when a limit is reached; None if the dialect has none."""
+        """Write a last request for the answer when a limit is reached; None if the dialect has none."""
+        return None
+
+    def transcribe(self, text: str, calls: Sequence[ToolCall]) -> str:
+        """Return the text that `parse` reads of a turn in which the model wrote `text` and called functions."""
+        return text
+
+    def call_shape(self, text: str) -> str:
+        """Return the shape in which the typed call was written that `parse` reads from `text`; empty for only one."""
+        return ""
+
+    def faults(self, text: str, finish: FinishReason = FinishReason.STOP) -> tuple[Fault, ...] | None:
+        """List all that is wrong with the form of a turn; None for a dialect that knows no such list."""
+        return None
+
+    def with_prompts(self, prompts: Prompts) -> Self:
+        """Return the same dialect with the texts of `prompts` in place of its own.
+
+        Raises:
+            SettingsError: it has none.
+            PromptFileError: as `Prompts.replaced_by`.
+        """
+        if not self.prompts.templates:
+            raise SettingsError(f"dialect {self.id} has no prompt that a file could replace. Leave it out.")
+        return self._with(prompts=self.prompts.replaced_by(prompts))
+
+    def with_text(self, name: str, text: str) -> Self:
+        """Return the same dialect with `text` in the place `name` of its prompts."""
+        return self._with(prompts=Prompts({**self.prompts.templates, name: text}, self.prompts.source))
+
+    def with_tools(self, tools: tuple[ToolSpec, ...]) -> Self:
+        """Return the same dialect, offering `tools`. Raises `SettingsError` if it offers none."""
+        if not self.offers_tools:
+            raise SettingsError(
+                f"dialect {self.id} offers no typed tools. Leave them out, or use vista, deepeyes or native."
+            )
+        return self._with(tools=tools)
+
+    def _with(self, **fields: object) -> Self:
+        changed: Any = self
+        return cast(Self, replace(changed, **fields))

@@ -25,8 +25,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass, field
 
 from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.code_blocks import CUT, checked, fenced_code, tagged_code, was_cut
@@ -76,7 +75,7 @@ _NO_ACTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class CodeDanceDialect:
+class CodeDanceDialect(Dialect):
     """The dialect of CodeDance; see the module."""
 
     id: str
@@ -85,10 +84,6 @@ class CodeDanceDialect:
     stop: tuple[str, ...] = ()
     sandbox: Limits = field(default_factory=lambda: Limits(wall_seconds=15, cpu_seconds=15))
     limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=6))
-
-    def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with the texts of `prompts` in place of its own."""
-        return replace(self, prompts=self.prompts.replaced_by(prompts))
 
     def open(self, task: Task) -> Opening:
         """A system and a user message, pictures first. Raises `SettingsError` for a task with a video."""

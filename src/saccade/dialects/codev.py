@@ -17,8 +17,7 @@ the paper names, and each is logged.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass, field
 
 from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.code_blocks import CUT, checked, tagged_code, was_cut
@@ -75,7 +74,7 @@ _NO_ACTION = "Your text holds neither code in <code></code> nor an answer in <an
 
 
 @dataclass(frozen=True, slots=True)
-class CodeVDialect:
+class CodeVDialect(Dialect):
     """The dialect of CodeV; see the module."""
 
     id: str = "codev@1"
@@ -84,10 +83,6 @@ class CodeVDialect:
     session: SessionOptions = _SESSION
     sandbox: Limits = field(default_factory=lambda: Limits(wall_seconds=10, cpu_seconds=10))
     limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=5))
-
-    def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with the texts of `prompts` in place of its own."""
-        return replace(self, prompts=self.prompts.replaced_by(prompts))
 
     def open(self, task: Task) -> Opening:
         """A system and a user message, pictures first. Raises `SettingsError` for a task with a video."""

@@ -12,11 +12,11 @@ call or an answer is told so and does not end the episode; nothing evaluates mod
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, Self
+from typing import ClassVar, Literal
 
-from saccade.dialects.base import Observation, Opening
+from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.calls import CallShape, ReadCall, read_call, write_call
 from saccade.dialects.layout import join_texts, question_parts, system_message
 from saccade.dialects.outcome import failure, reject_lost, with_notes
@@ -89,9 +89,10 @@ _LIMITS = EpisodeLimits(turns=5, images=32, response_tokens=20_480)
 
 
 @dataclass(frozen=True, slots=True)
-class DeepEyesDialect:
+class DeepEyesDialect(Dialect):
     """The dialect; see the module's head."""
 
+    offers_tools: ClassVar[bool] = True
     id: str = "deepeyes@1"
     runs: Literal["first", "last"] = "last"
     """Which call is run if one turn holds several."""
@@ -102,14 +103,6 @@ class DeepEyesDialect:
     session: SessionOptions = _SESSION
     sandbox: Limits = _SANDBOX
     limits: EpisodeLimits = _LIMITS
-
-    def with_tools(self, tools: tuple[ToolSpec, ...]) -> Self:
-        """The same dialect, offering `tools`."""
-        return replace(self, tools=tools)
-
-    def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with the texts of `prompts` in place of its own."""
-        return replace(self, prompts=self.prompts.replaced_by(prompts))
 
     def open(self, task: Task) -> Opening:
         """The first messages. Raises `SettingsError` for a task with a video."""

@@ -12,11 +12,10 @@ frames as pictures. This is no published prompt; a file of your own replaces it 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Self
 
-from saccade.dialects.base import Observation, Opening
+from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.layout import question_parts, system_message
 from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
 from saccade.dialects.pyvision import information
@@ -54,7 +53,7 @@ SHORT = Prompts(
 
 
 @dataclass(frozen=True, slots=True)
-class DirectDialect:
+class DirectDialect(Dialect):
     """The dialect; see the module's head."""
 
     id: str
@@ -69,10 +68,6 @@ class DirectDialect:
     session: SessionOptions = field(default_factory=SessionOptions)
     sandbox: Limits = field(default_factory=Limits)
     limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=1))
-
-    def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with the texts of `prompts` in place of its own."""
-        return replace(self, prompts=self.prompts.replaced_by(prompts))
 
     def open(self, task: Task) -> Opening:
         """One user message. Raises `VideoNotShownError` for a task with a video, unless it shows them."""

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
-from saccade.dialects.base import Dialect, HostedCodeDialect, Opening
+from saccade.dialects.base import Dialect, Opening
 from saccade.dialects.direct import DirectDialect
 from saccade.dialects.layout import question_parts, system_message
 from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
@@ -42,7 +43,7 @@ class HostedDialect(DirectDialect):
     tags_thoughts: bool = True
     stop: tuple[str, ...] = ()
     """None: what the model writes before a call may name the tag."""
-    provider_runs: bool = True
+    provider_runs: ClassVar[bool] = True
 
     def open(self, task: Task) -> Opening:
         """A system message and one of the user. Raises `VideoNotShownError` for a task with a video."""
@@ -54,7 +55,7 @@ class HostedDialect(DirectDialect):
 
 def check_runs_here(dialect: Dialect, what: str) -> None:
     """Raise `SettingsError` if the provider of a model is to run the code, where `what` has no provider."""
-    if isinstance(dialect, HostedCodeDialect):
+    if dialect.provider_runs:
         raise SettingsError(
             f"{dialect.id} lets the provider's own sandbox run the code, and {what} has no provider. Use a dialect "
             "whose code runs here."

@@ -21,11 +21,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Self
+from typing import ClassVar
 
-from saccade.dialects.base import Observation, Opening
+from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.calls import CallShape, ReadCall, dump_json, read_call
 from saccade.dialects.layout import join_texts, labelled, question_parts, system_message
 from saccade.dialects.outcome import reject_lost, with_notes
@@ -94,9 +94,10 @@ def with_calls(text: str, calls: Sequence[ToolCall]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class NativeDialect:
+class NativeDialect(Dialect):
     """The dialect; see the module's head."""
 
+    offers_tools: ClassVar[bool] = True
     id: str = "native@1"
     tools: tuple[ToolSpec, ...] = ()
     """Offered beside `python`."""
@@ -110,14 +111,6 @@ class NativeDialect:
     def functions(self) -> tuple[ToolSpec, ...]:
         """All that the model may call."""
         return (PYTHON, *self.tools)
-
-    def with_tools(self, tools: tuple[ToolSpec, ...]) -> Self:
-        """The same dialect, offering `tools` beside `python`."""
-        return replace(self, tools=tools)
-
-    def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with the texts of `prompts` in place of its own."""
-        return replace(self, prompts=self.prompts.replaced_by(prompts))
 
     def transcribe(self, text: str, calls: Sequence[ToolCall]) -> str:
         """`with_calls`: what `parse` reads of a turn."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from string import Formatter
 from types import MappingProxyType
-from typing import Final, Protocol, Self, runtime_checkable
+from typing import Final
 
 from saccade.errors import PromptFileError
 from saccade.record.suggest import did_you_mean
@@ -189,16 +189,7 @@ class Prompts:
         return values[field]
 
 
-@runtime_checkable
-class Prompted(Protocol):
-    """A dialect whose texts can be replaced."""
-
-    @property
-    def prompts(self) -> Prompts:
-        """Its texts."""
-
-    def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with other texts. Raises `PromptFileError` as `Prompts.replaced_by`."""
+NO_PROMPTS: Final = Prompts({}, "no prompts")
 
 
 def _field(

@@ -58,7 +58,7 @@ NO_ACTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class PyVisionDialect:
+class PyVisionDialect(Dialect):
     """The dialect of PyVision; see the module."""
 
     id: str

@@ -55,7 +55,7 @@ _VIDEO_SESSION = SESSION.model_copy(update={"preload": (*SESSION.preload, "Video
 
 
 @dataclass(frozen=True, slots=True)
-class PyVisionRLDialect:
+class PyVisionRLDialect(Dialect):
     """What the three families share, and the opening with the pictures in the first turn."""
 
     id: str

@@ -11,7 +11,15 @@ from typing import Final
 
 from saccade.dialects.base import Dialect
 from saccade.errors import RegistryError
-from saccade.record.registry import PresetRegistry, has_members
+from saccade.record.registry import PresetRegistry, has_members, is_a
+
+_members = has_members(("id", "stop", "session", "sandbox", "limits"))
+_class = is_a(Dialect, "an object of a subclass of saccade.dialects.base.Dialect")
+
+
+def _lacks(value: object) -> str:
+    return _members(value) or _class(value)
+
 
 DIALECTS: Final = PresetRegistry[Dialect](
     "dialects",
@@ -30,7 +38,7 @@ DIALECTS: Final = PresetRegistry[Dialect](
         "hosted@1": "saccade.dialects.hosted:PRESETS",
         "tiny@1": "saccade.dialects.tiny:PRESETS",
     },
-    has_members(name for name in vars(Dialect) if not name.startswith("_")),
+    _lacks,
 )
 
 _named: dict[str, Dialect] = {}

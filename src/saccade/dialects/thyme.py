@@ -14,12 +14,11 @@ beyond it: figures, and text printed before an error. Presets: `eval` (5 turns) 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from posixpath import normpath
 from types import MappingProxyType
-from typing import Self
 
-from saccade.dialects.base import Observation, Opening
+from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.faults import ends_inside
 from saccade.dialects.layout import join_texts, question_parts, system_message
 from saccade.dialects.outcome import failure, reject_lost, with_notes
@@ -73,7 +72,7 @@ _LIMITS = EpisodeLimits(turns=5, images=10)
 
 
 @dataclass(frozen=True, slots=True)
-class ThymeDialect:
+class ThymeDialect(Dialect):
     """The dialect; see the module's head."""
 
     id: str = "thyme@1"
@@ -82,10 +81,6 @@ class ThymeDialect:
     sandbox: Limits = _SANDBOX
     limits: EpisodeLimits = _LIMITS
     prompts: Prompts = OWN
-
-    def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with the texts of `prompts` in place of its own."""
-        return replace(self, prompts=self.prompts.replaced_by(prompts))
 
     def open(self, task: Task) -> Opening:
         """The first messages. Raises `SettingsError` for a task with a video."""

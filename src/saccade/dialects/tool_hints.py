@@ -7,52 +7,53 @@ and data; which tools suit them is our wording. The lines are the same for every
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Final
 
-from saccade.dialects.base import ToolDialect
-from saccade.dialects.prompt_texts import SYSTEM, TOOL, Prompted, Prompts
+from saccade.dialects.base import Dialect
+from saccade.dialects.prompt_texts import SYSTEM, TOOL
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
+from saccade.tools.registry import tool_class
 
-FAMILIES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    ("charts", ("chartocr", "chartmoe", "deplot", "unichart", "chartdet", "opencv", "chartassistant", "chartvlm")),
-    ("tables, forms and other print", ("ocr", "crop", "rotate")),
-    ("diagrams of geometry", ("image_cdl", "construction_cdl", "diagram_formalizer")),
-    ("problems of geometry", ("text_cdl", "goal_cdl", "inter_gps", "gllava", "multimath")),
-    ("counting", ("contours", "color_mask", "grounding_dino", "hough_circles")),
-    ("colours and coloured maps", ("color_stats", "color_mask")),
-    ("small or hidden things", ("crop", "grounding_dino", "sam", "edges", "threshold")),
-    ("lengths, lines and circles", ("hough_lines", "hough_circles", "draw")),
-    ("videos", ("select_frames",)),
+FAMILIES: Final = (
+    "charts",
+    "tables, forms and other print",
+    "diagrams of geometry",
+    "problems of geometry",
+    "counting",
+    "colours and coloured maps",
+    "small or hidden things",
+    "lengths, lines and circles",
+    "videos",
 )
-"""Family of questions -> tools, the one to try first in front."""
-
-D = TypeVar("D")
+"""Families of questions in the order of their lines; others that a tool names follow by name."""
 
 
 def hint_lines(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
-    """A line for each family for which a tool is on offer."""
-    offered = {tool.name for tool in tools}
-    named = ((family, [name for name in names if name in offered]) for family, names in FAMILIES)
-    return tuple(f"- {family}: {', '.join(names)}" for family, names in named if names)
+    """Return a line for each family that a registered tool on offer suits, its tools in the order to try them."""
+    classes = [kind for tool in tools if (kind := tool_class(tool.name))]
+    suits = {kind.name: dict(kind.suits) for kind in classes}
+    further = sorted({family for families in suits.values() for family in families} - set(FAMILIES))
+    lines = []
+    for family in (*FAMILIES, *further):
+        names = sorted((places[family], name) for name, places in suits.items() if family in places)
+        if names:
+            lines.append(f"- {family}: {', '.join(name for _, name in names)}")
+    return tuple(lines)
 
 
-def hinted(dialect: D) -> D:
-    """The dialect with the lines at the end of its system message.
+def hinted(dialect: Dialect) -> Dialect:
+    """Return the dialect with the lines at the end of its system message.
 
     Raises:
-        SettingsError: it lists no tools in its system message, or none of those that it lists is known here.
+        SettingsError: it lists no tools in its system message, or no registered tool of those says what it suits.
     """
-    known: Any = dialect
-    offers = isinstance(dialect, ToolDialect) and isinstance(dialect, Prompted)
-    if not offers or TOOL not in known.prompts.templates or not known.prompts.templates.get(SYSTEM):
-        name = getattr(dialect, "id", dialect)
-        raise SettingsError(f"dialect {name} lists no tools in a system message. Leave out tool_hints.")
-    lines = hint_lines(known.tools)
+    texts = dialect.prompts.templates
+    if not dialect.offers_tools or TOOL not in texts or not texts.get(SYSTEM):
+        raise SettingsError(f"dialect {dialect.id} lists no tools in a system message. Leave out tool_hints.")
+    lines = hint_lines(dialect.tools)
     if not lines:
-        raise SettingsError(f"nothing is known of the tools that {known.id} offers. Leave out tool_hints.")
-    prompts = known.prompts
-    text = "\n".join([prompts.templates[SYSTEM], "", "Which tools suit which questions, the first ones first:", *lines])
-    made: D = replace(known, prompts=Prompts({**prompts.templates, SYSTEM: text}, prompts.source))
-    return made
+        raise SettingsError(f"nothing is known of the tools that {dialect.id} offers. Leave out tool_hints.")
+    return dialect.with_text(
+        SYSTEM, "\n".join([texts[SYSTEM], "", "Which tools suit which questions, the first ones first:", *lines])
+    )

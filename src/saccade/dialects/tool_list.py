@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
-from saccade.dialects.prompt_texts import TOOL, Prompted, Prompts
+from saccade.dialects.base import Dialect
+from saccade.dialects.prompt_texts import TOOL, Prompts
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
 
@@ -21,29 +21,23 @@ ToolList = Literal["", "short", "schema"]
 SHORT: Final = "- {name}({arguments}): {summary}"
 SCHEMA: Final = "- {name}: {description} Arguments: {schema}"
 
-D = TypeVar("D")
-
 
 def listed(tools: Sequence[ToolSpec], prompts: Prompts) -> str:
     """A line for each tool, by the template `tool`; `(none)` without any."""
     return "\n".join(prompts.fill(TOOL, _values(tool)) for tool in tools) or "(none)"
 
 
-def listing(dialect: D, form: ToolList) -> D:
-    """The dialect with its tools listed in that form.
+def listing(dialect: Dialect, form: ToolList) -> Dialect:
+    """Return the dialect with its tools listed in that form.
 
     Raises:
         SettingsError: it lists none in its prompt.
     """
     if not form:
         return dialect
-    if not isinstance(dialect, Prompted) or TOOL not in dialect.prompts.templates:
-        name = getattr(dialect, "id", dialect)
-        raise SettingsError(f"dialect {name} has no list of tools in its prompt. Leave out tool_list.")
-    prompts = dialect.prompts
-    template = SHORT if form == "short" else SCHEMA
-    made: Any = replace(dialect, prompts=Prompts({**prompts.templates, TOOL: template}, prompts.source))  # type: ignore[type-var]
-    return made  # type: ignore[no-any-return]
+    if TOOL not in dialect.prompts.templates:
+        raise SettingsError(f"dialect {dialect.id} has no list of tools in its prompt. Leave out tool_list.")
+    return dialect.with_text(TOOL, SHORT if form == "short" else SCHEMA)
 
 
 def _values(tool: ToolSpec) -> dict[str, str]:

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Self
+from typing import ClassVar
 
-from saccade.dialects.base import Observation, Opening
+from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.calls import ALL_SHAPES, CallShape, ReadCall, read_call, resolve_name, write_call
 from saccade.dialects.faults import Fault, FaultKind, ends_inside, find_tag_faults
 from saccade.dialects.layout import join_texts, labelled, question_parts, system_message
@@ -90,9 +90,10 @@ def own_prompts(shape: CallShape = CallShape.FLAT, *, thinks: bool = True) -> Pr
 
 
 @dataclass(frozen=True, slots=True)
-class VistaDialect:
+class VistaDialect(Dialect):
     """The dialect; see the module's head."""
 
+    offers_tools: ClassVar[bool] = True
     id: str = "vista@1"
     tools: tuple[ToolSpec, ...] = ()
     """Offered in the system prompt."""
@@ -110,14 +111,6 @@ class VistaDialect:
     session: SessionOptions = _SESSION
     sandbox: Limits = _SANDBOX
     limits: EpisodeLimits = _LIMITS
-
-    def with_tools(self, tools: tuple[ToolSpec, ...]) -> Self:
-        """The same dialect, offering `tools`."""
-        return replace(self, tools=tools)
-
-    def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with the texts of `prompts` in place of its own."""
-        return replace(self, prompts=self.prompts.replaced_by(prompts))
 
     def open(self, task: Task) -> Opening:
         """The first messages. Raises `SettingsError` for a task with a video."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from saccade.dialects.base import Dialect, ToolDialect
+from saccade.dialects.base import Dialect
 from saccade.record.action import Action, Answer, Code, ToolCall
 
 _THOUGHT: Final = "Let me look again."
@@ -33,6 +33,5 @@ def _written(dialect: Dialect) -> Iterator[str]:
 
 def _actions(dialect: Dialect) -> Iterator[Action]:
     yield from (Code(code=code) for code in _CODES)
-    if isinstance(dialect, ToolDialect):
-        yield from (ToolCall(name=tool.name, arguments={}) for tool in dialect.tools)
+    yield from (ToolCall(name=tool.name, arguments={}) for tool in dialect.tools)
     yield from (Answer(text=text) for text in _ANSWERS)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from saccade.dialects.base import Dialect, FunctionDialect, ToolDialect
-from saccade.dialects.prompt_texts import SYSTEM, TOOL, Prompted
+from saccade.dialects.base import Dialect
+from saccade.dialects.prompt_texts import SYSTEM, TOOL
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
 from saccade.tools.settings import DEFAULT_CALLS, ToolCallSettings
@@ -25,17 +25,13 @@ def equipped(
         SettingsError: names are given, and the dialect knows no typed tools, or one needs what is not installed.
         RegistryError: there is no tool of such a name.
     """
-    if not isinstance(dialect, ToolDialect):
-        if names:
-            raise SettingsError(
-                f"dialect {dialect.id} offers no typed tools. Leave them out, or use vista, deepeyes or native."
-            )
-        return dialect, None
+    if not dialect.offers_tools:
+        return (dialect.with_tools(()) if names else dialect), None
     if not names and dialect.tools:
         return dialect, Toolbox.of(*(tool.name for tool in dialect.tools), calls=calls)
-    if not names and isinstance(dialect, FunctionDialect):
+    if not names and dialect.functions:
         return dialect, None
-    if names and isinstance(dialect, Prompted) and TOOL in dialect.prompts.templates:
+    if names and TOOL in dialect.prompts.templates:
         prompts = dialect.prompts
         if SYSTEM in prompts.templates and not prompts.has_field(SYSTEM, "tools"):
             raise SettingsError(

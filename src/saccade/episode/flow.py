@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from saccade.dialects.base import Dialect, Observation, ShapedDialect, calls_functions
+from saccade.dialects.base import Observation
 from saccade.episode.effects import Ask, Call, Effect, Ran, Reply, Run, Said, Stopped
 from saccade.episode.idle import CUT, IDLE_NOTICE, idle_detail, idle_turns
 from saccade.episode.plan import Plan
@@ -119,7 +119,7 @@ class _Talk:
         dialect = self.plan.dialect
         calls: tuple[ToolCall, ...] = ()
         spoken = text
-        if calls_functions(dialect):
+        if dialect.functions:
             calls, spoken = completion.tool_calls, dialect.transcribe(text, completion.tool_calls)
         action = dialect.parse(spoken, completion.finish)
         usage = completion.usage
@@ -131,7 +131,7 @@ class _Talk:
                 token_ids=completion.token_ids,
                 logprobs=completion.logprobs,
                 action=action,
-                call_shape=_shape(dialect, action, text),
+                call_shape=dialect.call_shape(text) if isinstance(action, ToolCall) else "",
                 tokens=TokenCounts(
                     context=usage.prompt_tokens,
                     context_visual=usage.visual_tokens,
@@ -250,7 +250,3 @@ class _Talk:
         # Built anew and not copied: the record checks itself only when it is built.
         last = self.turns[-1]
         self.turns[-1] = Turn(**{**{name: getattr(last, name) for name in Turn.model_fields}, **fields})
-
-
-def _shape(dialect: Dialect, action: Action, text: str) -> str:
-    return dialect.call_shape(text) if isinstance(action, ToolCall) and isinstance(dialect, ShapedDialect) else ""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from saccade.dialects.base import Dialect, Opening, calls_functions, is_hosted
+from saccade.dialects.base import Dialect, Opening
 from saccade.episode.shown import ShownAs, as_shown
 from saccade.models.base import ToolSpec
 from saccade.record.task import Task
@@ -48,12 +48,12 @@ class Plan:
     @cached_property
     def functions(self) -> tuple[ToolSpec, ...]:
         """What the model may call through its API's own function calling."""
-        return self.dialect.functions if calls_functions(self.dialect) else ()
+        return self.dialect.functions
 
     @cached_property
     def hosted(self) -> bool:
         """Whether the provider of the model runs its code."""
-        return is_hosted(self.dialect)
+        return self.dialect.provider_runs
 
     @property
     def id(self) -> str:

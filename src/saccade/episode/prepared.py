@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from saccade.dialects.base import Dialect, Opening, shows_videos
+from saccade.dialects.base import Dialect, Opening
 from saccade.dialects.question import VideoNotShownError
 from saccade.episode.session_limits import SessionLimits
 from saccade.episode.settings import EpisodeSettings
@@ -97,7 +97,7 @@ def _with_frames(task: Task, dialect: Dialect, settings: EpisodeSettings, store:
     """Frames as pictures, or videos of these frames where the dialect shows those. Itself if none are asked for."""
     if not settings.frames.rate:
         return task
-    return (sampled if shows_videos(dialect) else framed)(task, settings.frames, store)
+    return (sampled if dialect.shows_videos else framed)(task, settings.frames, store)
 
 
 def check_room(task: Task, dialect: Dialect, opening: Opening, store: MediaStore, *, local: bool) -> None:

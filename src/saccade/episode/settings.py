@@ -8,7 +8,6 @@ from pydantic import Field
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.prompt_file import read_prompt_file
-from saccade.dialects.prompt_texts import Prompted
 from saccade.dialects.registry import load_dialect
 from saccade.dialects.tool_hints import hinted
 from saccade.dialects.tool_list import ToolList, listing
@@ -55,8 +54,6 @@ class PromptSettings(Settings):
         if self.prompt_names and not self.prompt_file:
             raise SettingsError("prompt_names are names in a prompt file, and none is given. Name it in prompt_file.")
         if self.prompt_file:
-            if not isinstance(dialect, Prompted):
-                raise SettingsError(f"dialect {dialect.id} has no prompt that a file could replace. Leave it out.")
             dialect = dialect.with_prompts(read_prompt_file(Path(self.prompt_file), self.prompt_names))
         offering, tools = equipped(dialect, self.tools, self.tool_calls)
         return (hinted(offering) if self.tool_hints else offering), tools

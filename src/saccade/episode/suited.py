@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from saccade.dialects.base import Dialect, FunctionDialect, HostedCodeDialect, shows_videos
+from saccade.dialects.base import Dialect
 from saccade.dialects.registry import DIALECTS
 from saccade.episode.settings import EpisodeSettings
 from saccade.errors import SettingsError
@@ -73,14 +73,14 @@ def check_speaks(model: str, dialect: Dialect, frames: FrameSettings = _NO_FRAME
         SettingsError: the dialect needs something that the model's backend does not have.
     """
     provider = provider_of(model)
-    if frames.rate and provider.videos and not provider.video_frames and shows_videos(dialect):
+    if frames.rate and provider.videos and not provider.video_frames and dialect.shows_videos:
         raise SettingsError(f"{dialect.id} sends videos as such, and {frames_not_chosen(provider.name)}")
-    if isinstance(dialect, FunctionDialect) and not provider.function_calls:
+    if dialect.functions and not provider.function_calls:
         raise SettingsError(
             f"{dialect.id} speaks through an API's function calls, and {provider.name} has none. Leave "
             "--dialect out, or name one of text, as pyvision."
         )
-    if isinstance(dialect, HostedCodeDialect) and not provider.runs_code(PROVIDERS.split(model)[1] or ""):
+    if dialect.provider_runs and not provider.runs_code(PROVIDERS.split(model)[1] or ""):
         raise SettingsError(
             f"{dialect.id} lets the provider's own sandbox run the code, and {_which(provider, model)}. Name "
             "another model of responses, anthropic or gemini, or a dialect whose code runs here."

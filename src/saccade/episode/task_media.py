@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from saccade.dialects.base import Dialect, shows_videos
+from saccade.dialects.base import Dialect
 from saccade.errors import SettingsError
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import NamedMedia, Task
@@ -124,7 +124,7 @@ def _problem(
 ) -> tuple[str, str] | None:
     """What a task of that shape is and why it cannot be shown; None if it can."""
     pictures, videos = shape
-    as_frames = videos > 0 and frames is not None and bool(frames.rate) and not shows_videos(dialect)
+    as_frames = videos > 0 and frames is not None and bool(frames.rate) and not dialect.shows_videos
     said = _refusal(dialect, name, (pictures + 1, 0) if as_frames else shape)
     if not said:
         return None

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 
-from saccade.dialects.base import offers_tools
 from saccade.episode.flow import EpisodeOutcome
 from saccade.episode.plan import Plan
 from saccade.record.trajectory import Provenance, Trajectory
@@ -56,7 +55,7 @@ def _provenance(plan: Plan, model: str, revision: str = "", layers: tuple[str, .
         sampling=plan.sampling,
         limits=plan.limits,
         state_policy="" if plan.hosted else session.state.value,
-        tools=tuple(tool.name for tool in plan.dialect.tools) if offers_tools(plan.dialect) else (),
+        tools=tuple(tool.name for tool in plan.dialect.tools),
         repairs=session.repairs,
         layers=layers,
         settings=plan.settings,

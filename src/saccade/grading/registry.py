@@ -59,7 +59,7 @@ DEFAULTS: Mapping[AnswerType, str] = MappingProxyType(
 
 
 def load_grader(spec: str) -> Grader:
-    """The grader that `wanted` names, as in `relaxed`, `relaxed@1` or, with parameters, `relaxed@1:tolerance=0.1`.
+    """Load the grader that `spec` names, as in `relaxed`, `relaxed@1` or, with parameters, `relaxed@1:tolerance=0.1`.
 
     In place of an id, code of the user's own: `file.py:NAME`, `module:NAME`, `file.py:NAME:tolerance=0.1`.
 
@@ -112,7 +112,7 @@ def full_spec(spec: str) -> str:
 
 @cache
 def _with_parameters(spec: str, parameters: str) -> Grader:
-    """The grader `wanted`, which is a frozen dataclass, with the parameters that are `given` set anew."""
+    """Return the grader `spec`, a frozen dataclass, with its `parameters` (`name=value,...`) set anew."""
     grader: object = GRADERS.load(spec)
     own = {field.name: getattr(grader, field.name) for field in fields(grader)} if is_dataclass(grader) else {}
     changed = dict(own)

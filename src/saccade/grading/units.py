@@ -1,6 +1,8 @@
-"""Units of measure: their spellings, and factors to the first unit of each dimension.
+"""List units of measure: their spellings, and factors to the first unit of each dimension.
 
-A unit that is not listed is compared by its word alone. Money of different currencies is never converted.
+A unit that is not listed is compared by its word only. Money of different currencies is never converted. The table is
+our own: `pint` lacks 22 of its 138 spellings, takes `cat`, `pin` and `circle` for units, and needs half a second to
+start.
 """
 
 from __future__ import annotations

@@ -20,8 +20,6 @@ from saccade.rewards.reward import RewardPreset
 def _lacks(value: object) -> str:
     if isinstance(value, type) or not callable(value):
         return f"it is {described(value)}, not a function of a Group or an object that is called with one"
-    if hasattr(value, "needs_verdict"):
-        return "its needs_verdict is asked by nobody; turns_to_judge names the calls whose verdict counts"
     return ""
 
 
@@ -41,7 +39,7 @@ REWARDS: Final = PresetRegistry[RewardPreset](
 
 
 def load_reward(name: str, parameters: Mapping[str, object] | None = None) -> RewardPreset:
-    """The preset that `wanted` names, an id or the user's own code, with `parameters` in the place of its own.
+    """Load the preset that `name` names, an id or the user's own code, with `parameters` in the place of its own.
 
     Raises:
         RegistryError: nothing has that id or preset (suggests the nearest), it cannot be imported, or it is no reward.

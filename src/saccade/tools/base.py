@@ -28,6 +28,7 @@ from saccade.tools.definition import Cost as Cost
 from saccade.tools.definition import Needs as Needs
 from saccade.tools.definition import ToolDefinition
 from saccade.tools.offered import OfferedTool
+from saccade.tools.operation import Operation
 from saccade.tools.problem import CallProblem, Problem, ProblemKind
 from saccade.tools.result import ToolPicture, ToolResult, failed
 
@@ -85,6 +86,11 @@ class Tool(OfferedTool, Generic[A, R]):
     arguments: type[A]
     result: type[R]
     cost: Cost = Cost.LIGHT
+    suits: tuple[tuple[str, int], ...] = ()
+    """Families of questions, such as `counting`, each with the tool's place among those that suit it: the one to try
+    first has 0. `saccade.dialects.tool_hints` writes them into prompts."""
+    operation: Operation = Operation.OTHER
+    """How studies of stored runs count a call of it."""
     batch: int = 1
     """Most calls that `run_batch` is given at once."""
 
@@ -103,6 +109,11 @@ class Tool(OfferedTool, Generic[A, R]):
             CallProblem: the arguments do not fit the images (a box outside, an unknown name).
             UnavailableError: what the tool needs is installed but cannot be loaded.
         """
+
+    @classmethod
+    def operations(cls, arguments: Mapping[str, object]) -> frozenset[Operation]:
+        """Return everything that a call with these arguments, as a model wrote them, does."""
+        return frozenset({cls.operation})
 
     def run_batch(self, calls: Sequence[tuple[A, ToolContext]]) -> Sequence[ToolOutcome[R] | Exception]:
         """Do the work of at most `batch` calls together, for a model that is faster so; by itself one after the other.
@@ -229,14 +240,17 @@ class Tool(OfferedTool, Generic[A, R]):
             value = self.result.model_validate_json(outcome.value.model_dump_json()).model_dump(mode="json")
         except (ValueError, AttributeError) as error:
             return self._unusable(f"the result breaks its own schema: {error}")
-        if wrong := _wrong_outcome(outcome.text, outcome.pictures):
-            return self._unusable(wrong)
-        names = context.fresh_names(stem for stem, _ in outcome.pictures)
-        pictures = tuple(ToolPicture(name, image) for name, (_, image) in zip(names, outcome.pictures, strict=True))
-        lines = [outcome.text or json.dumps(value, ensure_ascii=False)]
-        lines += [f"New image {p.name}: {p.image.width} × {p.image.height} pixels." for p in pictures]
-        lines += [note] if note else []
-        return ToolResult(self.name, Status.OK, value, pictures, "\n".join(lines))
+        try:
+            names = context.fresh_names(stem for stem, _ in outcome.pictures)
+            pictures = tuple(ToolPicture(name, image) for name, (_, image) in zip(names, outcome.pictures, strict=True))
+            lines = [outcome.text or json.dumps(value, ensure_ascii=False)]
+            lines += [f"New image {p.name}: {p.image.width} × {p.image.height} pixels." for p in pictures]
+            text = "\n".join([*lines, note] if note else lines)
+        except (TypeError, ValueError, AttributeError) as error:  # a user's tool that no type checker has read
+            return self._unusable(f"the text or the pictures of its outcome are of a wrong type: {error}")
+        if empty := [picture.name for picture in pictures if 0 in picture.image.size]:
+            return self._unusable(f"the picture {empty[0]} has no pixels")
+        return ToolResult(self.name, Status.OK, value, pictures, text)
 
     def _failed(self, error: Exception) -> ToolResult:
         if isinstance(error, CallProblem):
@@ -288,22 +302,6 @@ def _attempt_all(tool: Tool[A, R], calls: Sequence[tuple[A, ToolContext]]) -> Se
         return tool.run_batch(calls)
     except Exception as error:
         return [error] * len(calls)
-
-
-def _wrong_outcome(text: object, pictures: object) -> str:
-    """What is wrong with the text or the pictures that a tool gave beside its value; empty if nothing is."""
-    if not isinstance(text, str):
-        return f"the text is of type {type(text).__name__}, not str"
-    if not isinstance(pictures, tuple | list):
-        return f"`pictures` is of type {type(pictures).__name__}, not a tuple of (stem of the name, picture)"
-    for item in pictures:
-        if not isinstance(item, tuple | list) or [isinstance(part, str) for part in item] != [True, False]:
-            return f"`pictures` holds {type(item).__name__}, not (stem of the name, picture)"
-        if not isinstance(item[1], Image.Image):
-            return f"the picture {item[0]} is of type {type(item[1]).__name__}, not a Pillow image"
-        if 0 in item[1].size:
-            return f"the picture {item[0]} has no pixels: {item[1].width} × {item[1].height}"
-    return ""
 
 
 def _words(error: Exception) -> str:

@@ -13,6 +13,7 @@ from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import PixelBox
 from saccade.tools.look import LookArguments, PixelArray, fraction, look, picture_of
+from saccade.tools.operation import Operation
 from saccade.tools.problem import wrong_format
 
 Hue = Annotated[float, Field(ge=0, le=360)]
@@ -50,6 +51,8 @@ class ColorMask(Tool[ColorMaskArguments, ColorMaskResult]):
     """Marks the pixels within ranges of hue, saturation and value."""
 
     name = "color_mask"
+    suits = (("counting", 1), ("colours and coloured maps", 1))
+    operation = Operation.SEGMENT
     description = (
         "Find the pixels of a colour, given as ranges: hue=[from, to] in degrees, saturation and value in 0..1. Gives "
         "a new image, white where the colour is, with its number of pixels, its fraction, its bounding box and the "

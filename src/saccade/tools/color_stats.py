@@ -12,6 +12,7 @@ from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import PixelBox
 from saccade.tools.look import LookArguments, look
+from saccade.tools.operation import Operation
 
 
 class ColorStatsArguments(LookArguments):
@@ -36,6 +37,8 @@ class ColorStats(Tool[ColorStatsArguments, ColorStatsResult]):
     """Mean colour and histogram."""
 
     name = "color_stats"
+    suits = (("colours and coloured maps", 0),)
+    operation = Operation.HISTOGRAM
     description = (
         "Measure the colours of an image or a region of it. Gives mean and standard deviation of red, green and blue "
         "(0..255), and a histogram of each. Use a small box to read the colour of one thing."

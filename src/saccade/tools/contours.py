@@ -16,6 +16,7 @@ from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import Channel, PixelBox
 from saccade.tools.look import Look, LookArguments, look, picture_of
+from saccade.tools.operation import Operation
 
 
 class ContoursArguments(LookArguments):
@@ -57,6 +58,8 @@ class Contours(Tool[ContoursArguments, ContoursResult]):
     """Contours with areas."""
 
     name = "contours"
+    suits = (("counting", 0),)
+    operation = Operation.DETECT_EDGES
     description = (
         "Outline and list the dark (or light) things, largest first. Gives area, perimeter, bounding box, centre and "
         "number of corners of each, and a new image with the outlines in red. Good for counting and comparing clean "

@@ -6,6 +6,7 @@ high. Nothing is padded, moved or guessed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final
 
 from PIL import Image
@@ -15,6 +16,7 @@ from saccade.tools.arguments import ToolModel
 from saccade.tools.base import Alias, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import BoxField, ImageChoice, PixelBox, UnitsField, pixel_box
+from saccade.tools.operation import Operation
 from saccade.tools.problem import wrong_format
 
 MAX_SIDE: Final = 4096
@@ -54,6 +56,8 @@ class Crop(Tool[CropArguments, CropResult]):
     """Crop and zoom."""
 
     name = "crop"
+    suits = (("tables, forms and other print", 1), ("small or hidden things", 0))
+    operation = Operation.CROP
     description = (
         "Cut a box out of an image as a new image, enlarged `scale` times. Use it to look closely at small details. "
         'The box is [left, top, right, bottom] in pixels of the named image, or in 0..1 with units="normalized"; '
@@ -68,6 +72,12 @@ class Crop(Tool[CropArguments, CropResult]):
         # The published tool refuses sides of 30 pixels and less.
         Alias("image_zoom_in_tool", _BOX_2D, {"units": "pixels", "min_side": 31}, ignored=("label",)),
     )
+
+    @classmethod
+    def operations(cls, arguments: Mapping[str, object]) -> frozenset[Operation]:
+        scale = arguments.get("scale")
+        enlarges = isinstance(scale, int | float) and scale > 1
+        return frozenset({Operation.CROP, Operation.ZOOM} if enlarges else {Operation.CROP})
 
     def run(self, arguments: CropArguments, context: ToolContext) -> ToolOutcome[CropResult]:
         """Crop, then enlarge with Lanczos."""

@@ -66,6 +66,19 @@ class Alias:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedTool:
+    """A tool as a paper names it."""
+
+    family: str
+    name: str
+    """The paper's name."""
+    tool: str
+    """The registered name."""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """Arguments with which the registered tool does what the paper's does."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolDefinition:
     """What a caller needs to know of a tool."""
 

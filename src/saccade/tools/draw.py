@@ -16,6 +16,7 @@ from saccade.tools.arguments import ToolModel
 from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import ColorField, ImageChoice, Point, Rgb, Units, UnitsField, Xyxy, pixel_box, pixel_point
+from saccade.tools.operation import Operation
 from saccade.tools.problem import wrong_format
 
 Label = Annotated[str, Field(max_length=80, description="Text beside the shape.")]
@@ -105,6 +106,8 @@ class Draw(Tool[DrawArguments, DrawResult]):
     """Draws shapes, rulers and grids on a copy of a picture."""
 
     name = "draw"
+    suits = (("lengths, lines and circles", 2),)
+    operation = Operation.DRAW
     description = (
         'Draw shapes such as {"kind": "box", "box": [10, 10, 50, 40]} or {"kind": "ruler", "start": [0, 0], "end": '
         "[9, 9]} on a copy of an image. Kinds are box, point (at), line, ruler (a line with ticks whose length in "

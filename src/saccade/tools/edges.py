@@ -12,6 +12,7 @@ from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import PixelBox
 from saccade.tools.look import LookArguments, fraction, look, picture_of
+from saccade.tools.operation import Operation
 from saccade.tools.problem import wrong_format
 
 Gradient = Annotated[float, Field(ge=0, le=2000)]
@@ -37,6 +38,8 @@ class Edges(Tool[EdgesArguments, EdgesResult]):
     """Canny's edge detector."""
 
     name = "edges"
+    suits = (("small or hidden things", 3),)
+    operation = Operation.DETECT_EDGES
     description = (
         "Find edges with the Canny detector. Gives a new image, white edges on "
         "black, and the fraction of pixels that are edges. Lower thresholds find weaker edges."

@@ -16,6 +16,7 @@ from saccade.tools.arguments import ToolModel
 from saccade.tools.base import Cost, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.look import Look, LookArguments, look, picture_of
+from saccade.tools.operation import Operation
 from saccade.tools.problem import wrong_format
 
 _LISTED = 100
@@ -52,6 +53,8 @@ class HoughLines(Tool[LinesArguments, LinesResult]):
     """Straight segments by the Hough transform."""
 
     name = "hough_lines"
+    suits = (("lengths, lines and circles", 0),)
+    operation = Operation.DETECT_EDGES
     description = (
         "Find and list straight line segments, longest first. Gives both ends, length in pixels and angle in degrees "
         "of each, and a new image with the segments in red."
@@ -107,6 +110,8 @@ class HoughCircles(Tool[CirclesArguments, CirclesResult]):
     """Circles by the Hough transform."""
 
     name = "hough_circles"
+    suits = (("counting", 3), ("lengths, lines and circles", 1))
+    operation = Operation.DETECT_EDGES
     description = (
         "Find circles of a range of radii and list their centres and radii. All lengths are in pixels. Gives a new "
         "image with the circles in red. A smaller roundness finds more circles, and more false ones."

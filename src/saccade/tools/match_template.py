@@ -16,6 +16,7 @@ from saccade.tools.base import Cost, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import BoxField, ImageChoice, PixelBox, pixel_box
 from saccade.tools.look import LookArguments, PixelArray, look
+from saccade.tools.operation import Operation
 from saccade.tools.problem import wrong_format
 
 _MIN_SIDE: Final = 4
@@ -54,6 +55,7 @@ class MatchTemplate(Tool[MatchTemplateArguments, MatchTemplateResult]):
     """Finds where a part of a picture occurs again."""
 
     name = "match_template"
+    operation = Operation.COMPARE
     description = (
         "Find where the content of template_box appears again in an image. It is searched for at the same size and "
         "orientation, in the region `box` if one is given; both boxes are in the same units. Lists boxes and scores, "

@@ -25,6 +25,7 @@ from saccade.tools.look import LookArguments, PixelArray, look
 from saccade.tools.ocr_detector import CompactDetector
 from saccade.tools.ocr_easyocr import easyocr_engine
 from saccade.tools.ocr_upright import UprightRecognizer
+from saccade.tools.operation import Operation
 from saccade.tools.setup import tool_setup
 
 _MODELS: Final = ("det", "rec", "cls")
@@ -65,6 +66,8 @@ class Ocr(Tool[OcrArguments, OcrResult]):
     """Reads printed text with RapidOCR, or with EasyOCR."""
 
     name = "ocr"
+    suits = (("tables, forms and other print", 0),)
+    operation = Operation.OCR
     description = (
         "Read the printed text. Lists each line with its text, confidence, bounding box "
         "and corners in pixels of the image. Crop and enlarge first if the text is tiny."

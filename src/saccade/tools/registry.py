@@ -1,97 +1,85 @@
-"""The tools by versioned id, and by the other names under which published models call them.
+"""Find the tools by versioned id, and by the other names under which published models call them.
 
-`ALIASES` lets a name be looked up without importing a tool. A tool that needs weights or a server is registered like
+Installed packages add tools by entry points of the group `saccade.tools`. A tool's class states all else that is known
+of it: other names, families of questions, kind of operation. A tool that needs weights or a server is registered like
 any other, so that a call of it is reported as unavailable and not as a name made up by the model.
-Installed packages add tools by entry points of the group `saccade.tools`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import JsonValue
 
-from saccade.errors import ToolError
+from saccade.errors import SaccadeError, ToolError
 from saccade.record.registry import Registry, is_subclass
 from saccade.tools.base import Tool
+from saccade.tools.definition import NamedTool
 
 TOOLS: Final = Registry[type[Tool[Any, Any]]](
     "tools",
     {
-        "chartassistant@1": "saccade.vlm_tools.charts:ChartAssistant [models]",
-        "chartdet@1": "saccade.tools.chart.chartdet:ChartDet",
-        "chartocr@1": "saccade.tools.chart.chartocr:ChartOcr [ocr]",
-        "chartmoe@1": "saccade.vlm_tools.charts:ChartMoe [models]",
-        "chartvlm@1": "saccade.vlm_tools.charts:ChartVlm [models]",
         "color_mask@1": "saccade.tools.color_mask:ColorMask",
         "color_stats@1": "saccade.tools.color_stats:ColorStats",
-        "construction_cdl@1": "saccade.tools.geometry.image_cdl:ConstructionCdl [ocr]",
         "contours@1": "saccade.tools.contours:Contours",
         "crop@1": "saccade.tools.crop:Crop",
-        "diagram_formalizer@1": "saccade.vlm_tools.geometry:DiagramFormalizer [models]",
         "draw@1": "saccade.tools.draw:Draw",
-        "deplot@1": "saccade.tools.weighted.chart_readers:DePlot [local]",
         "edges@1": "saccade.tools.edges:Edges",
-        "gllava@1": "saccade.vlm_tools.geometry:GLlava [models]",
-        "goal_cdl@1": "saccade.tools.geometry.text_cdl:GoalCdl",
-        "grounding_dino@1": "saccade.tools.weighted.grounding_dino:GroundingDino [local]",
         "hough_circles@1": "saccade.tools.hough:HoughCircles",
         "hough_lines@1": "saccade.tools.hough:HoughLines",
-        "image_cdl@1": "saccade.tools.geometry.image_cdl:ImageCdl [ocr]",
-        "inter_gps@1": "saccade.tools.geometry.inter_gps:InterGps",
         "match_template@1": "saccade.tools.match_template:MatchTemplate",
-        "multimath@1": "saccade.vlm_tools.geometry:MultiMath [models]",
-        "ocr@1": "saccade.tools.ocr:Ocr [ocr]",
-        "opencv@1": "saccade.tools.chart.opencv:OpenCv",
         "rotate@1": "saccade.tools.rotate:Rotate",
-        "sam@1": "saccade.tools.weighted.sam:Sam [local]",
         "select_frames@1": "saccade.tools.select_frames:SelectFrames [video]",
-        "text_cdl@1": "saccade.tools.geometry.text_cdl:TextCdl",
         "threshold@1": "saccade.tools.threshold:Threshold",
-        "unichart@1": "saccade.tools.weighted.chart_readers:UniChart [local]",
     },
     is_subclass(Tool, "a subclass of saccade.tools.base.Tool"),
 )
 
-_CHARTMOE: Final = ("to_table", "extract_data", "answer", "analyze", "describe")
-ALIASES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "zoom_in": "crop",
-        "crop_image": "crop",
-        "crop_image_normalized": "crop",
-        "image_zoom_in_tool": "crop",
-        "image_rotate_tool": "rotate",
-        "easyocr": "ocr",
-        "chart_to_svg": "opencv",
-        "chartdet_svg": "chartdet",
-        "chartdet_scg": "chartdet",
-        "chartocr_svg": "chartocr",
-        "chartocr_scg": "chartocr",
-        "intergps": "inter_gps",
-        "groundingdino": "grounding_dino",
-        "mm_grounding_dino": "grounding_dino",
-        "sam2": "sam",
-        "segment_anything": "sam",
-        **{f"chartmoe{sign}{task}": "chartmoe" for task in _CHARTMOE for sign in "_."},
-        "chart_assistant": "chartassistant",
-        "chartast": "chartassistant",
-        "chart_vlm": "chartvlm",
-        "diagramformalizer": "diagram_formalizer",
-        "diagram_formalizer_image_cdl": "diagram_formalizer",
-        "diagram_formalizer_construction_cdl": "diagram_formalizer",
-        "g_llava": "gllava",
-        "multimath_server": "multimath",
-    }
+TOOL_LISTS: Final = Registry[Sequence[NamedTool]](
+    "tool-lists", {}, lambda value: "" if isinstance(value, Sequence) else "it is no sequence of NamedTool"
 )
-"""Other name -> name of the tool."""
+"""The tools of a paper in its order and by its names, which `saccade tools list` shows first."""
 
 
 def lacking(name: str) -> str:
-    """How to get what a registered tool of that name lacks here; empty if it lacks nothing, or there is none."""
+    """Return how to get what the registered tool of that name lacks here; empty if it lacks nothing or is unknown."""
     return make_tool(name).needs.remedy if name in TOOLS.names() else ""
+
+
+@cache
+def aliases() -> Mapping[str, str]:
+    """Return each other name of a registered tool -> the tool's own name, as the classes state them.
+
+    Imports the tools, which takes about half a second; one that cannot be imported has no other names.
+    """
+    found: dict[str, str] = {}
+    for tool in TOOLS.names():
+        kind = _class(tool)
+        for alias in kind.aliases if kind else ():
+            found.setdefault(alias.name, tool)
+    return MappingProxyType(found)
+
+
+def own_name(name: str) -> str:
+    """Return the own name of the registered tool that has `name` as an alias; every other text as it is."""
+    return name if TOOLS.has(name) or TOOLS.code(name) is not None else aliases().get(name, name)
+
+
+def tool_class(name: str) -> type[Tool[Any, Any]] | None:
+    """Return the class of a registered tool by any of its names; None if there is none, or it cannot be imported."""
+    own = own_name(name)
+    return _class(own) if TOOLS.has(own) else None
+
+
+def _class(registered: str) -> type[Tool[Any, Any]] | None:
+    try:
+        return TOOLS.load(registered)
+    except SaccadeError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +112,12 @@ def make_tool(name: str, options: Mapping[str, JsonValue] = MappingProxyType({})
         RegistryError: nothing has that name (suggests the nearest), or it is no tool.
         ToolError: the class lacks something that a tool declares, or does not take these options.
     """
-    return _made(name, TOOLS.load(ALIASES.get(name, name)), options)
+    return _made(name, TOOLS.load(own_name(name)), options)
 
 
 def recorded_tool(name: str) -> Tool[Any, Any]:
     """The tool that a model or a record named; no code is run for it. Raises as `make_tool`."""
-    return _made(name, TOOLS.load_recorded(ALIASES.get(name, name)), {})
+    return _made(name, TOOLS.load_recorded(own_name(name)), {})
 
 
 def _made(spec: str, kind: type[Tool[Any, Any]], options: Mapping[str, JsonValue]) -> Tool[Any, Any]:

@@ -11,6 +11,7 @@ from saccade.tools.arguments import ToolModel
 from saccade.tools.base import Alias, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import ColorField, ImageChoice
+from saccade.tools.operation import Operation
 
 Direction = Literal["counterclockwise", "clockwise"]
 
@@ -39,6 +40,8 @@ class Rotate(Tool[RotateArguments, RotateResult]):
     """Turns a picture by an angle."""
 
     name = "rotate"
+    suits = (("tables, forms and other print", 2),)
+    operation = Operation.ROTATE
     description = (
         "Turn an image by an angle in degrees. Positive angles turn counterclockwise "
         'unless direction="clockwise". With expand the canvas grows so that nothing is lost; without it the size stays '

@@ -18,6 +18,7 @@ from saccade.guest.video_timeline import Frames, Timeline, VideoError
 from saccade.tools.arguments import ToolModel
 from saccade.tools.base import Cost, Needs, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
+from saccade.tools.operation import Operation
 from saccade.tools.problem import wrong_format
 
 FrameNumber = Annotated[int, Field(ge=0, le=10_000_000)]
@@ -58,6 +59,8 @@ class SelectFrames(Tool[SelectFramesArguments, SelectFramesResult]):
     """Select frames of a video."""
 
     name = "select_frames"
+    suits = (("videos", 0),)
+    operation = Operation.FRAME_FETCH
     description = (
         "Take up to 16 frames out of a video as new images, by numbers from 0 or by seconds. A time gives the frame "
         "that is on the screen at that moment."

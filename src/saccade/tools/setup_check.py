@@ -9,7 +9,7 @@ import logging
 from functools import lru_cache
 
 from saccade.record.suggest import did_you_mean
-from saccade.tools.registry import ALIASES, TOOLS
+from saccade.tools.registry import TOOLS, aliases
 from saccade.tools.setup import VARIABLE, configured
 
 _log = logging.getLogger(__name__)
@@ -24,6 +24,6 @@ def warn_of_unread_tables() -> None:
 
 @lru_cache(maxsize=64)
 def _warn(name: str) -> None:
-    known = ALIASES.get(name)
+    known = aliases().get(name)
     hint = f"Its table is [{known}]." if known else did_you_mean(name, TOOLS.names())
     _log.warning("the setup that %s names has a table [%s], but no tool is registered so. %s", VARIABLE, name, hint)

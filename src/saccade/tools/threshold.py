@@ -12,6 +12,7 @@ from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import Channel, PixelBox
 from saccade.tools.look import LookArguments, fraction, look, picture_of
+from saccade.tools.operation import Operation
 from saccade.tools.problem import wrong_format
 
 Method = Literal["fixed", "otsu", "adaptive"]
@@ -42,6 +43,8 @@ class Threshold(Tool[ThresholdArguments, ThresholdResult]):
     """Black and white by brightness."""
 
     name = "threshold"
+    suits = (("small or hidden things", 4),)
+    operation = Operation.SEGMENT
     description = (
         "Turn an image or a region of it into black and white by brightness. The method is a level you give (fixed), "
         "the best level for the region (otsu), or the mean of each pixel's neighbourhood (adaptive, for uneven light). "

@@ -17,7 +17,7 @@ from saccade.tools.definition import ToolDefinition
 from saccade.tools.named import named_tools
 from saccade.tools.offered import OfferedTool
 from saccade.tools.problem import Problem, ProblemKind
-from saccade.tools.registry import ALIASES, TOOLS, lacking
+from saccade.tools.registry import TOOLS, lacking, own_name
 from saccade.tools.result import ToolResult, failed
 from saccade.tools.settings import DEFAULT_CALLS, ToolCallSettings
 from saccade.tools.setup_check import warn_of_unread_tables
@@ -77,7 +77,7 @@ class Toolbox:
         return self._unknown(name) if own is None else await self._tools[own].call_async(arguments, context, alias=name)
 
     def _unknown(self, name: str) -> ToolResult:
-        known = ALIASES.get(name, name)
+        known = own_name(name)
         if remedy := lacking(known):
             message = f"{known} is not available here. Use one of: {', '.join(self._tools)}."
             return failed(known, Status.REFUSED, Problem(ProblemKind.UNAVAILABLE, message, f"To have it: {remedy}."))

@@ -27,6 +27,7 @@ class ChartMoe(VlmTool[ChartMoeArguments]):
     """Five tasks over one chart."""
 
     name = "chartmoe"
+    suits = (("charts", 1),)
     description = (
         "Ask the chart model ChartMoE: a table, all values, an answer to a question, an analysis or a description. "
         "What it writes may be wrong."
@@ -59,6 +60,7 @@ class ChartAssistant(_Captioner):
     """A caption by ChartAssistant."""
 
     name = "chartassistant"
+    suits = (("charts", 6),)
     description = "Have the model ChartAssistant write a caption of a chart. What it writes may be wrong."
     aliases = (Alias("chart_assistant"), Alias("chartast"))
     needs = endpoint_needs(
@@ -72,6 +74,7 @@ class ChartVlm(_Captioner):
     """A caption with colours by ChartVLM."""
 
     name = "chartvlm"
+    suits = (("charts", 7),)
     description = "Have the model ChartVLM write a caption of a chart with the colours of its series. It may be wrong."
     aliases = (Alias("chart_vlm"),)
     needs = endpoint_needs(

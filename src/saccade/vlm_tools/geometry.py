@@ -24,6 +24,7 @@ class DiagramFormalizer(VlmTool[FormalizerArguments]):
     """Statements of a diagram by a trained parser."""
 
     name = "diagram_formalizer"
+    suits = (("diagrams of geometry", 2),)
     description = (
         "Have the model DiagramFormalizer write the statements of a geometry diagram in CDL. It reads more kinds of "
         "diagrams than `image_cdl`; what it writes may be wrong."
@@ -62,6 +63,7 @@ class GLlava(_Solver):
     """A geometry problem by G-LLaVA."""
 
     name = "gllava"
+    suits = (("problems of geometry", 3),)
     description = (
         "Have the model G-LLaVA solve a geometry problem with its diagram. Gives its reasoning and answer, which may "
         "be wrong."
@@ -78,6 +80,7 @@ class MultiMath(_Solver):
     """A mathematics problem by MultiMath."""
 
     name = "multimath"
+    suits = (("problems of geometry", 4),)
     description = (
         "Have the model MultiMath solve a mathematics problem with its picture. Gives its reasoning and answer, which "
         "may be wrong."

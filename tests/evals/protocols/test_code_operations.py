@@ -11,10 +11,9 @@ from PIL import Image
 from tests.evals.protocols.searches import noise
 
 from saccade.evals.protocols.base import Studied
-from saccade.evals.protocols.tool_use.calls import tool_operations
 from saccade.evals.protocols.tool_use.code import CodeReader
 from saccade.evals.protocols.tool_use.operations import call_uses
-from saccade.evals.protocols.tool_use.records import Operation, label_of
+from saccade.evals.protocols.tool_use.records import label_of
 from saccade.looks.regions import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.record.action import Code, ToolCall
@@ -24,6 +23,8 @@ from saccade.record.status import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Provenance, Trajectory
 from saccade.record.turn import Turn
+from saccade.tools.operation import Operation
+from saccade.tools.registry import tool_class
 
 
 def reader() -> CodeReader:
@@ -155,7 +156,8 @@ def test_names_live_on_from_cell_to_cell() -> None:
     ],
 )
 def test_typed_tools(call: ToolCall, expected: set[Operation]) -> None:
-    assert tool_operations(call) == expected
+    kind = tool_class(call.name)
+    assert (kind.operations(call.arguments) if kind else {Operation.OTHER}) == expected
 
 
 PIECES = st.sampled_from(

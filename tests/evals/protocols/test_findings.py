@@ -25,7 +25,7 @@ from saccade.evals.protocols.study import Study, study
 from saccade.evals.protocols.tables import findings_text
 from saccade.evals.protocols.tokens.protocol import findings as tokens
 from saccade.evals.protocols.tokens.records import TokenEconomy
-from saccade.evals.protocols.tool_use.records import Operation, ToolUse
+from saccade.evals.protocols.tool_use.records import ToolUse
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
@@ -36,6 +36,7 @@ from saccade.record.content import ImagePart, Message
 from saccade.record.task import Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.rewards.judges.verdict import NoVerdict
+from saccade.tools.operation import Operation
 
 F = TypeVar("F", bound=Findings)
 

@@ -25,7 +25,7 @@ PROTOCOLS: Final = Registry[AnyProtocol](
 
 
 def load_protocol(name: str) -> AnyProtocol:
-    """The protocol that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+    """Load the protocol that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: there is none (suggests the nearest), it cannot be imported, it is no protocol, or a protocol of

@@ -47,7 +47,7 @@ JUDGES: Final = Registry[object](
 
 
 def make_judge(name: str, context: JudgeContext) -> Judge:
-    """The judge that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+    """Make the judge that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that name (suggests the nearest), or what it names makes no judge.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from saccade.dialects.base import shows_videos
 from saccade.dialects.registry import load_dialect
 from saccade.generate.masks import layer_masks
 from saccade.generate.ragged_cache import RaggedCache, cache_argument
@@ -50,7 +49,7 @@ def plan_memory(settings: RlSettings, processes: int, device: str) -> MemoryPlan
         phases.append(_shared(settings, memory, reference))
     served = settings.engine.gpus if settings.engine.source == VLLM else 0
     notes = [f"{served} more GPUs serve; vLLM takes of them what it is told to (engine.options)."] if served else []
-    if shows_videos(load_dialect(settings.recipe.dialect)):
+    if load_dialect(settings.recipe.dialect).shows_videos:
         notes.append(video_note(model.source, memory.skeleton.family, context))
     title = f"{model.source}, {processes} processes, forward passes of {tokens} tokens, episodes of up to {context}"
     return MemoryPlan(title, tuple(phases), tuple(notes))

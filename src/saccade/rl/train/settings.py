@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import BeforeValidator, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
-from saccade.dialects.base import shows_videos
 from saccade.dialects.registry import load_dialect
 from saccade.episode.session_limits import SessionLimits
 from saccade.errors import SettingsError
@@ -188,7 +187,7 @@ def check_machine(settings: RlSettings) -> None:
 def unserved(recipe: Recipe) -> str:
     """Why no server can sample episodes of this recipe, and what to do; empty where one can."""
     dialect = load_dialect(recipe.dialect)
-    if not shows_videos(dialect):
+    if not dialect.shows_videos:
         return ""
     return (
         f"{dialect.id} shows videos as such, and a server cannot be given their frames: it would choose others than "

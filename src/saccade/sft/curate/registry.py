@@ -40,7 +40,7 @@ FILTERS: Final = Registry[type[FilterSettings]](
 
 
 def load_filter(name: str) -> type[FilterSettings]:
-    """The filter that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+    """Load the filter that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that name (suggests the nearest), or it is no filter.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import re
 
-from saccade.dialects.base import ToolDialect
 from saccade.dialects.thyme import OUTPUT_FOLDER
 from saccade.record.action import Code, ToolCall
 from saccade.record.source import parse
@@ -31,13 +30,12 @@ class ActionWriter:
 
     def __init__(self, scene: ExpertScene) -> None:
         self.scene = scene
-        tools = scene.dialect.tools if isinstance(scene.dialect, ToolDialect) else ()
-        self.tools = frozenset(tool.name for tool in tools)
+        self.tools = frozenset(tool.name for tool in scene.dialect.tools)
         """Names of the typed tools that the dialect offers."""
         self.cutter = next((name for name in _CUTTERS if name in self.tools), None)
         """The tool that crops; None where pictures are cropped by code, or not at all."""
         self._family = scene.dialect.id.partition("@")[0]
-        self.codes = not isinstance(scene.dialect, ToolDialect) or self._family == "native"
+        self.codes = not scene.dialect.offers_tools or self._family == "native"
         """Whether turns may be code."""
         if self.codes:
             self.cutter = None

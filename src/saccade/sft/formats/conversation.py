@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from saccade.dialects.base import Dialect, FunctionDialect
+from saccade.dialects.base import Dialect
 from saccade.dialects.layout import join_texts
 from saccade.dialects.registry import recorded_dialect
 from saccade.errors import RecordError, RegistryError
@@ -127,7 +127,7 @@ def held(trajectory: Trajectory) -> Trajectory:
     task = trajectory.task
     turns = []
     for turn in trajectory.turns:
-        text = dialect.transcribe(turn.text, turn.calls) if isinstance(dialect, FunctionDialect) else turn.text
+        text = dialect.transcribe(turn.text, turn.calls)
         messages = [message for message in (turn.observation, turn.request) if message is not None]
         parts = join_texts([part for message in messages for part in message.parts])
         shown = Message(role=messages[0].role, parts=parts) if parts else None

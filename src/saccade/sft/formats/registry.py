@@ -27,7 +27,7 @@ FORMATS: Final = Registry[Format](
 
 
 def load_format(name: str) -> Format:
-    """The format that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+    """Load the format that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that name (suggests the nearest), or it is no format.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from saccade.dialects.base import Dialect, FunctionDialect
+from saccade.dialects.base import Dialect
 from saccade.errors import ModelError
 from saccade.models.base import Model, Request
 from saccade.record.content import Message, Part, TextPart
@@ -92,7 +92,7 @@ def with_thought(turn: Turn, dialect: Dialect, thought: str) -> Turn:
     """The turn with another thought; its token ids and counts are no longer known."""
     start, end = thought_span(turn.text)
     text = turn.text[:start] + thought + turn.text[end:]
-    spoken = dialect.transcribe(text, turn.calls) if isinstance(dialect, FunctionDialect) else text
+    spoken = dialect.transcribe(text, turn.calls)
     action = dialect.parse(spoken, turn.finish_reason or FinishReason.STOP)
     if action != turn.action or not text.endswith(turn.text[end:]):
         raise invalid("a thought changed what its turn does")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from saccade.dialects.base import Dialect, FunctionDialect
+from saccade.dialects.base import Dialect
 from saccade.dialects.thyme import ThymeDialect
 from saccade.episode.plan import Plan
 from saccade.errors import ModelRefusedError, SettingsError
@@ -96,7 +96,7 @@ def completion(dialect: Dialect, action: Action, thought: str, *, first: bool, m
     Raises:
         ValueError: the dialect cannot say this.
     """
-    if isinstance(dialect, FunctionDialect) and isinstance(action, Code | ToolCall):
+    if dialect.functions and isinstance(action, Code | ToolCall):
         call = ToolCall(name="python", arguments={"code": action.code}) if isinstance(action, Code) else action
         return Completion(thought, FinishReason.TOOL_CALL, (call,), model=model)
     # Only in Thyme's dialect a later turn continues a message that is open already.

@@ -1,4 +1,4 @@
-"""The cards that come with the package, those of installed packages, and a user's own by their path.
+"""Find the cards that come with the package, those of installed packages, and a user's own by their path.
 
 Further packages add cards by the entry point group `saccade.cards`: the name is the card's id, the target a `Card`. A
 user's own is a TOML file, or a `Card` in code (`file.py:NAME`, `module:NAME`). `:SPLIT` after one of these names
@@ -56,28 +56,28 @@ def split_of(wanted: str) -> tuple[str, str]:
 
 @cache
 def cards() -> Registry[Card]:
-    """The cards by their ids; those of the package itself are files, for which nothing is imported."""
+    """Return the cards by their ids. Those of the package are files, which are read when they are named."""
     return Registry("cards", dict.fromkeys(_shipped(), f"{__name__}:load_card"), is_a(Card, "a card"))
 
 
 def _by_id(name: str) -> Card:
     entry = cards().resolve(name)
-    card = _shipped()[entry] if entry in _shipped() else cards().load(entry)
+    card = _read(entry) if entry in _shipped() else cards().load(entry)
     if card.id != entry:
-        raise RegistryError(f"{entry} of cards is the card {card.id}; correct its target")
+        raise RegistryError(f"{entry} of cards is the card {card.id}; correct its target or the name of its file")
     return card
 
 
 @cache
-def _shipped() -> dict[str, Card]:
-    folder = files("saccade.tasks.benchmarks").joinpath("cards")
-    cards = [_read(file) for file in folder.iterdir() if file.name.endswith(".toml")]
-    by_id = {card.id: card for card in cards}
-    if len(by_id) < len(cards):
-        raise RegistryError("two cards of the package have one id; reinstall it")
-    return by_id
+def _shipped() -> dict[str, Traversable]:
+    """Return the id of each card of the package -> its file: `vstar.toml` is `vstar@1`, `vstar@2.toml` is `vstar@2`."""
+    names = {
+        file.name.removesuffix(".toml"): file for file in files("saccade.tasks.benchmarks").joinpath("cards").iterdir()
+    }
+    return {name if "@" in name else f"{name}@1": file for name, file in names.items() if file.name.endswith(".toml")}
 
 
-def _read(file: Traversable) -> Card:
-    with as_file(file) as path:
+@cache
+def _read(entry: str) -> Card:
+    with as_file(_shipped()[entry]) as path:
         return load_settings(Card, Path(path))

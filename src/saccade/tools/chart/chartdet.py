@@ -23,6 +23,7 @@ class ChartDet(Tool[ChartArguments, ChartPartsResult]):
     """Parts of a chart without its text."""
 
     name = "chartdet"
+    suits = (("charts", 4),)
     description = (
         "Find the bars, markers, curves, areas and patches of a chart with their boxes and colours, without reading "
         "text. Redraws them as SVG, or gives the graph of which come before which and which share a colour."

@@ -25,6 +25,7 @@ class ChartOcr(Tool[ChartArguments, ChartPartsResult]):
     """Text and values of a chart."""
 
     name = "chartocr"
+    suits = (("charts", 0),)
     description = (
         "Read a chart: title, labels, axis, legend and the value of every bar, point or slice. Gives the texts as SVG, "
         "or the graph of which mark belongs to which label and series, with the table. Values are measured along the "

@@ -54,6 +54,7 @@ class OpenCv(Tool[OpenCvArguments, OpenCvResult]):
     """Primitives and SVG."""
 
     name = "opencv"
+    suits = (("charts", 5),)
     description = (
         "Turn a chart or a drawing of flat colours into shapes and SVG. Lists rectangles, circles and polygons with "
         "their colours and places in pixels, the largest first."

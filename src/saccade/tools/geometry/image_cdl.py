@@ -66,6 +66,7 @@ class ImageCdl(_DiagramTool):
     """Measures and marks of a diagram."""
 
     name = "image_cdl"
+    suits = (("diagrams of geometry", 0),)
     description = (
         "Read the measures and marks of a clean diagram of one polygon or circle as formal statements. Gives lengths, "
         "angles, right angles and equal sides in CDL and as logic forms, and where the points are that name them."
@@ -80,6 +81,7 @@ class ConstructionCdl(_DiagramTool):
     """Points and lines of a diagram."""
 
     name = "construction_cdl"
+    suits = (("diagrams of geometry", 1),)
     description = (
         "Read how a clean diagram of one polygon or circle is built, as formal statements. Gives the outline and the "
         "points on one line or circle in CDL and as logic forms, with the places of the points."

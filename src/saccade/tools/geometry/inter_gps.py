@@ -70,6 +70,7 @@ class InterGps(Tool[InterGpsArguments, InterGpsResult]):
     """Logic forms to an answer."""
 
     name = "inter_gps"
+    suits = (("problems of geometry", 2),)
     description = (
         "Solve a plane geometry problem given as logic forms of Geometry3K. Needs Find(...) for what is asked. Says "
         "solved with the value, open if the statements do not fix it, or contradiction. `text_cdl` and `image_cdl` "

@@ -34,6 +34,7 @@ class TextCdl(Tool[ProblemText, TextCdlResult]):
     """Statements of a text."""
 
     name = "text_cdl"
+    suits = (("problems of geometry", 0),)
     description = (
         "Turn the wording of a plane geometry problem into formal statements. Gives them in CDL and as logic forms, "
         "and the clauses that were not understood. Looks at no picture."
@@ -62,6 +63,7 @@ class GoalCdl(Tool[ProblemText, GoalCdlResult]):
     """The goal of a text."""
 
     name = "goal_cdl"
+    suits = (("problems of geometry", 1),)
     description = (
         "Turn what a plane geometry problem asks for into a formal goal. Gives it in CDL and as a logic form, or null "
         "if no goal was understood. Looks at no picture."

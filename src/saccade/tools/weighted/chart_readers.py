@@ -112,6 +112,7 @@ class DePlot(_ChartReader):
     """The table of a chart by DePlot."""
 
     name = "deplot"
+    suits = (("charts", 2),)
     description = (
         "Write the table behind a chart with DePlot. Gives title, header and rows as the model wrote them; numbers may "
         "be wrong."
@@ -156,6 +157,7 @@ class UniChart(_ChartReader):
     """The table of a chart by UniChart."""
 
     name = "unichart"
+    suits = (("charts", 3),)
     description = (
         "Write the table behind a chart with UniChart. Gives header and rows as the model wrote them; numbers may be "
         "wrong."

@@ -67,6 +67,7 @@ class GroundingDino(Tool[GroundingArguments, GroundingResult]):
     """Boxes of things named in words."""
 
     name = "grounding_dino"
+    suits = (("counting", 2), ("small or hidden things", 1))
     description = (
         "Find the things that a caption names. Lists a box in pixels, the fitting words and a score for each, the "
         "surest first, and gives a new image with the boxes in red."

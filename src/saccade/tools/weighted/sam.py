@@ -19,6 +19,7 @@ from saccade.tools.base import Alias, Cost, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import ImageChoice, PixelBox, Point, UnitsField, Xyxy, pixel_box, pixel_point
 from saccade.tools.look import MAX_PIXELS, PixelArray, fraction, picture_of
+from saccade.tools.operation import Operation
 from saccade.tools.problem import wrong_format
 from saccade.tools.weighted.checkpoint import CheckpointSlot, Placed, checkpoint_needs
 
@@ -83,6 +84,8 @@ class Sam(Tool[SamArguments, SamResult]):
     """Masks by points and boxes."""
 
     name = "sam"
+    suits = (("small or hidden things", 2),)
+    operation = Operation.SEGMENT
     description = (
         "Cut out the thing that points or a box mean. Gives a black-and-white mask of the size of the image for the "
         "best reading, with its score, its box in pixels and the part of the image that it covers."

@@ -14,7 +14,7 @@ from saccade.record.status import Status
 from saccade.record.turn import Turn
 from saccade.rewards.reading import silent
 from saccade.tools.problem import Problem, ProblemKind
-from saccade.tools.registry import ALIASES, recorded_tool
+from saccade.tools.registry import own_name, recorded_tool
 
 _KINDS: Final = frozenset(kind.value for kind in ProblemKind)
 _ARGUMENTS: Final = (ProblemKind.SCHEMA, ProblemKind.ARGUMENT_NAME, ProblemKind.ARGUMENT_FORMAT)
@@ -55,7 +55,8 @@ def _mistakes(call: ToolCall) -> tuple[Problem, ...]:
         tool = recorded_tool(call.name)
         if tool.needs.missing():
             return ()
-        return tool.mistakes(dict(call.arguments), alias=call.name if call.name in ALIASES else None)
+        alias = call.name if own_name(call.name) != call.name else None
+        return tool.mistakes(dict(call.arguments), alias=alias)
     except SaccadeError:
         return ()
 

@@ -7,7 +7,7 @@ action, and the rule names the tag that is wrong where one is.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from saccade.dialects.faults import Fault, FaultKind, find_tag_faults
 from saccade.dialects.registry import recorded_dialect
@@ -18,14 +18,6 @@ from saccade.record.action import Code, ParseError, ToolCall
 from saccade.record.turn import FinishReason, Turn
 
 _TAGS: Final = ("code", "tool_call", "answer")
-
-
-@runtime_checkable
-class FaultingDialect(Protocol):
-    """A dialect that lists what is wrong with the form of a turn."""
-
-    def faults(self, text: str, finish: FinishReason = FinishReason.STOP) -> tuple[Fault, ...]:
-        """Everything that is wrong; empty for a turn that is exactly as it should be."""
 
 
 def form_errors(number: int, turn: Turn, dialect: str) -> Iterator[StepError]:
@@ -41,10 +33,9 @@ def form_errors(number: int, turn: Turn, dialect: str) -> Iterator[StepError]:
 
 def _listed(turn: Turn, finish: FinishReason, dialect: str) -> tuple[Fault, ...] | None:
     try:
-        spoken = recorded_dialect(dialect)
+        return recorded_dialect(dialect).faults(turn.text, finish)
     except SaccadeError:
         return None
-    return spoken.faults(turn.text, finish) if isinstance(spoken, FaultingDialect) else None
 
 
 def _faults(turn: Turn, finish: FinishReason) -> tuple[Fault, ...]:

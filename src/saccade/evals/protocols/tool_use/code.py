@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from saccade.evals.protocols.tool_use import names as known
-from saccade.evals.protocols.tool_use.records import Operation
 from saccade.looks.reader import parsed
+from saccade.tools.operation import Operation
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from saccade.evals.protocols.tool_use.records import Operation
+from saccade.tools.operation import Operation
 
 ALIASES: Final[Mapping[str, str]] = {
     "np": "numpy",

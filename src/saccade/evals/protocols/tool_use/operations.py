@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from saccade.dialects.registry import recorded_dialect
 from saccade.errors import SaccadeError
 from saccade.evals.protocols.base import Studied
-from saccade.evals.protocols.tool_use.calls import tool_operations
 from saccade.evals.protocols.tool_use.code import CodeReader
-from saccade.evals.protocols.tool_use.records import CallUse, Operation, label_of
+from saccade.evals.protocols.tool_use.records import CallUse, label_of
 from saccade.looks.regions import Region
 from saccade.record.action import Code, ToolCall
 from saccade.record.content import ImagePart, VideoPart
@@ -23,6 +22,8 @@ from saccade.record.status import Status
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 from saccade.rewards.reading import is_call
+from saccade.tools.operation import Operation
+from saccade.tools.registry import tool_class
 
 
 def call_uses(studied: Studied) -> Iterator[CallUse]:
@@ -37,7 +38,7 @@ def call_uses(studied: Studied) -> Iterator[CallUse]:
             said = reader.read(action.code)
             operations = _corrected(set(said), number, turn, studied, narrowed=reader.narrowed)
         else:
-            operations = set(tool_operations(action)) if isinstance(action, ToolCall) else {Operation.OTHER}
+            operations = _by_tool(action) if isinstance(action, ToolCall) else {Operation.OTHER}
         yield CallUse(
             turn=number,
             tool=action.name if isinstance(action, ToolCall) else "",
@@ -46,6 +47,12 @@ def call_uses(studied: Studied) -> Iterator[CallUse]:
             label=label_of(operations),
             pictures=len(run.pictures),
         )
+
+
+def _by_tool(call: ToolCall) -> set[Operation]:
+    """Return what the class of the registered tool says of the call; `other` for a tool that is not registered."""
+    kind = tool_class(call.name)
+    return {Operation.OTHER} if kind is None else set(kind.operations(call.arguments))
 
 
 def _hosted(number: int, call: HostedCall, reader: CodeReader) -> CallUse:

@@ -13,7 +13,6 @@ from saccade.evals.protocols.rates import Rates
 from saccade.evals.protocols.tool_use.operations import call_uses
 from saccade.evals.protocols.tool_use.records import (
     CallBucket,
-    Operation,
     OperationShare,
     ToolUse,
     ToolUseRow,
@@ -21,6 +20,7 @@ from saccade.evals.protocols.tool_use.records import (
 )
 from saccade.evals.rows import natural
 from saccade.record.status import Status
+from saccade.tools.operation import Operation
 
 _LAST: Final = 3
 """Calls from which samples share a bucket, as in CodeV's figure."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from saccade.dialects.base import Dialect, FunctionDialect
+from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect, recorded_dialect
 from saccade.errors import RegistryError
 from saccade.record.action import Action, ParseError
@@ -56,5 +56,5 @@ class WellFormed(FilterSettings):
 
 def reads_as(dialect: Dialect, turn: Turn) -> Action:
     """What `dialect` reads in a turn."""
-    spoken = dialect.transcribe(turn.text, turn.calls) if isinstance(dialect, FunctionDialect) else turn.text
+    spoken = dialect.transcribe(turn.text, turn.calls)
     return dialect.parse(spoken, turn.finish_reason or FinishReason.STOP)

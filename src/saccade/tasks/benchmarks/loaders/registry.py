@@ -35,7 +35,7 @@ LOADERS: Final = Registry[Loader](
 
 
 def load_loader(name: str) -> Loader:
-    """The loader that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+    """Load the loader that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that id (suggests the nearest), it cannot be imported, or it is no loader.
