@@ -34,6 +34,7 @@ from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPr
 from saccade.rewards.trial import turn_parts
 from saccade.rl.advantages.rules import Grpo, NamedAdvantage, TurnLevel
 from saccade.rl.engines.settings import EngineSettings
+from saccade.rl.losses.kl import KL_ESTIMATORS
 from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.select.curriculum import Band
 from saccade.rl.select.plain import KeepAll
@@ -170,6 +171,7 @@ def load_recipe(
         JUDGES.load(recipe.reward.judge)
     if recipe.reward.grader:
         load_grader(recipe.reward.grader)
+    KL_ESTIMATORS.load(recipe.loss.kl)
     _check(recipe, str(path))
     return recipe
 

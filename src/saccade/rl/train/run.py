@@ -36,7 +36,7 @@ from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings
 from saccade.rl.train.step import Trainer, Updater
 from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
-from saccade.rl.verl.trainer_of_run import check_trainer
+from saccade.rl.train.trainers import OWN, check_trainer
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.tokens.batch import Collator
@@ -68,8 +68,8 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     """
     check_settings(settings)
     check_sampling(settings.recipe.rollout.sampling)
+    check_trainer(out, OWN)
     check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW, MAY_CHANGE)
-    check_trainer(out, on_verl=False)
     processes = join_processes(settings.threads, cpu=not torch.cuda.is_available())
     if settings.engine.source == VLLM:
         from saccade.rl.engines.vllm_process import check_servers

@@ -40,6 +40,7 @@ from saccade.rl.train.curriculum import chosen_before
 from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings
 from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
+from saccade.rl.train.trainers import check_trainer
 from saccade.rl.verl.checkpoints import check_same_tasks, last_checkpoint
 from saccade.rl.verl.mapping import PART, nested, verl_lines
 from saccade.rl.verl.metrics import new_log, write_metrics
@@ -47,7 +48,7 @@ from saccade.rl.verl.policy import load_policy
 from saccade.rl.verl.refused import check_family, check_on_verl
 from saccade.rl.verl.rows import ROWS, training_rows, validation_rows, write_rows
 from saccade.rl.verl.said import SAID, SaidAgain
-from saccade.rl.verl.trainer_of_run import check_trainer
+from saccade.rl.verl.settings import verl_of
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.folder import SETTINGS, check_folder
@@ -83,8 +84,8 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     _need_verl()
     _need_cluster(settings)
     out = out.resolve()
-    check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW)
-    check_trainer(out, on_verl=True)
+    check_trainer(out, verl_of(settings).name)
+    check_folder(settings, out, resume, (*MAY_DIFFER, "trainer.turn_seconds", "trainer.step_seconds"), MAY_GROW)
     check_family(load_policy(settings.model.source).encoder.family.model_type, settings.model.source)
     rows = training_rows(settings, _checked_tasks(settings, out))
     check_same_tasks(out, rows)
@@ -137,7 +138,7 @@ def environment(settings: RlSettings, out: Path) -> dict[str, str]:
     optimizer = settings.recipe.optimizer
     if optimizer.updates == optimizer.epochs == 1:
         variables["SACCADE_VERL_MAX_LOGPROB_DIFF"] = str(settings.max_logprob_diff or 1.0)
-    return variables | (_CPU if settings.verl.device == "cpu" else {})
+    return variables | (_CPU if verl_of(settings).device == "cpu" else {})
 
 
 def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
@@ -148,7 +149,7 @@ def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
     check_media(opened.parts, load_dialect(recipe.dialect))
     tasks, store = as_list(opened), MediaStore(out / "rollouts" / MEDIA)
     if recipe.curriculum is not None:
-        tasks = tasks.only(chosen_before(tasks, recipe.curriculum, Path(settings.verl.pass_rates)))
+        tasks = tasks.only(chosen_before(tasks, recipe.curriculum, Path(verl_of(settings).pass_rates)))
     scorer = load_scorer(recipe.reward, recipe.load_reward(), store, out / "judge")
     try:
         check_tasks(tasks, scorer, store)
@@ -160,7 +161,7 @@ def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
 
 async def _check_sandbox(settings: RlSettings) -> None:
     """Start the sandbox that each worker will start: what is wrong with it is told before verl begins."""
-    if settings.sandbox == "local" and settings.verl.nodes > 1:
+    if settings.sandbox == "local" and verl_of(settings).nodes > 1:
         return  # episodes may be played on other machines than this one
     dialect = settings.session.applied(load_dialect(settings.recipe.dialect), settings.sandbox)
     async with sandbox_at(settings.sandbox, dialect.sandbox):
@@ -172,14 +173,14 @@ def _watched(settings: RlSettings, out: Path, variables: Mapping[str, str]) -> N
     folder = out / "verl"
     (folder / "alive").touch()
     said = SaidAgain(out)
-    process = GuardedProcess([*_command(folder), *settings.verl.options], variables, folder / "verl.log")
+    process = GuardedProcess([*_command(folder), *verl_of(settings).options], variables, folder / "verl.log")
     try:
         while (code := process.ended()) is None:
             still = time.time() - _last_change(out)
-            if still > settings.verl.step_seconds:
+            if still > verl_of(settings).step_seconds:
                 raise TrainingError(
-                    f"verl has stood still for {still:.0f} s (verl.step_seconds) and was ended. {process.last_words()} "
-                    "Continue with --resume."
+                    f"verl has stood still for {still:.0f} s (trainer.step_seconds) and was ended. "
+                    f"{process.last_words()} Continue with --resume."
                 )
             said.say()
             time.sleep(_LOOK)
@@ -192,9 +193,9 @@ def _watched(settings: RlSettings, out: Path, variables: Mapping[str, str]) -> N
 
 def _resources(settings: RlSettings) -> list[str]:
     """Of a Ray of our own; on a CPU they are those that verl asks for, whatever the machine has."""
-    if settings.verl.device == "gpu":
+    if verl_of(settings).device == "gpu":
         return []
-    return ["--num-gpus", str(settings.verl.gpus), "--num-cpus", "48", "--object-store-memory", "500000000"]
+    return ["--num-gpus", str(verl_of(settings).gpus), "--num-cpus", "48", "--object-store-memory", "500000000"]
 
 
 def _command(folder: Path) -> list[str]:
@@ -229,7 +230,7 @@ def _exported(settings: RlSettings, out: Path) -> Path:
 
 
 def _last_checkpoint(settings: RlSettings, out: Path) -> tuple[int, Path] | None:
-    return last_checkpoint(out, settings.verl.nodes * settings.verl.gpus)
+    return last_checkpoint(out, verl_of(settings).nodes * verl_of(settings).gpus)
 
 
 def _need_verl() -> None:
@@ -242,20 +243,20 @@ def _need_verl() -> None:
 
 
 def _need_cluster(settings: RlSettings) -> None:
-    nodes, gpus = settings.verl.nodes, settings.verl.gpus
+    nodes, gpus = verl_of(settings).nodes, verl_of(settings).gpus
     if address := os.environ.get(ADDRESS):
         _need_answer(address)
         return
     if nodes > 1:
         raise SettingsError(
-            f"verl.nodes is {nodes}, and no Ray cluster over them is named. Run `ray start` on each machine and set "
-            f"{ADDRESS}, or leave verl.nodes at 1 for a Ray of this machine alone."
+            f"trainer.nodes is {nodes}, and no Ray cluster over them is named. Run `ray start` on each machine and set "
+            f"{ADDRESS}, or leave trainer.nodes at 1 for a Ray of this machine alone."
         )
     there = torch.cuda.device_count()
-    if settings.verl.device == "gpu" and gpus > there:
+    if verl_of(settings).device == "gpu" and gpus > there:
         raise SettingsError(
-            f"verl.gpus is {gpus}, and this machine has {there} GPUs. Say --gpus {there or 1}, or name a Ray cluster "
-            f"that has them in {ADDRESS}; to try a run without a GPU: --set verl.device=cpu."
+            f"trainer.gpus is {gpus}, and this machine has {there} GPUs. Say --gpus {there or 1}, or name a Ray "
+            f"cluster that has them in {ADDRESS}; to try a run without a GPU: --set trainer.device=cpu."
         )
 
 

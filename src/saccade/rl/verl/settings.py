@@ -1,18 +1,25 @@
-"""The settings of `saccade rl --on verl`: the cluster, and time limits."""
+"""The trainer of `saccade rl --on verl`: its cluster, limits of time, and what the command asks of it."""
 
 from __future__ import annotations
 
-from typing import Literal
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
 from saccade.errors import SettingsError
-from saccade.record.settings import Settings
+from saccade.rl.train.trainers import TrainerSettings
+
+if TYPE_CHECKING:
+    from saccade.rl.train.settings import RlSettings
 
 
-class VerlSettings(Settings):
-    """The cluster, and limits of time."""
+class VerlSettings(TrainerSettings):
+    """verl's trainer on Ray, on the GPUs of one or several machines (docs/engines.md)."""
 
+    name: Literal["verl"] = "verl"
     nodes: PositiveInt = 1
     gpus: PositiveInt = 8
     """Of each node; all of them sample and train in turn."""
@@ -32,20 +39,49 @@ class VerlSettings(Settings):
     options: tuple[str, ...] = ()
     """More of verl's own settings, `a.b=value`, after those that the recipe gives."""
 
+    def plan(self, settings: RlSettings, out: Path) -> Iterable[str]:
+        from saccade.rl.train.settings import check_settings
+        from saccade.rl.verl.mapping import verl_lines
+        from saccade.rl.verl.refused import check_family, check_on_verl
+        from saccade.training.memory.shapes import family_of_checkpoint
+
+        check_settings(settings)
+        check_on_verl(settings)
+        family = family_of_checkpoint(settings.model.source)
+        if family is not None:
+            check_family(family, settings.model.source)
+        yield from (
+            f"{line.key} = {json.dumps(line.value)}  # {line.source}" for line in verl_lines(settings, out.resolve())
+        )
+        yield from (f"{option}  # trainer.options" for option in self.options)
+        yield from (f"# {note}" for note in self.notes(settings))
+        if family is None:
+            yield "# model.source: its family is not known here, and is looked at when the run begins"
+
+    def notes(self, settings: RlSettings) -> Iterable[str]:
+        from saccade.rl.verl.refused import notes
+
+        return notes(settings)
+
+    def train(self, settings: RlSettings, out: Path, *, resume: bool = False) -> Path:
+        from saccade.rl.verl.launch import train_on_verl
+
+        return train_on_verl(settings, out, resume=resume)
+
+
+def verl_of(settings: RlSettings) -> VerlSettings:
+    """Return the table `trainer` of a run on verl. Raises `SettingsError` for a run on another trainer."""
+    if not isinstance(settings.trainer, VerlSettings):
+        raise SettingsError(f"the run is for the trainer {settings.trainer.name}, not for verl: add --on verl")
+    return settings.trainer
+
 
 def check_verl(settings: VerlSettings) -> None:
     """Raises `SettingsError` for a division that cannot be."""
     if (settings.gpus * settings.nodes) % settings.tensor_parallel:
         raise SettingsError(
-            f"verl.tensor_parallel ({settings.tensor_parallel}) does not divide the {settings.gpus * settings.nodes} "
-            "GPUs evenly; choose one that does."
+            f"trainer.tensor_parallel ({settings.tensor_parallel}) does not divide the "
+            f"{settings.gpus * settings.nodes} GPUs evenly; choose one that does."
         )
     if settings.device == "cpu" and settings.nodes > 1:
-        raise SettingsError("verl.device=cpu is for one machine; leave verl.nodes at 1.")
-
-
-def check_no_verl(settings: VerlSettings) -> None:
-    """Raises `SettingsError` for settings of verl where our own trainer trains."""
-    usual = VerlSettings()
-    if idle := [name for name in VerlSettings.model_fields if getattr(settings, name) != getattr(usual, name)]:
-        raise SettingsError(f"verl.{idle[0]} is for --on verl, and Saccade's own trainer is asked for. Leave it out.")
+        raise SettingsError("trainer.device=cpu is for one machine; leave trainer.nodes at 1.")
