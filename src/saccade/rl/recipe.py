@@ -69,8 +69,15 @@ class RewardSettings(Settings):
     retry: RetryPolicy = DEFAULT_RETRY
     """How often a request to a judge is tried, and for how long."""
 
-    def with_own(self, tags: Sequence[str], own: Mapping[str, object]) -> RewardPreset:
-        """The reward of a task with these tags and with parameters of its own. Raises as `load_reward`."""
+    def load(self) -> RewardPreset:
+        """Load the reward of tasks that have no parameters of their own. Raises `RegistryError` or `SettingsError`."""
+        usual = self.load_with((), {})
+        if not self.by_tag:
+            return usual
+        return ByTag(usual, {tag: self.load_with((tag,), {}) for tag in self.by_tag})
+
+    def load_with(self, tags: Sequence[str], own: Mapping[str, object]) -> RewardPreset:
+        """Load the reward of a task with these tags and with parameters of its own. Raises as `load`."""
         tagged = next((given for tag, given in self.by_tag.items() if tag in tags), {})
         return load_reward(self.preset, {**self.parameters, **tagged, **own})
 
@@ -140,12 +147,7 @@ class Recipe(PromptSettings):
 
     def load_reward(self) -> RewardPreset:
         """The reward with its parameters. Raises `RegistryError` or `SettingsError`."""
-        reward = self.reward
-        usual = load_reward(reward.preset, reward.parameters)
-        if not reward.by_tag:
-            return usual
-        tagged = {tag: load_reward(reward.preset, {**reward.parameters, **own}) for tag, own in reward.by_tag.items()}
-        return ByTag(usual, tagged)
+        return self.reward.load()
 
 
 def load_recipe(

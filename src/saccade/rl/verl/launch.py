@@ -27,7 +27,6 @@ import torch
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.episode.settings import sandbox_at
-from saccade.episode.task_media import check_media
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.learned_dialect import write_learned
@@ -35,7 +34,7 @@ from saccade.record.disk import begin_folder, finish_folder
 from saccade.record.settings import save_settings
 from saccade.rl.engines.guarded_process import GuardedProcess
 from saccade.rl.engines.local_ray import ADDRESS, local_ray
-from saccade.rl.train.check_tasks import check_form, check_rewards, check_tasks
+from saccade.rl.train.check_tasks import open_checked, warn_of_run
 from saccade.rl.train.curriculum import chosen_before
 from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings
@@ -49,8 +48,6 @@ from saccade.rl.verl.refused import check_family, check_on_verl
 from saccade.rl.verl.rows import ROWS, training_rows, validation_rows, write_rows
 from saccade.rl.verl.said import SAID, SaidAgain
 from saccade.rl.verl.settings import verl_of
-from saccade.tasks.sources.resolve import SourceDefaults
-from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.folder import SETTINGS, check_folder
 
 _LOOK = 1.0
@@ -144,16 +141,12 @@ def environment(settings: RlSettings, out: Path) -> dict[str, str]:
 def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
     """The tasks that are trained on, and warnings about them."""
     recipe = settings.recipe
-    opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
-    check_rewards(opened, recipe.reward)
-    check_media(opened.parts, load_dialect(recipe.dialect))
-    tasks, store = as_list(opened), MediaStore(out / "rollouts" / MEDIA)
+    tasks, store = as_list(open_checked(settings)), MediaStore(out / "rollouts" / MEDIA)
     if recipe.curriculum is not None:
         tasks = tasks.only(chosen_before(tasks, recipe.curriculum, Path(verl_of(settings).pass_rates)))
-    scorer = load_scorer(recipe.reward, recipe.load_reward(), store, out / "judge")
+    scorer = load_scorer(recipe.reward, store, out / "judge")
     try:
-        check_tasks(tasks, scorer, store)
-        check_form(load_dialect(recipe.dialect), scorer.preset, (recipe.dialect, recipe.reward.preset))
+        warn_of_run(recipe, load_dialect(recipe.dialect), tasks, scorer, store)
     finally:
         asyncio.run(scorer.close())
     return tasks

@@ -75,7 +75,7 @@ class EpisodeWorker:
         self.groups: GroupTable[PlayedRollout] = GroupTable(verl_of(settings).turn_seconds)
         self.store = MediaStore(out / "rollouts" / MEDIA)
         self.policy = load_policy(located(settings.model.source))
-        self._scorer = load_scorer(_shared_limits(settings), recipe.load_reward(), self.store, out / "judge")
+        self._scorer = load_scorer(_shared_limits(settings), self.store, out / "judge")
         self._sandbox, self._dialect, self._tools = sandbox, dialect, tools
         self._tasks = as_list(open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most)))
         self._held_out = held_out(settings)
