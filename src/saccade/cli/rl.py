@@ -15,6 +15,7 @@ from saccade.recipes.find import recipe_list
 
 if TYPE_CHECKING:
     from saccade.rl.train.settings import RlSettings
+    from saccade.rl.train.trainers import OtherTrainer
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -79,7 +80,7 @@ def rl(
         print(recipe_list("rl"))
         return
     from saccade.rl.train.settings import load_rl_settings
-    from saccade.rl.train.trainers import OWN
+    from saccade.rl.train.trainers import OtherTrainer
 
     named_overrides = shared.model_settings(model, shard) + ([] if not tasks else [f"tasks.source={json.dumps(tasks)}"])
     named_overrides += [] if engine is None else [f"engine.source={engine}"]
@@ -92,23 +93,22 @@ def rl(
     named_overrides += [] if on is None else [f"trainer.name={on}"]
     named_overrides += [f"trainer.{name}={value}" for name, value in cluster.items()]
     settings = load_rl_settings(recipe, profile, [*(option or ()), *named_overrides])
-    if settings.trainer.name != OWN:
+    if isinstance(settings.trainer, OtherTrainer):
         if gpu_memory is not None:
             raise SettingsError(f"--gpu-memory is for the plan of Saccade's own trainer; with --on {on} leave it out.")
         if processes > 1:
             raise SettingsError(
                 f"--processes is for Saccade's own trainer; {on} starts its own: set --nodes and --gpus."
             )
-        _elsewhere(settings, out, resume, plan)
+        _elsewhere(settings.trainer, settings, out, resume, plan)
     elif plan:
         _show_plan(settings, processes, gpu_memory)
     else:
         _train_here(settings, out, resume, processes)
 
 
-def _elsewhere(settings: RlSettings, out: Path, resume: bool, plan: bool) -> None:
+def _elsewhere(trainer: OtherTrainer, settings: RlSettings, out: Path, resume: bool, plan: bool) -> None:
     """Train on another trainer than Saccade's own, or with `plan` print what it will be told."""
-    trainer = settings.trainer
     if plan:
         for line in trainer.plan(settings, out):
             print(line)

@@ -35,6 +35,16 @@ class TrainerSettings(Settings):
     name: str = ""
     """As `--on` names it."""
 
+
+class OwnTrainer(TrainerSettings):
+    """Saccade's own trainer (`saccade.rl.train.run`), on the GPUs or the CPU of one machine."""
+
+    name: Literal["saccade"] = "saccade"
+
+
+class OtherTrainer(TrainerSettings):
+    """Base of the trainers of other packages."""
+
     def plan(self, settings: RlSettings, out: Path) -> Iterable[str]:
         """Check a run and give the lines that `--plan` prints. Raises `SettingsError` for what cannot be followed."""
         return ()
@@ -48,21 +58,10 @@ class TrainerSettings(Settings):
         """Train in the folder `out` and return the folder of the trained checkpoint."""
 
 
-class OwnTrainer(TrainerSettings):
-    """Saccade's own trainer, on the GPUs or the CPU of one machine."""
-
-    name: Literal["saccade"] = "saccade"
-
-    def train(self, settings: RlSettings, out: Path, *, resume: bool = False) -> Path:
-        from saccade.rl.train.run import train
-
-        return train(settings, out, resume=resume)
-
-
 TRAINERS: Final = Registry[type[TrainerSettings]](
     "trainers",
     {"saccade@1": f"{__name__}:OwnTrainer"},
-    is_subclass(TrainerSettings, f"a subclass of {__name__}.TrainerSettings"),
+    is_subclass(TrainerSettings, f"a subclass of {__name__}.OtherTrainer"),
 )
 """Other packages add trainers by the entry point group `saccade.trainers`."""
 

@@ -1,22 +1,19 @@
-"""The trainer of `saccade rl --on verl`: its cluster, limits of time, and what the command asks of it."""
+"""The settings of `saccade rl --on verl`: the cluster, and time limits."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
 from saccade.errors import SettingsError
-from saccade.rl.train.trainers import TrainerSettings
+from saccade.rl.train.trainers import OtherTrainer
 
 if TYPE_CHECKING:
     from saccade.rl.train.settings import RlSettings
 
 
-class VerlSettings(TrainerSettings):
+class VerlSettings(OtherTrainer):
     """verl's trainer on Ray, on the GPUs of one or several machines (docs/engines.md)."""
 
     name: Literal["verl"] = "verl"
@@ -38,35 +35,6 @@ class VerlSettings(TrainerSettings):
     """For a recipe with a curriculum: `pass-rates.jsonl` of a run of this checkpoint and tasks on our own trainer."""
     options: tuple[str, ...] = ()
     """More of verl's own settings, `a.b=value`, after those that the recipe gives."""
-
-    def plan(self, settings: RlSettings, out: Path) -> Iterable[str]:
-        from saccade.rl.train.settings import check_settings
-        from saccade.rl.verl.mapping import verl_lines
-        from saccade.rl.verl.refused import check_family, check_on_verl
-        from saccade.training.memory.shapes import family_of_checkpoint
-
-        check_settings(settings)
-        check_on_verl(settings)
-        family = family_of_checkpoint(settings.model.source)
-        if family is not None:
-            check_family(family, settings.model.source)
-        yield from (
-            f"{line.key} = {json.dumps(line.value)}  # {line.source}" for line in verl_lines(settings, out.resolve())
-        )
-        yield from (f"{option}  # trainer.options" for option in self.options)
-        yield from (f"# {note}" for note in self.notes(settings))
-        if family is None:
-            yield "# model.source: its family is not known here, and is looked at when the run begins"
-
-    def notes(self, settings: RlSettings) -> Iterable[str]:
-        from saccade.rl.verl.refused import notes
-
-        return notes(settings)
-
-    def train(self, settings: RlSettings, out: Path, *, resume: bool = False) -> Path:
-        from saccade.rl.verl.launch import train_on_verl
-
-        return train_on_verl(settings, out, resume=resume)
 
 
 def verl_of(settings: RlSettings) -> VerlSettings:
