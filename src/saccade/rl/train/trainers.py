@@ -13,7 +13,7 @@ import tomllib
 from abc import abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, SerializeAsAny
 
@@ -22,9 +22,6 @@ from saccade.record.registry import Registry, is_subclass
 from saccade.record.settings import Settings
 from saccade.rl.rules import named
 from saccade.training.folder import SETTINGS
-
-if TYPE_CHECKING:
-    from saccade.rl.train.settings import RlSettings
 
 OWN: Final = "saccade"
 
@@ -43,18 +40,18 @@ class OwnTrainer(TrainerSettings):
 
 
 class OtherTrainer(TrainerSettings):
-    """Base of the trainers of other packages."""
+    """Base of the trainers of other packages. `settings` are those of the run, `saccade.rl.train.settings.RlSettings`."""
 
-    def plan(self, settings: RlSettings, out: Path) -> Iterable[str]:
+    def plan(self, settings: Any, out: Path) -> Iterable[str]:
         """Check a run and give the lines that `--plan` prints. Raises `SettingsError` for what cannot be followed."""
         return ()
 
-    def notes(self, settings: RlSettings) -> Iterable[str]:
+    def notes(self, settings: Any) -> Iterable[str]:
         """Say what this trainer does otherwise than Saccade's own, a sentence each."""
         return ()
 
     @abstractmethod
-    def train(self, settings: RlSettings, out: Path, *, resume: bool = False) -> Path:
+    def train(self, settings: Any, out: Path, *, resume: bool = False) -> Path:
         """Train in the folder `out` and return the folder of the trained checkpoint."""
 
 
