@@ -40,7 +40,7 @@ class OwnTrainer(TrainerSettings):
 
 
 class OtherTrainer(TrainerSettings):
-    """Base of the trainers of other packages. `settings` are those of the run, `saccade.rl.train.settings.RlSettings`."""
+    """Base of the trainers of other packages; `settings` are a run's, `saccade.rl.train.settings.RlSettings`."""
 
     def plan(self, settings: Any, out: Path) -> Iterable[str]:
         """Check a run and give the lines that `--plan` prints. Raises `SettingsError` for what cannot be followed."""
