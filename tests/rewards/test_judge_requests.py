@@ -25,7 +25,6 @@ from saccade.record.trajectory import StopReason, Trajectory
 from saccade.record.turn import Turn
 from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.judges.verdict import NoVerdict
-from saccade.rewards.registry import load_reward
 from saccade.rl.recipe import RewardSettings
 from saccade.rl.rollout import Rollout
 from saccade.rl.train.scoring import Scorer, accuracy_alone, load_scorer
@@ -68,7 +67,7 @@ def scorer(server: WireServer, store: MediaStore, kept: Path, preset: str = "cod
     name = f"compatible:judge@{server.url}/v1"
     given = {"preset": preset, "judge": "model", "judge_model": name, "retry": ONCE, **more}
     settings = RewardSettings.model_validate({k: name if v == "JUDGE" else v for k, v in given.items()})
-    return load_scorer(settings, load_reward(settings.preset, settings.parameters), store, kept)
+    return load_scorer(settings, store, kept)
 
 
 async def score(asked: Scorer, *group: Trajectory, trained_on: bool = True) -> list[Rollout]:

@@ -15,7 +15,7 @@ from saccade.recipes.find import find_recipe
 from saccade.record.settings import load_settings, save_settings
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rewards.trial import fines_form
-from saccade.rl.advantages.rules import Grpo, Tapo, TurnLevel
+from saccade.rl.advantages.rules import Grpo, TurnLevel
 from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.rl.select.curriculum import TAIL_PATCH
@@ -47,7 +47,7 @@ def test_recipes_say_what_the_papers_say() -> None:
     assert codedance.loss.kl_weight == 0
     assert (vista.rollout.sampling.temperature, vista.loss.kl_weight) == (0.7, 1e-3)
     assert vista.optimizer.learning_rate == 5e-7
-    assert codev.advantage == Tapo()
+    assert codev.advantage == Grpo(divide_by_std=False)
     assert codev.curriculum is not None
     assert codev.curriculum.highest == 0.9
     # Only PyVision-RL's and CodeDance's released code has a dual clip; VISTA's loss is a mean over rollouts.

@@ -60,7 +60,7 @@ def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """Address of the server, and of Ray's metrics."""
     folder = tmp_path_factory.mktemp("ray")
     (folder / "tools.toml").write_text(TOOLS)
-    command = [RAY_SACCADE, "tools", "serve", str(folder / "tools.toml"), "--ray", "--port", "0"]
+    command = [RAY_SACCADE, "tools", "serve", str(folder / "tools.toml"), "--on", "ray", "--port", "0"]
     environment = {**os.environ, "SACCADE_TOOLS_TOKEN": TOKEN, "PYTHONPATH": ""}
     with (
         (folder / "errors").open("w+") as errors,

@@ -27,11 +27,18 @@ def test_resume_without_a_run_begins_one_and_says_so(tmp_path: Path, caplog: pyt
     assert caplog.messages == [f"There is no run in {tmp_path / 'new'} yet, so --resume begins one."]
 
 
+def test_a_run_that_ended_before_its_first_step_is_begun_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    save_settings(Small(), tmp_path / SETTINGS)
+    check_folder(Small(steps=4), tmp_path, resume=False)
+    assert "ended before its first step" in caplog.text
+
+
 def test_a_folder_of_something_else_and_of_other_settings_are_refused(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(SettingsError, match="holds no settings"):
         check_folder(Small(), tmp_path, resume=True)
     save_settings(Small(), tmp_path / SETTINGS)
+    (tmp_path / "metrics.jsonl").touch()
     with pytest.raises(SettingsError, match="--resume"):
         check_folder(Small(), tmp_path, resume=False)
     check_folder(Small(), tmp_path, resume=True)

@@ -69,6 +69,13 @@ KINDS = {
     "advantages": ListedKind(
         "saccade.rl.advantages.rules:ADVANTAGES", "from rewards to advantages", "recipes: advantage.rule"
     ),
+    "kl-estimators": ListedKind(
+        "saccade.rl.losses.kl:KL_ESTIMATORS", "how far a policy is from its reference", "recipes: loss.kl"
+    ),
+    "tool-servers": ListedKind(
+        "saccade.serve.tools.registry:TOOL_SERVERS", "where served tools run", "tools serve --on NAME"
+    ),
+    "trainers": ListedKind("saccade.rl.train.trainers:TRAINERS", "who trains by reinforcement", "rl --on NAME"),
 }
 
 
@@ -245,7 +252,7 @@ def _kinds(as_json: bool) -> None:
         print_json([{"kind": name, "what": kind.what, "named": kind.named} for name, kind in kinds.items()])
         return
     for name, kind in kinds.items():
-        print(f"{name:<12}{kind.what:<35}{kind.named}")
+        print(f"{name:<15}{kind.what:<41}{kind.named}")
     print(
         "\n`saccade list KIND` lists one of them. Code of your own goes wherever one of them is named,\n"
         "as file.py:NAME or module:NAME; a recipe of your own by its path."

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saccade.cli import train_options as shared
-from saccade.cli.rl_verl import Gpus, Nodes, TrainerName, refuse_verl, run_on_verl
 from saccade.cli.tool_option import ToolNames, with_tools
 from saccade.errors import SettingsError
 from saccade.recipes.find import recipe_list
 
 if TYPE_CHECKING:
     from saccade.rl.train.settings import RlSettings
+    from saccade.rl.train.trainers import OtherTrainer
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -65,9 +65,14 @@ def rl(
     resume: shared.Resume = False,
     plan: shared.PlanOption = False,
     gpu_memory: shared.GpuMemory = None,
-    on: TrainerName = None,
-    nodes: Nodes = None,
-    gpus: Gpus = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TRAINER", help="The trainer, where it is not Saccade's own: verl on Ray (docs/engines.md)."
+        ),
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, help="With --on verl: machines (trainer.nodes).")] = None,
+    gpus: Annotated[int | None, typer.Option(min=1, help="With --on verl: GPUs of each (trainer.gpus).")] = None,
 ) -> None:
     """Train a checkpoint (Qwen-VL, InternVL, GLM-V, Gemma; docs/models.md) by reinforcement learning, also on verl."""
     option = with_tools(option, tools)
@@ -75,21 +80,47 @@ def rl(
         print(recipe_list("rl"))
         return
     from saccade.rl.train.settings import load_rl_settings
+    from saccade.rl.train.trainers import OtherTrainer
 
     named_overrides = shared.model_settings(model, shard) + ([] if not tasks else [f"tasks.source={json.dumps(tasks)}"])
     named_overrides += [] if engine is None else [f"engine.source={engine}"]
-    named_overrides += [f"verl.{name}={value}" for name, value in (("nodes", nodes), ("gpus", gpus)) if value]
+    cluster = {name: value for name, value in (("nodes", nodes), ("gpus", gpus)) if value is not None}
+    if cluster and on is None:
+        raise SettingsError(
+            f"--{next(iter(cluster))} is for another trainer, and Saccade's own is asked for. Add --on verl, or say "
+            "--processes N for N GPUs of this machine."
+        )
+    named_overrides += [] if on is None else [f"trainer.name={on}"]
+    named_overrides += [f"trainer.{name}={value}" for name, value in cluster.items()]
     settings = load_rl_settings(recipe, profile, [*(option or ()), *named_overrides])
-    if on is not None:
+    if isinstance(settings.trainer, OtherTrainer):
         if gpu_memory is not None:
-            raise SettingsError("--gpu-memory is for the plan of Saccade's own trainer; with --on verl leave it out.")
-        run_on_verl(on, settings, out, resume=resume, plan=plan, processes=processes)
-        return
-    refuse_verl({"--nodes": nodes, "--gpus": gpus}, settings.verl)
-    if plan:
+            raise SettingsError(f"--gpu-memory is for the plan of Saccade's own trainer; with --on {on} leave it out.")
+        if processes > 1:
+            raise SettingsError(
+                f"--processes is for Saccade's own trainer; {on} starts its own: set --nodes and --gpus."
+            )
+        _elsewhere(settings.trainer, settings, out, resume, plan)
+    elif plan:
         _show_plan(settings, processes, gpu_memory)
     else:
         _train_here(settings, out, resume, processes)
+
+
+def _elsewhere(trainer: OtherTrainer, settings: RlSettings, out: Path, resume: bool, plan: bool) -> None:
+    """Train on another trainer than Saccade's own, or with `plan` print what it will be told."""
+    if plan:
+        for line in trainer.plan(settings, out):
+            print(line)
+        return
+    for note in trainer.notes(settings):
+        print(f"note: {note}")
+    try:
+        model = trainer.train(settings, out, resume=resume)
+    except KeyboardInterrupt:
+        print(f"saccade: stopped. The same command with --resume continues from the last checkpoint in {out}.")
+        raise
+    print(f"trained: {model}")
 
 
 def _show_plan(settings: RlSettings, processes: int, gpu_memory: float | None) -> None:

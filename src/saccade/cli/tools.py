@@ -6,13 +6,16 @@ The token is read as `saccade sandbox serve` reads its own, from a file or from 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from saccade.cli.sandbox import read_token
 from saccade.cli.tool_list import list_tools
 from saccade.cli.web import serve_app
+
+if TYPE_CHECKING:
+    from saccade.serve.tools.settings import ToolServeSettings
 
 TOKEN_VARIABLE = "SACCADE_TOOLS_TOKEN"
 
@@ -42,23 +45,25 @@ def serve(
     no_token: Annotated[
         bool, typer.Option("--no-token", help="Ask nobody for a token. Only for a loopback address.")
     ] = False,
-    ray: Annotated[
-        bool, typer.Option("--ray", help="A deployment of Ray Serve for each group, in place of processes here.")
-    ] = False,
+    on: Annotated[
+        str, typer.Option(help="Where tools run: `processes` of this machine, or `ray` (Ray Serve).")
+    ] = "processes",
 ) -> None:
     """Run typed tools for other processes and hosts."""
     from saccade.record.settings import load_settings
+    from saccade.serve.tools.registry import TOOL_SERVERS
     from saccade.serve.tools.settings import ToolServeSettings
 
+    serve_on = TOOL_SERVERS.load(on)
     settings = load_settings(ToolServeSettings, file, [])
     token = read_token(token_file, host, no_token=no_token, variable=TOKEN_VARIABLE)
-    if ray:
-        from saccade.serve.tools.ray_serve import serve_on_ray
+    raise typer.Exit(serve_on(settings, token, host, port, "saccade tools: {url}"))
 
-        serve_on_ray(settings, token, host, port, lambda where: print(f"saccade tools: {where}", flush=True))
-        return
+
+def serve_in_processes(settings: ToolServeSettings, token: str | None, host: str, port: int, line: str) -> int:
+    """Processes of this machine, as many for each group of tools as its table says. Returns the exit code."""
     from saccade.serve.tools.app import ToolService, tools_app
     from saccade.serve.tools.backend import PooledBackend
 
     application = tools_app(ToolService(PooledBackend(settings), settings.server), token)
-    raise typer.Exit(serve_app(application, host, port, "saccade tools: {url}"))
+    return serve_app(application, host, port, line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 from saccade.episode.flow import EpisodeOutcome
 from saccade.episode.plan import Plan
@@ -65,4 +65,7 @@ def _provenance(plan: Plan, model: str, revision: str = "", layers: tuple[str, .
 
 @cache
 def _version() -> str:
-    return version("saccade")
+    try:
+        return version("saccade")
+    except PackageNotFoundError:  # a source tree that is not installed
+        return "unknown"

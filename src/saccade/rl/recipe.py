@@ -34,6 +34,7 @@ from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPr
 from saccade.rewards.trial import turn_parts
 from saccade.rl.advantages.rules import Grpo, NamedAdvantage, TurnLevel
 from saccade.rl.engines.settings import EngineSettings
+from saccade.rl.losses.kl import KL_ESTIMATORS
 from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.select.curriculum import Band
 from saccade.rl.select.plain import KeepAll
@@ -68,8 +69,15 @@ class RewardSettings(Settings):
     retry: RetryPolicy = DEFAULT_RETRY
     """How often a request to a judge is tried, and for how long."""
 
-    def with_own(self, tags: Sequence[str], own: Mapping[str, object]) -> RewardPreset:
-        """The reward of a task with these tags and with parameters of its own. Raises as `load_reward`."""
+    def load(self) -> RewardPreset:
+        """Load the reward of tasks that have no parameters of their own. Raises `RegistryError` or `SettingsError`."""
+        usual = self.load_with((), {})
+        if not self.by_tag:
+            return usual
+        return ByTag(usual, {tag: self.load_with((tag,), {}) for tag in self.by_tag})
+
+    def load_with(self, tags: Sequence[str], own: Mapping[str, object]) -> RewardPreset:
+        """Load the reward of a task with these tags and with parameters of its own. Raises as `load`."""
         tagged = next((given for tag, given in self.by_tag.items() if tag in tags), {})
         return load_reward(self.preset, {**self.parameters, **tagged, **own})
 
@@ -139,12 +147,7 @@ class Recipe(PromptSettings):
 
     def load_reward(self) -> RewardPreset:
         """The reward with its parameters. Raises `RegistryError` or `SettingsError`."""
-        reward = self.reward
-        usual = load_reward(reward.preset, reward.parameters)
-        if not reward.by_tag:
-            return usual
-        tagged = {tag: load_reward(reward.preset, {**reward.parameters, **own}) for tag, own in reward.by_tag.items()}
-        return ByTag(usual, tagged)
+        return self.reward.load()
 
 
 def load_recipe(
@@ -170,6 +173,7 @@ def load_recipe(
         JUDGES.load(recipe.reward.judge)
     if recipe.reward.grader:
         load_grader(recipe.reward.grader)
+    KL_ESTIMATORS.load(recipe.loss.kl)
     _check(recipe, str(path))
     return recipe
 

@@ -27,11 +27,11 @@ class Rule(Settings):
     """As the recipe names it."""
 
 
-R = TypeVar("R", bound=Rule)
+R = TypeVar("R", bound=Settings)
 
 
-def named(rules: Registry[type[R]], default: str) -> Callable[[object, ValidationInfo], object]:
-    """A pydantic validator that makes the rule of a table; without a `rule` in it, that of `default`.
+def named(rules: Registry[type[R]], default: str, key: str = "rule") -> Callable[[object, ValidationInfo], object]:
+    """Make a pydantic validator of a table that names its class under `key`; without it, the class is `default`.
 
     In settings that were saved (`saccade.record.settings.load_saved`) it runs no code that this process did not load.
     """
@@ -39,12 +39,12 @@ def named(rules: Registry[type[R]], default: str) -> Callable[[object, Validatio
     def make(given: object, info: ValidationInfo) -> object:
         if not isinstance(given, Mapping):
             return given
-        name = str(given.get("rule", default))
+        name = str(given.get(key, default))
         try:
             kind = rules.load_recorded(name) if is_saved(info) else rules.load(name)
         except RegistryError as error:
             raise PydanticCustomError("unknown_rule", "{said}", {"said": str(error)}) from error
         shown = name.partition("@")[0] if rules.code(name) is None else name
-        return kind.model_validate({**given, "rule": shown})
+        return kind.model_validate({**given, key: shown})
 
     return make

@@ -13,6 +13,9 @@ from saccade.record.settings import Difference, Settings, differences, load_save
 
 SETTINGS = "settings.toml"
 
+_OF_STEPS = ("metrics.jsonl", "checkpoints", "model", "verl", "rollouts/trajectories.jsonl")
+"""Files and folders that a run has once something was trained, or rolled out for it."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -38,6 +41,9 @@ def check_folder(
             raise SettingsError(f"there is no run to continue in {out}: it holds no {SETTINGS}. Leave out --resume.")
         if resume:
             _LOG.warning("There is no run in %s yet, so --resume begins one.", out)
+        return
+    if not resume and not any((out / name).exists() for name in _OF_STEPS):
+        _LOG.warning("The run in %s ended before its first step. It begins anew.", out)
         return
     if not resume:
         raise SettingsError(f"{out} holds a run already. Continue it with --resume, or name another folder.")

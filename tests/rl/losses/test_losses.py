@@ -10,13 +10,13 @@ torch = pytest.importorskip("torch")
 
 from torch import Tensor  # noqa: E402
 
+from saccade.rl.losses.kl import K3  # noqa: E402
 from saccade.rl.losses.policy import (  # noqa: E402
     ClipBounds,
     LossInputs,
     Totals,
     clipped,
     clipped_policy_loss,
-    k3,
     policy_loss,
     sequence_mean,
     sequence_sum,
@@ -102,9 +102,21 @@ def test_aggregation_by_hand() -> None:
 
 
 def test_k3_by_hand() -> None:
-    assert k3(row(0.0), row(0.0)).item() == 0
-    assert k3(row(0.0), row(math.log(2))).item() == pytest.approx(2 - math.log(2) - 1)
-    assert (k3(torch.randn(50), torch.randn(50)) >= 0).all()
+    assert K3(row(0.0), row(0.0)).item() == 0
+    assert K3(row(0.0), row(math.log(2))).item() == pytest.approx(2 - math.log(2) - 1)
+    assert (K3(torch.randn(50), torch.randn(50)) >= 0).all()
+
+
+@pytest.mark.parametrize(("name", "expected"), [("k1", -0.5), ("k2", 0.125), ("k3", math.exp(0.5) - 1.5), ("abs", 0.5)])
+def test_the_loss_uses_the_estimator_that_the_settings_name(name: str, expected: float) -> None:
+    logprobs = row(-1.5).requires_grad_()
+    inputs = LossInputs(logprobs, row(-1.5), row(0.0), row(1.0), reference=row(-1.0))
+    loss, sums = policy_loss(inputs, RlLossSettings(kl_weight=2.0, kl=name))
+    assert loss.item() == pytest.approx(2.0 * expected)
+    assert sums.kl == pytest.approx(expected)
+    loss.backward()
+    assert logprobs.grad is not None
+    assert logprobs.grad.item() != 0
 
 
 class Policy(torch.nn.Module):
@@ -266,9 +278,9 @@ def test_far_log_ratios_are_bounded_both_ways() -> None:
     # exp(20) is 4.85e8; half precision ends at 6.55e4 and single precision at exp(88).
     far = clipped_policy_loss(row(100.0), row(0.0), row(-1.0), ClipBounds())
     assert far.item() == pytest.approx(485165195.4, rel=1e-6)
-    assert k3(row(-100.0), row(0.0)).item() == pytest.approx(485165195.4 - 21, rel=1e-6)
-    assert k3(row(100.0), row(0.0)).item() == pytest.approx(19.0)  # exp(-20) + 20 - 1
-    assert k3(row(-19.5), row(0.0)).item() == pytest.approx(math.exp(19.5) - 20.5, rel=1e-6)
+    assert K3(row(-100.0), row(0.0)).item() == pytest.approx(485165195.4 - 21, rel=1e-6)
+    assert K3(row(100.0), row(0.0)).item() == pytest.approx(19.0)  # exp(-20) + 20 - 1
+    assert K3(row(-19.5), row(0.0)).item() == pytest.approx(math.exp(19.5) - 20.5, rel=1e-6)
 
 
 def test_one_token_alone_weighs_its_whole_value() -> None:

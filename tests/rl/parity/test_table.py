@@ -14,9 +14,9 @@ torch = pytest.importorskip("torch")
 from tests.rl.parity.steps import SCALE, STEP_CLIP, padded  # noqa: E402
 
 from saccade.rl.advantages.estimators import leave_one_out, mean_baseline, standardised  # noqa: E402
+from saccade.rl.losses.kl import K3  # noqa: E402
 from saccade.rl.losses.policy import (  # noqa: E402
     LossInputs,
-    k3,
     policy_loss,
 )
 from saccade.rl.losses.settings import RlLossSettings  # noqa: E402
@@ -101,4 +101,4 @@ def test_whole_steps_in_float32(row: dict[str, Any]) -> None:
 def test_distances(at: int) -> None:
     fixed = {name: torch.tensor(value, dtype=torch.float64) for name, value in TABLE["tensors"][at].items()}
     expected = torch.tensor(TABLE["k3"][at], dtype=torch.float64)
-    assert torch.allclose(k3(fixed["logprobs"], fixed["reference"]), expected, atol=1e-8)
+    assert torch.allclose(K3(fixed["logprobs"], fixed["reference"]), expected, atol=1e-8)

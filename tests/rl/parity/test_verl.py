@@ -20,9 +20,9 @@ from tests.rl.parity.steps import (  # noqa: E402
 )
 
 from saccade.rl.advantages.estimators import leave_one_out, mean_baseline, standardised  # noqa: E402
+from saccade.rl.losses.kl import K3  # noqa: E402
 from saccade.rl.losses.policy import (  # noqa: E402
     LossInputs,
-    k3,
     policy_loss,
 )
 from saccade.rl.losses.settings import RlLossSettings  # noqa: E402
@@ -92,7 +92,7 @@ def test_policy_loss_and_gradient(
 
 def test_k3(core: Any, tensors: dict[str, Any]) -> None:
     expected = core.kl_penalty_forward(tensors["logprobs"], tensors["reference"], "low_var_kl")
-    assert torch.allclose(k3(tensors["logprobs"], tensors["reference"]), expected, atol=1e-6)
+    assert torch.allclose(K3(tensors["logprobs"], tensors["reference"]), expected, atol=1e-6)
 
 
 def test_entropy(core: Any, tensors: dict[str, Any]) -> None:

@@ -23,7 +23,9 @@ from saccade.rl.train.tasks import TaskList
 
 TOKENS: Any = object()  # only whether there are any is looked at
 DEEP = RewardSettings(preset="deepeyes@1:repo")
-SCORER = Scorer(load_reward(DEEP.preset), settings=DEEP)
+SCORER = Scorer(
+    load_reward(DEEP.preset), preset_of=lambda task: DEEP.load_with((), {own.name: own.value for own in task.reward})
+)
 
 
 def played(answer: str, name: str, **task: Any) -> Rollout:

@@ -30,6 +30,7 @@ def verl_settings(recipe: dict[str, Any] | None = None, **more: Any) -> RlSettin
         "recipe": {**RECIPE, **(recipe or {})},
         "model": {"source": "checkpoint", **more.pop("model", {})},
         "tasks": {"source": "touching-circles"},
+        "trainer": {"name": "verl", **more.pop("trainer", {})},
     }
     return RlSettings.model_validate(plain | more)
 

@@ -102,7 +102,7 @@ async def test_a_turn_that_fails_hangs_or_breaks_off_is_an_outage(
     async def hangs() -> None:
         await asyncio.sleep(60)
 
-    for fault, said in ((dies, "the actor died"), (hangs, "verl.turn_seconds")):
+    for fault, said in ((dies, "the actor died"), (hangs, "trainer.turn_seconds")):
         client.faults = [fault]
         with pytest.raises(ModelLostError, match=said):
             await VerlEngine(client, tokens, store, 2048, 0.2).slots([1])[0].generate(request)

@@ -13,6 +13,7 @@ from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.models.tiny_weights import tiny_weights
 from saccade.record.settings import save_settings
 from saccade.rl.train.settings import RlSettings
+from saccade.rl.train.trainers import OwnTrainer
 
 pytest.importorskip("torch")
 launch = pytest.importorskip("saccade.rl.verl.launch")
@@ -24,13 +25,13 @@ def test_a_machine_with_fewer_gpus_is_refused_before_ray_is_started(
 ) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(launch, "_need_verl", lambda: None)
-    for there, words in ((0, "has 0 GPUs. Say --gpus 1,.*verl.device=cpu"), (2, "has 2 GPUs. Say --gpus 2")):
+    for there, words in ((0, "has 0 GPUs. Say --gpus 1,.*trainer.device=cpu"), (2, "has 2 GPUs. Say --gpus 2")):
         monkeypatch.setattr("torch.cuda.device_count", lambda there=there: there)
-        with pytest.raises(SettingsError, match=rf"verl\.gpus is 8, and this machine {words}"):
-            launch.train_on_verl(verl_settings(verl={"gpus": 8}), tmp_path / "run")
-    launch._need_cluster(verl_settings(verl={"gpus": 8, "device": "cpu"}))
+        with pytest.raises(SettingsError, match=rf"trainer\.gpus is 8, and this machine {words}"):
+            launch.train_on_verl(verl_settings(trainer={"gpus": 8}), tmp_path / "run")
+    launch._need_cluster(verl_settings(trainer={"gpus": 8, "device": "cpu"}))
     with cluster(monkeypatch):
-        launch._need_cluster(verl_settings(verl={"gpus": 8}))
+        launch._need_cluster(verl_settings(trainer={"gpus": 8}))
     assert not (tmp_path / "run").exists()
 
 
@@ -42,12 +43,12 @@ def test_a_cluster_that_does_not_answer_is_told_at_once(tmp_path: Path, monkeypa
         launch.train_on_verl(verl_settings(), tmp_path / "run")  # nobody listens there any more
     assert not (tmp_path / "run").exists()
     monkeypatch.setenv("RAY_ADDRESS", "auto")
-    launch._need_cluster(verl_settings(verl={"nodes": 2}))
+    launch._need_cluster(verl_settings(trainer={"nodes": 2}))
 
 
 def ended_run(out: Path, steps: int) -> RlSettings:
     """A run of two processes on the tiny checkpoint as verl leaves it after `steps` steps."""
-    settings = verl_settings(model={"source": str(tiny_weights())}, verl={"gpus": 2, "device": "cpu"})
+    settings = verl_settings(model={"source": str(tiny_weights())}, trainer={"gpus": 2, "device": "cpu"})
     (out / "verl").mkdir()
     made = out / "checkpoints" / f"global_step_{steps}"
     (made / "actor" / "huggingface").mkdir(parents=True)
@@ -95,15 +96,16 @@ def test_a_run_is_resumed_on_the_trainer_that_began_it(tmp_path: Path, monkeypat
     monkeypatch.setattr(launch, "_need_verl", lambda: None)
     monkeypatch.setattr(launch, "_train", lambda settings, out: pytest.fail("verl was started"))
     settings = verl_settings(model={"source": str(tiny_weights())})
-    save_settings(settings, tmp_path / "settings.toml")
+    own = settings.model_copy(update={"trainer": OwnTrainer()})
+    save_settings(own, tmp_path / "settings.toml")
     with (
         cluster(monkeypatch),
         pytest.raises(SettingsError, match=r"was begun on Saccade's own trainer.*without --on verl"),
     ):
         launch.train_on_verl(settings, tmp_path, resume=True)
-    (tmp_path / "verl").mkdir()
+    save_settings(settings, tmp_path / "settings.toml")
     with pytest.raises(SettingsError, match=r"was begun on verl.*Add --on verl"):
-        train(settings, tmp_path, resume=True)
+        train(own, tmp_path, resume=True)
 
 
 def test_a_run_is_resumed_with_the_tasks_that_it_was_begun_with(
@@ -116,7 +118,7 @@ def test_a_run_is_resumed_with_the_tasks_that_it_was_begun_with(
     out, questions = tmp_path / "run", tmp_path / "questions"
 
     def resumed(steps: int) -> None:
-        more = {"model": {"source": str(tiny_weights())}, "verl": {"gpus": 2, "device": "cpu"}}
+        more = {"model": {"source": str(tiny_weights())}, "trainer": {"gpus": 2, "device": "cpu"}}
         settings = verl_settings({"steps": steps}, **more, tasks={"source": str(questions)}, validation={"every": 0})
         launch.train_on_verl(settings, out, resume=True)
 

@@ -16,6 +16,7 @@ from saccade.rl.recipe import load_recipe
 from saccade.rl.train.settings import RlSettings, load_rl_settings
 from saccade.rl.verl.mapping import OURS, nested, verl_lines
 from saccade.rl.verl.refused import REFUSED, check_on_verl, notes
+from saccade.rl.verl.settings import verl_of
 
 OUT = Path("/runs/a")
 RECIPES = ("pyvision-image", "pyvision-video", "codedance", "vista-r1", "codev")
@@ -60,7 +61,7 @@ def test_the_numbers_of_a_recipe_arrive() -> None:
         },
         validation={"every": 5, "samples": 3, "temperature": 0.4},
         keep={"every": 4, "checkpoints": 1, "tensorboard": False, "tracker": "wandb", "project": "mine"},
-        verl={"nodes": 2, "gpus": 4, "tensor_parallel": 2, "workers": 3},
+        trainer={"nodes": 2, "gpus": 4, "tensor_parallel": 2, "workers": 3},
     )
     found = config(settings)
     actor, rollout = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
@@ -114,7 +115,7 @@ def test_the_numbers_of_a_recipe_arrive() -> None:
                 "rollout": {"group_size": 4, "limits": {"context_tokens": 1500}},
             },
             {
-                "verl": {"device": "cpu", "gpus": 2},
+                "trainer": {"device": "cpu", "gpus": 2},
                 "validation": {"every": 0, "temperature": 0.5},
                 "model": {"vision": "frozen", "attention": "flash_attention_2", "gradient_checkpointing": True},
                 "keep": {"tracker": "trackio"},
@@ -142,14 +143,14 @@ def test_every_line_is_the_one_that_was_reviewed(name: str, recipe: dict[str, An
         ({"model": {"picture_pixels": 99}}, "model.picture_pixels"),
         ({"generation": {"decoding_batches": 4}}, "generation.decoding_batches"),
         ({"retry": {"tries": 1}}, "retry"),
-        ({"verl": {"gpus": 4, "tensor_parallel": 3}}, "tensor_parallel"),
-        ({"verl": {"device": "cpu", "nodes": 2}}, "one machine"),
-        ({"verl": {"gpus": 3}}, "verl.gpus: an update has 8 rollouts (2 groups of 4), which 3 GPUs"),
-        ({"verl": {"gpus": 4, "nodes": 3}}, "which 12 GPUs"),
-        ({"verl": {"options": ["trainer.nnodes=2"]}}, "verl.options: trainer.nnodes comes from verl.nodes; set that"),
-        ({"verl": {"options": ["++trainer.nnodes=2"]}}, "verl.options: trainer.nnodes comes from verl.nodes"),
-        ({"verl": {"options": ["trainer.nnodes"]}}, "verl.options: 'trainer.nnodes' is no setting; write a.b=value"),
-        ({"recipe": {"optimizer": {"updates": 2}}, "verl": {"gpus": 8}}, "1 group of 4"),
+        ({"trainer": {"gpus": 4, "tensor_parallel": 3}}, "tensor_parallel"),
+        ({"trainer": {"device": "cpu", "nodes": 2}}, "one machine"),
+        ({"trainer": {"gpus": 3}}, "trainer.gpus: an update has 8 rollouts (2 groups of 4), which 3 GPUs"),
+        ({"trainer": {"gpus": 4, "nodes": 3}}, "which 12 GPUs"),
+        ({"trainer": {"options": ["trainer.nnodes=2"]}}, "trainer.nnodes comes from trainer.nodes; set that"),
+        ({"trainer": {"options": ["++trainer.nnodes=2"]}}, "trainer.options: trainer.nnodes comes from trainer.nodes"),
+        ({"trainer": {"options": ["trainer.nnodes"]}}, "'trainer.nnodes' is no setting; write a.b=value"),
+        ({"recipe": {"optimizer": {"updates": 2}}, "trainer": {"gpus": 8}}, "1 group of 4"),
     ],
 )
 def test_what_verl_cannot_follow_is_refused_by_name(more: dict[str, Any], said: str) -> None:
@@ -160,8 +161,8 @@ def test_what_verl_cannot_follow_is_refused_by_name(more: dict[str, Any], said: 
 def test_the_settings_of_a_run_are_not_refused() -> None:
     check_on_verl(verl_settings())
     apart = ["actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size=3"]
-    check_on_verl(verl_settings(verl={"gpus": 12, "options": apart}))  # 4 ranks, each of 3 GPUs
-    check_on_verl(verl_settings(verl={"options": ["+a.b=1", "actor_rollout_ref.rollout.name=vllm"]}))
+    check_on_verl(verl_settings(trainer={"gpus": 12, "options": apart}))  # 4 ranks, each of 3 GPUs
+    check_on_verl(verl_settings(trainer={"options": ["+a.b=1", "actor_rollout_ref.rollout.name=vllm"]}))
     assert notes(verl_settings())[-1].startswith("a step that keeps nothing")
     assert any("sequence-mean" in note for note in notes(verl_settings({"loss": {"aggregate": "sequence-mean"}})))
 
@@ -169,12 +170,12 @@ def test_the_settings_of_a_run_are_not_refused() -> None:
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_bundled_recipes_are_mapped_or_say_why_not(name: str) -> None:
     overrides = ["model.source=checkpoint", 'tasks.source=["visual-search"]']
-    settings = load_rl_settings(name, None, overrides)
+    settings = load_rl_settings(name, None, [*overrides, "trainer.name=verl"])
     if settings.recipe.curriculum is not None:
         with pytest.raises(SettingsError, match="curriculum"):
             check_on_verl(settings)
-        verl = settings.verl.model_copy(update={"pass_rates": "runs/a/pass-rates.jsonl"})
-        settings = settings.model_copy(update={"verl": verl})
+        verl = verl_of(settings).model_copy(update={"pass_rates": "runs/a/pass-rates.jsonl"})
+        settings = settings.model_copy(update={"trainer": verl})
     check_on_verl(settings)
     found = config(settings)
     assert found["actor_rollout_ref.rollout.max_model_len"] == settings.recipe.rollout.limits.context_tokens  # type: ignore[union-attr]
@@ -187,7 +188,7 @@ def test_the_plan_says_where_each_line_comes_from(capsys: pytest.CaptureFixture[
     command = ["rl", "codedance", "--model", "checkpoint", "--tasks", "visual-search", "--on", "verl"]
     assert main([*command, "--nodes", "2", "--gpus", "8", "--plan"]) == 0
     printed = capsys.readouterr().out
-    assert "trainer.nnodes = 2  # verl.nodes\n" in printed
+    assert "trainer.nnodes = 2  # trainer.nodes\n" in printed
     assert "actor_rollout_ref.actor.clip_ratio_c = 3.0  # recipe.loss.dual_clip\n" in printed
 
 
@@ -221,12 +222,11 @@ def test_a_plan_refuses_a_checkpoint_whose_pictures_verl_would_misread(
     ("more", "said"),
     [
         (["--on", "verl", "--plan", "--gpu-memory", "80"], "--gpu-memory is for"),
-        (["--on", "trl"], "no such trainer"),
+        (["--on", "trl"], "trainers has no 'trl'"),
         (["--on", "verl", "--processes", "2"], "--processes is for Saccade's own trainer"),
-        (["--set", "verl.gpus=4"], "verl.gpus is for --on verl"),
-        (["--nodes", "2", "--plan", "--gpu-memory", "80"], "--nodes is for verl, "),
-        (["--gpus", "8"], "--gpus is for verl, "),
-        (["--set", "verl.nodes=2", "--plan", "--gpu-memory", "80"], "verl.nodes is for --on verl"),
+        (["--set", "trainer.gpus=4"], "trainer.gpus: no such setting"),
+        (["--nodes", "2", "--plan", "--gpu-memory", "80"], "--nodes is for another trainer"),
+        (["--gpus", "8"], "--gpus is for another trainer"),
     ],
 )
 def test_the_command_line_refuses_what_does_not_go_together(

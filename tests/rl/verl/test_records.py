@@ -133,8 +133,8 @@ def test_several_machines_need_a_cluster_that_is_named(tmp_path: Path, monkeypat
 
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(launch, "_need_verl", lambda: None)
-    with pytest.raises(SettingsError, match=r"verl\.nodes is 2.*RAY_ADDRESS"):
-        launch.train_on_verl(verl_settings(verl={"nodes": 2, "gpus": 4}), tmp_path / "run")
+    with pytest.raises(SettingsError, match=r"trainer\.nodes is 2.*RAY_ADDRESS"):
+        launch.train_on_verl(verl_settings(trainer={"nodes": 2, "gpus": 4}), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -152,7 +152,7 @@ def test_a_run_that_stands_still_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
     # The clock runs from the program's first word on, for its start may be slow.
     monkeypatch.setattr(launch, "_last_change", lambda out: last_change(out) if log.read_text() else launch.time.time())
     with pytest.raises(TrainingError, match=r"stood still .*waiting"):
-        launch._watched(verl_settings(verl={"step_seconds": 1.0}), tmp_path, {})
+        launch._watched(verl_settings(trainer={"step_seconds": 1.0}), tmp_path, {})
 
 
 def test_the_last_error_of_verl_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +250,7 @@ def test_a_run_that_verl_ended_early_goes_on_and_leaves_a_checkpoint_of_our_form
     save_tiny(tmp_path / "tiny")
     source = {"source": str(tmp_path / "tiny")}
     few = {"source": "touching-circles", "most": 2}
-    settings = verl_settings(tasks=few, validation={"every": 0}, model=source, verl={"gpus": 2})
+    settings = verl_settings(tasks=few, validation={"every": 0}, model=source, trainer={"gpus": 2})
     with cluster(monkeypatch):
         with pytest.raises(TrainingError, match="verl ended after 2 of 3 steps"):
             launch.train_on_verl(settings, out)
@@ -272,7 +272,7 @@ def test_a_family_whose_pictures_verl_s_servers_would_misread_is_refused(
     save_tiny(tmp_path / "tiles", "internvl")
     with pytest.raises(SettingsError, match=r"of the family internvl\. .* qwen2_5_vl, .*without --on verl"):
         launch.train_on_verl(
-            verl_settings(model={"source": str(tmp_path / "tiles")}, verl={"device": "cpu"}), tmp_path / "run"
+            verl_settings(model={"source": str(tmp_path / "tiles")}, trainer={"device": "cpu"}), tmp_path / "run"
         )
     assert not (tmp_path / "run" / "verl").exists()
 
@@ -296,7 +296,7 @@ def test_what_verl_reads_is_written(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from saccade.rl.verl.launch import prepare
 
-    settings = verl_settings(max_logprob_diff=0.5, verl={"device": "cpu", "gpus": 2}, validation={"every": 0})
+    settings = verl_settings(max_logprob_diff=0.5, trainer={"device": "cpu", "gpus": 2}, validation={"every": 0})
     prepare(settings, tmp_path, training_rows(settings, tasks()))
     config = json.loads((tmp_path / "verl" / "run.yaml").read_text())
     assert config["defaults"] == ["ppo_trainer", "_self_"]

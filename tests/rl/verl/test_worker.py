@@ -143,7 +143,7 @@ async def test_what_a_worker_shares_with_the_others(folder: Path, tmp_path: Path
     for workers, most, room in ((2, 12, 3), (4, 7, 1), (1, 4, 2)):
         settings = settings_for(
             folder,
-            verl={"workers": workers},
+            trainer={"workers": workers},
             generation={"max_concurrency": most},
             threads=1,
             validation={"every": 0},

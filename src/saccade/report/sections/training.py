@@ -43,7 +43,7 @@ _POLICY = {
     "gradient_norm": _Known("Gradient norm", "before clipping"),
     "clip_fraction": _Known("Clip fraction", "clipped tokens", percent=True),
     "right_with_negative_advantage": _Known("Right, with negative advantage", "share of right rollouts", percent=True),
-    "kl": _Known("Distance to the reference", "k3, nats per token"),
+    "kl": _Known("Distance to the reference", "nats per token"),
     "loss": _Known("Loss", "loss", zero=False),
     "logprob_gap": _Known("Largest gap between sampling and training", "nats"),
     "learning_rate": _Known("Learning rate", "learning rate"),

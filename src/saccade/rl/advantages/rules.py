@@ -44,7 +44,7 @@ class Grpo(AdvantageRule):
 
     rule: Literal["grpo"] = "grpo"
     divide_by_std: bool = True
-    """False: PyVision-RL and Dr. GRPO."""
+    """False: PyVision-RL, Dr. GRPO and TAPO (CodeV)."""
     baseline: Baseline = "kept"
 
     def __call__(self, selection: Selection) -> list[Rollout]:
@@ -59,16 +59,6 @@ class Rloo(AdvantageRule):
 
     def __call__(self, selection: Selection) -> list[Rollout]:
         return _with_advantages(selection, leave_one_out, self.baseline)
-
-
-class Tapo(AdvantageRule):
-    """CodeV: the reward minus the group's mean."""
-
-    rule: Literal["tapo"] = "tapo"
-    baseline: Baseline = "kept"
-
-    def __call__(self, selection: Selection) -> list[Rollout]:
-        return _with_advantages(selection, mean_baseline, self.baseline)
 
 
 class TurnLevel(AdvantageRule):
@@ -99,7 +89,6 @@ ADVANTAGES: Final = Registry[type[AdvantageRule]](
     {
         "grpo@1": f"{_HERE}:Grpo",
         "rloo@1": f"{_HERE}:Rloo",
-        "tapo@1": f"{_HERE}:Tapo",
         "turn-level@1": f"{_HERE}:TurnLevel",
     },
     is_subclass(AdvantageRule, f"a subclass of {_HERE}.AdvantageRule"),

@@ -1,10 +1,10 @@
 """The loss of a step: a clipped policy gradient, the distance to a reference, entropy; token by token, then averaged.
 
-    loss = policy + kl_weight · k3(policy, reference) - entropy_weight · entropy
+    loss = policy + kl_weight · kl(policy, reference) - entropy_weight · entropy
     policy = -min(r A, clip(r, 1 - low, 1 + high) A),  r = exp(logprob - behaviour)
 
 With a dual clip c, tokens with A < 0 lose at most -c A: a far off-policy token cannot pull without bound. Sources: PPO
-(clip), DAPO (separate bounds), dual-clip PPO, Schulman's k3. Tensors are (rows, tokens).
+(clip), DAPO (separate bounds), dual-clip PPO; for the distance see `saccade.rl.losses.kl`. Tensors are (rows, tokens).
 
 A step cut into forward passes gives the gradient of the uncut one if `Totals` of the whole step are given to each pass
 and the losses are added up. Logged numbers are sums over tokens, for the same reason.
@@ -17,10 +17,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from saccade.rl.losses.kl import KL_ESTIMATORS, LARGEST_LOG_RATIO
 from saccade.rl.losses.settings import RlLossSettings
-
-LARGEST_LOG_RATIO = 20.0
-"""Natural units; larger ones would overflow in half precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +63,6 @@ def clipped(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip: ClipB
     return above | below | far
 
 
-def k3(logprobs: Tensor, reference: Tensor) -> Tensor:
-    """exp(d) - d - 1 with d = reference - logprob, for each token: unbiased as a distance, and never negative.
-
-    Gradients flow through `logprobs`.
-    """
-    difference = log_ratio(reference.detach(), logprobs)
-    return torch.exp(difference) - difference - 1.0
-
-
 @dataclass(frozen=True)
 class LossInputs:
     """Tensors of a forward pass, (rows, tokens)."""
@@ -109,7 +98,7 @@ class LossSums:
     clipped: float
     """Tokens whose gradient a bound took away."""
     kl: float
-    """k3 to the reference."""
+    """Distance to the reference, as `RlLossSettings.kl` estimates it."""
     entropy: float
     max_logprob_diff: float
     """Largest absolute difference of log-probability between policy and behaviour; no sum."""
@@ -132,7 +121,7 @@ def policy_loss(inputs: LossInputs, settings: RlLossSettings, totals: Totals | N
     if settings.kl_weight:
         if inputs.reference is None:
             raise ValueError("a kl_weight above 0 needs log-probabilities under a reference policy")
-        distance = k3(logprobs, inputs.reference.masked_fill(~mask, 0.0))
+        distance = KL_ESTIMATORS.load(settings.kl)(logprobs, inputs.reference.masked_fill(~mask, 0.0))
         values = values + settings.kl_weight * distance
     if settings.entropy_weight:
         if inputs.entropy is None:

@@ -21,5 +21,7 @@ class RlLossSettings(Settings):
     """Tokens by which a sequence's sum is divided (`sequence-sum`)."""
     kl_weight: NonNegativeFloat = 0.0
     """0 needs no reference policy."""
+    kl: str = "k3"
+    """How the distance to the reference is estimated, as `saccade.rl.losses.kl` names it: `k1`, `k2`, `k3`, `abs`."""
     entropy_weight: float = 0.0
     """Above 0 keeps the policy random."""

@@ -1,28 +1,85 @@
-"""What can be said of a run before its first step: do its reward and its judge have anything to do with its tasks, and
-does the reward want the form that the dialect asks for?
+"""Everything that is checked of a run before its first step, in the order of a run.
 
-Looks at some of them, for a world has no end; nothing here stops a run.
+check_run(settings, out, resume)          # settings and the folder, before anything is loaded
+check_engine_is_there(settings, count)    # servers that sample
+opened = open_checked(settings)           # tasks, with rewards, graders and media that a run can use
+warn_of_run(settings.recipe, dialect, tasks, scorer, store)      # what stops no run
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from pathlib import Path
 
 from saccade.dialects.base import Dialect
+from saccade.dialects.registry import load_dialect
 from saccade.episode.task_graders import check_graders
+from saccade.episode.task_media import check_media
 from saccade.errors import SaccadeError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.rewards.registry import REWARDS
 from saccade.rewards.reward import ByTag, RewardPreset, SearchesTasks
 from saccade.rewards.trial import fines_form
-from saccade.rl.recipe import RewardSettings
+from saccade.rl.engines.settings import VLLM
+from saccade.rl.generation.slot_model import check_sampling
+from saccade.rl.recipe import Recipe, RewardSettings
 from saccade.rl.train.scoring import Scorer
+from saccade.rl.train.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings
 from saccade.rl.train.tasks import TaskList
-from saccade.tasks.sources.task_set import TaskPool
+from saccade.rl.train.trainers import check_trainer
+from saccade.tasks.sources.resolve import SourceDefaults
+from saccade.tasks.sources.task_set import TaskPool, open_tasks
+from saccade.training.folder import check_folder
 
 MOST = 64
 """Tasks that are looked at, spread over all."""
 _log = logging.getLogger(__name__)
+
+
+def check_run(settings: RlSettings, out: Path, resume: bool) -> None:
+    """Raise `SettingsError` for settings that cannot be trained, or a folder that this run may not write to."""
+    check_settings(settings)
+    check_sampling(settings.recipe.rollout.sampling)
+    check_trainer(out, settings.trainer.name)
+    check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW, MAY_CHANGE)
+
+
+def check_engine_is_there(settings: RlSettings, processes: int) -> None:
+    """Check the servers that a run samples from, if there are any, for so many processes of training.
+
+    Raises:
+        SettingsError: there are too few GPUs for servers that the run starts.
+        UnavailableError: vLLM is to be started and not installed.
+        ModelRefusedError: a server is of no use.
+        ModelLostError: a server cannot be reached.
+    """
+    if settings.engine.source == VLLM:
+        from saccade.rl.engines.vllm_process import check_servers
+
+        check_servers(settings.engine, processes)
+    elif settings.engine.addresses:
+        from saccade.rl.engines.server_check import check_reached
+
+        asyncio.run(check_reached(settings.engine.addresses, settings.retry))
+
+
+def open_checked(settings: RlSettings) -> TaskPool:
+    """Open the tasks that are trained on.
+
+    Raises:
+        SettingsError: the reward cannot be paid for some (`check_rewards`), or the dialect cannot show their media.
+    """
+    opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
+    check_rewards(opened, settings.recipe.reward)
+    check_media(opened.parts, load_dialect(settings.recipe.dialect))
+    return opened
+
+
+def warn_of_run(recipe: Recipe, dialect: Dialect, tasks: TaskList, scorer: Scorer, store: MediaStore) -> None:
+    """Warn of what makes a run worth less and stops none: `check_tasks`, `check_form`."""
+    check_tasks(tasks, scorer, store)
+    check_form(dialect, scorer.preset, (recipe.dialect, recipe.reward.preset))
 
 
 def check_form(dialect: Dialect, preset: RewardPreset, names: tuple[str, str]) -> None:
@@ -54,7 +111,7 @@ def check_rewards(tasks: TaskPool, reward: RewardSettings) -> None:
             )
         for own in dict.fromkeys(light.reward for light in part.lights if light.reward):
             try:
-                reward.with_own((), dict(own))
+                reward.load_with((), dict(own))
             except SaccadeError as error:
                 raise SettingsError(f"the reward of tasks of {part.settings} ({dict(own)}): {error}") from error
 

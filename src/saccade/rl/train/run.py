@@ -21,29 +21,22 @@ import torch
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.episode.settings import sandbox_at
-from saccade.episode.task_media import check_media
 from saccade.media.store import MediaStore
-from saccade.rl.engines.settings import VLLM
 from saccade.rl.generation.rollouts import RolloutResources, generate_rollouts
-from saccade.rl.generation.slot_model import check_sampling
 from saccade.rl.rollout import Rollout
-from saccade.rl.train.check_tasks import check_form, check_rewards, check_tasks
+from saccade.rl.train.check_tasks import check_engine_is_there, check_run, open_checked, warn_of_run
 from saccade.rl.train.curriculum import choose_tasks
 from saccade.rl.train.make_engine import open_engine, sync_weights
 from saccade.rl.train.metrics import RlCallback, rollout_metrics
 from saccade.rl.train.rollout_store import open_rollout_store, with_worth
 from saccade.rl.train.scoring import load_scorer
-from saccade.rl.train.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings
+from saccade.rl.train.settings import RlSettings
 from saccade.rl.train.step import Trainer, Updater
 from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
-from saccade.rl.verl.trainer_of_run import check_trainer
-from saccade.tasks.sources.resolve import SourceDefaults
-from saccade.tasks.sources.task_set import open_tasks
 from saccade.tokens.batch import Collator
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import RunState
 from saccade.training.divide import DividedModel
-from saccade.training.folder import check_folder
 from saccade.training.learner import Learner
 from saccade.training.run import ActiveRun, begin_run, join_processes
 from saccade.training.settings import ModelSettings, OptimizerSettings
@@ -66,22 +59,10 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
         ModelLostError: that server cannot be reached, or did not come up.
         IsolationError: this machine cannot isolate a sandbox.
     """
-    check_settings(settings)
-    check_sampling(settings.recipe.rollout.sampling)
-    check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW, MAY_CHANGE)
-    check_trainer(out, on_verl=False)
+    check_run(settings, out, resume)
     processes = join_processes(settings.threads, cpu=not torch.cuda.is_available())
-    if settings.engine.source == VLLM:
-        from saccade.rl.engines.vllm_process import check_servers
-
-        check_servers(settings.engine, processes.count)
-    elif settings.engine.addresses:
-        from saccade.rl.engines.server_check import check_reached
-
-        asyncio.run(check_reached(settings.engine.addresses, settings.retry))
-    opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
-    check_rewards(opened, settings.recipe.reward)
-    check_media(opened.parts, load_dialect(settings.recipe.dialect))
+    check_engine_is_there(settings, processes.count)
+    opened = open_checked(settings)
     tasks = as_list(opened)
     trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
     begin_run(settings, out, processes)
@@ -147,11 +128,10 @@ class _RlRun:
         engine = await stack.enter_async_context(open_engine(settings, self._learner, self._store, self._out))
         await sync_weights(engine, self._learner)
         resources = RolloutResources(engine, trained.encoder, sandbox, self._store, tools)
-        scorer = load_scorer(recipe.reward, recipe.load_reward(), self._store, self._out / "judge")
+        scorer = load_scorer(recipe.reward, self._store, self._out / "judge")
         stack.push_async_callback(scorer.close)
         if self._learner.processes.is_main:
-            check_tasks(tasks, scorer, self._store)
-            check_form(dialect, scorer.preset, (recipe.dialect, recipe.reward.preset))
+            warn_of_run(recipe, dialect, tasks, scorer, self._store)
         loose = trained.low_precision or not settings.engine.exact
         updater = Updater(
             self._learner,

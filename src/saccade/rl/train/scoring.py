@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -66,8 +66,8 @@ class Scorer:
     """Those that are asked; closed with the scorer."""
     asks: bool = False
     """Whether the judge of calls asks one."""
-    settings: RewardSettings | None = None
-    """What the reward of a task that has parameters of its own is made of."""
+    preset_of: Callable[[Task], RewardPreset] | None = None
+    """The reward of a task that has parameters of its own; None: `preset` for all tasks."""
 
     async def close(self) -> None:
         """Give back connections."""
@@ -80,18 +80,14 @@ class Scorer:
         What is not `trained_on` (validation, a curriculum's pass rates) is not put before a model that judges calls or
         thoughts: parts that would need its verdict have no value then.
         """
-        preset = self._preset_of(group[0].trajectory.task) if group else self.preset
+        task = group[0].trajectory.task if group else None
+        preset = self.preset_of(task) if self.preset_of and task and task.reward else self.preset
         graded = await asyncio.gather(*(self._graded(item.trajectory, preset, trained_on) for item in group))
         rewards = preset(await self._judged(graded, preset, trained_on))
         return [
             _scored(replace(item, trajectory=trajectory), reward)
             for item, trajectory, reward in zip(group, graded, rewards, strict=True)
         ]
-
-    def _preset_of(self, task: Task) -> RewardPreset:
-        if not task.reward or self.settings is None:
-            return self.preset
-        return self.settings.with_own(task.tags, {parameter.name: parameter.value for parameter in task.reward})
 
     async def _graded(self, trajectory: Trajectory, preset: RewardPreset, trained_on: bool) -> Trajectory:
         graded = await self.answers.graded(trajectory)
@@ -116,13 +112,13 @@ def _scored(rollout: Rollout, reward: Reward) -> Rollout:
     return replace(rollout, reward=unscored(reward, "it has no turn to be trained on") if without else reward)
 
 
-def load_scorer(settings: RewardSettings, preset: RewardPreset, store: MediaStore, kept: Path) -> Scorer:
+def load_scorer(settings: RewardSettings, store: MediaStore, kept: Path) -> Scorer:
     """The reward with the judges that a recipe names; replies of models are kept in the folder `kept`.
 
     Two judges that are the same model share the limit of requests at once.
 
     Raises:
-        RegistryError: there is no such judge or model.
+        RegistryError: there is no such reward, judge or model.
         SettingsError: the judge needs a model, and none is named.
         PromptFileError: the judge's prompt file cannot be used.
     """
@@ -133,7 +129,7 @@ def load_scorer(settings: RewardSettings, preset: RewardPreset, store: MediaStor
     thoughts = settings.consistency_judge
     context = JudgeContext(store, models.get(judge_model), rules)
     return Scorer(
-        preset,
+        settings.load(),
         None if settings.judge == "none" else make_judge(settings.judge, context),
         AnswerGrading(
             settings.grader,
@@ -143,5 +139,5 @@ def load_scorer(settings: RewardSettings, preset: RewardPreset, store: MediaStor
         ConsistencyJudge(models[thoughts], rules) if thoughts else None,
         tuple(models.values()),
         asks=bool(judge_model),
-        settings=settings,
+        preset_of=lambda task: settings.load_with(task.tags, {own.name: own.value for own in task.reward}),
     )

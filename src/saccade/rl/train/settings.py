@@ -19,7 +19,7 @@ from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.rl.engines.settings import LOCAL, EngineSettings, check_engine
 from saccade.rl.generation.rollouts import GenerationSettings
 from saccade.rl.recipe import Recipe, load_recipe
-from saccade.rl.verl.settings import VerlSettings
+from saccade.rl.train.trainers import NamedTrainer, OwnTrainer
 from saccade.tasks.benchmarks.card import as_tuple
 from saccade.tasks.sources.settings import SourceSettings
 from saccade.training.settings import KeepSettings, ModelSettings
@@ -99,8 +99,8 @@ class RlSettings(Settings):
     """`local`, or addresses of `saccade sandbox serve` with commas between them."""
     threads: NonNegativeInt = 1
     """Threads of torch on a CPU; 0: one for each core. Sandboxes need cores too."""
-    verl: VerlSettings = VerlSettings()
-    """Of a run on verl's trainer (`--on verl`)."""
+    trainer: NamedTrainer = OwnTrainer()
+    """Who trains (`--on NAME`), with its settings."""
 
     @property
     def sources(self) -> tuple[str | SourceSettings, ...]:
@@ -162,8 +162,6 @@ MAY_DIFFER = (
     *RETRY_SETTINGS,
     *(f"recipe.reward.{name}" for name in RETRY_SETTINGS),
     *(f"recipe.reward.judge_rules.{name}" for name in ASK_LIMITS),
-    "verl.turn_seconds",
-    "verl.step_seconds",
     "sandbox",
     *(f"engine.{name}" for name in ("gpus", "shared", "memory", "weights", "program", "ready_seconds")),
 )

@@ -149,7 +149,7 @@ class VerlSlot:
                     )
         except TimeoutError as error:
             raise ModelLostError(
-                f"a turn took longer than {engine.seconds:g} s at verl's servers (verl.turn_seconds)"
+                f"a turn took longer than {engine.seconds:g} s at verl's servers (trainer.turn_seconds)"
             ) from error
         except Exception as error:  # Ray gives whatever the server raised, or that its process is gone
             raise ModelLostError(f"a turn failed at verl's servers: {type(error).__name__}: {error}") from error

@@ -27,7 +27,6 @@ import torch
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.episode.settings import sandbox_at
-from saccade.episode.task_media import check_media
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.learned_dialect import write_learned
@@ -35,11 +34,12 @@ from saccade.record.disk import begin_folder, finish_folder
 from saccade.record.settings import save_settings
 from saccade.rl.engines.guarded_process import GuardedProcess
 from saccade.rl.engines.local_ray import ADDRESS, local_ray
-from saccade.rl.train.check_tasks import check_form, check_rewards, check_tasks
+from saccade.rl.train.check_tasks import open_checked, warn_of_run
 from saccade.rl.train.curriculum import chosen_before
 from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings
 from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
+from saccade.rl.train.trainers import check_trainer
 from saccade.rl.verl.checkpoints import check_same_tasks, last_checkpoint
 from saccade.rl.verl.mapping import PART, nested, verl_lines
 from saccade.rl.verl.metrics import new_log, write_metrics
@@ -47,10 +47,8 @@ from saccade.rl.verl.policy import load_policy
 from saccade.rl.verl.refused import check_family, check_on_verl
 from saccade.rl.verl.rows import ROWS, training_rows, validation_rows, write_rows
 from saccade.rl.verl.said import SAID, SaidAgain
-from saccade.rl.verl.trainer_of_run import check_trainer
+from saccade.rl.verl.settings import verl_of
 from saccade.sandbox.registry import is_local
-from saccade.tasks.sources.resolve import SourceDefaults
-from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.folder import SETTINGS, check_folder
 
 _LOOK = 1.0
@@ -84,8 +82,8 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     _need_verl()
     _need_cluster(settings)
     out = out.resolve()
-    check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW)
-    check_trainer(out, on_verl=True)
+    check_trainer(out, verl_of(settings).name)
+    check_folder(settings, out, resume, (*MAY_DIFFER, "trainer.turn_seconds", "trainer.step_seconds"), MAY_GROW)
     check_family(load_policy(settings.model.source).encoder.family.model_type, settings.model.source)
     rows = training_rows(settings, _checked_tasks(settings, out))
     check_same_tasks(out, rows)
@@ -138,22 +136,18 @@ def environment(settings: RlSettings, out: Path) -> dict[str, str]:
     optimizer = settings.recipe.optimizer
     if optimizer.updates == optimizer.epochs == 1:
         variables["SACCADE_VERL_MAX_LOGPROB_DIFF"] = str(settings.max_logprob_diff or 1.0)
-    return variables | (_CPU if settings.verl.device == "cpu" else {})
+    return variables | (_CPU if verl_of(settings).device == "cpu" else {})
 
 
 def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
     """The tasks that are trained on, and warnings about them."""
     recipe = settings.recipe
-    opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
-    check_rewards(opened, recipe.reward)
-    check_media(opened.parts, load_dialect(recipe.dialect))
-    tasks, store = as_list(opened), MediaStore(out / "rollouts" / MEDIA)
+    tasks, store = as_list(open_checked(settings)), MediaStore(out / "rollouts" / MEDIA)
     if recipe.curriculum is not None:
-        tasks = tasks.only(chosen_before(tasks, recipe.curriculum, Path(settings.verl.pass_rates)))
-    scorer = load_scorer(recipe.reward, recipe.load_reward(), store, out / "judge")
+        tasks = tasks.only(chosen_before(tasks, recipe.curriculum, Path(verl_of(settings).pass_rates)))
+    scorer = load_scorer(recipe.reward, store, out / "judge")
     try:
-        check_tasks(tasks, scorer, store)
-        check_form(load_dialect(recipe.dialect), scorer.preset, (recipe.dialect, recipe.reward.preset))
+        warn_of_run(recipe, load_dialect(recipe.dialect), tasks, scorer, store)
     finally:
         asyncio.run(scorer.close())
     return tasks
@@ -161,7 +155,7 @@ def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
 
 async def _check_sandbox(settings: RlSettings) -> None:
     """Start the sandbox that each worker will start: what is wrong with it is told before verl begins."""
-    if is_local(settings.sandbox) and settings.verl.nodes > 1:
+    if is_local(settings.sandbox) and verl_of(settings).nodes > 1:
         return  # episodes may be played on other machines than this one
     dialect = settings.session.applied(load_dialect(settings.recipe.dialect), settings.sandbox)
     async with sandbox_at(settings.sandbox, dialect.sandbox):
@@ -173,14 +167,14 @@ def _watched(settings: RlSettings, out: Path, variables: Mapping[str, str]) -> N
     folder = out / "verl"
     (folder / "alive").touch()
     said = SaidAgain(out)
-    process = GuardedProcess([*_command(folder), *settings.verl.options], variables, folder / "verl.log")
+    process = GuardedProcess([*_command(folder), *verl_of(settings).options], variables, folder / "verl.log")
     try:
         while (code := process.ended()) is None:
             still = time.time() - _last_change(out)
-            if still > settings.verl.step_seconds:
+            if still > verl_of(settings).step_seconds:
                 raise TrainingError(
-                    f"verl has stood still for {still:.0f} s (verl.step_seconds) and was ended. {process.last_words()} "
-                    "Continue with --resume."
+                    f"verl has stood still for {still:.0f} s (trainer.step_seconds) and was ended. "
+                    f"{process.last_words()} Continue with --resume."
                 )
             said.say()
             time.sleep(_LOOK)
@@ -193,9 +187,9 @@ def _watched(settings: RlSettings, out: Path, variables: Mapping[str, str]) -> N
 
 def _resources(settings: RlSettings) -> list[str]:
     """Of a Ray of our own; on a CPU they are those that verl asks for, whatever the machine has."""
-    if settings.verl.device == "gpu":
+    if verl_of(settings).device == "gpu":
         return []
-    return ["--num-gpus", str(settings.verl.gpus), "--num-cpus", "48", "--object-store-memory", "500000000"]
+    return ["--num-gpus", str(verl_of(settings).gpus), "--num-cpus", "48", "--object-store-memory", "500000000"]
 
 
 def _command(folder: Path) -> list[str]:
@@ -230,7 +224,7 @@ def _exported(settings: RlSettings, out: Path) -> Path:
 
 
 def _last_checkpoint(settings: RlSettings, out: Path) -> tuple[int, Path] | None:
-    return last_checkpoint(out, settings.verl.nodes * settings.verl.gpus)
+    return last_checkpoint(out, verl_of(settings).nodes * verl_of(settings).gpus)
 
 
 def _need_verl() -> None:
@@ -243,20 +237,20 @@ def _need_verl() -> None:
 
 
 def _need_cluster(settings: RlSettings) -> None:
-    nodes, gpus = settings.verl.nodes, settings.verl.gpus
+    nodes, gpus = verl_of(settings).nodes, verl_of(settings).gpus
     if address := os.environ.get(ADDRESS):
         _need_answer(address)
         return
     if nodes > 1:
         raise SettingsError(
-            f"verl.nodes is {nodes}, and no Ray cluster over them is named. Run `ray start` on each machine and set "
-            f"{ADDRESS}, or leave verl.nodes at 1 for a Ray of this machine alone."
+            f"trainer.nodes is {nodes}, and no Ray cluster over them is named. Run `ray start` on each machine and set "
+            f"{ADDRESS}, or leave trainer.nodes at 1 for a Ray of this machine alone."
         )
     there = torch.cuda.device_count()
-    if settings.verl.device == "gpu" and gpus > there:
+    if verl_of(settings).device == "gpu" and gpus > there:
         raise SettingsError(
-            f"verl.gpus is {gpus}, and this machine has {there} GPUs. Say --gpus {there or 1}, or name a Ray cluster "
-            f"that has them in {ADDRESS}; to try a run without a GPU: --set verl.device=cpu."
+            f"trainer.gpus is {gpus}, and this machine has {there} GPUs. Say --gpus {there or 1}, or name a Ray "
+            f"cluster that has them in {ADDRESS}; to try a run without a GPU: --set trainer.device=cpu."
         )
 
 

@@ -16,10 +16,12 @@ from typing import Any, Final
 from saccade.dialects.registry import load_dialect
 from saccade.episode.plan import limits_with
 from saccade.record.trajectory import EpisodeLimits
+from saccade.rl.losses.kl import KL_ESTIMATORS
 from saccade.rl.recipe import Recipe
 from saccade.rl.select.oversample import OversampleFilterRank, RepoRank
 from saccade.rl.select.plain import DynamicSampling, KeepAll
 from saccade.rl.train.settings import RlSettings
+from saccade.rl.verl.settings import verl_of
 
 AGGREGATES: Final = {
     "token-mean": "token-mean",
@@ -63,10 +65,11 @@ OURS: Final[Mapping[str, str]] = {
     "recipe.machine": "moved to model, generation and max_tokens_per_batch",
     "recipe.source": "the data set",
     "recipe.curriculum": "the data set",
-    "verl.pass_rates": "the data set",
+    "trainer.name": "the command",
+    "trainer.pass_rates": "the data set",
     "tasks.most": "the data set",
     "validation.tasks": "the data set",
-    "generation.max_concurrency": "episodes, divided among verl.workers",
+    "generation.max_concurrency": "episodes, divided among trainer.workers",
     "generation.replays": "episodes",
     "validation.grader": "rewards",
     "rollouts.every": "the sampler",
@@ -74,9 +77,9 @@ OURS: Final[Mapping[str, str]] = {
     "session": "episodes",
     "sandbox": "episodes",
     "threads": "workers that play episodes",
-    "verl.turn_seconds": "episodes",
-    "verl.step_seconds": "the command and the sampler",
-    "verl.options": "verl, as they are",
+    "trainer.turn_seconds": "episodes",
+    "trainer.step_seconds": "the command and the sampler",
+    "trainer.options": "verl, as they are",
     "generation.cache": "of the engine in our own trainer's process, which a run on verl has not",
     "model.logit_chunk": "of our own scorer; verl computes log-probabilities itself",
     "model.shard": "verl always divides weights, gradients and the optimizer's state",
@@ -94,7 +97,7 @@ def verl_lines(settings: RlSettings, out: Path) -> list[ConfigLine]:
         *_loss(recipe),
         *_optimizer(settings),
         *_trainer(settings, out),
-        *(_on_cpu(settings) if settings.verl.device == "cpu" else ()),
+        *(_on_cpu(settings) if verl_of(settings).device == "cpu" else ()),
     ]
 
 
@@ -168,7 +171,7 @@ def located(source: str) -> str:
 def exact_floats(settings: RlSettings) -> bool:
     """Whether everything is computed in float32."""
     precision = settings.model.precision
-    return precision == "float32" or (precision == "auto" and settings.verl.device == "cpu")
+    return precision == "float32" or (precision == "auto" and verl_of(settings).device == "cpu")
 
 
 def _data(settings: RlSettings, out: Path) -> list[ConfigLine]:
@@ -188,7 +191,7 @@ def _data(settings: RlSettings, out: Path) -> list[ConfigLine]:
 
 
 def _rollout(settings: RlSettings, out: Path) -> list[ConfigLine]:
-    recipe, verl, validation = settings.recipe, settings.verl, settings.validation
+    recipe, verl, validation = settings.recipe, verl_of(settings), settings.validation
     rollout, samplers = "actor_rollout_ref.rollout", "trainer.v1.sampler"
     temperature = recipe.rollout.sampling.temperature
     return [
@@ -198,11 +201,11 @@ def _rollout(settings: RlSettings, out: Path) -> list[ConfigLine]:
             f"{rollout}.temperature", 1.0 if temperature is None else temperature, "recipe.rollout.sampling.temperature"
         ),
         ConfigLine(f"{rollout}.max_model_len", context_tokens(recipe), "recipe.rollout.limits"),
-        ConfigLine(f"{rollout}.tensor_model_parallel_size", verl.tensor_parallel, "verl.tensor_parallel"),
+        ConfigLine(f"{rollout}.tensor_model_parallel_size", verl.tensor_parallel, "trainer.tensor_parallel"),
         ConfigLine(f"{rollout}.calculate_log_probs", True, "(those that sampled are trained against)"),
         ConfigLine(f"{rollout}.log_prob_use_dynamic_bsz", True, "max_tokens_per_batch"),
         ConfigLine(f"{rollout}.log_prob_max_token_len_per_gpu", pass_tokens(settings), "max_tokens_per_batch"),
-        ConfigLine(f"{rollout}.agent.num_workers", verl.workers, "verl.workers"),
+        ConfigLine(f"{rollout}.agent.num_workers", verl.workers, "trainer.workers"),
         ConfigLine(f"{rollout}.agent.default_agent_loop", PART, "(our episodes)"),
         ConfigLine(f"{rollout}.agent.agent_loop_config_path", str(out / "verl" / "loop.yaml"), "(our episodes)"),
         ConfigLine(f"{rollout}.val_kwargs.n", validation.samples, "validation.samples"),
@@ -241,7 +244,7 @@ def _loss(recipe: Recipe) -> list[ConfigLine]:
     if loss.kl_weight:
         lines += [
             ConfigLine(f"{actor}.kl_loss_coef", loss.kl_weight, "recipe.loss.kl_weight"),
-            ConfigLine(f"{actor}.kl_loss_type", "low_var_kl", "recipe.loss.kl_weight"),
+            ConfigLine(f"{actor}.kl_loss_type", KL_ESTIMATORS.load(loss.kl).verl, "recipe.loss.kl"),
         ]
     return lines
 
@@ -275,14 +278,14 @@ def _optimizer(settings: RlSettings) -> list[ConfigLine]:
 
 
 def _trainer(settings: RlSettings, out: Path) -> list[ConfigLine]:
-    keep, verl, validation = settings.keep, settings.verl, settings.validation
+    keep, verl, validation = settings.keep, verl_of(settings), settings.validation
     loggers = ["console", "file"]
     loggers += ["tensorboard"] if keep.tensorboard else []
     loggers += [] if keep.tracker == "none" else [keep.tracker]
     return [
-        ConfigLine("trainer.nnodes", verl.nodes, "verl.nodes"),
-        ConfigLine("trainer.n_gpus_per_node", verl.gpus, "verl.gpus"),
-        ConfigLine("trainer.device", "cpu" if verl.device == "cpu" else "cuda", "verl.device"),
+        ConfigLine("trainer.nnodes", verl.nodes, "trainer.nodes"),
+        ConfigLine("trainer.n_gpus_per_node", verl.gpus, "trainer.gpus"),
+        ConfigLine("trainer.device", "cpu" if verl.device == "cpu" else "cuda", "trainer.device"),
         ConfigLine("trainer.v1.trainer_mode", "sync", "(rollouts by the newest weights)"),
         ConfigLine("trainer.total_training_steps", settings.recipe.steps, "recipe.steps"),
         ConfigLine("trainer.total_epochs", 1, "(rows are as many as the steps may take)"),
@@ -300,7 +303,7 @@ def _trainer(settings: RlSettings, out: Path) -> list[ConfigLine]:
 
 def _on_cpu(settings: RlSettings) -> list[ConfigLine]:
     """What verl and vLLM cannot do without a GPU, off."""
-    why, rollout, actor = "verl.device", "actor_rollout_ref.rollout", "actor_rollout_ref.actor"
+    why, rollout, actor = "trainer.device", "actor_rollout_ref.rollout", "actor_rollout_ref.actor"
     vllm = {"compilation_config": {"cudagraph_mode": "NONE"}, "skip_mm_profiling": True}
     return [
         ConfigLine(f"{rollout}.free_cache_engine", False, why),

@@ -11,9 +11,10 @@ from saccade.dialects.registry import load_dialect
 from saccade.errors import SettingsError
 from saccade.record.mistakes import mistaken
 from saccade.rl.generation.slot_model import check_sampling
+from saccade.rl.losses.kl import KL_ESTIMATORS
 from saccade.rl.train.settings import RlSettings, unserved
 from saccade.rl.verl.mapping import context_tokens, most_groups, update_groups, verl_lines
-from saccade.rl.verl.settings import check_verl
+from saccade.rl.verl.settings import check_verl, verl_of
 
 REFUSED: Final[Mapping[str, str]] = {
     "engine": "verl starts vLLM servers itself; leave --engine out",
@@ -24,7 +25,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "model.picture_pixels": "verl reads preprocessor_config.json; set its size in a copy of the checkpoint",
     "generation.decoding_batches": "verl's servers batch turns by themselves; leave it out",
     "keep.dtype": "verl writes weights as it trains them; leave it out",
-    "retry": "turns go to verl's servers through Ray; set verl.turn_seconds",
+    "retry": "turns go to verl's servers through Ray; set trainer.turn_seconds",
 }
 """Setting, with everything below it -> why it must be left as it is, and what to do."""
 FAMILIES: Final = ("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
@@ -37,7 +38,7 @@ def check_on_verl(settings: RlSettings) -> None:
     Raises:
         SettingsError: names every such setting.
     """
-    check_verl(settings.verl)
+    check_verl(verl_of(settings))
     check_sampling(settings.recipe.rollout.sampling)
     usual = RlSettings(recipe=settings.recipe)
     wrong = [f"{name}: {why}" for name, why in REFUSED.items() if _at(settings, name) != _at(usual, name)]
@@ -48,13 +49,16 @@ def check_on_verl(settings: RlSettings) -> None:
     if context_tokens(settings.recipe) is None:
         name = load_dialect(settings.recipe.dialect).id
         wrong.append(f"recipe.rollout.limits.context_tokens: verl's servers need it, and {name} sets none")
-    if settings.recipe.curriculum is not None and not settings.verl.pass_rates:
+    loss = settings.recipe.loss
+    if loss.kl_weight and not KL_ESTIMATORS.load(loss.kl).verl:
+        wrong.append(f"recipe.loss.kl: verl has no estimator {loss.kl}; take {', '.join(KL_ESTIMATORS.names())}")
+    if settings.recipe.curriculum is not None and not verl_of(settings).pass_rates:
         wrong.append(
             "recipe.curriculum: verl measures no pass rates; name those of a run without --on verl (of its first step: "
-            "--set steps=1) in verl.pass_rates"
+            "--set steps=1) in trainer.pass_rates"
         )
     if why := _undivided(settings):
-        wrong.append(f"verl.gpus: {why}")
+        wrong.append(f"trainer.gpus: {why}")
     if why := unserved(settings.recipe):
         wrong.append(f"recipe.dialect: {why}")
     wrong += _overriding(settings)
@@ -65,19 +69,19 @@ def check_on_verl(settings: RlSettings) -> None:
 def _overriding(settings: RlSettings) -> Iterator[str]:
     """Options of verl that are none, or would let its configuration say otherwise than the settings of the run."""
     ours = {line.key: line.source for line in verl_lines(settings, Path()) if not line.source.startswith("(")}
-    for option in settings.verl.options:
+    for option in verl_of(settings).options:
         key, equals, _ = option.lstrip("+").partition("=")
         if not equals:
-            yield f"verl.options: {option!r} is no setting; write a.b=value"
-        elif ours.get(key, "verl.device") != "verl.device":  # what a CPU needs is a guess that may be mended
-            yield f"verl.options: {key} comes from {ours[key]}; set that"
+            yield f"trainer.options: {option!r} is no setting; write a.b=value"
+        elif ours.get(key, "trainer.device") != "trainer.device":  # what a CPU needs is a guess that may be mended
+            yield f"trainer.options: {key} comes from {ours[key]}; set that"
 
 
 def _undivided(settings: RlSettings) -> str:
     """Why verl's processes cannot divide an update; empty where they can. verl finds out after a step was played."""
     groups, size = update_groups(settings.recipe), settings.recipe.rollout.group_size
-    ranks = settings.verl.gpus * settings.verl.nodes
-    if groups * size % ranks == 0 or any("sequence_parallel" in option for option in settings.verl.options):
+    ranks = verl_of(settings).gpus * verl_of(settings).nodes
+    if groups * size % ranks == 0 or any("sequence_parallel" in option for option in verl_of(settings).options):
         return ""
     return (
         f"an update has {groups * size} rollouts ({groups} group{'s' * (groups > 1)} of {size}), which {ranks} GPUs "

@@ -28,6 +28,7 @@ from saccade.rl.train.step import check_judged, check_lost
 from saccade.rl.verl.carry import Carried, unpacked
 from saccade.rl.verl.journal import VerlJournal
 from saccade.rl.verl.said import keep_warnings
+from saccade.rl.verl.settings import verl_of
 from saccade.training.folder import SETTINGS
 
 _log = logging.getLogger(__name__)
@@ -112,7 +113,7 @@ class SelectingSampler:
 
     def _finished(self, partition: str) -> tuple[list[QueuedRollout], list[str]]:
         """Every rollout in the queue, once nothing is being played, and the uids of all groups."""
-        end = time.monotonic() + self._settings.verl.step_seconds
+        end = time.monotonic() + verl_of(self._settings).step_seconds
         while True:
             items: dict[str, dict[str, Any]] = (transfer_queue.kv_list(partition) or {}).get(partition, {})
             states = [tag["status"] for tag in items.values() if tag.get("is_prompt")]
@@ -120,8 +121,8 @@ class SelectingSampler:
                 break
             if time.monotonic() > end:
                 raise TrainingError(
-                    f"episodes have not ended within {self._settings.verl.step_seconds:g} s (verl.step_seconds): "
-                    f"{sum(state not in _OVER for state in states)} groups of {len(states)} are being played"
+                    f"episodes have not ended within {verl_of(self._settings).step_seconds:g} s (trainer.step_seconds)"
+                    f": {sum(state not in _OVER for state in states)} groups of {len(states)} are being played"
                 )
             time.sleep(_LOOK)
         if failed := states.count("failure"):

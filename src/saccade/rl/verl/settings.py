@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
 from saccade.errors import SettingsError
-from saccade.record.settings import Settings
+from saccade.rl.train.trainers import OtherTrainer
+
+if TYPE_CHECKING:
+    from saccade.rl.train.settings import RlSettings
 
 
-class VerlSettings(Settings):
-    """The cluster, and limits of time."""
+class VerlSettings(OtherTrainer):
+    """verl's trainer on Ray, on the GPUs of one or several machines (docs/engines.md)."""
 
+    name: Literal["verl"] = "verl"
     nodes: PositiveInt = 1
     gpus: PositiveInt = 8
     """Of each node; all of them sample and train in turn."""
@@ -33,19 +37,19 @@ class VerlSettings(Settings):
     """More of verl's own settings, `a.b=value`, after those that the recipe gives."""
 
 
+def verl_of(settings: RlSettings) -> VerlSettings:
+    """Return the table `trainer` of a run on verl. Raises `SettingsError` for a run on another trainer."""
+    if not isinstance(settings.trainer, VerlSettings):
+        raise SettingsError(f"the run is for the trainer {settings.trainer.name}, not for verl: add --on verl")
+    return settings.trainer
+
+
 def check_verl(settings: VerlSettings) -> None:
     """Raises `SettingsError` for a division that cannot be."""
     if (settings.gpus * settings.nodes) % settings.tensor_parallel:
         raise SettingsError(
-            f"verl.tensor_parallel ({settings.tensor_parallel}) does not divide the {settings.gpus * settings.nodes} "
-            "GPUs evenly; choose one that does."
+            f"trainer.tensor_parallel ({settings.tensor_parallel}) does not divide the "
+            f"{settings.gpus * settings.nodes} GPUs evenly; choose one that does."
         )
     if settings.device == "cpu" and settings.nodes > 1:
-        raise SettingsError("verl.device=cpu is for one machine; leave verl.nodes at 1.")
-
-
-def check_no_verl(settings: VerlSettings) -> None:
-    """Raises `SettingsError` for settings of verl where our own trainer trains."""
-    usual = VerlSettings()
-    if idle := [name for name in VerlSettings.model_fields if getattr(settings, name) != getattr(usual, name)]:
-        raise SettingsError(f"verl.{idle[0]} is for --on verl, and Saccade's own trainer is asked for. Leave it out.")
+        raise SettingsError("trainer.device=cpu is for one machine; leave trainer.nodes at 1.")

@@ -31,6 +31,7 @@ from saccade.rl.verl.groups import GroupTable
 from saccade.rl.verl.mapping import context_tokens, located
 from saccade.rl.verl.policy import load_policy
 from saccade.rl.verl.said import keep_warnings
+from saccade.rl.verl.settings import verl_of
 from saccade.sandbox.base import Sandbox
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
@@ -71,14 +72,14 @@ class EpisodeWorker:
     ) -> None:
         """Use `open_worker`."""
         self.settings, recipe = settings, settings.recipe
-        self.groups: GroupTable[PlayedRollout] = GroupTable(settings.verl.turn_seconds)
+        self.groups: GroupTable[PlayedRollout] = GroupTable(verl_of(settings).turn_seconds)
         self.store = MediaStore(out / "rollouts" / MEDIA)
         self.policy = load_policy(located(settings.model.source))
-        self._scorer = load_scorer(_shared_limits(settings), recipe.load_reward(), self.store, out / "judge")
+        self._scorer = load_scorer(_shared_limits(settings), self.store, out / "judge")
         self._sandbox, self._dialect, self._tools = sandbox, dialect, tools
         self._tasks = as_list(open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most)))
         self._held_out = held_out(settings)
-        own = settings.generation.max_concurrency // (settings.verl.workers * recipe.rollout.group_size)
+        own = settings.generation.max_concurrency // (verl_of(settings).workers * recipe.rollout.group_size)
         self._alive = out / "verl" / "alive"  # whose time tells the command that something was played
         self._room = asyncio.Semaphore(max(1, own))
 
@@ -102,7 +103,7 @@ class EpisodeWorker:
                 self.policy,
                 self.store,
                 context_tokens(recipe) or self.policy.checkpoint.context_tokens,
-                settings.verl.turn_seconds,
+                verl_of(settings).turn_seconds,
             )
             resources = RolloutResources(engine, self.policy.encoder, self._sandbox, self.store, self._tools)
             group, first = (task.id, 0) if asked.validation else (f"{task.id}@{asked.place}", asked.place * count)
@@ -153,7 +154,7 @@ def held_out(settings: RlSettings) -> TaskList | None:
 
 def _shared_limits(settings: RlSettings) -> RewardSettings:
     """The reward with this worker's part of what a judge may be asked and cost."""
-    reward, workers = settings.recipe.reward, settings.verl.workers
+    reward, workers = settings.recipe.reward, verl_of(settings).workers
     rules = reward.judge_rules
     own = {
         "concurrent": max(1, rules.concurrent // workers),

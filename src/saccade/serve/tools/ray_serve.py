@@ -15,7 +15,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,10 +186,10 @@ def deploy(settings: ToolServeSettings, token: str | None, host: str, port: int)
     serve.run(ingress.bind(settings, token, handles), name=APPLICATION, route_prefix="/")
 
 
-def serve_on_ray(
-    settings: ToolServeSettings, token: str | None, host: str, port: int, announce: Callable[[str], None]
-) -> None:
-    """Deploy, `announce` the address, and stay until Ctrl-C or SIGTERM. Port 0 takes a free one.
+def serve_on_ray(settings: ToolServeSettings, token: str | None, host: str, port: int, line: str) -> int:
+    """Ray Serve: a deployment for each group of tools, until Ctrl-C or SIGTERM.
+
+    Prints `line` with the address in place of `{url}`. Port 0 takes a free one. Returns the exit code.
 
     Raises:
         UnavailableError: Ray Serve is not installed, or Ray does not start.
@@ -202,12 +202,11 @@ def serve_on_ray(
         local_ray(Path(folder) / "ray.log", limits) as variables,
     ):
         os.environ.update(variables)  # before Ray is imported, which reads them then
-        _serve_until_ended(settings, token, host, port, announce)
+        _serve_until_ended(settings, token, host, port, line)
+    return 0
 
 
-def _serve_until_ended(
-    settings: ToolServeSettings, token: str | None, host: str, port: int, announce: Callable[[str], None]
-) -> None:
+def _serve_until_ended(settings: ToolServeSettings, token: str | None, host: str, port: int, line: str) -> None:
     import ray
 
     serve = _serve()
@@ -223,7 +222,8 @@ def _serve_until_ended(
         signal.signal(number, ended)
     try:
         deploy(settings, token, host, port)
-        announce(f"http://{host}:{port} (Ray's metrics: {_metrics_address()})")
+        where = f"http://{host}:{port} (Ray's metrics: {_metrics_address()})"
+        print(line.replace("{url}", where), flush=True)  # noqa: T201
         while not stop:
             time.sleep(0.2)
     finally:
@@ -246,7 +246,7 @@ def _start_proxy(serve: Any, host: str, port: int) -> None:
         time.sleep(_LOOK)
     raise UnavailableError(
         f"Ray Serve does not start: nothing answers at {host}:{port} after {START_SECONDS:g} s. Try again when less "
-        "else runs on this machine, or serve without --ray."
+        "else runs on this machine, or serve without --on ray."
     )
 
 

@@ -21,7 +21,7 @@ QUIET = {
 def command(program: Path, recipe: Path | str, out: Path, *more: str) -> list[str]:
     return [
         *(str(program), "rl", str(recipe), "--model", str(TINY), "--out", str(out), "--on", "verl"),
-        *("--set", "verl.device=cpu", "--set", "verl.workers=1", "--set", "verl.step_seconds=1500"),
+        *("--set", "trainer.device=cpu", "--set", "trainer.workers=1", "--set", "trainer.step_seconds=1500"),
         *(
             "--set",
             "keep.tensorboard=false",

@@ -29,7 +29,7 @@ SMALL = (
     "validation.every=0",
     "keep.every=1",
 )
-ON_VERL = ("verl.device=cpu", "verl.workers=1", "verl.step_seconds=1200")
+ON_VERL = ("trainer.device=cpu", "trainer.workers=1", "trainer.step_seconds=1200")
 SUPERVISED = ("steps=2", "batch.trajectories=4", "validation.every=0", "validation.fraction=0")
 
 pytestmark = pytest.mark.timeout(3600)

@@ -62,7 +62,7 @@ def test_a_bundled_recipe(name: str, program: Path, tmp_path: Path, started: lis
     if name == "codev":  # its curriculum takes the rates of a run on our own trainer
         rates = [TaskPassRate(id=f"visual-search@1/train/{number}", rate=0.5, usable=8) for number in range(4)]
         append_lines(tmp_path / "rates.jsonl", rates)
-        more = [*more, f"verl.pass_rates={tmp_path / 'rates.jsonl'}", "curriculum.fewest=1"]
+        more = [*more, f"trainer.pass_rates={tmp_path / 'rates.jsonl'}", "curriculum.fewest=1"]
     steps = trained(started, name, (program, source, out, log), [*SMALL, *more])
     assert all(line["rollouts"] == 4 for line in steps)
     if not name.startswith("pyvision"):
