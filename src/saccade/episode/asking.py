@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from saccade.core.retry import INTERACTIVE_RETRY, RetryPolicy
 from saccade.dialects.base import Dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.effects import Notice
@@ -29,7 +30,6 @@ from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.hosted import patient
 from saccade.models.registry import load_model
-from saccade.models.retry import INTERACTIVE_RETRY, RetryPolicy
 from saccade.models.sampling import check_sampling
 from saccade.record.settings import settings_toml
 from saccade.record.trajectory import Trajectory

@@ -13,7 +13,8 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Mapp
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from saccade.errors import ModelError, ModelRefusedError
+from saccade.core.retry import RetryPolicy, with_retries
+from saccade.errors import ModelRefusedError, SaccadeError
 from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaReader, Model, Request, Usage
 from saccade.models.endpoint import Endpoint
@@ -22,7 +23,6 @@ from saccade.models.failures import PackageErrors, RefusedParameterError, conver
 from saccade.models.keys import find_key
 from saccade.models.prices import Price
 from saccade.models.provider import Provider
-from saccade.models.retry import RetryPolicy, with_retries
 from saccade.models.stops import check_stops
 
 DISPENSABLE: Final = frozenset({"stop", "parallel_tool_calls", "temperature", "top_p"})
@@ -153,7 +153,7 @@ class HostedModel(ABC):
             self._key.hide,
         )
 
-    def failure(self, error: Exception) -> ModelError | None:
+    def failure(self, error: Exception) -> SaccadeError | None:
         """The error of ours for one of the client package; None for what is no failure of connection or server."""
         address = str(self._client.base_url)
         return PackageErrors(self._package, self._key, self.name, address, self._provider.errors)(error)
