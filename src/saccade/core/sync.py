@@ -163,7 +163,7 @@ _lock = threading.Lock()
 def in_background(work: Coroutine[Any, Any, T]) -> Future[T]:
     """Run `work` on the background loop of this process; cancelling the future cancels it.
 
-    Connections belong to the loop that opened them and outlive the loops of episodes, so those of tools are opened here.
+    Connections belong to the loop that opened them and outlive those of episodes, so tools open theirs here.
     """
     with _lock:  # by process: after a fork the thread is the parent's
         loop = _background.setdefault(os.getpid(), LoopThread())

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from saccade.core.retry import RetryPolicy, with_retries
 from saccade.errors import ModelRefusedError, SaccadeError
 from saccade.models.answer import Listener, PartialAnswer
-from saccade.models.base import Completion, MediaReader, Model, Request, Usage
+from saccade.models.base import Completion, MediaReader, Request, Usage
 from saccade.models.endpoint import Endpoint
 from saccade.models.exchanges import hooks, one_try
 from saccade.models.failures import PackageErrors, RefusedParameterError, converted, load_client
@@ -198,10 +198,3 @@ async def read_stream(
                 break
     finally:
         await close()
-
-
-def patient(model: Model, retry: RetryPolicy) -> Model:
-    """The model, its requests tried as `retry` says if it is behind HTTP."""
-    if isinstance(model, HostedModel):
-        model.retry = retry
-    return model

@@ -17,7 +17,6 @@ from saccade.core import sync
 from saccade.core.retry import RetryPolicy
 from saccade.errors import MissingMediaError, ModelError, ModelLostError, SaccadeError, ToolLostError, UnavailableError
 from saccade.models.base import Request
-from saccade.models.hosted import patient
 from saccade.models.registry import load_model
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import Sampling
@@ -73,9 +72,8 @@ def ask(setup: ToolSetup, picture: Image.Image, said: Sequence[str]) -> str:
 
 
 async def _asked(setup: ToolSetup, request: Request, held: _Held) -> str:
-    model = patient(
-        load_model(setup.model), RetryPolicy(tries=_TRIES, seconds=setup.seconds, total_seconds=setup.seconds)
-    )
+    retry = RetryPolicy(tries=_TRIES, seconds=setup.seconds, total_seconds=setup.seconds)
+    model = load_model(setup.model, retry)
     try:
         return (await model.complete(request, held)).text
     finally:

@@ -144,6 +144,7 @@ def _model(provider: Provider, name: str) -> GeminiModel:
 
 GEMINI = Provider(
     name="gemini",
+    telemetry_name="gcp.gemini",
     description="Google's Gemini API, as in `gemini:gemini-3-flash`.",
     example="gemini:gemini-3-flash",
     make=_model,

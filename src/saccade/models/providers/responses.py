@@ -122,6 +122,7 @@ def _model(provider: Provider, name: str) -> ResponsesModel:
 
 RESPONSES = Provider(
     name="responses",
+    telemetry_name="openai",
     description="OpenAI's Responses API, as in `responses:gpt-5.4`.",
     example="responses:gpt-5.4",
     make=_model,
