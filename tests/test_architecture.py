@@ -23,6 +23,7 @@ SOURCE = ROOT / "src" / "saccade"
 LAYERS = {
     **dict.fromkeys(("core", "errors", "guest", "png"), 0),
     "record": 1,
+    "core": 1.5,
     **dict.fromkeys(("media", "sandbox", "models", "tools", "recipes"), 2),
     **dict.fromkeys(("dialects", "tasks", "grading", "vlm_tools"), 3),
     **dict.fromkeys(("episode", "looks", "tokens"), 4),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # type checkers take it as true; importing it from `typing` would take most of the time
 if TYPE_CHECKING:
+    from saccade.core.retry import RetryPolicy as RetryPolicy
     from saccade.dialects.base import Dialect as Dialect
     from saccade.dialects.registry import load_dialect as load_dialect
     from saccade.episode.ask import AskOptions as AskOptions
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from saccade.models.providers.openai import OpenAIModel as OpenAIModel
     from saccade.models.registry import load_model as load_model
     from saccade.models.replay import ReplayModel as ReplayModel
-    from saccade.models.retry import RetryPolicy as RetryPolicy
     from saccade.models.scripted import ScriptedModel as ScriptedModel
     from saccade.record.action import Action as Action
     from saccade.record.action import Answer as Answer
@@ -104,7 +104,7 @@ PUBLIC = {
         "models.providers.openai": "OpenAIModel",
         "models.prices": "load_prices",
         "models.replay": "ReplayModel",
-        "models.retry": "RetryPolicy",
+        "core.retry": "RetryPolicy",
         "models.scripted": "ScriptedModel",
     },
     "Dialects": {"dialects.registry": "load_dialect", "dialects.base": "Dialect"},
@@ -166,7 +166,7 @@ PUBLIC_MODULES = {
     "models.openai_wire": "Server",
     "models.provider": "Provider",
     "models.providers.openai": "chat_model",
-    "models.retry": "OutageError with_retries",
+    "core.retry": "OutageError with_retries",
     "models.stops": "StopWatch apply_stops",
     "models.tiny": "save_tiny",
     "tools.arguments": "ToolModel",

@@ -22,7 +22,7 @@ from tests.models.wire_server import WireServer, chat, running, status
 from saccade.cli.logs import MOST, SECONDS, Logged, Logs, Notices, add_log_options, logged
 from saccade.cli.main import VERBS, main
 
-RETRY = logging.getLogger("saccade.models.retry")
+RETRY = logging.getLogger("saccade.core.retry")
 DATED = re.compile(r"\d+ \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} (DEBUG|INFO|WARNING) +saccade\.[\w.]+: \S")
 TIMED = re.compile(r"\d\d:\d\d:\d\d\.\d{3} (DEBUG|INFO|WARNING) +saccade\.[\w.]+: \S")
 
@@ -111,7 +111,7 @@ def test_processes_of_their_own_log_as_the_command_does(tmp_path: Path) -> None:
         program = pickle.loads(pickle.dumps(logged(_speak)))
     assert program == Logged(_speak, 1, file)
     program("from elsewhere")
-    assert file.read_text(encoding="utf-8").endswith("INFO    saccade.models.retry: from elsewhere\n")
+    assert file.read_text(encoding="utf-8").endswith("INFO    saccade.core.retry: from elsewhere\n")
 
 
 def _speak(text: str) -> None:
@@ -168,10 +168,8 @@ def test_a_run_logs_what_happens_and_no_secret_prompt_or_answer(
     assert main(["ask", photo, "Which colour-of-mine?", *options, "-v", "--log-file", str(file)]) == 0
     screen, log = capsys.readouterr().err, file.read_text(encoding="utf-8")
     for text in (screen, log):
-        assert (
-            "saccade.models.retry: compatible:m asks for a pause (429): slow down. Trying again in 0.0 s (2 of" in text
-        )
-        assert "saccade.models.retry: Answered by try 2." in text
+        assert "saccade.core.retry: compatible:m asks for a pause (429): slow down. Trying again in 0.0 s (2 of" in text
+        assert "saccade.core.retry: Answered by try 2." in text
         assert "saccade.sandbox.local: The sandbox has started. Layers: " in text
         assert "saccade.sandbox.local_session: A call reached a limit: timeout after 1" in text
         assert re.search(r"saccade\.episode\.trajectories: ask-\w+#0: answered after 3 turns and [\d.]+ s\.", text)
@@ -186,7 +184,7 @@ from saccade.cli.eval_screen import screen
 from saccade.cli.logs import Logs
 from saccade.evals.progress import EvalProgress
 
-log = logging.getLogger("saccade.models.retry")
+log = logging.getLogger("saccade.core.retry")
 with Logs() as logs, screen() as show:
     for number in range(5):
         show(EvalProgress(total=5, played=number))

@@ -45,7 +45,7 @@ class Judge:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[str] = []
         self.says: Callable[[str], Reply] = lambda text: RIGHT
-        monkeypatch.setattr(judged_module, "load_model", lambda name: ScriptedModel(self._reply, name=name))
+        monkeypatch.setattr(judged_module, "load_model", lambda name, retry=None: ScriptedModel(self._reply, name=name))
 
     def _reply(self, messages: tuple[Message, ...]) -> Reply:
         self.asked.append(messages[0].text)
@@ -147,7 +147,7 @@ async def test_a_judge_that_cannot_be_made_is_refused_before_it_is_kept(
         await evaluate(wrong, run, player=oracle)
     assert "no-such-family" not in (run / "settings.toml").read_text()
     # One that made verdicts here before may be gone by now; they are kept.
-    monkeypatch.setattr(run_module, "load_model", lambda name: pytest.fail(f"{name} is made again"))
+    monkeypatch.setattr(run_module, "load_model", lambda name, retry=None: pytest.fail(f"{name} is made again"))
     assert (await evaluate(settings(tasks, judge=JUDGE), run, player=oracle)).progress.to_judge == 0
 
 
@@ -208,7 +208,7 @@ async def test_models_are_closed_and_every_step_of_a_run_is_told(
 ) -> None:
     made: list[ClosedModel] = []
 
-    def load(name: str) -> ClosedModel:
+    def load(name: str, retry: object = None) -> ClosedModel:
         made.append(ClosedModel(lambda messages: RIGHT, name=name))
         return made[-1]
 

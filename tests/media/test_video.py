@@ -19,8 +19,8 @@ from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableEr
 from saccade.media.budget import PixelBudget
 from saccade.media.store import MediaStore
 from saccade.media.video import (
+    AtIndices,
     AtRate,
-    AtTimes,
     Choice,
     Uniform,
     VideoFacts,
@@ -76,7 +76,7 @@ def test_probe_counts_what_the_header_does_not_say_and_turns() -> None:
         (AtRate(1), [0, 25, 50]),
         (AtRate(2, most=3), [0, 30, 59]),
         (AtRate(100), list(range(60))),
-        (AtTimes((2.4, 0, 0.1, 0.1)), [59, 0, 2, 2]),
+        (AtIndices((59, 0, 2, 2)), [59, 0, 2, 2]),
     ],
 )
 def test_sampling_states_the_indices(choice: Choice, wanted: list[int]) -> None:
@@ -93,14 +93,14 @@ def test_sampling_a_variable_rate_goes_by_time() -> None:
 
 
 def test_sampled_pictures_are_separate_and_fit_the_budget() -> None:
-    one, two = sample_frames(clips.h264(), AtTimes((1.0, 1.0)))
+    one, two = sample_frames(clips.h264(), AtIndices((25, 25)))
     one.image.paste((0, 0, 0), (0, 0, *SIZE))
     assert number_of(two.image) == 25
     budget = PixelBudget(factor=28, min_pixels=28 * 28, max_pixels=56 * 56)
     assert {frame.image.size for frame in sample_frames(clips.vp9(), Uniform(3), budget=budget)} == {(56, 28)}
 
 
-@pytest.mark.parametrize("choice", [Uniform(0), AtRate(0), AtRate(float("nan")), AtTimes((2.5,)), AtTimes((-0.1,))])
+@pytest.mark.parametrize("choice", [Uniform(0), AtRate(0), AtRate(float("nan"))])
 def test_a_choice_that_cannot_be_met(choice: Choice) -> None:
     with pytest.raises(MediaError):
         sample_frames(clips.h264(), choice)
@@ -163,7 +163,7 @@ def test_the_store_keeps_videos(tmp_path: Path) -> None:
     assert (part.sha256, part.frames, part.mime) == (hashlib.sha256(data).hexdigest(), 60, "video/mp4")
     assert store.get_bytes(part.sha256) == data
     assert part in store
-    assert number_of(sample_frames(store.path(part.sha256), AtTimes((0.2,)))[0].image) == 5
+    assert number_of(sample_frames(store.path(part.sha256), AtIndices((5,)))[0].image) == 5
     assert loads(dumps(part), type(part)) == part
 
 
@@ -223,8 +223,6 @@ def test_limits_hold_what_they_say_and_no_more() -> None:
         (AtRate(2, most=5), [0, 12, 25, 37, 50]),  # just as many as the rate gives
         (AtRate(2, most=4), [0, 20, 39, 59]),
         (AtRate(1000), list(range(60))),
-        (AtTimes((0,)), [0]),
-        (AtTimes((2.4,)), [59]),
     ],
 )
 def test_choices_at_their_bounds(choice: Choice, wanted: int | list[int]) -> None:
@@ -239,8 +237,6 @@ def test_choices_at_their_bounds(choice: Choice, wanted: int | list[int]) -> Non
         (Uniform(0), "cannot sample 0 frames: ask for one at least"),
         (AtRate(0), "cannot sample 0 frames per second: give a rate up to 1000"),
         (AtRate(1000.5), r"cannot sample 1000\.5 frames per second"),
-        (AtTimes((2.41,)), r"the video has no second 2\.41: it lasts 2\.400 s\. Choose an earlier one"),
-        (AtTimes((-0.01,)), r"the video has no second -0\.01"),
     ],
 )
 def test_what_is_said_of_a_choice_that_cannot_be_met(choice: Choice, why: str) -> None:

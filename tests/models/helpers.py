@@ -8,9 +8,9 @@ from typing import Any
 
 from PIL import Image
 
+from saccade.core.retry import Clock
 from saccade.models.base import Request
 from saccade.models.endpoint import Endpoint
-from saccade.models.retry import Clock
 from saccade.record.content import ImagePart, Message, TextPart, VideoPart
 
 

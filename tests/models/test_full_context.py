@@ -10,13 +10,13 @@ from tests.evals.support import results, write_tasks
 from tests.models.helpers import Media, Waits, ask, endpoint
 from tests.models.wire_server import Behaviour, WireServer, chat, message_events, raw
 
+from saccade.core.retry import RetryPolicy
 from saccade.errors import ContextLimitError, ModelLostError, ModelRefusedError
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.models.base import Model
 from saccade.models.providers.anthropic import AnthropicModel
 from saccade.models.providers.openai import OpenAIModel
-from saccade.models.retry import RetryPolicy
 
 ONCE = RetryPolicy(tries=1)
 

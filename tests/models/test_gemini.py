@@ -12,10 +12,10 @@ from tests.models.helpers import Media, Waits, ask, endpoint, said
 from tests.models.wire_gemini import blocked, called, generated, google_error, silent
 from tests.models.wire_server import WireServer, raw, stream
 
+from saccade.core.retry import RetryPolicy
 from saccade.errors import ContextLimitError, ModelDeniedError, ModelError, ModelLostError, ModelRefusedError
 from saccade.models.base import Request, ToolSpec
 from saccade.models.providers.gemini import GeminiModel
-from saccade.models.retry import RetryPolicy
 from saccade.record.action import ToolCall
 from saccade.record.content import Message, TextPart, VideoPart
 from saccade.record.trajectory import Sampling

@@ -29,6 +29,7 @@ from tests.models.wire_sandbox import (
 )
 from tests.models.wire_server import Behaviour, stalled, status
 
+from saccade.core.retry import RetryPolicy
 from saccade.errors import ModelLostError, ModelRefusedError
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, Model
@@ -37,7 +38,6 @@ from saccade.models.providers.anthropic import AnthropicModel
 from saccade.models.providers.gemini import GeminiModel
 from saccade.models.providers.openai import OpenAIModel
 from saccade.models.providers.responses import ResponsesModel
-from saccade.models.retry import RetryPolicy
 from saccade.record.hosted_call import HostedCall
 from saccade.record.status import Status
 from saccade.record.turn import FinishReason

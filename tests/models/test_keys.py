@@ -11,6 +11,7 @@ import pytest
 from tests.models.helpers import Media, ask, endpoint
 from tests.models.wire_server import Behaviour, WireServer, chat, messages, raw, status, stream
 
+from saccade.core.retry import RetryPolicy
 from saccade.dialects.native import NativeDialect
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan
@@ -20,7 +21,6 @@ from saccade.models.base import Model
 from saccade.models.keys import ApiKey, find_key
 from saccade.models.providers.anthropic import AnthropicModel
 from saccade.models.providers.openai import OpenAIModel
-from saccade.models.retry import RetryPolicy
 from saccade.record.codec import dumps
 from saccade.record.task import Task
 from saccade.record.trajectory import StopReason

@@ -24,11 +24,11 @@ from tests.models.wire_server import (
     then_slow,
 )
 
+from saccade.core.retry import RetryPolicy
 from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError
 from saccade.models.base import Model
 from saccade.models.providers.anthropic import AnthropicModel
 from saccade.models.providers.openai import OpenAIModel
-from saccade.models.retry import OutageError, RetryPolicy
 from saccade.record.trajectory import Sampling
 
 THREE = RetryPolicy(tries=3, first_seconds=2.0)
@@ -243,10 +243,6 @@ def test_waits_grow_and_have_bounds() -> None:
     policy = RetryPolicy(first_seconds=1.0, most_seconds=8.0)
     assert [policy.wait(tried, 0.0) for tried in (1, 2, 3, 4, 5, 500)] == [0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
     assert policy.wait(1, 0.999) < 1.0
-
-
-def test_an_outage_is_a_lost_model() -> None:
-    assert issubclass(OutageError, ModelLostError)
 
 
 @pytest.mark.parametrize("words", ["no field top_q", [{"loc": ["body"], "msg": "no field top_q"}]])

@@ -8,10 +8,10 @@ from tests.models.helpers import Media, ask, endpoint, said
 from tests.models.wire_responses import function_call, message, reasoning, responded
 from tests.models.wire_server import WireServer, status
 
+from saccade.core.retry import RetryPolicy
 from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError
 from saccade.models.base import Request, ToolSpec
 from saccade.models.providers.responses import ResponsesModel
-from saccade.models.retry import RetryPolicy
 from saccade.record.content import Message, TextPart
 from saccade.record.trajectory import Sampling
 from saccade.record.turn import FinishReason

@@ -14,9 +14,9 @@ from PIL import Image
 from tests.models.wire_server import Behaviour, WireServer, chat, status
 from tests.rewards.rollouts import SEARCH, TASK, answered, ran, rollout, wrote
 
+from saccade.core.retry import RetryPolicy
 from saccade.errors import ModelDeniedError, PromptFileError
 from saccade.media.store import MediaStore
-from saccade.models.retry import RetryPolicy
 from saccade.record.content import ImagePart
 from saccade.record.execution import Execution, ExecutionPicture
 from saccade.record.status import Status

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from tests.serve.fakes import TOKEN, FakeSandbox, Wire, serving
 
+from saccade.core.retry import RetryPolicy
 from saccade.episode.settings import sandbox_at
 from saccade.errors import SandboxClosedError, SandboxError, SandboxFullError, SandboxLostError, SettingsError
 from saccade.record.status import Status
@@ -20,7 +21,6 @@ from saccade.sandbox.isolation import Isolation, Layer, LayerState
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.pool import PooledSession, PoolTimes, SandboxPool
 from saccade.sandbox.remote import RemoteSandbox
-from saccade.sandbox.remote_http import Retry
 
 TIMES = PoolTimes(wait=20, look=0.02, again=0.05)
 
@@ -41,7 +41,7 @@ class Hosts:
 
     async def pool(self, times: PoolTimes = TIMES) -> SandboxPool:
         boxes = [
-            RemoteSandbox(url, token=TOKEN, retry=Retry(2, 0.01), transport=wire)
+            RemoteSandbox(url, token=TOKEN, retry=RetryPolicy(tries=2, first_seconds=0.01), transport=wire)
             for url, wire in zip(self.urls, self.wires, strict=True)
         ]
         return await self.stack.enter_async_context(SandboxPool(boxes, times))

@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.serve.fakes import FakeSandbox
 
+from saccade.core import sync
 from saccade.errors import SandboxClosedError, SandboxError
 from saccade.record.status import Status
-from saccade.sandbox import loop_thread
 from saccade.sandbox.sync import SyncSandbox
 
 
@@ -184,7 +184,7 @@ async def test_whoever_waits_for_what_is_cancelled_waits_for_a_cancellation_that
 
     task = asyncio.create_task(work())
     await asyncio.sleep(0)
-    waiting = asyncio.create_task(loop_thread._all_cancelled())
+    waiting = asyncio.create_task(sync._all_cancelled())
     asyncio.get_running_loop().call_soon(task.cancel)
     await waiting
     assert undone.is_set()

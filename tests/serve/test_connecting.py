@@ -9,11 +9,11 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
+from saccade.core import http
+from saccade.core.retry import RetryPolicy
 from saccade.errors import ModelLostError, SandboxLostError
-from saccade.models.retry import RetryPolicy
-from saccade.record import server_client
 from saccade.rl.engines.server_http import Connection
-from saccade.sandbox.remote_http import Http, Retry
+from saccade.sandbox.remote_http import Http
 
 LIMIT = 0.3
 """Seconds; in a run it is a minute."""
@@ -21,11 +21,11 @@ Ask = Callable[[str], Awaitable[object]]
 
 
 async def of_a_sandbox(url: str) -> object:
-    http = Http(url, None, retry=Retry(attempts=1))
+    box = Http(url, None, retry=RetryPolicy(tries=1))
     try:
-        return (await http.request("GET", "/", seconds=60)).json()
+        return (await box.request("GET", "/", seconds=60)).json()
     finally:
-        await http.close()
+        await box.close()
 
 
 async def of_an_engine(url: str) -> object:
@@ -38,7 +38,7 @@ async def of_an_engine(url: str) -> object:
 
 @pytest.fixture(params=[of_a_sandbox, of_an_engine])
 def ask(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ask:
-    monkeypatch.setattr(server_client, "CONNECT_SECONDS", LIMIT)
+    monkeypatch.setattr(http, "CONNECT_SECONDS", LIMIT)
     asked: Ask = request.param
     return asked
 

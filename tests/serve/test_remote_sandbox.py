@@ -15,14 +15,15 @@ import pytest
 from PIL import Image
 from tests.serve.fakes import TOKEN, FakeSandbox, FakeSession, serving
 
+from saccade.core.retry import RetryPolicy
 from saccade.errors import DecodeError, ProtocolError, SandboxClosedError, SandboxError, SandboxLostError, SettingsError
 from saccade.record.status import Status
 from saccade.sandbox import remote
 from saccade.sandbox.base import SessionOptions, StatePolicy
 from saccade.sandbox.remote import RemoteSandbox
-from saccade.sandbox.remote_http import TOKEN_VARIABLE, Http, Retry
+from saccade.sandbox.remote_http import TOKEN_VARIABLE, Http
 
-QUICK = Retry(attempts=3, first_wait=0.01)
+QUICK = RetryPolicy(tries=3, first_seconds=0.01)
 
 
 @dataclass

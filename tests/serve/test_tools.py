@@ -8,10 +8,9 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -21,6 +20,7 @@ from tests.episode.support import stored_task
 from tests.serve.tool_server import SETTINGS, TOKEN, Heard, tool_server
 from tests.tools.tricky import HERE
 
+from saccade.core.retry import RetryPolicy
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.equip import equipped
@@ -42,7 +42,6 @@ from saccade.tools.context import Numbering, ToolContext
 from saccade.tools.problem import ProblemKind
 from saccade.tools.registry import make_tool
 from saccade.tools.result import ToolResult
-from saccade.tools.served import client as served_client
 from saccade.tools.served.tool import served_tools
 from saccade.tools.served.wire import MediaKind, ServedMedium, ServedRefusal
 from saccade.tools.settings import ToolCallSettings
@@ -63,7 +62,7 @@ def _token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACCADE_TOOLS_TOKEN", TOKEN)
 
 
-def box(url: str, **settings: float) -> Toolbox:
+def box(url: str, **settings: object) -> Toolbox:
     return Toolbox(served_tools(url, ToolCallSettings.model_validate(settings)))
 
 
@@ -122,29 +121,17 @@ def test_the_time_limit_of_the_host_holds_and_a_crash_is_typed(served: Served) -
     assert box(url).call("tricky", {"do": "crash"}, EMPTY).status is Status.KILLED
 
 
-def _noted(pauses: list[float]) -> Callable[[float], Awaitable[None]]:
-    async def sleep(seconds: float) -> None:
-        pauses.append(seconds)
-
-    return sleep
-
-
 def test_an_outage_is_waited_for_and_then_lost(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     url, heard, _ = served
-    tools = box(url, retry_seconds=30)
+    tools = box(url, retry={"tries": 9, "first_seconds": 0.01})
     heard.failing = 8
-    pauses: list[float] = []
-    with monkeypatch.context() as quick:
-        quick.setattr(served_client, "asyncio", SimpleNamespace(to_thread=asyncio.to_thread, sleep=_noted(pauses)))
-        quick.setattr(random, "uniform", lambda low, high: (low + high) / 2)
-        assert tools.call("tricky", {}, EMPTY).ok
-    assert pauses == [pytest.approx(0.75 * min(0.1 * 2**tried, 10)) for tried in range(8)]
-    lost = box(url, retry_seconds=0.3).call("tricky", {"do": "die"}, EMPTY)
+    assert tools.call("tricky", {}, EMPTY).ok
+    lost = box(url, retry={"tries": 2}).call("tricky", {"do": "die"}, EMPTY)
     assert (lost.status, lost.text) == (Status.LOST, "")
     assert lost.problem is not None
     assert "SIGKILL" in lost.problem.detail
     with tool_server() as (other, _, _):
-        gone = box(other, retry_seconds=0.3)
+        gone = box(other, retry={"tries": 2})
     assert gone.call("tricky", {}, EMPTY).status is Status.LOST
     with pytest.raises(UnavailableError, match="cannot be used"):
         served_tools(other, ToolCallSettings())
@@ -233,7 +220,7 @@ async def test_a_client_that_goes_away_in_its_request_is_no_fault() -> None:
 async def test_an_episode_with_served_tools_and_one_whose_server_is_gone(served: Served, tmp_path: Path) -> None:
     url, _, _ = served
     store = MediaStore(tmp_path)
-    calls = ToolCallSettings(retry_seconds=0.2)
+    calls = ToolCallSettings(retry=RetryPolicy(tries=2, first_seconds=0.1))
     dialect, tools = await asyncio.to_thread(equipped, load_dialect("vista"), [f"{url}#crop"], calls)
     call = dialect.write(ToolCall(name="crop", arguments={"box": [0, 0, 8, 8]}), "I look.")
     done = dialect.write(Answer(text="done"), "Seen.")
@@ -275,7 +262,7 @@ async def faults(calls: int, kills: int) -> list[ToolResult]:
     """Calls to a server whose workers are killed at random, which delays, and is away for a moment."""
     rng = random.Random(0)
     with tool_server() as (url, heard, backend):
-        tools = await asyncio.to_thread(box, url, seconds=0.5, retry_seconds=20)
+        tools = await asyncio.to_thread(box, url, seconds=0.5, retry={"total_seconds": 20})
 
         async def one(number: int) -> ToolResult:
             await asyncio.sleep(rng.random() * calls / 40)

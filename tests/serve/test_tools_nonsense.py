@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from PIL import Image
 
+from saccade.core.retry import RetryPolicy
 from saccade.record.status import Status
 from saccade.tools.context import ToolContext
 from saccade.tools.definition import Cost
@@ -46,7 +47,11 @@ class _Nonsense(BaseHTTPRequestHandler):
 def box() -> Iterator[Toolbox]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Nonsense)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield Toolbox(served_tools(f"http://127.0.0.1:{server.server_port}", ToolCallSettings(retry_seconds=1)))
+    yield Toolbox(
+        served_tools(
+            f"http://127.0.0.1:{server.server_port}", ToolCallSettings(retry=RetryPolicy(tries=3, first_seconds=0.1))
+        )
+    )
     server.shutdown()
     server.server_close()
 

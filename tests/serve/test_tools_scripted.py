@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import threading
-import time
 from collections.abc import Iterator
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 from PIL import Image
 
+from saccade.core.retry import RetryPolicy
 from saccade.errors import MediaError, ToolError
 from saccade.record.status import Status
 from saccade.tools.context import ToolContext
 from saccade.tools.definition import Cost
 from saccade.tools.result import ToolResult
-from saccade.tools.served.client import ToolServer
-from saccade.tools.served.tool import ServedTool, served_tools
+from saccade.tools.served.tool import served_tools
 from saccade.tools.served.wire import ServedDefinition, ServedTools
 from saccade.tools.settings import ToolCallSettings
 
@@ -82,15 +78,15 @@ def server() -> Iterator[Heard]:
     heard.server_close()
 
 
-def call(server: Heard, context: ToolContext, arguments: object = None, seconds: float = 0.0) -> ToolResult:
-    (tool,) = served_tools(f"{server.url}/", ToolCallSettings(retry_seconds=seconds))
+def call(server: Heard, context: ToolContext, arguments: object = None, tries: int = 1) -> ToolResult:
+    (tool,) = served_tools(f"{server.url}/", ToolCallSettings(retry=RetryPolicy(tries=tries, first_seconds=0.01)))
     server.heard.clear()
     return tool.call(arguments or {}, context)
 
 
-def lost(server: Heard, context: ToolContext, seconds: float = 0.0) -> str:
+def lost(server: Heard, context: ToolContext) -> str:
     """What is said of a call that is lost."""
-    result = call(server, context, seconds=seconds)
+    result = call(server, context)
     assert (result.status, result.text) == (Status.LOST, "")
     assert result.problem is not None
     return result.problem.detail.replace(server.url, "URL")
@@ -101,6 +97,7 @@ def missing(*hashes: str) -> tuple[int, str]:
 
 
 NOTHING = ToolContext({})
+GIVEN_UP = "Tried 1 time; gave up. Try again later, or raise retry.tries."
 
 
 def test_a_server_that_forgets_what_it_was_sent_is_sent_it_eight_times(server: Heard, tmp_path: Path) -> None:
@@ -109,7 +106,7 @@ def test_a_server_that_forgets_what_it_was_sent_is_sent_it_eight_times(server: H
     name = sha256(clip.read_bytes()).hexdigest()
     server.calls = (missing(name),)
     context = ToolContext({"scene": Image.new("RGB", (4, 3), "red")}, {"clip": clip})
-    assert lost(server, context).startswith("URL answered 409 ")
+    assert lost(server, context).startswith("URL forgets the pictures")
     assert [(method, path) for method, path, _ in server.heard] == [
         ("POST", "/v1/tools/odd/calls"), ("PUT", f"/v1/media/video/{name}"),
     ] * 8  # fmt: skip
@@ -128,13 +125,13 @@ def test_a_server_that_forgets_what_it_was_sent_is_sent_it_eight_times(server: H
     [
         ((404, "x" * 400), "URL answered 404 " + "x" * 300),
         ((401, ""), "URL wants another token; set SACCADE_TOOLS_TOKEN to it."),
-        ((429, "y" * 400), "URL: 429 " + "y" * 300 + " (for 0 s)"),
-        ((500, "z" * 400), "URL: 500 " + "z" * 300 + " (for 0 s)"),
-        ((200, json.dumps({"tool": "odd", "status": "lost"})), "URL:  (for 0 s)"),
+        ((429, "y" * 400), "URL: 429 " + "y" * 300 + " " + GIVEN_UP),
+        ((500, "z" * 400), "URL: 500 " + "z" * 300 + " " + GIVEN_UP),
+        ((200, json.dumps({"tool": "odd", "status": "lost"})), "URL:  " + GIVEN_UP),
         (
             (200, json.dumps({"tool": "odd", "status": "lost", "problem": {
                 "kind": "tool_failure", "message": "", "detail": "its process ended"}})),
-            "URL: its process ended (for 0 s)",
+            "URL: its process ended " + GIVEN_UP,
         ),
         (missing(*["f" * 64] * 6), "URL asks for media that the call did not name: " + "f" * 64),
     ],
@@ -160,11 +157,11 @@ def test_a_picture_that_the_server_does_not_take_loses_the_call(server: Heard) -
 
 
 def test_a_server_that_fails_is_asked_again_until_it_can(server: Heard, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "saccade.tools.served.client")
+    caplog.set_level("INFO", "saccade.core.retry")
     server.calls = ((500, ""), (429, ""), (200, DONE))
-    assert call(server, NOTHING, seconds=20).ok
+    assert call(server, NOTHING, tries=3).ok
     assert len(server.heard) == 3
-    assert ["odd" in text for text in caplog.messages] == [True, True]
+    assert ["Trying again" in text for text in caplog.messages] == [True, True, False]
 
 
 def test_an_image_that_cannot_be_read_loses_the_call_before_it_is_made(server: Heard) -> None:
@@ -199,17 +196,3 @@ def test_only_the_names_of_a_tool_are_called(server: Heard) -> None:
         assert json.loads(server.heard[-1][2])["alias"] == name
     with pytest.raises(ToolError, match="odd has no alias 'other'"):
         tool.call({}, NOTHING, alias="other")
-
-
-def test_a_connection_waits_for_the_call_and_its_queue_and_is_closed_with_its_server() -> None:
-    server = ToolServer("http://127.0.0.1:1", None, ToolCallSettings(seconds=30))
-    client: Any = server._connected()
-    assert client.timeout == httpx.Timeout(630, connect=10, pool=None)
-    assert server._connected() is client
-    tool = ServedTool(server, ODD.definition())
-    del server, tool
-    gc.collect()
-    end = time.monotonic() + 10
-    while not client.is_closed and time.monotonic() < end:
-        time.sleep(0.001)
-    assert client.is_closed

@@ -111,11 +111,10 @@ async def _studied(
     from saccade.evals.protocols.faithfulness.judges import PictureJudge
     from saccade.evals.protocols.study import study
     from saccade.media.store import MediaStore
-    from saccade.models.hosted import patient
     from saccade.models.registry import load_model
     from saccade.rewards.judges.client import JudgeClient
 
-    model = None if judge is None else JudgeClient(patient(load_model(judge), rules.retry), rules, replies)
+    model = None if judge is None else JudgeClient(load_model(judge, rules.retry), rules, replies)
     if model is not None:
         asked = replace(asked, judge=PictureJudge(model, MediaStore(run / MEDIA), rules))
     try:

@@ -55,7 +55,6 @@ def serve(
     option = with_tools(option, tools)
     from saccade.cli.server_settings import check_tables, of_table, read_tables
     from saccade.episode.asking import AskSettings
-    from saccade.models.hosted import patient
     from saccade.models.registry import load_model
     from saccade.record.settings import load_settings
     from saccade.serve.agent_app import agent_app
@@ -75,7 +74,7 @@ def serve(
     for name in names:
         _check_spoken(base, name)
     token = find_token(token_file, host)
-    models: dict[str, Model] = {name: patient(load_model(name), base.retry) for name in names}
+    models: dict[str, Model] = {name: load_model(name, base.retry) for name in names}
     application = agent_app(
         AgentPool(models, base, serving), token=token, only_local=is_loopback(host), allow_urls=allow_urls
     )

@@ -2,7 +2,7 @@ r"""Keeps what a program printed from being taken for a tag of the protocol.
 
 The rule: a backslash is put after the `<` of every protocol tag in the text, opening or closing, in any case and with
 any blanks inside: `</interpreter>` becomes `<\/interpreter>`. A tag that already has backslashes gets one more, so that
-`unescape` gives every text back exactly. Text that holds no protocol tag is not changed. Markers of chat templates,
+no two texts become one. Text that holds no protocol tag is not changed. Markers of chat templates,
 `<|name|>`, always count as tags. This guards the text of messages; that printed text is also tokenised without special
 tokens is the tokeniser's work.
 """
@@ -21,16 +21,11 @@ class TagGuard:
         any_name = "|".join(self.names)
         tag = rf"(?:\s*(?:/\s*)?(?:{any_name})\s*(?:/\s*)?>|\|\w+\|>)" if self.names else r"\|\w+\|>"
         self._any = re.compile(rf"<(?=\\*{tag})", re.IGNORECASE)
-        self._escaped = re.compile(rf"<\\(?=\\*{tag})", re.IGNORECASE)
         self._tag = re.compile(f"<{tag}", re.IGNORECASE)
 
     def escape(self, text: str) -> str:
         """`text` with no protocol tag in it."""
         return self._any.sub(lambda _: "<\\", text)
-
-    def unescape(self, text: str) -> str:
-        """What `escape` was given."""
-        return self._escaped.sub("<", text)
 
     def tags(self, text: str) -> tuple[str, ...]:
         """Every protocol tag in `text`, in order, as it stands there."""

@@ -15,12 +15,12 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from saccade.core.sync import CLOSE_SECONDS, LoopThread
 from saccade.errors import SandboxClosedError
 from saccade.media.store import MediaStore
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.local import LocalSandbox
-from saccade.sandbox.loop_thread import CLOSE_SECONDS, LoopThread
 
 T = TypeVar("T")
 SandboxSource = Sandbox | Callable[[], Sandbox] | None

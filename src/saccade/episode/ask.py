@@ -16,6 +16,7 @@ import numpy as np
 from PIL import Image
 from pydantic import BaseModel
 
+from saccade.core import sync
 from saccade.dialects.base import Dialect
 from saccade.episode.asking import AskSettings, AskTarget, Question, answered
 from saccade.episode.performer import EventCallback, unwatched
@@ -24,7 +25,6 @@ from saccade.errors import SettingsError
 from saccade.models.base import Model
 from saccade.record.settings import load_settings
 from saccade.record.trajectory import EpisodeLimits, Sampling, Trajectory
-from saccade.sandbox.loop_thread import run_apart
 from saccade.tasks.own_media import TAKEN, OwnMedia
 
 _log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ def ask(
         dialect=None if isinstance(dialect, str) else dialect,
     )
     asking = Question(question, _listed(pictures), answers)
-    return run_apart(answered(asking, target, out=None if out is None else Path(out), watch=watch))
+    return sync.run(answered(asking, target, out=None if out is None else Path(out), watch=watch))
 
 
 def _listed(pictures: object) -> tuple[OwnMedia, ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from saccade.core.retry import INTERACTIVE_RETRY, RetryPolicy
 from saccade.dialects.base import Dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.effects import Notice
@@ -27,9 +28,7 @@ from saccade.episode.suited import check_speaks, suited
 from saccade.media.settings import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
-from saccade.models.hosted import patient
 from saccade.models.registry import load_model
-from saccade.models.retry import INTERACTIVE_RETRY, RetryPolicy
 from saccade.models.sampling import check_sampling
 from saccade.record.settings import settings_toml
 from saccade.record.trajectory import Trajectory
@@ -104,7 +103,7 @@ async def answered(
             watch(Notice(note))
         if missing := missing_words(tools):
             watch(Notice(missing))
-        model = target.model or patient(load_model(settings.model), settings.retry)
+        model = target.model or load_model(settings.model, settings.retry)
         try:
             async with settings.provider(plan.dialect) as sandbox:
                 if folder is None:

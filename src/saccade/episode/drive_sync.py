@@ -13,6 +13,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Self
 
+from saccade.core.sync import LoopThread
 from saccade.episode.drive import within
 from saccade.episode.effects import Effect, Reply
 from saccade.episode.flow import EpisodeOutcome, flow
@@ -25,7 +26,6 @@ from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.record.trajectory import Trajectory
 from saccade.sandbox.base import Sandbox
-from saccade.sandbox.loop_thread import LoopThread
 from saccade.tools.toolbox import Toolbox
 
 

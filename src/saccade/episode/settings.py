@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.dialects.base import Dialect
 from saccade.dialects.prompt_file import read_prompt_file
 from saccade.dialects.registry import load_dialect
@@ -15,7 +16,6 @@ from saccade.episode.equip import equipped
 from saccade.episode.session_limits import SessionLimits
 from saccade.errors import SettingsError
 from saccade.media.settings import MediaSettings
-from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.settings import Settings
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.sandbox.base import Sandbox

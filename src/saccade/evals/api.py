@@ -9,7 +9,6 @@ read anew. Works inside a running event loop too, as a notebook has one.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from saccade.core import sync
 from saccade.errors import UnavailableError
 from saccade.evals.compare import Comparison
 from saccade.evals.compare import compare as compared
@@ -31,7 +31,6 @@ from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary
 from saccade.models.base import Model
 from saccade.record.settings import load_settings
-from saccade.sandbox.loop_thread import run_apart
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -105,7 +104,7 @@ class Evaluation:
         """
         wanted = Regrading(grader, judge, headline, judge_rules or {})
         listen = watch or (lambda progress: None)
-        return run_apart(asyncio.to_thread(regraded, self.path, wanted, watch=listen))
+        return regraded(self.path, wanted, watch=listen)
 
 
 def evaluate(
@@ -136,7 +135,7 @@ def evaluate(
         _log.warning("%s", line)
     player = None if isinstance(model, str) else lambda plan: model
     listen = watch or (lambda progress: None)
-    run_apart(play(resolved, Path(out), workers=workers, player=player, watch=listen))
+    sync.run(play(resolved, Path(out), workers=workers, player=player, watch=listen))
     return Evaluation(Path(out))
 
 

@@ -20,7 +20,6 @@ from saccade.evals.grades import BY_JUDGE, JUDGE, Headline, headed, rule_score, 
 from saccade.evals.progress import OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.settings import EvalSettings
 from saccade.grading.grade import Grade, grade_of, grade_score
-from saccade.models.hosted import patient
 from saccade.models.registry import load_model
 from saccade.record.base import clean_text
 from saccade.record.codec import read_lines, write_lines
@@ -69,7 +68,7 @@ async def judge_run(
     if cases:
         progress.to_judge = len(cases)
         watch(progress)
-        model = patient(load_model(settings.judge), settings.retry)
+        model = load_model(settings.judge, settings.retry)
         client = JudgeClient(model, settings.judge_rules.with_workers(workers), run / REPLIES)
         try:
             await pass_.ask(AnswerJudge(client), cases, progress, workers, watch)

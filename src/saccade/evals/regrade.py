@@ -6,12 +6,13 @@ so a crash leaves the old ones.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from saccade.core import sync
+from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.episode.continued import SETTINGS
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
@@ -25,7 +26,6 @@ from saccade.evals.summary import Summary
 from saccade.evals.verdicts import Verdicts, grade_again, keep_verdicts, verdicts_of
 from saccade.grading.registry import check_recorded, load_grader
 from saccade.models.registry import load_model
-from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.score import Score
 from saccade.record.settings import load_settings, merged, save_settings
 from saccade.rewards.judges.client import JudgeClient
@@ -102,7 +102,7 @@ def regrade(
     elif settings.grader:
         check_recorded(settings.grader)
     if regrading.judge:
-        asyncio.run(JudgeClient(load_model(regrading.judge), settings.judge_rules.with_workers(1)).close())
+        sync.run(JudgeClient(load_model(regrading.judge), settings.judge_rules.with_workers(1)).close())
     if not (run / TRAJECTORIES).is_file():
         raise SettingsError(f"{run} holds no trajectories yet. Play them first: saccade eval ... --out {run}")
     verdicts, credits = verdicts_of(run, before), {row.id: row.correct for row in read_rows(run)}
@@ -112,7 +112,7 @@ def regrade(
         save_settings(settings, run / SETTINGS)
         if regrading.judge:
             workers = settings.judge_rules.concurrent or WORKERS
-            asyncio.run(judge_run(run, settings, EvalProgress(len(verdicts)), workers=workers, watch=watch))
+            sync.run(judge_run(run, settings, EvalProgress(len(verdicts)), workers=workers, watch=watch))
     finally:
         if kept is not None and _scores(verdicts_of(run, settings)) == _scores(verdicts):
             kept.unlink()

@@ -44,7 +44,6 @@ from saccade.grading.registry import GRADERS, load_grader
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.exchanges import heard
-from saccade.models.hosted import patient
 from saccade.models.registry import PROVIDERS, load_model, provider_of
 from saccade.models.sampling import check_sampling, unknown_sampling
 from saccade.record.base import clean_text
@@ -209,7 +208,7 @@ async def _stage(
     dialect, tools = settings.spoken()
     async with AsyncExitStack() as stack:
         if player is None:
-            model = patient(load_model(settings.model), settings.retry)
+            model = load_model(settings.model, settings.retry)
             stack.push_async_callback(model.close)
             player = _always(model)
         sandbox = await stack.enter_async_context(settings.provider(dialect))

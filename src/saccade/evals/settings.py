@@ -7,9 +7,9 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
 
+from saccade.core.retry import RETRY_SETTINGS
 from saccade.episode.settings import EpisodeSettings
 from saccade.errors import SettingsError
-from saccade.models.retry import RETRY_SETTINGS
 from saccade.rewards.judges.client import ASK_LIMITS, AskRules
 
 _SHARD = re.compile(r"[1-9][0-9]{0,5}/[1-9][0-9]{0,5}")

@@ -25,6 +25,8 @@ from urllib.parse import urlsplit
 
 from saccade.errors import RecordError
 from saccade.exchange.span_content import agent_content, chat_content, hosted_content, tool_content
+from saccade.models.provider import Provider
+from saccade.models.registry import PROVIDERS
 from saccade.record.action import ToolCall
 from saccade.record.execution import Execution
 from saccade.record.status import Status
@@ -36,14 +38,6 @@ SpanKindName = Literal["internal", "client"]
 AGENT: Final = "saccade"
 RUN_PYTHON: Final = "run_python"
 """Name of the tool that runs code."""
-_PROVIDERS: Final = {
-    "openai": "openai",
-    "responses": "openai",
-    "azure": "azure.ai.openai",
-    "anthropic": "anthropic",
-    "gemini": "gcp.gemini",
-}
-"""Provider of Saccade -> the name of the conventions; any other keeps its own."""
 _HERE: Final = frozenset({"local", "tiny", "scripted", "replay", "solver"})
 """Providers whose models run in this process."""
 _FINISHED: Final = {
@@ -115,12 +109,18 @@ class _Asked:
     attributes: Mapping[str, SpanValue]
 
 
+def _conventional(provider: str) -> str:
+    """The name that the conventions give to a provider; any other keeps its own."""
+    known = PROVIDERS.load(provider) if provider and PROVIDERS.has(provider) else None
+    return (known.telemetry_name if isinstance(known, Provider) else "") or provider or "unknown"
+
+
 def _model(recorded: str) -> _Asked:
     """What the recorded name `provider:name@address` tells. Of the address only host and port: it may hold a secret."""
     provider, _, rest = recorded.partition(":")
     name, marker, address = rest.rpartition("@http")
     name = name if marker else rest
-    found: dict[str, SpanValue] = {"gen_ai.provider.name": _PROVIDERS.get(provider, provider or "unknown")}
+    found: dict[str, SpanValue] = {"gen_ai.provider.name": _conventional(provider)}
     if name or provider:
         found["gen_ai.request.model"] = name or provider
     if marker:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from PIL import Image
 
 from saccade.errors import MediaError, TooLargeError
-from saccade.media.decode import MIME_TYPES, mime_type
+from saccade.media.decode import mime_type
 from saccade.media.modes import PLAIN_MODES, WHITE, to_plain, to_rgb
 from saccade.png import quick_png
 
@@ -84,9 +84,3 @@ def data_url(data: bytes) -> str:
         DecodeError: the bytes are no picture of a known format.
     """
     return f"data:{mime_type(data)};base64,{base64.b64encode(data).decode('ascii')}"
-
-
-def encoded_url(image: Image.Image, options: EncodeOptions = PNG) -> str:
-    """`data_url` of the picture encoded with `options`. Raises as `encode`."""
-    data = base64.b64encode(encode(image, options)).decode("ascii")
-    return f"data:{MIME_TYPES[options.format]};base64,{data}"

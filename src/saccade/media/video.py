@@ -140,21 +140,6 @@ class AtRate:
         return frames if self.most is None or len(frames) <= self.most else Uniform(self.most).indices(timeline)
 
 
-@dataclass(frozen=True, slots=True)
-class AtTimes:
-    """The frames on the screen at these seconds, in their order."""
-
-    seconds: tuple[float, ...]
-
-    def indices(self, timeline: Timeline) -> Sequence[int]:
-        for second in self.seconds:
-            _require(
-                0 <= second <= timeline.seconds,
-                f"the video has no second {second:g}: it lasts {timeline.seconds:.3f} s. Choose an earlier one.",
-            )
-        return [timeline.at(second) for second in self.seconds]
-
-
 def probe(source: Source, *, limits: VideoLimits = DEFAULT_LIMITS, name: str = "") -> VideoFacts:
     """Read all packets, decode the first frame, and say what the video is; errors call it `name`, or by its path.
 

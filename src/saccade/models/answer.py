@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
+from saccade.core.retry import OutageError
 from saccade.models.base import Completion, Usage
-from saccade.models.retry import OutageError
 from saccade.models.stops import StopWatch, apply_stops, check_stops, unclosed
 from saccade.record.action import ToolCall
 from saccade.record.base import clean_text

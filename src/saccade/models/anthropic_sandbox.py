@@ -13,10 +13,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from saccade.core.retry import OutageError
 from saccade.models.answer import PartialAnswer
 from saccade.models.anthropic_wire import EventReader
 from saccade.models.hosted_calls import OpenCall, OpenPicture, as_json, decoded
-from saccade.models.retry import OutageError
 from saccade.record.status import Status
 
 TOOL: Final[Mapping[str, Any]] = {"type": "code_execution_20250825", "name": "code_execution"}

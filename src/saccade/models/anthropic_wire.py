@@ -16,12 +16,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from saccade.core.retry import OutageError
 from saccade.errors import ModelRefusedError
 from saccade.models.answer import PartialAnswer
 from saccade.models.base import MediaReader, Request, Usage
 from saccade.models.native_calls import paired
 from saccade.models.pictures import PictureRules, encoded_picture
-from saccade.models.retry import OutageError
 from saccade.record.content import ImagePart, Message, Part, TextPart
 from saccade.record.turn import FinishReason
 

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from saccade.core.retry import DEFAULT_RETRY, Clock, RetryPolicy
 from saccade.errors import SettingsError
 from saccade.models.endpoint_file import read_endpoint_file
 from saccade.models.keys import ApiKey
 from saccade.models.prices import Prices, default_prices
-from saccade.models.retry import DEFAULT_RETRY, Clock, RetryPolicy
 
 _ADDRESS = re.compile(r"(?P<model>.+)@(?P<url>https?://\S+)")
 _BARE_ADDRESS = re.compile(r"(?P<model>.+)@(?P<host>[\w.-]+:\d+|localhost|\[[0-9a-fA-F:]+\](?::\d+)?)(?P<path>(/\S*)?)")

@@ -11,20 +11,17 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-import math
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from time import time
 from types import ModuleType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from saccade.errors import ContextLimitError, ModelDeniedError, ModelError, ModelRefusedError, UnavailableError
+from saccade.core.retry import OutageError, retry_after
+from saccade.errors import ContextLimitError, ModelDeniedError, ModelRefusedError, SaccadeError, UnavailableError
 from saccade.models.error_words import ErrorWords
 from saccade.models.keys import ApiKey
-from saccade.models.retry import OutageError
 
 T = TypeVar("T")
 
@@ -72,7 +69,7 @@ def load_client(name: str) -> ModuleType:
 
 async def converted(
     call: Callable[[], Awaitable[T]],
-    read: Callable[[Exception], ModelError | None],
+    read: Callable[[Exception], SaccadeError | None],
     *,
     key: ApiKey,
     who: str,
@@ -96,12 +93,9 @@ async def converted(
         async with asyncio.timeout(seconds):
             return await call()
     except TimeoutError:
-        failure: ModelError = OutageError(f"{who} did not finish its answer within {seconds:g} s (retry.seconds).")
-    except ModelError as error:
-        if type(error) is OutageError:
-            failure = OutageError(key.hide(f"{who} {error}"), error.retry_after)
-        else:
-            raise
+        failure: SaccadeError = OutageError(f"{who} did not finish its answer within {seconds:g} s (retry.seconds).")
+    except OutageError as error:
+        failure = OutageError(key.hide(f"{who} {error}"), error.retry_after)
     except Exception as error:
         ours = read(error)
         if ours is None:
@@ -123,7 +117,7 @@ class PackageErrors:
     words: ErrorWords
     """How its provider says what no status says."""
 
-    def __call__(self, error: Exception) -> ModelError | None:
+    def __call__(self, error: Exception) -> SaccadeError | None:
         """The error of ours; None for what is not about the connection or the server's answer."""
         package, who = self.package, self.who
         if isinstance(error, package.APIStatusError):
@@ -154,7 +148,7 @@ class PackageErrors:
         """The error of ours where there is no connection."""
         return OutageError(f"{self.who} cannot be reached at {_shown(self.address)}: {cause[:_LONGEST_DETAIL]}.")
 
-    def of_status(self, status: int, details: ErrorDetails, wait: float | None) -> ModelError:
+    def of_status(self, status: int, details: ErrorDetails, wait: float | None) -> SaccadeError:
         """The error of ours for an HTTP status; `wait` is how many seconds the server asks to wait, if it does."""
         who = self.who
         detail = self.key.hide(details.words)[:_LONGEST_DETAIL]
@@ -216,21 +210,3 @@ def _details(error: Any) -> ErrorDetails:
     words = inner.get("message") or inner.get("detail") or error.message  # detail: servers built on FastAPI
     code, kind, parameter = (str(inner.get(name) or "") for name in ("code", "type", "param"))
     return ErrorDetails(str(words).strip().rstrip("."), code, kind, parameter)
-
-
-def retry_after(headers: Any) -> float | None:
-    """Seconds that the server asks to wait; None if it does not say so in a way that can be read."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
-        try:
-            seconds = float(value) * unit
-        except ValueError:
-            try:
-                seconds = parsedate_to_datetime(value).timestamp() - time()
-            except ValueError:
-                continue
-        if math.isfinite(seconds):
-            return max(0.0, seconds)
-    return None

@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from saccade.core.retry import OutageError
 from saccade.errors import ModelRefusedError
 from saccade.models.answer import PartialAnswer
 from saccade.models.base import MediaReader, Request, Usage
@@ -23,7 +24,6 @@ from saccade.models.gemini_sandbox import read_part
 from saccade.models.hosted_calls import OpenCall
 from saccade.models.native_calls import paired
 from saccade.models.pictures import decoded_picture, encoded_picture, frames_not_chosen, saved_picture
-from saccade.models.retry import OutageError
 from saccade.models.stops import can_be_inferred
 from saccade.record.action import ToolCall
 from saccade.record.content import ImagePart, Message, Part, TextPart

@@ -13,16 +13,16 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Mapp
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from saccade.errors import ModelError, ModelRefusedError
+from saccade.core.retry import RetryPolicy, with_retries
+from saccade.errors import ModelRefusedError, SaccadeError
 from saccade.models.answer import Listener, PartialAnswer
-from saccade.models.base import Completion, MediaReader, Model, Request, Usage
+from saccade.models.base import Completion, MediaReader, Request, Usage
 from saccade.models.endpoint import Endpoint
 from saccade.models.exchanges import hooks, one_try
 from saccade.models.failures import PackageErrors, RefusedParameterError, converted, load_client
 from saccade.models.keys import find_key
 from saccade.models.prices import Price
 from saccade.models.provider import Provider
-from saccade.models.retry import RetryPolicy, with_retries
 from saccade.models.stops import check_stops
 
 DISPENSABLE: Final = frozenset({"stop", "parallel_tool_calls", "temperature", "top_p"})
@@ -153,7 +153,7 @@ class HostedModel(ABC):
             self._key.hide,
         )
 
-    def failure(self, error: Exception) -> ModelError | None:
+    def failure(self, error: Exception) -> SaccadeError | None:
         """The error of ours for one of the client package; None for what is no failure of connection or server."""
         address = str(self._client.base_url)
         return PackageErrors(self._package, self._key, self.name, address, self._provider.errors)(error)
@@ -198,10 +198,3 @@ async def read_stream(
                 break
     finally:
         await close()
-
-
-def patient(model: Model, retry: RetryPolicy) -> Model:
-    """The model, its requests tried as `retry` says if it is behind HTTP."""
-    if isinstance(model, HostedModel):
-        model.retry = retry
-    return model

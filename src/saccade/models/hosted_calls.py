@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from saccade.core.retry import OutageError
 from saccade.errors import MediaError, ModelRefusedError
 from saccade.models.base import MediaKeeper, MediaReader, Request
-from saccade.models.retry import OutageError
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart
 from saccade.record.execution import Execution, ExecutionFile, ExecutionPicture, PictureSource

@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from saccade.core.retry import OutageError
 from saccade.errors import ModelRefusedError
 from saccade.models.answer import PartialAnswer, first_named
 from saccade.models.base import MediaReader, Request, Usage
 from saccade.models.native_calls import paired
 from saccade.models.openai_messages import chat_messages
 from saccade.models.provider import Provider
-from saccade.models.retry import OutageError
 from saccade.models.stops import can_be_inferred
 from saccade.record.content import Message, TextPart
 from saccade.record.turn import FinishReason

@@ -50,6 +50,8 @@ class Provider:
     key_names: tuple[str, ...] = ()
     """Environment variables that hold its key, after `SACCADE_<NAME>_API_KEY`."""
     needs_key: bool = False
+    telemetry_name: str = ""
+    """As OpenTelemetry's conventions call it; empty for its name."""
     price_table: str = ""
     """Its table in a file of prices; empty for that of its name."""
     errors: ErrorWords = COMMON

@@ -23,6 +23,7 @@ import inspect
 from typing import Final, cast
 
 from saccade.core.plugins import missing_plugin
+from saccade.core.retry import RetryPolicy
 from saccade.errors import RegistryError, UnavailableError
 from saccade.models.addresses import check_no_secret
 from saccade.models.base import Model
@@ -63,8 +64,8 @@ PROVIDERS: Final = Registry[object](
 )
 
 
-def load_model(spec: str) -> Model:
-    """Make the model that `spec` names.
+def load_model(spec: str, retry: RetryPolicy | None = None) -> Model:
+    """Make the model that `spec` names; its requests are tried as `retry` says if it has such a policy.
 
     Raises:
         RegistryError: the provider is unknown (suggests the nearest), no name follows it, or what it makes is no model.
@@ -94,6 +95,8 @@ def load_model(spec: str) -> Model:
     lack = _members(model)
     if lack:
         raise RegistryError(f"{name} made no model: {lack.replace('it is', 'it gave', 1)}. See docs/extending.md.")
+    if retry is not None and model is not entry and isinstance(getattr(model, "retry", None), RetryPolicy):
+        setattr(model, "retry", retry)  # noqa: B010
     return cast(Model, model)
 
 

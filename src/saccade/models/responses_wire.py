@@ -13,12 +13,12 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+from saccade.core.retry import OutageError
 from saccade.errors import ModelRefusedError
 from saccade.models.answer import PartialAnswer
 from saccade.models.base import MediaReader, Request, Usage
 from saccade.models.native_calls import paired
 from saccade.models.pictures import encoded_picture
-from saccade.models.retry import OutageError
 from saccade.record.action import ToolCall
 from saccade.record.content import ImagePart, Message, Part, TextPart
 from saccade.record.turn import FinishReason

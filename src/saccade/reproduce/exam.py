@@ -6,13 +6,13 @@ Imports torch; import this module late.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import torch
 
+from saccade.core import sync
 from saccade.dialects.registry import load_dialect
 from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan, limits_with
@@ -56,7 +56,7 @@ def examine(
     plans = [Plan(task, spoken, sampling, limits, group=task.id) for task in made]
     missing = [plan for plan in plans if plan.id not in folder]
     if missing:
-        asyncio.run(_play(checkpoint, missing, folder))
+        sync.run(_play(checkpoint, missing, folder))
     return len(missing)
 
 

@@ -7,10 +7,10 @@ Every part continues where it was interrupted. Imports torch with the training; 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
+from saccade.core import sync
 from saccade.episode.plan import Plan
 from saccade.episode.run_folder import MEDIA
 from saccade.errors import SettingsError
@@ -54,7 +54,7 @@ def make_start(settings: Reproduction, source: str, root: Path, callback: SftCal
         ]
         first = 0
         for kind, run in zip(start.demonstrations, runs, strict=True):
-            asyncio.run(_hold(kind, settings.set_named(kind.tasks), first, run, settings.turns))
+            sync.run(_hold(kind, settings.set_named(kind.tasks), first, run, settings.turns))
             first += kind.n
         train(_sft(start, source, runs, settings.threads), out, resume=(out / SETTINGS).exists(), callback=callback)
     return str(out / "model")

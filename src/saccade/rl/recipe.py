@@ -16,12 +16,12 @@ from typing import ClassVar
 
 from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
+from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.dialects.hosted import check_runs_here
 from saccade.dialects.registry import load_dialect
 from saccade.episode.settings import PromptSettings
 from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
-from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.recipes.find import find_recipe
 from saccade.record.mistakes import mistaken
 from saccade.record.settings import Settings, load_settings

@@ -18,6 +18,7 @@ from typing import Self
 import httpx
 from pydantic import ValidationError
 
+from saccade.core.retry import RetryPolicy
 from saccade.errors import ProtocolError, SandboxClosedError, SandboxError, SandboxLostError
 from saccade.record.status import Status
 from saccade.sandbox import remote_wire as wire
@@ -25,7 +26,7 @@ from saccade.sandbox.base import Binding, LazyImage, SessionOptions
 from saccade.sandbox.isolation import Isolation
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.remote_codec import Outgoing, prepare, snapshot, unpack_result
-from saccade.sandbox.remote_http import Http, Retry
+from saccade.sandbox.remote_http import Http
 from saccade.sandbox.remote_upload import Uploads
 from saccade.sandbox.result import RunResult
 
@@ -50,7 +51,7 @@ class RemoteSandbox:
         url: str,
         *,
         token: str | None = None,
-        retry: Retry | None = None,
+        retry: RetryPolicy | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._http = Http(url, token, retry=retry, transport=transport)
@@ -122,7 +123,7 @@ class RemoteSandbox:
             SandboxLostError: the server cannot be reached.
             ProtocolError: its answer cannot be read.
         """
-        about = (await self._http.request("GET", "/v1/about", seconds=ROOM_SECONDS, attempts=1)).json()
+        about = (await self._http.request("GET", "/v1/about", seconds=ROOM_SECONDS, tries=1)).json()
         return wire.integer(about, "max_sessions") - wire.integer(about, "sessions")
 
     async def isolation(self) -> Isolation:
@@ -272,7 +273,7 @@ class RemoteSession:
 
     async def _best_effort(self, method: str, path: str) -> None:
         try:
-            await self._sandbox._http.request(method, path, seconds=10.0, attempts=2)
+            await self._sandbox._http.request(method, path, seconds=10.0, tries=2)
         except (SandboxError, RuntimeError):
             # RuntimeError: the HTTP client was closed meanwhile. The server's idle limit ends what stays behind.
             return

@@ -1,24 +1,24 @@
 """HTTP of the remote sandbox: the token, retries with back-off, and foreign errors turned into ours.
 
 Every request of this client may be repeated safely, because sessions and calls are named by the client and the server
-remembers what it has done under a name. So whatever fails on the way (no connection, a connection that breaks, 502,
-503, 504) is tried again a few times; then it is `SandboxLostError`. A server that says that it still works is asked
+remembers what it has done under a name. So whatever fails on the way (no connection, a connection that breaks, 429,
+5xx) is tried again a few times; then it is `SandboxLostError`. A server that says that it still works is asked
 again for as long as it says so: it may have thousands of calls to make, and bounds each by itself. The token goes into
 one header and nowhere else. Proxies named in the environment are not used.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
-import random
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import httpx
 
+from saccade.core.http import Server, checked_address, is_outage
+from saccade.core.retry import SANDBOX_RETRY, OutageError, RetryPolicy, retry_after
 from saccade.errors import (
     IsolationError,
     MediaError,
@@ -29,15 +29,10 @@ from saccade.errors import (
     SettingsError,
     TooLargeError,
 )
-from saccade.record.server_address import checked_address
-from saccade.record.server_client import server_client
 from saccade.sandbox import remote_wire as wire
 from saccade.sandbox.patience import patience
 
-_log = logging.getLogger(__name__)
-
 TOKEN_VARIABLE = "SACCADE_SANDBOX_TOKEN"
-_RETRIED = frozenset({500, 502, 503, 504})
 _ERRORS: Mapping[str, type[Exception]] = {
     "settings": SettingsError,
     "media": MediaError,
@@ -70,19 +65,6 @@ class HttpReply:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """How often a request is tried, and how long it waits in between (doubled every time, with jitter)."""
-
-    attempts: int = 5
-    first_wait: float = 0.1
-    """Seconds."""
-
-    def wait(self, attempt: int) -> float:
-        """Seconds to wait after that attempt (0 is the first)."""
-        return min(self.first_wait * 2.0**attempt, 5.0) * random.uniform(0.5, 1.0)
-
-
 class Http:
     """One server. Not bound to an event loop until the first request."""
 
@@ -91,15 +73,16 @@ class Http:
         url: str,
         token: str | None,
         *,
-        retry: Retry | None = None,
+        retry: RetryPolicy | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.url = checked_address(url, "the sandbox's", 8719, f"a token goes into {TOKEN_VARIABLE}")
-        self._retry = retry or Retry()
         token = os.environ.get(TOKEN_VARIABLE) if token is None else token
         headers = {**_authorization(token), "x-saccade-client": secrets.token_hex(16)}
         # The whole request has a deadline in `request`; a long call is silent while it runs.
-        self._client = server_client(self.url, headers, transport)
+        self._server = Server(
+            self.url, headers, retry=retry or SANDBOX_RETRY, lost=self._lost, level=logging.INFO, transport=transport
+        )
 
     def __repr__(self) -> str:
         """Without the token."""
@@ -107,10 +90,10 @@ class Http:
 
     async def close(self) -> None:
         """Close all connections; idempotent."""
-        await self._client.aclose()
+        await self._server.close()
 
     async def request(
-        self, method: str, path: str, body: bytes = b"", *, seconds: float = 60.0, attempts: int | None = None
+        self, method: str, path: str, body: bytes = b"", *, seconds: float = 60.0, tries: int | None = None
     ) -> HttpReply:
         """Send a request that may be repeated, for at most `seconds` since the server last said that it works on it.
 
@@ -123,41 +106,29 @@ class Http:
             SettingsError, MediaError: the server refuses what was asked for.
             ProtocolError: the answer is not one of a Saccade server.
         """
-        problem = "no answer"
-        tries = attempts or self._retry.attempts
         try:
             async with patience(seconds) as left:
-                attempt = 0
-                while attempt < tries:
-                    if attempt:
-                        wait = self._retry.wait(attempt - 1)
-                        _log.info(
-                            "%s: %s. Trying again in %.1f s (%d of %d).", self.url, problem, wait, attempt + 1, tries
-                        )
-                        await asyncio.sleep(wait)
-                    attempt += 1
-                    try:
-                        response = await self._client.request(method, path, content=body, headers=_content(body))
-                    except httpx.TransportError as error:
-                        problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-                        continue
-                    if response.status_code == wire.WORKING:
-                        left.renew()
-                        attempt = 0
-                    elif response.status_code not in _RETRIED or _kind(response) is not None:
-                        return self._checked(response)
-                    else:
-                        problem = f"HTTP {response.status_code}"
+                while True:
+                    reply = await self._server.ask(
+                        method, path, self._checked, body, headers=_content(body), tries=tries
+                    )
+                    if reply.code != wire.WORKING:
+                        return reply
+                    left.renew()
         except TimeoutError:
-            problem = f"no answer within {seconds:.0f} s, last {problem}"
-        raise SandboxLostError(
-            f"the sandbox server at {self.url} cannot be used ({problem}, {tries} attempts at most). "
+            raise self._lost(f"No answer within {seconds:.0f} s.") from None
+
+    def _lost(self, problem: str) -> SandboxLostError:
+        return SandboxLostError(
+            f"the sandbox server at {self.url} cannot be used: {problem} "
             "Check that `saccade sandbox serve` runs there and can be reached; its sessions may be gone."
         )
 
     def _checked(self, response: httpx.Response) -> HttpReply:
         code = response.status_code
         kind = _kind(response)
+        if kind is None and is_outage(response):
+            raise OutageError(f"{self.url}: HTTP {code}.", retry_after(response.headers))
         if 200 <= code < 300 or kind == "missing_media":
             return HttpReply(code, response.content)
         if code in (401, 403):

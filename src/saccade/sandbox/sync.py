@@ -18,11 +18,11 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Self, TypeVar
 
+from saccade.core.sync import CLOSE_SECONDS, LoopThread
 from saccade.errors import SandboxClosedError, SandboxError
 from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.isolation import Isolation
 from saccade.sandbox.limits import Limits
-from saccade.sandbox.loop_thread import CLOSE_SECONDS, LoopThread
 from saccade.sandbox.result import RunResult
 
 T = TypeVar("T")

@@ -1,12 +1,11 @@
 """One question about one picture to a model behind an endpoint, from a thread that waits.
 
 The model is named as for `--model` and made anew for each question, since connections belong to the loop in which it
-runs. Retries are those of `saccade.models.retry`.
+runs. Retries are those of `saccade.core.retry`.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from hashlib import sha256
 from io import BytesIO
@@ -14,11 +13,11 @@ from typing import Final
 
 from PIL import Image
 
+from saccade.core import sync
+from saccade.core.retry import RetryPolicy
 from saccade.errors import MissingMediaError, ModelError, ModelLostError, SaccadeError, ToolLostError, UnavailableError
 from saccade.models.base import Request
-from saccade.models.hosted import patient
 from saccade.models.registry import load_model
-from saccade.models.retry import RetryPolicy
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import Sampling
 from saccade.tools.setup import ToolSetup
@@ -63,7 +62,7 @@ def ask(setup: ToolSetup, picture: Image.Image, said: Sequence[str]) -> str:
         messages.append(Message(role="user" if turn % 2 else "assistant", parts=(TextPart(text=text),)))
     request = Request(tuple(messages), sampling=Sampling(temperature=0.0, max_tokens=setup.max_tokens))
     try:
-        return asyncio.run(_asked(setup, request, held))
+        return sync.run(_asked(setup, request, held))
     except ModelLostError as error:
         raise ToolLostError(f"the model {setup.model} was not reached: {error}") from error
     except ModelError as error:
@@ -73,9 +72,8 @@ def ask(setup: ToolSetup, picture: Image.Image, said: Sequence[str]) -> str:
 
 
 async def _asked(setup: ToolSetup, request: Request, held: _Held) -> str:
-    model = patient(
-        load_model(setup.model), RetryPolicy(tries=_TRIES, seconds=setup.seconds, total_seconds=setup.seconds)
-    )
+    retry = RetryPolicy(tries=_TRIES, seconds=setup.seconds, total_seconds=setup.seconds)
+    model = load_model(setup.model, retry)
     try:
         return (await model.complete(request, held)).text
     finally:

@@ -17,12 +17,12 @@ from tests.rl.engines.served import Answer, SamplingServer, running
 from tests.rl.engines.talking import conversations, episode
 from tests.rl.policies import Noise, TinyPolicy, full_logprobs, policy, said
 
+from saccade.core.retry import Clock, RetryPolicy
 from saccade.episode.plan import Plan
 from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
 from saccade.generate.base import ContextFullError, Engine, SampledTurn, TurnRequest
 from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
-from saccade.models.retry import Clock, RetryPolicy
 from saccade.models.tiny import save_tiny
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason

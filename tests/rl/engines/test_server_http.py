@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
+from saccade.core.http import CONNECT_SECONDS
+from saccade.core.retry import Clock, RetryPolicy
 from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
-from saccade.models.retry import Clock, RetryPolicy
-from saccade.record.server_client import CONNECT_SECONDS
 from saccade.rl.engines.server_http import Connection, engine_address
 
 
@@ -69,7 +69,7 @@ async def test_an_empty_answer_is_none_and_one_that_is_no_json_an_outage() -> No
 
 async def test_a_request_may_take_long_but_a_connection_may_not() -> None:
     way = connection()
-    assert way._client.timeout == httpx.Timeout(None, connect=CONNECT_SECONDS)
+    assert way._server._client.timeout == httpx.Timeout(None, connect=CONNECT_SECONDS)
     await way.close()
 
 

@@ -13,10 +13,10 @@ from tests.rl.engines.served import SamplingServer, running
 from tests.rl.engines.talking import picture
 from tests.rl.policies import TinyPolicy, policy, said
 
+from saccade.core.retry import Clock, RetryPolicy
 from saccade.errors import ModelLostError, ModelRefusedError
 from saccade.generate.base import SampledTurn, Slot, TurnRequest
 from saccade.media.store import MediaStore
-from saccade.models.retry import Clock, RetryPolicy
 from saccade.models.tiny import save_tiny
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection

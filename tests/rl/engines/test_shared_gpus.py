@@ -16,10 +16,10 @@ from tests.rl.engines.served import SamplingServer, running
 from tests.rl.engines.test_server_process import alive, wait_for_end
 from tests.rl.policies import TinyPolicy, policy
 
+from saccade.core.retry import RetryPolicy
 from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
 from saccade.generate.base import TurnRequest
 from saccade.media.store import MediaStore
-from saccade.models.retry import RetryPolicy
 from saccade.models.tiny import save_tiny
 from saccade.rl.engines import memory_folder as memory
 from saccade.rl.engines.server import ServerEngine

@@ -10,6 +10,7 @@ from PIL import Image
 from tests.rl.policies import Noise, TinyPolicy, full_logprobs, policy
 from tests.serve.fakes import TOKEN, FakeSandbox, Wire, serving
 
+from saccade.core.retry import RetryPolicy
 from saccade.dialects.base import Dialect
 from saccade.episode.plan import Plan
 from saccade.errors import SandboxClosedError, SandboxLostError, SettingsError, TrainingError
@@ -34,7 +35,6 @@ from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.local import LocalSandbox
 from saccade.sandbox.pool import SandboxPool
 from saccade.sandbox.remote import RemoteSandbox
-from saccade.sandbox.remote_http import Retry
 from saccade.tokens.segments import SegmentKind
 from saccade.tokens.stream import PromptDelta, TokenStream
 
@@ -172,7 +172,7 @@ async def test_a_sandbox_host_that_dies_in_between_costs_no_rollout(made: TinyPo
     dies, stays = FakeSandbox(), FakeSandbox()
     async with serving(dies) as first, serving(stays) as second:
         boxes = [
-            RemoteSandbox(url, token=TOKEN, retry=Retry(2, 0.01), transport=Wire(calls))
+            RemoteSandbox(url, token=TOKEN, retry=RetryPolicy(tries=2, first_seconds=0.01), transport=Wire(calls))
             for url, calls in ((first, 3), (second, None))
         ]
         async with SandboxPool(boxes) as pool:

@@ -14,12 +14,13 @@ from tests.rl.verl.served import LocalClient
 from tests.rl.verl.support import verl_settings
 from tests.serve.fakes import TOKEN, FakeSandbox, serving
 
+from saccade.core.retry import RetryPolicy
 from saccade.models.tiny import save_tiny
 from saccade.record.settings import save_settings
 from saccade.record.status import Status
 from saccade.rl.verl.said import SAID
 from saccade.rl.verl.worker import AskedRollout, EpisodeWorker, PlayedRollout, open_worker
-from saccade.sandbox.remote_http import TOKEN_VARIABLE, Retry
+from saccade.sandbox.remote_http import TOKEN_VARIABLE
 from saccade.training.folder import SETTINGS
 
 DIALECT = "from tests.rl.policies import Noise\n\nNOISE = Noise(code='print(1)')\n"
@@ -54,7 +55,7 @@ async def test_what_a_lost_host_took_is_played_again_elsewhere(
     save_tiny(tmp_path / "qwen", "qwen2_5_vl")
     monkeypatch.setattr(logging.getLogger("saccade"), "handlers", [])  # the worker adds one
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
-    monkeypatch.setattr("saccade.sandbox.remote_http.Retry", lambda: Retry(2, 0.01))
+    monkeypatch.setattr("saccade.sandbox.remote_http.SANDBOX_RETRY", RetryPolicy(tries=2, first_seconds=0.01))
     first, dies = FakeSandbox(), AsyncExitStack()
     addresses = [await dies.enter_async_context(serving(first))]
     addresses.append(await stack.enter_async_context(serving(FakeSandbox())))

@@ -56,7 +56,7 @@ class SlowJudge:
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> SlowJudge:
     judge = SlowJudge("test:judge")
-    monkeypatch.setattr(judge_module, "load_model", lambda name: judge)
+    monkeypatch.setattr(judge_module, "load_model", lambda name, retry=None: judge)
     return judge
 
 

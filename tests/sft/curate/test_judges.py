@@ -28,7 +28,7 @@ class Judges:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[Message] = []
         self.says: Callable[[str], Reply] = lambda text: GOOD
-        monkeypatch.setattr(judge_module, "load_model", lambda name: ScriptedModel(self._answer, name=name))
+        monkeypatch.setattr(judge_module, "load_model", lambda name, retry=None: ScriptedModel(self._answer, name=name))
 
     def _answer(self, messages: tuple[Message, ...]) -> Reply:
         self.asked.append(messages[0])
@@ -267,7 +267,7 @@ class Recorded(ScriptedModel):
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Reply], Recorded]:
     def put(reply: Reply) -> Recorded:
         model = Recorded(reply)
-        monkeypatch.setattr(judge_module, "load_model", lambda name: model)
+        monkeypatch.setattr(judge_module, "load_model", lambda name, retry=None: model)
         return model
 
     return put

@@ -7,6 +7,7 @@ from saccade.models.providers.openai import chat_model
 
 AZURE = Server(
     name="azure",
+    telemetry_name="azure.ai.openai",
     description="Azure OpenAI, as in `azure:DEPLOYMENT@https://NAME.openai.azure.com/openai/v1/`.",
     example="azure:DEPLOYMENT@https://NAME.openai.azure.com/openai/v1/",
     make=chat_model,

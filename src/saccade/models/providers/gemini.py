@@ -17,13 +17,14 @@ from typing import Any
 
 import httpx
 
-from saccade.errors import ModelDeniedError, ModelError
+from saccade.core.retry import retry_after
+from saccade.errors import ModelDeniedError, SaccadeError
 from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.error_words import COMMON
 from saccade.models.exchanges import hooks
-from saccade.models.failures import ErrorDetails, PackageErrors, retry_after
+from saccade.models.failures import ErrorDetails, PackageErrors
 from saccade.models.gemini_wire import read_chunk, request_fields
 from saccade.models.hosted import HostedModel, read_stream
 from saccade.models.hosted_calls import OpenCall, kept, need_keeper
@@ -97,7 +98,7 @@ class GeminiModel(HostedModel):
         """Give back the connections."""
         await self._http.aclose()
 
-    def failure(self, error: Exception) -> ModelError | None:
+    def failure(self, error: Exception) -> SaccadeError | None:
         """The error of ours for one of google-genai or of its HTTP client; None for any other."""
         read = PackageErrors(self._package, self._key, self.name, self._address, self._provider.errors)
         if isinstance(error, self._package.errors.APIError):
@@ -113,7 +114,7 @@ def _plain(response: Any) -> dict[str, Any]:
     return plain
 
 
-def _of_api(read: PackageErrors, error: Any) -> ModelError:
+def _of_api(read: PackageErrors, error: Any) -> SaccadeError:
     """The error of ours for an answer with a status, or for an error in a stream, which has its own code."""
     body = error.details if isinstance(error.details, dict) else {}
     inner = body.get("error", body)
@@ -143,6 +144,7 @@ def _model(provider: Provider, name: str) -> GeminiModel:
 
 GEMINI = Provider(
     name="gemini",
+    telemetry_name="gcp.gemini",
     description="Google's Gemini API, as in `gemini:gemini-3-flash`.",
     example="gemini:gemini-3-flash",
     make=_model,

@@ -18,6 +18,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from saccade.core.retry import OutageError
 from saccade.errors import ModelDeniedError, ModelRefusedError, RegistryError, SettingsError
 from saccade.models.answer import PartialAnswer
 from saccade.models.base import MediaReader, Request
@@ -27,7 +28,6 @@ from saccade.models.hosted import DISPENSABLE, HostedModel, read_stream
 from saccade.models.hosted_calls import refuse_hosted
 from saccade.models.openai_wire import Server, read_body, request_fields
 from saccade.models.registry import PROVIDERS
-from saccade.models.retry import OutageError
 
 _log = logging.getLogger(__name__)
 

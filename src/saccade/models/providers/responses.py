@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
+from saccade.core.retry import OutageError
 from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.endpoint import Endpoint, endpoint_of
@@ -26,7 +27,6 @@ from saccade.models.hosted_files import LeftFile, SandboxFile, fetch, question_f
 from saccade.models.provider import Provider
 from saccade.models.responses_sandbox import InterpreterReader, hosted_fields
 from saccade.models.responses_wire import ResponseReader, request_fields
-from saccade.models.retry import OutageError
 
 EXPIRY_MINUTES: Final = 20
 """After which an idle container is deleted by the service."""
@@ -122,6 +122,7 @@ def _model(provider: Provider, name: str) -> ResponsesModel:
 
 RESPONSES = Provider(
     name="responses",
+    telemetry_name="openai",
     description="OpenAI's Responses API, as in `responses:gpt-5.4`.",
     example="responses:gpt-5.4",
     make=_model,

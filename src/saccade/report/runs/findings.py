@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from saccade.core import sync
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SaccadeError
 from saccade.evals.protocols.findings import Findings
@@ -92,8 +91,7 @@ def findings_of(
                 del findings[name]
         missing = tuple(recorded_protocol(name) for name in names if name not in findings)
         if missing:
-            with ThreadPoolExecutor(1) as thread:  # a notebook has a loop of its own in this one
-                findings |= thread.submit(asyncio.run, study(folder, Study(missing), watch)).result()
+            findings |= sync.run(study(folder, Study(missing), watch))
     except SaccadeError as error:
         run.stored.problems.append(f"Protocols are left out for {run.name}: {error}")
         return {}

@@ -21,10 +21,10 @@ from typing import TypeVar
 
 from pydantic import PositiveFloat, PositiveInt, ValidationError
 
+from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.errors import MissingMediaError, ModelDeniedError, ModelLostError, ModelRefusedError
 from saccade.models.base import Completion, MediaReader, Model, Request
 from saccade.models.kept import KeptModel
-from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.base import Record, clean_text
 from saccade.record.content import Message
 from saccade.record.settings import Settings

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from pydantic import BaseModel, ValidationError
 
+from saccade.core.retry import RetryPolicy
 from saccade.errors import ModelRefusedError
 from saccade.generate.sequences import Policy
-from saccade.models.retry import RetryPolicy
 from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.wire import SampleOutput, SampleRequest, Wire
 from saccade.rl.engines.wire_sglang import SglangWire

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import httpx
 
-from saccade.errors import ModelError, ModelRefusedError
-from saccade.models.failures import retry_after
+from saccade.core.http import Server, checked_address, is_outage
+from saccade.core.retry import ENGINE_RETRY, Clock, OutageError, RetryPolicy, retry_after
+from saccade.errors import ModelRefusedError
 from saccade.models.keys import ApiKey, find_key
-from saccade.models.retry import ENGINE_RETRY, Clock, OutageError, RetryPolicy, with_retries
-from saccade.record.server_address import checked_address
-from saccade.record.server_client import server_client
-from saccade.rl.engines.picture_files import PictureFile, StreamedBody, streamed_body
+from saccade.rl.engines.picture_files import PictureFile, streamed_body
 
 T = TypeVar("T")
 
-_CURABLE = frozenset({408, 425, 429})
 _LONGEST_DETAIL = 400
 """Characters of a server's own words in a message."""
 
@@ -47,16 +43,16 @@ class Connection:
             SettingsError: `address` is none.
         """
         self.address = engine_address(address)
-        self._retry = retry
-        self._clock = clock
         self._key: ApiKey = find_key("engine", needed=False)
         secret = self._key.reveal()
         headers = {"authorization": f"Bearer {secret}"} if secret else {}
-        self._client = server_client(self.address, headers, transport)
+        self._server = Server(
+            self.address, headers, retry=retry, seconds=retry.seconds, clock=clock, transport=transport
+        )
 
     async def get(self, path: str) -> Any:
         """What the server has there, as JSON; raises what `ask` raises."""
-        return await self._retried("GET", path, None, lambda response: self._json(response, path))
+        return await self._server.ask("GET", path, lambda response: self._json(response, path))
 
     async def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """The server's answer as JSON, None for an empty one; raises what `ask` raises."""
@@ -74,49 +70,22 @@ class Connection:
             ModelRefusedError: it refuses; no retry can help.
         """
         sent = None if body is None else streamed_body(body, pictures)
-        return await self._retried("POST", path, sent, lambda response: read(self._json(response, path)))
+        headers = {} if sent is None else {"content-type": "application/json", "content-length": str(sent.size)}
+        content = b"" if sent is None else sent.pieces
+        return await self._server.ask(
+            "POST", path, lambda response: read(self._json(response, path)), content, headers=headers
+        )
 
     async def close(self) -> None:
         """Close all connections; idempotent."""
-        await self._client.aclose()
-
-    async def _retried(
-        self, method: str, path: str, body: StreamedBody | None, read: Callable[[httpx.Response], T]
-    ) -> T:
-        async def once() -> T:
-            return read(await self._try(method, path, body))
-
-        return await with_retries(once, self._retry, self._clock)
-
-    async def _try(self, method: str, path: str, body: StreamedBody | None) -> httpx.Response:
-        sent: dict[str, Any] = {}
-        if body is not None:
-            headers = {"content-type": "application/json", "content-length": str(body.size)}
-            sent = {"content": body.pieces(), "headers": headers}
-        try:
-            async with asyncio.timeout(self._retry.seconds):
-                response = await self._client.request(method, path, **sent)
-        except TimeoutError:
-            seconds = f"{self._retry.seconds:g} s (retry.seconds)"
-            failure: ModelError = OutageError(f"{self.address} did not answer within {seconds}.")
-        except httpx.HTTPError as error:
-            failure = OutageError(f"{self.address} cannot be reached: {str(error) or type(error).__name__}.")
-        except OSError as error:
-            failure = OutageError(f"a picture for {self.address} cannot be read again: {error}.")
-        else:
-            self._check(response, path)
-            return response
-        raise failure  # out here without a chain to the client's exception, which holds the request
-
-    def _check(self, response: httpx.Response, path: str) -> None:
-        status = response.status_code
-        if not response.is_success:
-            said = self._key.hide(_words(response))
-            if status in _CURABLE or status >= 500:
-                raise OutageError(f"{self.address}{path} failed ({status}): {said}.", retry_after(response.headers))
-            raise ModelRefusedError(f"{self.address}{path} refused ({status}): {said}.")
+        await self._server.close()
 
     def _json(self, response: httpx.Response, path: str) -> Any:
+        if not response.is_success:
+            status, words = response.status_code, self._key.hide(_words(response))
+            if is_outage(response):
+                raise OutageError(f"{self.address}{path} failed ({status}): {words}.", retry_after(response.headers))
+            raise ModelRefusedError(f"{self.address}{path} refused ({status}): {words}.")
         if not response.content:
             return None
         try:

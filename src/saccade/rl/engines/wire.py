@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from saccade.core.retry import OutageError
 from saccade.errors import ModelRefusedError
-from saccade.models.retry import OutageError
 from saccade.rl.engines.picture_files import PictureFile
 from saccade.rl.engines.server_http import Connection
 

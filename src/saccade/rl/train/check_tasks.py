@@ -8,10 +8,10 @@ warn_of_run(settings.recipe, dialect, tasks, scorer, store)      # what stops no
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from pathlib import Path
 
+from saccade.core import sync
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.task_graders import check_graders
@@ -61,7 +61,7 @@ def check_engine_is_there(settings: RlSettings, processes: int) -> None:
     elif settings.engine.addresses:
         from saccade.rl.engines.server_check import check_reached
 
-        asyncio.run(check_reached(settings.engine.addresses, settings.retry))
+        sync.run(check_reached(settings.engine.addresses, settings.retry))
 
 
 def open_checked(settings: RlSettings) -> TaskPool:

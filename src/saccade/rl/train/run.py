@@ -18,6 +18,7 @@ from pathlib import Path
 
 import torch
 
+from saccade.core import sync
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.episode.settings import sandbox_at
@@ -76,7 +77,7 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     digest = sha256("\n".join(tasks.ids).encode()).hexdigest()
     run = ActiveRun(settings, out, learner, digest, settings.recipe.steps, callback)
     run.resume("the run was begun with other tasks. Put the old ones back, or begin anew in another folder.")
-    asyncio.run(_RlRun(settings, out, run, learner, callback).steps(tasks, reference))
+    sync.run(_RlRun(settings, out, run, learner, callback).steps(tasks, reference))
     return run.export({load_dialect(settings.recipe.dialect).id: 1})
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from saccade.grading.grade import scored_by_rule
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
-from saccade.models.hosted import patient
 from saccade.models.registry import load_model
 from saccade.record.score import CORRECT, Score
 from saccade.record.task import Task
@@ -125,7 +124,7 @@ def load_scorer(settings: RewardSettings, store: MediaStore, kept: Path) -> Scor
     rules, models = settings.judge_rules, dict[str, JudgeClient]()
     judge_model = "" if settings.judge in ("none", "boxes") else settings.judge_model
     for name in {judge_model, settings.answer_judge, settings.consistency_judge} - {""}:
-        models[name] = JudgeClient(patient(load_model(name), settings.retry), rules, kept)
+        models[name] = JudgeClient(load_model(name, settings.retry), rules, kept)
     thoughts = settings.consistency_judge
     context = JudgeContext(store, models.get(judge_model), rules)
     return Scorer(

@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import BeforeValidator, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
+from saccade.core.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.dialects.registry import load_dialect
 from saccade.episode.session_limits import SessionLimits
 from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
-from saccade.models.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.record.settings import Settings, load_settings
 from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.rl.engines.settings import LOCAL, EngineSettings, check_engine

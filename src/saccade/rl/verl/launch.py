@@ -9,7 +9,6 @@ that is resumed continues from verl's last checkpoint. All machines must see OUT
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import json
 import os
@@ -24,6 +23,7 @@ from typing import Any
 
 import torch
 
+from saccade.core import sync
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.episode.settings import sandbox_at
@@ -89,7 +89,7 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     check_same_tasks(out, rows)
     begun = _last_checkpoint(settings, out)
     if begun is None or begun[0] < settings.recipe.steps:
-        asyncio.run(_check_sandbox(settings))
+        sync.run(_check_sandbox(settings))
         prepare(settings, out, rows)
         _train(settings, out)
     return _exported(settings, out)
@@ -149,7 +149,7 @@ def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
     try:
         warn_of_run(recipe, load_dialect(recipe.dialect), tasks, scorer, store)
     finally:
-        asyncio.run(scorer.close())
+        sync.run(scorer.close())
     return tasks
 
 

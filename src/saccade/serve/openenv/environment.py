@@ -19,6 +19,7 @@ from openenv.core.env_server.mcp_environment import MCPEnvironment
 from openenv.core.env_server.mcp_types import CallToolAction, ListToolsAction
 from openenv.core.env_server.types import EnvironmentMetadata, Observation
 
+from saccade.core import sync
 from saccade.env.look_again import LookAgainEnv
 from saccade.env.observations import EnvObservation, RolePart
 from saccade.errors import SettingsError
@@ -119,7 +120,7 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
 
     def step(self, action: TurnAction, timeout_s: float | None = None, **others: Any) -> Observation:
         """As `step_async`, for callers without an event loop."""
-        return asyncio.run(self.step_async(action, timeout_s, **others))
+        return sync.run(self.step_async(action, timeout_s, **others))
 
     @property
     def state(self) -> LookState:

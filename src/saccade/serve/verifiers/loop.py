@@ -21,7 +21,6 @@ from saccade.episode.prepared import prepared_to_ask
 from saccade.episode.settings import EpisodeSettings
 from saccade.media.store import MediaStore
 from saccade.models.endpoint import Endpoint
-from saccade.models.hosted import patient
 from saccade.models.providers.openai import OpenAIModel
 from saccade.record.settings import settings_toml
 from saccade.record.trajectory import StopReason, Trajectory
@@ -91,8 +90,8 @@ class LookHarness(vf.Harness[LookHarnessConfig]):  # type: ignore[misc]
                 shown=ready.shown,
                 notes=ready.notes,
             )
-            address = Endpoint(ctx.model, base_url=endpoint)
-            model = patient(OpenAIModel(address, server=self.config.server, api_key=secret), self._settings.retry)
+            address = Endpoint(ctx.model, base_url=endpoint, retry=self._settings.retry)
+            model = OpenAIModel(address, server=self.config.server, api_key=secret)
             try:
                 async with self._settings.provider(plan.dialect) as sandbox:
                     trajectory = await run_episode(plan, model, sandbox, store, tools=self._tools)

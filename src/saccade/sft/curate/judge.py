@@ -21,7 +21,6 @@ from pydantic import PositiveInt
 
 from saccade.dialects.question import question_text
 from saccade.models.base import Completion, MediaReader, Model, Request
-from saccade.models.hosted import patient
 from saccade.models.registry import load_model
 from saccade.record.base import Record
 from saccade.record.content import Message, TextPart
@@ -78,7 +77,7 @@ class CurationJudge:
     def __init__(self, settings: JudgedSettings, around: FilterContext) -> None:
         self._media: MediaReader = around.media
         name = settings.judge
-        later = _LaterModel(name, lambda: patient(load_model(name), settings.retry))
+        later = _LaterModel(name, lambda: load_model(name, settings.retry))
         self._client = JudgeClient(later, settings, around.cache, lambda request: _kept_before(name, request))
         self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 

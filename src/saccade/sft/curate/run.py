@@ -9,13 +9,13 @@ always left out. It cannot be resumed, but judges keep their verdicts on the dis
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from saccade.core import sync
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
@@ -70,7 +70,7 @@ def curate(
     source = SourceRuns(sources)
     check_about(pipeline, source)
     with new_folder(out) as folder:
-        return asyncio.run(_curated(source, pipeline, folder, cache, on_read))
+        return sync.run(_curated(source, pipeline, folder, cache, on_read))
 
 
 def check_about(pipeline: Pipeline, source: SourceRuns) -> None:

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,6 @@ from saccade.episode.run_folder import MEDIA
 from saccade.errors import ModelDeniedError, ModelError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model, Request
-from saccade.models.hosted import patient
 from saccade.models.registry import load_model
 from saccade.models.sampling import check_sampling
 from saccade.record.base import Record, Text
@@ -118,7 +118,7 @@ async def make_questions(
     out: Path,
     *,
     workers: int = 4,
-    models: Callable[[str], Model] = load_model,
+    models: Callable[[str], Model] | None = None,
     watch: Callable[[QuestionProgress], None] = lambda progress: None,
 ) -> QuestionProgress:
     """Ask about every picture that has no questions in `out` yet.
@@ -131,7 +131,7 @@ async def make_questions(
     check_sampling(teacher.model, teacher.sampling)
     pool = open_tasks(map(_pictures, expanded(settings.sources)), SourceDefaults(most=settings.n))
     purse = Purse(teacher.dollars, "teacher", "What was made is kept")
-    model = PaidModel(patient(models(teacher.model), settings.retry), purse)
+    model = PaidModel((models or partial(load_model, retry=settings.retry))(teacher.model), purse)
     check_continued(out, settings, may_differ={"n", *PRICE_SETTINGS})
     done = _done(out / TASKS)
     names = [name for name in pool.ids if name not in done]

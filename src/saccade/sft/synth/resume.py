@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from saccade.core.retry import RETRY_SETTINGS
 from saccade.episode.continued import continued
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import SettingsError
-from saccade.models.retry import RETRY_SETTINGS
 from saccade.record.base import clean_text
 from saccade.record.codec import append_line, read_lines, recover_lines
 from saccade.sft.synth.jobs import worlds_of

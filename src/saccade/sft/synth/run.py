@@ -13,7 +13,6 @@ from pathlib import Path
 
 from saccade.episode.run_folder import MEDIA
 from saccade.media.store import MediaStore
-from saccade.models.registry import load_model
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job
 from saccade.sft.synth.made import Made
@@ -31,7 +30,7 @@ async def synthesise(
     out: Path,
     *,
     workers: int = 4,
-    models: ModelLoader = load_model,
+    models: ModelLoader | None = None,
     watch: SynthCallback = lambda progress: None,
 ) -> SynthProgress:
     """Make what is missing in the run folder `out`, `workers` jobs at once, and say what came of it.

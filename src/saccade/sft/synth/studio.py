@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Self
 
 from saccade.dialects.base import Dialect
@@ -20,7 +21,6 @@ from saccade.episode.task_media import check_media
 from saccade.errors import ModelDeniedError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
-from saccade.models.hosted import patient
 from saccade.models.registry import load_model
 from saccade.models.sampling import check_sampling
 from saccade.record.action import Code
@@ -58,7 +58,7 @@ class Synthesizer:
         settings: SynthSettings,
         store: MediaStore,
         *,
-        models: ModelLoader = load_model,
+        models: ModelLoader | None = None,
         player: Player | None = None,
         wording: Wording | None = None,
         check: SampleCheck | None = None,
@@ -85,7 +85,7 @@ class Synthesizer:
         check_sampling(teacher.writer or teacher.model, teacher.writer_sampling)
         self._store = store
         self.purse = Purse(teacher.dollars, "teacher", "What was made is kept")
-        self._load = models
+        self._load = models or partial(load_model, retry=settings.retry)
         self._dialect, self._tools = settings.prepared(load_dialect(settings.dialect))
         self._outcome = OutcomeFilter(settings)
         self._said: tuple[str, ...] = ()
@@ -195,7 +195,7 @@ class Synthesizer:
         return lambda job, plan, notes: experts.make(job.source, plan, notes, job.seed(self.settings))
 
     def _models(self, name: str) -> PaidModel:
-        return PaidModel(patient(self._load(name), self.settings.retry), self.purse)
+        return PaidModel(self._load(name), self.purse)
 
     def _made_for(self, stage: SynthResources) -> Maker:
         teacher = self.settings.teacher

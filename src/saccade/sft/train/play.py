@@ -8,12 +8,12 @@ Answers are graded by the graders that the tasks name. The first process plays, 
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
 
+from saccade.core import sync
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan
@@ -76,7 +76,7 @@ class ValidationTasks:
         """
         shutil.rmtree(self._out / str(step), ignore_errors=True)
         folder = RunFolder(self._out / str(step))
-        played = asyncio.run(self._played(trained, folder))
+        played = sync.run(self._played(trained, folder))
         values = [score.value for item in played for score in item.scores if score.value is not None]
         samples = [_sample(item) for item in played[: self._settings.samples]]
         turns = fmean(len(item.turns) for item in played) if played else 0.0

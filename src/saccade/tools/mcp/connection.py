@@ -12,8 +12,8 @@ import shlex
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
+from saccade.core.sync import in_background
 from saccade.errors import ToolLostError, UnavailableError
-from saccade.tools.background import in_background
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
+from saccade.core.sync import in_background
 from saccade.errors import MediaError, ToolError, ToolLostError, UnavailableError
 from saccade.record.status import Status
-from saccade.tools.background import in_background
 from saccade.tools.base import TASK
 from saccade.tools.context import ToolContext
 from saccade.tools.definition import Cost, Needs, ToolDefinition

@@ -1,7 +1,7 @@
 """One server of tools, from the host's side: media uploaded once, calls with a time limit, retries with back-off.
 
-What the server cannot do now (429, 5xx, a broken connection, a lost result) is asked for again until
-`ToolCallSettings.retry_seconds` have passed; then the call is LOST, which is never the model's mistake.
+What the server cannot do now (429, 5xx, a broken connection, a lost result) is asked for again as
+`ToolCallSettings.retry` says; then the call is LOST, which is never the model's mistake.
 """
 
 from __future__ import annotations
@@ -10,9 +10,6 @@ import asyncio
 import io
 import json
 import logging
-import random
-import time
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
@@ -23,9 +20,11 @@ import httpx
 from PIL import Image
 from pydantic import ValidationError
 
+from saccade.core.http import Server, is_outage
+from saccade.core.retry import OutageError, retry_after
+from saccade.core.sync import in_background
 from saccade.errors import MediaError, ToolLostError, UnavailableError
 from saccade.record.status import Status
-from saccade.tools.background import in_background
 from saccade.tools.context import EncodedImage, ToolContext
 from saccade.tools.problem import Problem, ProblemKind
 from saccade.tools.result import ToolResult, failed
@@ -41,15 +40,8 @@ from saccade.tools.served.wire import (
 )
 from saccade.tools.settings import ToolCallSettings
 
-_log = logging.getLogger(__name__)
-
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 10.0
 _MOST_UPLOADS: Final = 8
 """Rounds of uploads for one call, for a server that forgets."""
-_CONNECT_SECONDS: Final = 10.0
-_QUEUE_SECONDS: Final = 600.0
-"""A call may wait so long in the server's queue, beyond its own time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +50,16 @@ class _Medium:
     data: Callable[[], bytes]
 
 
-class _TryAgainError(Exception):
-    """The server cannot do it now."""
-
-
 class ToolServer:
     """Speaks to the server at an address. Any thread may call."""
 
     def __init__(self, url: str, token: str | None, settings: ToolCallSettings) -> None:
         self.url, self.settings = url.rstrip("/"), settings
-        self._headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._client: httpx.AsyncClient | None = None
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        seconds = settings.seconds + settings.retry.seconds
+        self._server = Server(
+            self.url, headers, retry=settings.retry, seconds=seconds, lost=ToolLostError, level=logging.INFO
+        )
 
     def tools(self) -> ServedTools:
         """What it offers.
@@ -79,7 +70,7 @@ class ToolServer:
         return in_background(self._tools()).result()
 
     async def call(self, name: str, arguments: object, context: ToolContext, alias: str | None) -> ToolResult:
-        """The result of a call; LOST after `retry_seconds` of outage."""
+        """The result of a call; LOST after an outage that outlasts the retries."""
         if (problem := _no_json(arguments)) is not None:
             return failed(name, Status.ERROR, problem)
         try:
@@ -97,38 +88,42 @@ class ToolServer:
                 "seconds": self.settings.seconds,
             }
         )
-        end, pause = time.monotonic() + self.settings.retry_seconds, _FIRST_PAUSE
-        while True:
-            try:
-                return await self._call(name, call, {item.served.sha256: item for item in media})
-            except _TryAgainError as error:
-                if time.monotonic() + pause > end:
-                    return _lost(name, f"{self.url}: {error} (for {self.settings.retry_seconds:g} s)")
-                _log.info("the tool %s is asked for again in %.1f s: %s", name, pause, error)
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-                pause = min(2 * pause, _LONGEST_PAUSE)
-            except (MediaError, ToolLostError) as error:
-                return _lost(name, str(error))
+        try:
+            return await self._call(name, call, {item.served.sha256: item for item in media})
+        except (MediaError, ToolLostError) as error:
+            return _lost(name, str(error))
 
     async def _call(self, name: str, call: ServedCall, media: dict[str, _Medium]) -> ToolResult:
+        body = call.model_dump_json().encode()
         for _ in range(_MOST_UPLOADS):
-            answer = await self._send("POST", f"/v1/tools/{name}/calls", call.model_dump_json().encode())
-            if answer.status_code != 409:
+            answer = await self._server.ask("POST", f"/v1/tools/{name}/calls", self._result, body)
+            if isinstance(answer, ServedResult):
                 break
             for hash_ in self._missing(answer, media):
                 medium = media[hash_]
                 data = await asyncio.to_thread(medium.data)
-                put = await self._send("PUT", f"/v1/media/{medium.served.kind}/{hash_}", data)
+                put = await self._server.ask("PUT", f"/v1/media/{medium.served.kind}/{hash_}", self._checked, data)
                 if put.status_code != 204:
                     raise ToolLostError(f"{self.url} does not take a picture: {put.status_code} {put.text[:300]}")
+        else:
+            raise ToolLostError(f"{self.url} forgets the pictures of a call as often as they are sent.")
+        try:
+            return await asyncio.to_thread(received, answer)
+        except (ValueError, OSError) as error:
+            raise ToolLostError(f"{self.url} sent what is no result: {error}") from error
+
+    def _result(self, answer: httpx.Response) -> ServedResult | httpx.Response:
+        """The result; the answer itself if media are missing."""
+        if self._checked(answer).status_code == 409:
+            return answer
         if answer.status_code != 200:
             raise ToolLostError(f"{self.url} answered {answer.status_code} {answer.text[:300]}")
         try:
-            result = await asyncio.to_thread(received, ServedResult.model_validate_json(answer.content))
-        except (ValidationError, ValueError, OSError) as error:
+            result = ServedResult.model_validate_json(answer.content)
+        except ValidationError as error:
             raise ToolLostError(f"{self.url} sent what is no result: {error}") from error
         if result.status is Status.LOST:
-            raise _TryAgainError("" if result.problem is None else result.problem.detail)
+            raise OutageError(f"{self.url}: {'' if result.problem is None else result.problem.detail}")
         return result
 
     def _missing(self, answer: httpx.Response, media: dict[str, _Medium]) -> tuple[str, ...]:
@@ -140,43 +135,23 @@ class ToolServer:
             raise ToolLostError(f"{self.url} asks for media that the call did not name: {', '.join(strange)[:300]}")
         return missing
 
-    async def _send(self, method: str, path: str, body: bytes | None = None) -> httpx.Response:
-        try:
-            answer = await self._connected().request(method, self.url + path, content=body)
-        except httpx.TransportError as error:
-            raise _TryAgainError(f"{type(error).__name__}: {error}") from error
-        if answer.status_code == 429 or answer.status_code >= 500:
-            raise _TryAgainError(f"{answer.status_code} {answer.text[:300]}")
+    def _checked(self, answer: httpx.Response) -> httpx.Response:
+        if is_outage(answer):
+            raise OutageError(f"{self.url}: {answer.status_code} {answer.text[:300]}", retry_after(answer.headers))
         if answer.status_code == 401:
             raise ToolLostError(f"{self.url} wants another token; set SACCADE_TOOLS_TOKEN to it.")
         return answer
 
     async def _tools(self) -> ServedTools:
         try:
-            answer = await self._send("GET", "/v1/tools")
+            answer = await self._server.once("GET", "/v1/tools", self._checked)
             offered = ServedTools.model_validate_json(answer.content)
-        except (_TryAgainError, ToolLostError, ValidationError) as error:
+        except (OutageError, ToolLostError, ValidationError) as error:
             todo = "Start it with `saccade tools serve`, or correct the address."
             raise UnavailableError(f"the server of tools {self.url} cannot be used: {error} {todo}") from error
         if offered.protocol != PROTOCOL:
             raise UnavailableError(f"{self.url} speaks protocol {offered.protocol}, this is {PROTOCOL}: update one.")
         return offered
-
-    def _connected(self) -> httpx.AsyncClient:
-        if self._client is None:
-            seconds = self.settings.seconds + _QUEUE_SECONDS
-            self._client = httpx.AsyncClient(
-                headers=self._headers,
-                timeout=httpx.Timeout(seconds, connect=_CONNECT_SECONDS, pool=None),
-                limits=httpx.Limits(max_connections=256),
-                trust_env=False,
-            )
-            weakref.finalize(self, _close, self._client)
-        return self._client
-
-
-def _close(client: httpx.AsyncClient) -> None:
-    in_background(client.aclose())
 
 
 def _media(context: ToolContext) -> list[_Medium]:

@@ -6,8 +6,8 @@ import os
 from concurrent.futures import Future
 from typing import Final
 
+from saccade.core.sync import in_background
 from saccade.errors import ToolError
-from saccade.tools.background import in_background
 from saccade.tools.context import ToolContext
 from saccade.tools.definition import ToolDefinition
 from saccade.tools.offered import OutsideTool

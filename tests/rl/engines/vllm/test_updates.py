@@ -13,11 +13,11 @@ from tests.rl.engines.talking import picture
 from tests.rl.engines.vllm.real import RealServer, save_random
 from tests.rl.policies import TinyPolicy, policy, said
 
+from saccade.core.retry import RetryPolicy
 from saccade.errors import ModelLostError
 from saccade.generate.base import SampledTurn, TurnRequest
 from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
-from saccade.models.retry import RetryPolicy
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
 from saccade.tokens.stream import TokenStream

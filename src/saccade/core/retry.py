@@ -2,27 +2,32 @@
 
     policy = RetryPolicy(tries=3, seconds=60, total_seconds=300)
 
-Waits grow by a factor of two and are drawn at random from their upper half, so that many clients do not come back
-at once; a server's Retry-After is honoured up to `max_retry_after`. What no retry can cure is raised at once. A
-cancelled call is never tried again. Nothing here knows a provider.
+Models, sandbox servers, tool servers and engines all use it. Waits grow by a factor of two and are drawn at random from
+their upper half, so that many clients do not come back at once; a server's Retry-After is honoured up to
+`max_retry_after`. What no retry can cure is raised at once. A cancelled call is never tried again.
 
-Every wait is a warning of the logger `saccade.models.retry` when it begins, with its reason: who watches listens there,
-and Python prints it to standard error where nobody does.
+Every wait is a warning of the logger `saccade.core.retry` when it begins, with its reason: progress displays listen
+there, and Python prints it to standard error where no handler is set.
+
+The loop is our own: with `tenacity`, when to stop, how long to wait, what to log and the limit on all tries, which
+cancels the last one, would remain functions of ours; `stamina` takes no clock.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
 
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
-from saccade.errors import ModelLostError
+from saccade.errors import ModelLostError, SaccadeError
 from saccade.record.settings import Settings
 
 T = TypeVar("T")
@@ -30,8 +35,8 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-class OutageError(ModelLostError):
-    """One try failed in a way that another may not; `with_retries` turns the last one into `ModelLostError`."""
+class OutageError(SaccadeError):
+    """One try failed in a way that another may not; `with_retries` raises the last one as a lost request."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -40,15 +45,14 @@ class OutageError(ModelLostError):
 
 
 class RetryPolicy(Settings):
-    """How often and how long one request is tried: the settings `retry.*` of every command that asks a model."""
+    """How often and how long one request is tried: the settings `retry.*` and `tool_calls.retry.*`."""
 
-    RENAMED: ClassVar = {"most_seconds_told": "max_retry_after"}
     tries: PositiveInt = 6
     """Tries in all, the first included."""
     seconds: PositiveFloat = 120.0
     """For one try, the whole answer included."""
     total_seconds: NonNegativeFloat = 600.0
-    """For all tries and the waits between them; 0: no bound of their own."""
+    """For all tries and the waits between them; 0: no limit."""
     first_seconds: NonNegativeFloat = 1.0
     """Longest wait before the second try."""
     most_seconds: NonNegativeFloat = 60.0
@@ -67,6 +71,10 @@ RETRY_SETTINGS = tuple(f"retry.{name}" for name in RetryPolicy.model_fields)
 DEFAULT_RETRY = RetryPolicy()
 ENGINE_RETRY = RetryPolicy(seconds=600.0, total_seconds=1200.0)
 """For a server that samples the rollouts of a step all at once."""
+SANDBOX_RETRY = RetryPolicy(tries=5, total_seconds=0.0, first_seconds=0.1, most_seconds=5.0)
+"""For a sandbox server; each of its requests has a time limit of its own."""
+TOOL_RETRY = RetryPolicy(tries=24, seconds=600.0, total_seconds=1200.0, first_seconds=0.1, most_seconds=10.0)
+"""For a tool server: about two minutes where it fails at once."""
 INTERACTIVE_RETRY = RetryPolicy(total_seconds=300.0)
 """For a person who waits in front of the screen."""
 
@@ -81,16 +89,25 @@ class Clock:
 
 
 async def with_retries(
-    ask: Callable[[], Awaitable[T]], policy: RetryPolicy = DEFAULT_RETRY, clock: Clock | None = None
+    ask: Callable[[], Awaitable[T]],
+    policy: RetryPolicy = DEFAULT_RETRY,
+    clock: Clock | None = None,
+    *,
+    lost: Callable[[str], Exception] = ModelLostError,
+    level: int = logging.WARNING,
 ) -> T:
-    """What `ask` gives, tried again after each `OutageError`.
+    """Return the result of `ask`, called again after each `OutageError`.
 
-    Raises:
-        ModelLostError: the last try failed too, or the time is up; its message says how.
+    Args:
+        ask: one try.
+        policy: how often and how long.
+        clock: how to wait between tries.
+        lost: makes the error that is raised when the last try failed too, or the time is up; it is given the reason.
+        level: of the log messages about waits.
     """
     clock = clock or Clock()
     end = clock.now() + (policy.total_seconds or float("inf"))
-    lost = "There is no answer yet."
+    problem = "There is no answer yet."
     for tried in range(1, policy.tries + 1):
         wait = float("inf")
         try:
@@ -100,7 +117,7 @@ async def with_retries(
                 _log.info("Answered by try %d.", tried)
             return answer
         except OutageError as outage:
-            lost = str(outage)
+            problem = str(outage)
             wait = max(policy.wait(tried, clock.draw()), outage.retry_after or 0.0)
         except TimeoutError:
             if not bound.expired():
@@ -108,9 +125,9 @@ async def with_retries(
         # Raised out here, the error carries no chain to the client's own exception, which may hold a request.
         advice = _give_up(policy, tried, wait, end - clock.now())
         if advice:
-            _log.info("%s Tried %s; gave up.", lost, _times(tried))
-            raise ModelLostError(f"{lost} Tried {_times(tried)}; gave up. {advice}")
-        _log.warning("%s Trying again in %s s (%d of %d).", lost, _rounded(wait), tried + 1, policy.tries)
+            _log.info("%s Tried %s; gave up.", problem, _times(tried))
+            raise lost(f"{problem} Tried {_times(tried)}; gave up. {advice}")
+        _log.log(level, "%s Trying again in %s s (%d of %d).", problem, _rounded(wait), tried + 1, policy.tries)
         await clock.sleep(wait)
     raise AssertionError("a policy has at least one try")
 
@@ -143,3 +160,21 @@ def _times(tried: int) -> str:
 
 def _rounded(seconds: float) -> str:
     return f"{seconds:.1f}" if seconds < 2 else f"{seconds:.0f}"
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the server asks to wait; None if it does not say so in a way that can be read."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) * unit
+        except ValueError:
+            try:
+                seconds = parsedate_to_datetime(value).timestamp() - time.time()
+            except ValueError:
+                continue
+        if math.isfinite(seconds):
+            return max(0.0, seconds)
+    return None

@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from saccade.record.server_client import server_client
+from saccade.core.http import Server
+from saccade.core.retry import RetryPolicy
 
 
 class Served(ThreadingHTTPServer):
@@ -49,6 +50,8 @@ def served() -> Iterator[Served]:
 async def test_each_request_has_a_connection_and_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     with served() as server:
-        async with server_client(f"http://127.0.0.1:{server.server_port}", {"x-mine": "a word"}) as client:
-            assert [(await client.get(f"/{number}")).text for number in range(3)] == [f"/{n} a word" for n in range(3)]
+        client = Server(f"http://127.0.0.1:{server.server_port}", {"x-mine": "a word"}, retry=RetryPolicy())
+        texts = [await client.ask("GET", f"/{number}", lambda response: response.text) for number in range(3)]
+        assert texts == [f"/{n} a word" for n in range(3)]
+        await client.close()
         assert server.connections == 3

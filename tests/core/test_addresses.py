@@ -2,8 +2,8 @@
 
 import pytest
 
+from saccade.core.http import checked_address
 from saccade.errors import SettingsError
-from saccade.record.server_address import checked_address
 
 
 def checked(address: str) -> str:
