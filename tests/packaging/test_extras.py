@@ -182,7 +182,7 @@ ENTRIES = {
     "math": ("saccade.grading.registry",),
     "ocr": ("saccade.tools.ocr",),
     "video": ("saccade.media.video", "av"),
-    "sandbox": ("scipy", "skimage", "sklearn", "pandas", "shapely", "pytesseract"),
+    "sandbox": ("skimage", "sklearn", "pandas", "shapely", "pytesseract"),
     "data": ("saccade.sft.formats.registry", "openpyxl", "pyarrow", "atif"),
     "otel": ("saccade.exchange.otel",),
     "bench": ("saccade.bench.peer_jupyter", "saccade.bench.peer_smolagents"),

@@ -15,10 +15,11 @@ from saccade.evals.requests import RequestTry
 from saccade.looks.regions import regions
 from saccade.record.action import Answer, Code, ToolCall
 from saccade.record.content import VideoPart
+from saccade.record.hosted_call import HostedCall
 from saccade.record.score import CORRECT, Score
 from saccade.record.task import Task
 from saccade.record.trajectory import StopReason, Trajectory
-from saccade.record.turn import FinishReason, HostedCall, Turn
+from saccade.record.turn import FinishReason, Turn
 from saccade.report.overlay import Box, boxes
 from saccade.report.picture_book import PictureBook, ShownMedia
 from saccade.report.segments import TextSegment, prose

@@ -20,29 +20,26 @@ def confidence(findings: Mapping[str, Confidence]) -> Panel | None:
         return None
     several = {run: one for run, one in findings.items() if one.agreement is not None}
     lines = tuple(_line(run, one, place) for place, (run, one) in enumerate(findings.items()) if run in several)
-    notes = (
+    notes = [
         "Within a budget a sample counts as right if it was, and had ended, within it; a model that knows its budget "
         "may do better.",
-    )
+    ]
+    if not several:
+        notes.append("Every task has one sample: nothing can be said of agreement (sample more with --k).")
     budgets = [
         _curves(findings, f"Accuracy within a budget of {name}", label, partial(_within, name))
         for name, label in _BUDGETS.items()
     ]
-    if not several:
-        notes += ("Every task has one sample: nothing can be said of agreement (sample more with --k).",)
+    share = "majority right, %"
     sheets = (
         SectionTable("Agreement of the samples of a task", _HEADS, lines),
-        SectionTable(
-            "Tasks by agreement", ("run: agreement", "tasks", "majority right, %"), _spans(several), folded=True
-        ),
-        SectionTable("More samples", ("run: samples", "any right, %", "majority, %"), _more(several), folded=True),
-        SectionTable(
-            "Accuracy by turns and within budgets", ("run", "samples", "right, %"), _points(findings), folded=True
-        ),
+        SectionTable("Tasks by agreement", ("run: agreement", "tasks", share), _spans(several), folded=True),
+        SectionTable("More samples", ("run: samples", "any right, %", share), _more(several), folded=True),
+        SectionTable("Accuracy by turns and budgets", ("run", "samples", "right, %"), _points(findings), folded=True),
     )
     return Panel(
         "Confidence",
-        notes,
+        tuple(notes),
         tuple(sheet for sheet in sheets if sheet.lines),
         figures(
             _reliability(several),
