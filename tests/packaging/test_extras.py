@@ -175,7 +175,12 @@ with SyncSandbox(LocalSandbox()) as box, box.open({}) as session:
 
 LIGHT: tuple[Callable[[Environment], None], ...] = (models, env, data, video, ocr, math, serve, otel, mcp, sandbox)
 ENTRIES = {
-    "serve": ("saccade.serve.agent_app", "saccade.serve.sandbox_app", "saccade.serve.tools.app"),
+    "serve": (
+        "saccade.serve.agent_app",
+        "saccade.serve.sandbox_app",
+        "saccade.serve.tools.app",
+        "saccade.serve.review",
+    ),
     "mcp": ("saccade.serve.mcp_server",),
     "models": ("saccade.models.providers.anthropic", "saccade.models.providers.gemini"),
     "env": ("saccade.env",),
