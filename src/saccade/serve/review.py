@@ -135,11 +135,7 @@ def review_app(reviewer: Reviewer) -> Starlette:
     async def decide(request: Request) -> Response:
         known(request, in_address=False)  # no form of a stranger's page can send a header
         number = numbered(request)
-        body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > _LONGEST:
-                raise HTTPException(413, f"A decision has at most {_LONGEST} bytes.")
+        body = await _body(request)
         try:
             return JSONResponse(await run_in_threadpool(reviewer.decide, number, body))
         except OSError as error:
@@ -159,6 +155,15 @@ def review_app(reviewer: Reviewer) -> Starlette:
         ],
         {"Referrer-Policy": "no-referrer", "Content-Security-Policy": _POLICY},
     )
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _LONGEST:
+            raise HTTPException(413, f"A decision has at most {_LONGEST} bytes.")
+    return body
 
 
 def _asset(name: str) -> bytes:
