@@ -29,7 +29,7 @@ def test_all_protocols_without_a_key(run: Path, capsys: pytest.CaptureFixture[st
     assert main(["protocols", str(run)]) == 0
     printed = capsys.readouterr().out
     assert "## run: Errors E1 to E6 (VISTA)" in printed
-    assert "| all, any picture     | 0.0 (0–66) |" in printed
+    assert "| run (gold boxes) | 0.0 (0.0–65.8) |" in printed
     assert {file.stem for file in (run / "protocols").glob("*.json")} == NAMES
     stored = json.loads((run / "protocols" / "faithfulness.json").read_text())
     assert stored["judges"][0]["any_crop"]["of_all"]["no_tool"]["count"] == 2
@@ -41,7 +41,7 @@ def test_one_protocol_elsewhere_with_a_judge(run: Path, tmp_path: Path, capsys: 
     more = ["--only", "faithfulness", "--judge", f"scripted:{replies}", "--out", str(tmp_path / "found")]
     assert main(["protocols", str(run), *more]) == 0
     assert [file.name for file in (tmp_path / "found").glob("*.json")] == ["faithfulness.json"]
-    assert "Judged by scripted" in capsys.readouterr().out
+    assert "run (model): scripted" in capsys.readouterr().out
 
 
 def test_wrong_names(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -175,14 +175,19 @@ with SyncSandbox(LocalSandbox()) as box, box.open({}) as session:
 
 LIGHT: tuple[Callable[[Environment], None], ...] = (models, env, data, video, ocr, math, serve, otel, mcp, sandbox)
 ENTRIES = {
-    "serve": ("saccade.serve.agent_app", "saccade.serve.sandbox_app", "saccade.serve.tools.app"),
+    "serve": (
+        "saccade.serve.agent_app",
+        "saccade.serve.sandbox_app",
+        "saccade.serve.tools.app",
+        "saccade.serve.review",
+    ),
     "mcp": ("saccade.serve.mcp_server",),
     "models": ("saccade.models.providers.anthropic", "saccade.models.providers.gemini"),
     "env": ("saccade.env",),
     "math": ("saccade.grading.registry",),
     "ocr": ("saccade.tools.ocr",),
     "video": ("saccade.media.video", "av"),
-    "sandbox": ("scipy", "skimage", "sklearn", "pandas", "shapely", "pytesseract"),
+    "sandbox": ("skimage", "sklearn", "pandas", "shapely", "pytesseract"),
     "data": ("saccade.sft.formats.registry", "openpyxl", "pyarrow", "atif"),
     "otel": ("saccade.exchange.otel",),
     "bench": ("saccade.bench.peer_jupyter", "saccade.bench.peer_smolagents"),

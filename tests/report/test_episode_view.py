@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from saccade.record.content import VideoPart
 from saccade.record.score import Score
 from saccade.record.status import Status
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia
-from saccade.record.trajectory import EpisodeLimits, Provenance, StopReason
+from saccade.record.trajectory import EpisodeLimits, Provenance, StopReason, Trajectory
 from saccade.record.turn import FinishReason, TokenCounts, Turn
-from saccade.report.episode_view import card, episode_view, verdict
+from saccade.report.episode_view import card, episode_view, is_frame, verdict
+from saccade.report.overlay import legend
 from saccade.report.page import episode_html, page_html
 from saccade.report.picture_book import PictureBook
 from saccade.report.words import STATUSES, duration, money
@@ -24,24 +26,24 @@ def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
 
 
+def shown(scene: Scene, episode: Trajectory) -> str:
+    return episode_html(episode_view("e1", episode, PictureBook(scene.store)))
+
+
 def test_turns_say_what_happened(scene: Scene) -> None:
     failed = scene.ran("1 / 0", status=Status.ERROR, committed=False)
     garbage = Turn(text="hm", action=ParseError(reason="no action"), finish_reason=FinishReason.LENGTH)
     unrun = Turn(text="```python\nx\n```", action=Code(code="x"))
-    book = PictureBook(scene.store)
-    view = episode_view("e1", scene.episode(failed, garbage, unrun, answered()), book)
-    assert [turn.deed for turn in view.turns] == [
-        "ran code",
-        "wrote no action",
-        "wrote code that was not run",
-        "answered",
-    ]
-    ran = view.turns[0].ran
-    assert ran is not None
-    assert (ran.status, ran.good, ran.state, ran.silent) == ("error", False, "state rolled back", True)
-    assert view.turns[1].problem == "no action"
-    assert "cut off" in view.turns[1].warning
-    assert (view.answer, view.answered, view.stop) == ("a cat", True, "The model gave its answer.")
+    page = shown(scene, scene.episode(failed, garbage, unrun, answered()))
+    deeds = re.findall(r"Turn \d: </span>(.*?)</h3>", page)
+    assert deeds == ["ran code", "wrote no action", "wrote code that was not run", "answered"]
+    first, second, *_ = re.findall(r"<article.*?</article>", page, re.DOTALL)
+    for said in ('<span class="status bad">error</span>', "state rolled back", "Nothing came back."):
+        assert said in first
+    assert "no action was found" in second
+    assert "cut off" in second
+    assert "<strong>a cat</strong>" in page
+    assert "The model gave its answer." in page
 
 
 def test_each_picture_is_embedded_once_and_huge_ones_are_scaled_down(scene: Scene) -> None:
@@ -49,42 +51,46 @@ def test_each_picture_is_embedded_once_and_huge_ones_are_scaled_down(scene: Scen
     book = PictureBook(scene.store, large=200)
     view = episode_view("e1", scene.episode(scene.ran("x", part), scene.ran("y", part), answered()), book)
     assert len(book.sources) == 2, "the task's picture, and the one that came back twice"
-    [original] = view.originals
-    assert (original.picture.size, original.picture.note) == ("400×300", "shown at 200×150")
+    picture = view.pictures[scene.part.sha256]
+    assert (picture.size, picture.note) == ("400×300", "shown at 200×150")
 
 
 def test_sums_and_settings(scene: Scene) -> None:
     counts = TokenCounts(context=1000, sampled=20)
     first = scene.ran("x").model_copy(update={"tokens": counts, "dollars": 0.002, "model_seconds": 1.5})
     made = Provenance(model="m", dialect="pyvision@1:repo", limits=EpisodeLimits(turns=5))
-    view = episode_view("e1", scene.episode(first, answered(), provenance=made), PictureBook(scene.store))
-    assert view.table.rows[0] == ("1", "code", "1.5 s", "0 ms", "1,000", "–", "20", "$0.0020")
-    assert view.table.total == ("total", "answer", "1.5 s", "0 ms", "1,000", "–", "20", "$0.0020")
-    assert {"model": "m", "limit: turns": "5"}.items() <= {fact.name: fact.value for fact in view.settings}.items()
-    assert {fact.name: fact.value for fact in view.chips}["cost"] == "$0.0020"
+    page = shown(scene, scene.episode(first, answered(), provenance=made))
+    rows = [re.findall("<td>(.*?)</td>", row) for row in re.findall(r"<tr>.*?</tr>", page, re.DOTALL)]
+    assert ["1", "code", "1.5 s", "0 ms", "1,000", "–", "20", "$0.0020"] in rows
+    assert ["total", "answer", "1.5 s", "0 ms", "1,000", "–", "20", "$0.0020"] in rows
+    facts = set(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", page))
+    assert {("model", "m"), ("limit: turns", "5"), ("cost", "$0.0020")} <= facts
 
 
 def test_choices_show_what_was_chosen_and_what_is_right(scene: Scene) -> None:
     task = scene.task(choices=("cat", "dog", "cow"), answer="dog", answer_type=AnswerType.CHOICE)
     for said in ("A", "cat"):
-        view = episode_view("e1", scene.episode(answered(said), task=task), PictureBook(scene.store))
-        assert [row[2] for row in view.choices] == ["chosen", "gold", ""]
+        assert re.findall('<li class="(.*?)"><b>', shown(scene, scene.episode(answered(said), task=task))) == [
+            "chosen",
+            "gold",
+            "",
+        ]
 
 
 def test_evidence_is_told_from_looks(scene: Scene) -> None:
     task = scene.task(evidence=(EvidenceBox(image="photo", xyxy=(60, 70, 80, 90), label="sign"),))
     turn = scene.ran("image_clue_0.crop((50, 60, 150, 130))")
     view = episode_view("e1", scene.episode(turn, answered(), task=task), PictureBook(scene.store))
-    look, evidence = view.originals[0].legend
+    look, evidence = legend(view.boxes["photo"])
     assert (look.turn, look.edges, look.place) == (1, (50, 60, 150, 130), "100×70 at 50, 60")
     assert (evidence.turn, evidence.colour, evidence.title) == (None, "evidence", "evidence: sign")
-    assert view.turns[0].looked == 1
+    assert view.looked == {1: 1}
 
 
 def test_numbers_of_boxes_do_not_cover_each_other(scene: Scene) -> None:
     same = [scene.ran(f"image_clue_0.crop((200, 150, 260, {200 + row}))") for row in range(5)]
     view = episode_view("e1", scene.episode(*same, answered()), PictureBook(scene.store))
-    tags = [box.tag for box in view.originals[0].boxes]
+    tags = [box.tag for box in view.boxes["photo"]]
     for index, one in enumerate(tags):
         assert 0 <= one[0] < one[2] <= 400
         assert 0 <= one[1] < one[3] <= 300
@@ -114,14 +120,12 @@ def test_missing_and_broken_media_are_placeholders_with_a_reason(scene: Scene) -
     scene.store.path(gone.sha256).unlink()
     scene.store.path(broken.sha256).write_bytes(b"no picture")
     view = episode_view("e1", scene.episode(turn, answered()), PictureBook(scene.store))
-    ran = view.turns[0].ran
-    assert ran is not None
-    first, second = (out.picture for out in ran.pictures)
+    first, second = view.pictures[gone.sha256], view.pictures[broken.sha256]
     assert "missing" in first.problem
     assert "cannot be shown" in second.problem
     assert str(scene.root) not in first.problem + second.problem, "a page that is sent on names no folder of its maker"
     alone = episode_view("e1", scene.episode(turn, answered()), PictureBook(None))
-    assert "missing" in alone.originals[0].picture.problem
+    assert "missing" in alone.pictures[scene.part.sha256].problem
 
 
 def test_a_video_is_a_strip_of_frames_with_a_player_where_the_file_lies_beside_the_page(scene: Scene) -> None:
@@ -131,21 +135,18 @@ def test_a_video_is_a_strip_of_frames_with_a_player_where_the_file_lies_beside_t
     turn = scene.ran("frame.show()", noise((40, 30), 7))
     episode = scene.episode(turn, answered(), task=task)
     book = PictureBook(scene.store)
-    [original] = episode_view("e1", episode, book).originals
-    film = original.video
-    assert film is not None
+    film = episode_view("e1", episode, book).videos["clip"]
     assert len(film.frames) == 8
     assert film.frames[0].caption == "0.0 s"
     assert [(frame.caption, frame.turn) for frame in film.looked] == [("turn 1", 1)]
     assert (film.href, film.problem) == ("", "")
     assert {frame.picture.key for frame in (*film.frames, *film.looked)} <= set(book.sources)
     book.folder = scene.store.path(part.sha256).parents[2]
-    [original] = episode_view("e1", episode, book).originals
-    assert original.video is not None
-    assert (book.folder / original.video.href).read_bytes() == scene.store.get_bytes(part.sha256)
-    assert ".." not in original.video.href
+    film = episode_view("e1", episode, book).videos["clip"]
+    assert (book.folder / film.href).read_bytes() == scene.store.get_bytes(part.sha256)
+    assert ".." not in film.href
     page = page_html("x", episode_html(episode_view("e1", episode, book), root="../"), book.sources)
-    assert f'src="../{original.video.href}"' in page
+    assert f'src="../{film.href}"' in page
     assert "media-src" in page
     assert "media-src" not in page_html("x", Markup("<p>no film</p>"), {})
 
@@ -156,10 +157,9 @@ def test_a_video_without_frames_says_why(scene: Scene, monkeypatch: pytest.Monke
     episode = scene.episode(answered(), task=scene.task(media=(NamedMedia(name="clip", part=part),)))
 
     def problem(book: PictureBook) -> str:
-        [original] = episode_view("e1", episode, book).originals
-        assert original.video is not None
-        assert original.video.frames == ()
-        return original.video.problem
+        film = episode_view("e1", episode, book).videos["clip"]
+        assert film.frames == ()
+        return film.problem
 
     def lacking(*_: object, **__: object) -> None:
         raise UnavailableError("no PyAV")
@@ -174,27 +174,24 @@ def test_a_video_without_frames_says_why(scene: Scene, monkeypatch: pytest.Monke
     assert problem(PictureBook(scene.store)).startswith("missing")
 
 
-def test_frames_that_were_sampled_before_are_known_by_their_names(scene: Scene) -> None:
+def test_frames_that_were_sampled_before_are_known_by_their_names() -> None:
     names = {"video@1.50s#45": True, "video@x": False, "clue": False, "a@s#": False}
-    media = tuple(NamedMedia(name=name, part=scene.part) for name in names)
-    view = episode_view(
-        "e1", scene.episode(answered(), task=scene.task(media=media, evidence=())), PictureBook(scene.store)
-    )
-    assert {one.name: one.is_frame for one in view.originals} == names
+    assert {name: is_frame(name) for name in names} == names
 
 
 def test_a_video_is_named(scene: Scene) -> None:
     part = VideoPart(sha256="0" * 64, width=64, height=48, frames=50, fps=25, seconds=2)
     task = scene.task(media=(NamedMedia(name="clip", part=part),))
     view = episode_view("e1", scene.episode(answered(), task=task), PictureBook(scene.store))
-    assert "2.0 s, 50 frames" in view.originals[0].picture.problem
+    assert "2.0 s, 50 frames" in view.pictures[part.sha256].problem
 
 
 def test_an_episode_that_never_began(scene: Scene) -> None:
     episode = scene.episode(stop=StopReason.MODEL_LOST, stop_detail="503")
-    view = episode_view("e1", episode, PictureBook(scene.store))
-    assert (view.turns, view.answer, view.outage, view.stop_detail) == ((), None, True, "503")
-    assert card("#e1", episode, PictureBook(scene.store)).turns == "0 turns"
+    page = shown(scene, episode)
+    for said in ("The model wrote nothing.", "no answer", "<pre>503</pre>"):
+        assert said in page
+    assert card("#e1", episode, PictureBook(scene.store)).turns == 0
 
 
 def test_words_cover_every_type() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from contextlib import AbstractContextManager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.report.chromium import NEEDED
 from tests.report.played_runs import HOSTILE, eval_run
+from tests.serving import served
 
 from saccade.cli.main import main
-from saccade.report.live_server import serve
+from saccade.errors import UnavailableError
+from saccade.report.live_server import viewer
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -37,17 +39,8 @@ def begun(played: Path, tmp_path: Path) -> tuple[Path, list[bytes]]:
     return run, (played / "trajectories.jsonl").read_bytes().splitlines(keepends=True)
 
 
-@contextmanager
-def serving(folder: Path) -> Iterator[int]:
-    server = serve(folder)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def serving(folder: Path) -> AbstractContextManager[int]:
+    return served(viewer(folder))
 
 
 def get(port: int, path: str, host: str = "127.0.0.1", method: str = "GET") -> tuple[int, str, dict[str, str]]:
@@ -81,7 +74,7 @@ def test_a_run_is_followed_line_by_line(begun: tuple[Path, list[bytes]]) -> None
         assert len(second["items"]) == 2
         assert any("2 samples stored" in fact for fact in second["facts"])
         status, page, headers = get(port, f"/run/growing/{second['items'][0][0]}")
-        assert (status, headers["Cache-Control"]) == (200, "no-store")
+        assert (status, headers["cache-control"]) == (200, "no-store")
         assert 'section class="episode"' in page
         assert get(port, "/run/growing/episode/7")[0] == 404
         # Graded anew: another file in its place.
@@ -96,19 +89,26 @@ def test_a_single_run_and_what_is_refused(begun: tuple[Path, list[bytes]]) -> No
     append(run, lines[0])
     with serving(run) as port:
         status, _, headers = get(port, "/")
-        assert (status, headers["Location"]) == (303, "/run/this/")
+        assert (status, headers["location"]) == (303, "/run/this/")
         status, page, _ = get(port, "/run/this/")
         assert status == 200
         [policy] = [line for line in page.splitlines() if "Content-Security-Policy" in line]
         assert "default-src &#39;none&#39;" in policy
         assert "connect-src &#39;self&#39;" in policy
-        assert get(port, "/run/this/", host="attacker.example")[0] == 403
+        assert get(port, "/run/this/", host="attacker.example")[0] == 400
         for path in ("/run/../", "/run/growing/", "/etc/passwd", "/run/this/../../settings.toml", "/run/%2e%2e/"):
             assert get(port, path)[0] == 404, path
-        assert get(port, "/", method="POST")[0] == 501
+        assert get(port, "/", method="POST")[0] == 405
         append(run, b"{}\n")
         status, body, _ = get(port, "/run/this/data.json")
         assert (status, "Traceback" in body) == (500, False)
+
+
+def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    monkeypatch.delitem(sys.modules, "saccade.report.live_server")
+    with pytest.raises(UnavailableError, match=r"saccade\[serve\]"):
+        importlib.import_module("saccade.report.live_server")
 
 
 def test_a_folder_of_runs_has_a_list(played: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

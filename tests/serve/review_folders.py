@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
+from tests.serving import served
 from tests.sft.curate.cases import Runs, blobs, ran, said
 
 from saccade.media.store import MediaStore
 from saccade.record.codec import write_lines
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
-from saccade.serve.review import Reviewer, serve_review
+from saccade.serve.review import Reviewer, review_app
 from saccade.sft.review.decisions import DecisionLog
 from saccade.sft.review.items import ReviewItems
 
@@ -46,14 +45,6 @@ def task_folder(root: Path) -> Path:
     return folder
 
 
-@contextmanager
-def reviewing(folder: Path) -> Iterator[int]:
-    server = serve_review(Reviewer(ReviewItems.open(folder), DecisionLog(folder), TOKEN))
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def reviewing(folder: Path) -> AbstractContextManager[int]:
+    """The port on which a folder is reviewed."""
+    return served(review_app(Reviewer(ReviewItems.open(folder), DecisionLog(folder), TOKEN)))

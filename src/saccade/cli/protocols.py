@@ -58,9 +58,9 @@ def protocols(
     from saccade.evals.protocols.registry import load_protocol, protocol_names
     from saccade.evals.protocols.stored import REPLIES, findings_file, write_findings
     from saccade.evals.protocols.study import Study
-    from saccade.evals.protocols.tables import findings_text
     from saccade.media.budget import policy
     from saccade.record.settings import load_settings
+    from saccade.report.sections.protocols.all import findings_text
     from saccade.rewards.judges.client import PatientRules
 
     if out is not None and len(runs) > 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,26 +39,19 @@ def review(
         for reason in report.filters[-1].reasons:
             print(f"  {reason.reason}: {reason.count}")
         return
-    from saccade.errors import SettingsError
-    from saccade.serve.review import Reviewer, serve_review
+    from saccade.cli.web import serve_app
+    from saccade.report.live_server import HOST
+    from saccade.serve.review import Reviewer, review_app
     from saccade.sft.review.decisions import DecisionLog
     from saccade.sft.review.items import ReviewItems
 
     items = ReviewItems.open(folder)
     reviewer = Reviewer(items, DecisionLog(folder), secrets.token_urlsafe(16))
-    try:
-        server = serve_review(reviewer, port)
-    except OSError as error:
-        raise SettingsError(f"port {port} cannot be had: {error.strerror}. Name another with --port.") from error
-    address = f"http://127.0.0.1:{server.server_port}/?token={reviewer.token}"
-    print(
-        f"{len(items.names)} items, {len(reviewer.log)} decided. Ctrl-C ends it; decisions are kept.\n{address}",
-        flush=True,
-    )
-    if open_it:
-        webbrowser.open(address)
-    with server:
-        server.serve_forever()
+    address = f"{{url}}/?token={reviewer.token}"
+    decided = f"{len(items.names)} items, {len(reviewer.log)} decided. Ctrl-C ends it; decisions are kept."
+    opened = address if open_it else ""
+    app = review_app(reviewer)
+    raise typer.Exit(serve_app(app, HOST, port, f"{decided}\n{address}", grace_seconds=1, opened=opened))
 
 
 def _written(folder: Path, out: Path, undecided: str) -> CurateReport:

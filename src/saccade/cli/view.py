@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -20,18 +19,11 @@ def view(
     ] = False,
 ) -> None:
     """Serve a run, or all runs of a folder, as pages that follow an evaluation while it runs."""
+    from saccade.cli.web import serve_app
     from saccade.errors import SettingsError
-    from saccade.report.live_server import serve
+    from saccade.report.live_server import HOST, viewer
 
     if not folder.is_dir():
         raise SettingsError(f"{folder} is no folder. Name the folder of a run, or one with runs in it.")
-    try:
-        server = serve(folder, port)
-    except OSError as error:
-        raise SettingsError(f"port {port} cannot be had: {error.strerror}. Name another with --port.") from error
-    address = f"http://127.0.0.1:{server.server_port}/"
-    print(f"{address} shows {folder}; Ctrl-C ends it", flush=True)
-    if open_it:
-        webbrowser.open(address)
-    with server:
-        server.serve_forever()
+    line = f"{{url}}/ shows {str(folder).replace('{', '{{').replace('}', '}}')}; Ctrl-C ends it"
+    raise typer.Exit(serve_app(viewer(folder), HOST, port, line, grace_seconds=1, opened="{url}/" if open_it else ""))

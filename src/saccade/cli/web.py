@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+import webbrowser
 from typing import TYPE_CHECKING, Any
 
 from saccade.errors import SettingsError
@@ -17,12 +18,19 @@ NOT_STARTED = 3
 
 
 def serve_app(
-    application: Any, host: str, port: int, line: str, *, grace_seconds: int = 5, websockets: bool = False
+    application: Any,
+    host: str,
+    port: int,
+    line: str,
+    *,
+    grace_seconds: int = 5,
+    websockets: bool = False,
+    opened: str = "",
 ) -> int:
     """The exit code; `line` is printed once it listens, with the address in place of `{url}`.
 
     After the first Ctrl-C, requests that are under way have `grace_seconds`. `websockets`: it takes them too, for which
-    the package of that name must be there.
+    the package of that name must be there. `opened` is a format for the address at which a browser is opened.
 
     Raises:
         SettingsError: another program listens there, or this machine has no such address.
@@ -44,17 +52,20 @@ def serve_app(
     gc.freeze()  # what is loaded stays: the collector need not look it over again and again while requests come
     gc.set_threshold(10_000)  # seldom: what a request makes is mostly freed by counting references
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:  # uvloop's, where it is installed
-        return runner.run(_serve(uvicorn.Server(config), host, line))
+        return runner.run(_serve(uvicorn.Server(config), host, line, opened))
 
 
-async def _serve(server: uvicorn.Server, host: str, line: str) -> int:
+async def _serve(server: uvicorn.Server, host: str, line: str, opened: str) -> int:
     serving = asyncio.create_task(server.serve())
     while not server.started and not serving.done():
         await asyncio.sleep(0.02)
     if server.started:
         port = server.servers[0].sockets[0].getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
-        print(line.format(url=f"http://{shown}:{port}"), flush=True)
+        url = f"http://{shown}:{port}"
+        print(line.format(url=url), flush=True)
+        if opened:
+            webbrowser.open(opened.format(url=url))
     await serving
     return 0 if server.started else NOT_STARTED
 

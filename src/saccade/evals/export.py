@@ -16,12 +16,13 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count, islice, product
+from operator import attrgetter
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Final
 
 from saccade.errors import SettingsError, UnavailableError
-from saccade.evals.rows import EvalRow
+from saccade.evals.rows import COLUMNS, EvalRow
 from saccade.record.disk import atomic_file
 
 _log = logging.getLogger(__name__)
@@ -29,12 +30,14 @@ _log = logging.getLogger(__name__)
 Cell = str | int | float | None
 Table = Sequence[Mapping[str, Cell]]
 
-_FIRST: Final = ("index", "question")
-_LAST: Final = (
-    *("answer", "category", "split", "prediction", "hit"),
-    *("task_id", "rollout", "source", "gold", "extracted", "grader", "reason", "stop", "turns", "calls"),
-    *("sampled_tokens", "read_tokens", "dollars", "headline", "hit_by_rule", "hit_by_judge", "judge", "no_verdict"),
-)
+_OWN: Final = {
+    **{column.export: attrgetter(name) for name, column in COLUMNS.items() if column.export},
+    "headline": attrgetter("headline"),
+    "judge": attrgetter("judgement"),
+}
+"""Columns that VLMEvalKit has not: name -> the value of a row."""
+_HEADS: Final = ("index", "question", "answer", "category", "split", "prediction", "hit", *_OWN)
+"""Of a table without rows, so without options."""
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _XLSX_CHARACTERS: Final = 32_767
 """Of one cell."""
@@ -70,7 +73,7 @@ def _letters(most: int) -> tuple[str, ...]:
 def _cells(number: int, row: EvalRow, letters: Sequence[str]) -> dict[str, Cell]:
     options = dict(zip(letters, row.choices, strict=False))
     letter = next((name for name, text in options.items() if text == row.gold), None)
-    known: dict[str, Cell] = {
+    return {
         "index": number,
         "question": row.question,
         **{name: options.get(name) for name in letters},
@@ -79,30 +82,12 @@ def _cells(number: int, row: EvalRow, letters: Sequence[str]) -> dict[str, Cell]
         "split": row.split,
         "prediction": row.answer,
         "hit": row.correct,
-        "task_id": row.task,
-        "rollout": row.rollout,
-        "source": row.source,
-        "gold": row.gold,
-        "extracted": row.extracted,
-        "grader": row.grader,
-        "reason": row.reason,
-        "stop": row.stop,
-        "turns": row.turns,
-        "calls": row.calls,
-        "sampled_tokens": row.sampled_tokens,
-        "read_tokens": row.read_tokens,
-        "dollars": row.dollars,
-        "headline": row.headline,
-        "hit_by_rule": row.by_rule,
-        "hit_by_judge": row.by_judge,
-        "judge": row.judgement,
-        "no_verdict": row.no_verdict,
+        **{name: value(row) for name, value in _OWN.items()},
     }
-    return {name: known[name] for name in (*_FIRST, *letters, *_LAST)}
 
 
 def _columns(data: Table) -> list[str]:
-    return list(data[0]) if data else [*_FIRST, *_LAST]
+    return list(data[0]) if data else list(_HEADS)
 
 
 def _jsonl(data: Table, path: Path) -> None:

@@ -7,10 +7,12 @@ were stored in. So two runs that hold the same samples have the same rows, byte 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from math import fsum
 from pathlib import Path
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -18,63 +20,11 @@ from saccade.episode.continued import SETTINGS
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import RecordError, SettingsError
 from saccade.evals.grades import BY_JUDGE, BY_RULE, JUDGE, Headline, score_named
-from saccade.grading.grade import grade_of
+from saccade.grading.grade import Grade, grade_of
 from saccade.record.base import READABLE_VERSIONS
 from saccade.record.score import CORRECT, Score
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.record.turn import TokenCounts
-
-
-@dataclass(frozen=True, slots=True)
-class EvalRow:
-    """One sample of an evaluation, as rows.jsonl keeps it."""
-
-    id: str
-    task: str
-    """Id of the task."""
-    rollout: int
-    source: str
-    split: str
-    tags: tuple[str, ...]
-    question: str
-    choices: tuple[str, ...]
-    gold: str | None
-    answer: str | None
-    """What the episode ended with."""
-    correct: float | None
-    """From 0 to 1; None if the task could not be graded, or was not."""
-    extracted: str
-    reason: str
-    grader: str
-    stop: str
-    turns: int
-    calls: int
-    """Executions of code and of tools, those of a provider's own sandbox included."""
-    sampled_tokens: int | None
-    """Tokens that the model wrote; None if its backend does not say."""
-    context_tokens: int | None
-    """The longest context that it read."""
-    by_rule: float | None = None
-    """The rule's verdict, where a judge was asked too."""
-    by_judge: float | None = None
-    read_tokens: int | None = None
-    """Tokens that it read in all turns together; None if a turn does not say."""
-    dollars: float | None = None
-    """Price of all its turns; None if that of one is not known."""
-    no_verdict: str = ""
-    """Why the judge gave none: `malformed`, `outage`, `refused`; empty if it did, or was not asked."""
-
-    @property
-    def headline(self) -> Headline:
-        """Whose verdict `correct` is."""
-        return "judge" if self.grader.startswith(JUDGE) else "rule"
-
-    @property
-    def judgement(self) -> str:
-        """What the judge said: `right`, `wrong`, `invalid` (asked, and no verdict), or `none` (not asked)."""
-        if self.by_judge is None:
-            return "invalid" if self.no_verdict else "none"
-        return "right" if self.by_judge >= 0.5 else "wrong"
 
 
 class _Lean(BaseModel):
@@ -114,6 +64,134 @@ class _Line(_Lean):
     turns: tuple[_Turn, ...] = ()
     stop: StopReason | None = None
     scores: tuple[Score, ...] = ()
+
+    def score(self, name: str) -> float | None:
+        """Return the value of a score, if there is one."""
+        found = score_named(self.scores, name)
+        return None if found is None else found.value
+
+    @cached_property
+    def grade(self) -> Grade:
+        """What the grader said besides the credit."""
+        found = score_named(self.scores, CORRECT)
+        return grade_of("" if found is None else found.detail)
+
+    @property
+    def answer(self) -> str | None:
+        last = self.turns[-1].action if self.turns else None
+        return last.text if last is not None and last.kind == "answer" else None
+
+    @property
+    def sampled_tokens(self) -> int | None:
+        sampled = [turn.tokens.sampled for turn in self.turns if turn.tokens.sampled is not None]
+        return sum(sampled) if sampled else None
+
+    @property
+    def contexts(self) -> list[int]:
+        return [turn.tokens.context for turn in self.turns if turn.tokens.context is not None]
+
+    @property
+    def prices(self) -> list[float | None]:
+        return [turn.dollars for turn in self.turns]
+
+    @property
+    def no_verdict(self) -> str:
+        judge = score_named(self.scores, BY_JUDGE)
+        return "" if judge is None else grade_of(judge.detail).invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """How one field of `EvalRow` is made and shown."""
+
+    of: Callable[[_Line], object]
+    """Makes it from a trajectory."""
+    export: str = ""
+    """Its name in a table that is exported; empty if it is not in it."""
+    shown: str = ""
+    """Its heading in the gallery of a report, for numbers; empty if it is not in it."""
+    digits: int = 0
+    """After the point, in the gallery."""
+
+
+def _made(of: Callable[[_Line], object], export: str = "", shown: str = "", digits: int = 0) -> dict[str, Column]:
+    return {"column": Column(of, export, shown, digits)}
+
+
+@dataclass(frozen=True, slots=True)
+class EvalRow:
+    """One sample of an evaluation, as results.jsonl keeps it.
+
+    A field is a column: this one entry computes it from a trajectory, and adds it to rows, exports and galleries.
+    """
+
+    id: str = field(metadata=_made(lambda line: line.id))
+    task: str = field(metadata=_made(lambda line: line.task.id, "task_id"))
+    """Id of the task."""
+    rollout: int = field(metadata=_made(lambda line: line.rollout, "rollout"))
+    source: str = field(metadata=_made(lambda line: line.task.source, "source"))
+    split: str = field(metadata=_made(lambda line: line.task.split))
+    tags: tuple[str, ...] = field(metadata=_made(lambda line: line.task.tags))
+    question: str = field(metadata=_made(lambda line: line.task.question))
+    choices: tuple[str, ...] = field(metadata=_made(lambda line: line.task.choices))
+    gold: str | None = field(metadata=_made(lambda line: line.task.answer, "gold"))
+    answer: str | None = field(metadata=_made(lambda line: line.answer))
+    """What the episode ended with."""
+    correct: float | None = field(metadata=_made(lambda line: line.score(CORRECT), "", "credit", 2))
+    """From 0 to 1; None if the task could not be graded, or was not."""
+    extracted: str = field(metadata=_made(lambda line: line.grade.extracted, "extracted"))
+    grader: str = field(metadata=_made(lambda line: line.grade.grader, "grader"))
+    reason: str = field(metadata=_made(lambda line: line.grade.reason, "reason"))
+    stop: str = field(metadata=_made(lambda line: line.stop.value if line.stop else "", "stop"))
+    turns: int = field(metadata=_made(lambda line: len(line.turns), "turns", "turns"))
+    calls: int = field(
+        metadata=_made(
+            lambda line: sum((turn.execution is not None) + len(turn.hosted) for turn in line.turns), "calls", "calls"
+        )
+    )
+    """Executions of code and of tools, those of a provider's own sandbox included."""
+    context_tokens: int | None = field(metadata=_made(lambda line: max(line.contexts, default=None)))
+    """The longest context that it read."""
+    read_tokens: int | None = field(
+        default=None,
+        metadata=_made(
+            lambda line: sum(line.contexts) if line.turns and len(line.contexts) == len(line.turns) else None,
+            "read_tokens",
+            "tokens read",
+        ),
+    )
+    """Tokens that it read in all turns together; None if a turn does not say."""
+    sampled_tokens: int | None = field(
+        default=None,
+        metadata=_made(lambda line: line.sampled_tokens, "sampled_tokens", "written"),
+    )
+    """Tokens that the model wrote; None if its backend does not say."""
+    dollars: float | None = field(
+        default=None,
+        metadata=_made(lambda line: _total(line.prices), "dollars", "cost, $", 4),
+    )
+    """Price of all its turns; None if that of one is not known."""
+    by_rule: float | None = field(default=None, metadata=_made(lambda line: line.score(BY_RULE), "hit_by_rule"))
+    """The rule's verdict, where a judge was asked too."""
+    by_judge: float | None = field(default=None, metadata=_made(lambda line: line.score(BY_JUDGE), "hit_by_judge"))
+    no_verdict: str = field(default="", metadata=_made(lambda line: line.no_verdict, "no_verdict"))
+    """Why the judge gave none: `malformed`, `outage`, `refused`; empty if it did, or was not asked."""
+
+    @property
+    def headline(self) -> Headline:
+        """Whose verdict `correct` is."""
+        return "judge" if self.grader.startswith(JUDGE) else "rule"
+
+    @property
+    def judgement(self) -> str:
+        """What the judge said: `right`, `wrong`, `invalid` (asked, and no verdict), or `none` (not asked)."""
+        if self.by_judge is None:
+            return "invalid" if self.no_verdict else "none"
+        return "right" if self.by_judge >= 0.5 else "wrong"
+
+
+COLUMNS: Final[Mapping[str, Column]] = {made.name: made.metadata["column"] for made in fields(EvalRow)}
+"""How each field of `EvalRow` is made and shown."""
 
 
 def read_rows(run: Path) -> list[EvalRow]:
@@ -160,39 +238,8 @@ def _rows(file: Path) -> Iterator[EvalRow]:
 
 
 def _row(line: _Line) -> EvalRow:
-    last = line.turns[-1].action if line.turns else None
-    score = score_named(line.scores, CORRECT) or Score(name=CORRECT)
-    rule, judge = score_named(line.scores, BY_RULE), score_named(line.scores, BY_JUDGE)
-    grade = grade_of(score.detail)
-    sampled = [turn.tokens.sampled for turn in line.turns if turn.tokens.sampled is not None]
-    contexts = [turn.tokens.context for turn in line.turns if turn.tokens.context is not None]
-    task = line.task
-    return EvalRow(
-        id=line.id,
-        task=task.id,
-        rollout=line.rollout,
-        source=task.source,
-        split=task.split,
-        tags=task.tags,
-        question=task.question,
-        choices=task.choices,
-        gold=task.answer,
-        answer=last.text if last is not None and last.kind == "answer" else None,
-        correct=score.value,
-        extracted=grade.extracted,
-        reason=grade.reason,
-        grader=grade.grader,
-        stop=line.stop.value if line.stop else "",
-        turns=len(line.turns),
-        calls=sum((turn.execution is not None) + len(turn.hosted) for turn in line.turns),
-        sampled_tokens=sum(sampled) if sampled else None,
-        context_tokens=max(contexts) if contexts else None,
-        read_tokens=sum(contexts) if contexts and len(contexts) == len(line.turns) else None,
-        dollars=_total([turn.dollars for turn in line.turns]),
-        by_rule=None if rule is None else rule.value,
-        by_judge=None if judge is None else judge.value,
-        no_verdict="" if judge is None else grade_of(judge.detail).invalid,
-    )
+    values: dict[str, Any] = {name: column.of(line) for name, column in COLUMNS.items()}
+    return EvalRow(**values)
 
 
 def _total(values: Sequence[float | None]) -> float | None:

@@ -1,196 +1,248 @@
-"""A trajectory of the record as the page shows it."""
+"""What the page of an episode shows: the record itself, and in words what the record says in types and numbers.
+
+Templates read the record. The functions here are their filters, and return plain texts and tuples.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from string import ascii_uppercase
+from typing import NamedTuple
 
-from saccade.looks.regions import Region, regions
-from saccade.record.action import Answer
+from saccade.evals.requests import RequestTry
+from saccade.looks.regions import regions
+from saccade.record.action import Answer, Code, ToolCall
 from saccade.record.content import VideoPart
-from saccade.record.score import CORRECT, Score, total
+from saccade.record.hosted_call import HostedCall
+from saccade.record.score import CORRECT, Score
 from saccade.record.task import Task
-from saccade.record.trajectory import Provenance, StopReason, Trajectory
-from saccade.record.turn import Turn
-from saccade.report.overlay import boxes
-from saccade.report.picture_book import PictureBook
-from saccade.report.plain_text import cut_end
-from saccade.report.turn_view import talk, turn_view
-from saccade.report.video_strip import video_view
-from saccade.report.view import EpisodeCard, EpisodeView, Fact, Original, TableView, VerdictView
-from saccade.report.words import NONE, count, duration, known_sum, money, some, stop_words
+from saccade.record.trajectory import StopReason, Trajectory
+from saccade.record.turn import FinishReason, Turn
+from saccade.report.overlay import Box, boxes
+from saccade.report.picture_book import PictureBook, ShownMedia
+from saccade.report.segments import TextSegment, prose
+from saccade.report.video_strip import VideoView, video_view
+from saccade.report.words import count, duration, known_sum, money, some, stop_words
+
+WARNINGS = {
+    FinishReason.LENGTH: "The text was cut off by the limit of tokens.",
+    FinishReason.FILTERED: "The provider withheld text.",
+}
 
 
-def episode_view(anchor: str, trajectory: Trajectory, book: PictureBook) -> EpisodeView:
-    """The whole episode; `anchor` names it in the page."""
+class Verdict(NamedTuple):
+    """Whether the answer was right, as far as a score says so."""
+
+    word: str
+    """`right`, `wrong` or `not scored`."""
+    right: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeView:
+    """A trajectory, and what its page needs of the media store and of the pixels."""
+
+    anchor: str
+    """Names the episode in the page."""
+    trajectory: Trajectory
+    pictures: Mapping[str, ShownMedia]
+    """By the SHA-256 of the recorded media."""
+    boxes: Mapping[str, tuple[Box, ...]]
+    """Over the task's pictures, by their names, in the order in which they are drawn."""
+    looked: Mapping[int, int]
+    """Regions of the task's pictures that a turn looked at, by its number from 1."""
+    videos: Mapping[str, VideoView]
+    """Of the task, by their names."""
+    wires: tuple[RequestTry, ...] = ()
+    """Every request to the model's server, those that failed included; empty if none were kept."""
+    running: bool = False
+    """Whether what the last turn asked for is being run."""
+
+    @property
+    def title(self) -> str:
+        """The title of a page with this episode only."""
+        return self.trajectory.task.question
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeCard:
+    """An episode on the index: little enough to keep while many trajectories are read."""
+
+    href: str
+    """Its anchor, until it is known in which file the episode is."""
+    id: str
+    question: str
+    answer: str | None
+    verdict: Verdict
+    stop: str
+    answered: bool
+    turns: int
+    picture: ShownMedia | None
+
+
+def episode_view(
+    anchor: str,
+    trajectory: Trajectory,
+    book: PictureBook,
+    *,
+    wires: tuple[RequestTry, ...] = (),
+    running: bool = False,
+) -> EpisodeView:
+    """Gather what the page of a trajectory shows; its pictures are added to `book`."""
     looked = regions(trajectory, book)
     task = trajectory.task
     return EpisodeView(
-        anchor=anchor,
-        id=trajectory.id,
-        question=cut_end(task.question),
-        originals=_originals(trajectory, looked, book),
-        choices=_choices(task, trajectory.answer),
-        answer=trajectory.answer,
-        gold=task.answer,
-        verdict=verdict(trajectory.scores),
-        stop=stop_words(trajectory.stop),
-        stop_detail=trajectory.stop_detail,
-        answered=trajectory.stop is StopReason.ANSWERED,
-        outage=trajectory.lost,
-        chips=_chips(trajectory),
-        turns=tuple(
-            turn_view(number, turn, book, sum(region.turn == number - 1 for region in looked))
-            for number, turn in enumerate(trajectory.turns, 1)
-        ),
-        prompt=tuple(talk("Before the first turn", message, book) for message in trajectory.prompt),
-        table=_table(trajectory.turns),
-        scores=_scores(trajectory.scores),
-        settings=_settings(trajectory),
-        resolved=trajectory.provenance.settings,
+        anchor,
+        trajectory,
+        {part.sha256: book.add(part) for part in trajectory.media()},
+        {
+            item.name: boxes(
+                item.part,
+                [region for region in looked if region.name == item.name],
+                [box for box in task.evidence if box.image == item.name],
+            )
+            for item in task.media
+        },
+        Counter(region.turn + 1 for region in looked),
+        {
+            item.name: video_view(item.part, trajectory.turns, book)
+            for item in task.media
+            if isinstance(item.part, VideoPart)
+        },
+        wires,
+        running,
     )
 
 
 def card(href: str, trajectory: Trajectory, book: PictureBook) -> EpisodeCard:
-    """The episode on an index."""
+    """Return the episode as it is shown on an index."""
     pictures = [item.part for item in trajectory.task.media]
     return EpisodeCard(
-        href=href,
-        id=trajectory.id,
-        question=trajectory.task.question,
-        answer=trajectory.answer,
-        gold=trajectory.task.answer,
-        verdict=verdict(trajectory.scores),
-        stop=stop_words(trajectory.stop),
-        answered=trajectory.stop is StopReason.ANSWERED,
-        turns=some(len(trajectory.turns), "turn"),
-        picture=book.add(pictures[0]) if pictures else None,
+        href,
+        trajectory.id,
+        trajectory.task.question,
+        trajectory.answer,
+        verdict(trajectory.scores),
+        stop_words(trajectory.stop),
+        trajectory.stop is StopReason.ANSWERED,
+        len(trajectory.turns),
+        book.add(pictures[0]) if pictures else None,
     )
 
 
-def verdict(scores: Iterable[Score]) -> VerdictView:
-    """Whether the answer is right, by the score `correct`."""
+def verdict(scores: Iterable[Score]) -> Verdict:
+    """Tell whether the answer is right, by the score `correct`."""
     value = next((score.value for score in scores if score.name == CORRECT), None)
     if value is None:
-        return VerdictView("not scored", None)
+        return Verdict("not scored", None)
     right = True if value >= 1 else False if value <= 0 else None
-    return VerdictView({True: "right", False: "wrong", None: f"{CORRECT} {value:g}"}[right], right)
+    return Verdict({True: "right", False: "wrong", None: f"{CORRECT} {value:g}"}[right], right)
 
 
-def _originals(trajectory: Trajectory, regions: tuple[Region, ...], book: PictureBook) -> tuple[Original, ...]:
-    task = trajectory.task
-    return tuple(
-        Original(
-            item.name,
-            book.add(item.part),
-            boxes(
-                item.part,
-                [region for region in regions if region.name == item.name],
-                [box for box in task.evidence if box.image == item.name],
-            ),
-            video_view(item.part, trajectory.turns, book) if isinstance(item.part, VideoPart) else None,
-        )
-        for item in task.media
-    )
-
-
-def _choices(task: Task, answer: str | None) -> tuple[tuple[str, str, str], ...]:
+def choices(task: Task, answer: str | None) -> Iterator[tuple[str, str, bool, bool]]:
+    """Yield letter and text of each choice, whether it is the `answer`, and whether it is the gold answer."""
     given = "" if answer is None else answer.strip().casefold()
-    rows = []
     for number, choice in enumerate(task.choices):
         mark = ascii_uppercase[number] if len(task.choices) <= 26 else str(number + 1)
         chosen = given in (choice.strip().casefold(), mark.casefold())
-        classes = ["chosen"] if chosen else []
-        if task.answer is not None and choice == task.answer:
-            classes.append("gold")
-        rows.append((mark, choice, " ".join(classes)))
-    return tuple(rows)
+        yield mark, choice, chosen, task.answer is not None and choice == task.answer
 
 
-def _chips(trajectory: Trajectory) -> tuple[Fact, ...]:
+def is_frame(name: str) -> bool:
+    """Tell whether a picture is a frame that was sampled before the episode, by its name `video@1.50s#45`."""
+    return name.partition("@")[2].partition("s#")[2].isdecimal()
+
+
+def deed(turn: Turn, running: bool = False) -> str:
+    """Say in a few words what the model did in a turn; `running`: what it asked for has not come back yet."""
+    if running:
+        return f"calls {turn.action.name} …" if isinstance(turn.action, ToolCall) else "runs code …"
+    if turn.hosted:
+        calls = f"{len(turn.hosted)} call{'s' * (len(turn.hosted) != 1)} of the provider's sandbox"
+        return f"{'answered' if isinstance(turn.action, Answer) else 'wrote no answer'} after {calls}"
+    match turn.action:
+        case Code():
+            return "ran code" if turn.execution is not None else "wrote code that was not run"
+        case ToolCall(name=name):
+            return f"called {name}" if turn.execution is not None else f"asked for {name}, which was not called"
+        case Answer():
+            return "answered"
+    return "wrote no action"
+
+
+def hosted(turn: Turn) -> Iterator[tuple[tuple[TextSegment, ...], HostedCall]]:
+    """Yield each call of the provider's own sandbox, and before it what the model wrote since the call before."""
+    begin = 0
+    for call in turn.hosted:
+        yield prose(turn.text[begin : call.at]), call
+        begin = call.at
+
+
+def turn_facts(turn: Turn) -> Iterator[tuple[str, str]]:
+    """Yield name and value of what is known of a turn's time, tokens and price."""
+    if turn.model_seconds:
+        yield "model", duration(turn.model_seconds)
+    if turn.execution_seconds:
+        yield "run", duration(turn.execution_seconds)
+    tokens = turn.tokens
+    for name, value in (
+        ("tokens read", tokens.context),
+        ("of them visual", tokens.context_visual),
+        ("of them cached", tokens.context_cached),
+        ("tokens written", tokens.sampled),
+    ):
+        if value is not None:
+            yield name, count(value)
+    if turn.dollars is not None:
+        yield "cost", money(turn.dollars)
+
+
+def chips(trajectory: Trajectory) -> Iterator[tuple[str, str]]:
+    """Yield name and value of the figures at the head of the page."""
     turns = trajectory.turns
-    pictures = sum(len(execution.pictures) for turn in turns for execution in turn.executions)
-    dollars = known_sum(turn.dollars for turn in turns)
-    facts = [Fact("turns", f"{len(turns):,}"), Fact("pictures back", f"{pictures:,}")]
+    yield "turns", f"{len(turns):,}"
+    yield "pictures back", f"{sum(len(execution.pictures) for turn in turns for execution in turn.executions):,}"
     if trajectory.seconds:
-        facts.append(Fact("time", duration(trajectory.seconds)))
+        yield "time", duration(trajectory.seconds)
     written = known_sum(turn.tokens.sampled for turn in turns)
     if written is not None:
-        facts.append(Fact("tokens written", count(int(written))))
+        yield "tokens written", count(int(written))
+    dollars = known_sum(turn.dollars for turn in turns)
     if dollars is not None:
-        facts.append(Fact("cost", money(dollars)))
-    return tuple(facts)
+        yield "cost", money(dollars)
 
 
-def _table(turns: tuple[Turn, ...]) -> TableView:
-    heads = ("turn", "did", "model", "run", "tokens read", "of them visual", "tokens written", "cost")
-    rows = tuple(
-        (
-            str(number),
-            turn.action.kind.replace("_", " "),
-            duration(turn.model_seconds),
-            duration(turn.execution_seconds) if turn.execution is not None else NONE,
-            count(turn.tokens.context),
-            count(turn.tokens.context_visual),
-            count(turn.tokens.sampled),
-            money(turn.dollars),
-        )
-        for number, turn in enumerate(turns, 1)
+def settings(trajectory: Trajectory) -> list[tuple[str, str]]:
+    """Return name and value of what the episode was made with and from, as far as it is known."""
+    task, made = trajectory.task, trajectory.provenance
+    sampling = made.sampling.model_dump(exclude_none=True)
+    limits = made.limits.model_dump(exclude_none=True)
+    facts = (
+        ("trajectory", trajectory.id),
+        ("task", task.id),
+        ("source", " · ".join(filter(None, (task.source, task.split)))),
+        ("group", f"{trajectory.group}, rollout {trajectory.rollout}" if trajectory.group else ""),
+        ("recorded", trajectory.created.isoformat(" ", "seconds") if trajectory.created is not None else ""),
+        ("Saccade", made.saccade),
+        ("model", made.model),
+        ("revision", made.model_revision),
+        ("dialect", made.dialect),
+        ("after an exception", made.state_policy),
+        ("repairs", ", ".join(made.repairs)),
+        ("isolation", ", ".join(made.layers)),
+        *((f"sampling: {name.replace('_', ' ')}", f"{value:g}") for name, value in sampling.items()),
+        *((f"limit: {name.replace('_', ' ')}", f"{value:g}") for name, value in limits.items()),
     )
-    ends = "answer" if turns and isinstance(turns[-1].action, Answer) else "no answer"
-    totals = (
-        "total",
-        ends,
-        duration(sum(turn.model_seconds for turn in turns)),
-        duration(sum(turn.execution_seconds for turn in turns)),
-        _summed(turn.tokens.context for turn in turns),
-        _summed(turn.tokens.context_visual for turn in turns),
-        _summed(turn.tokens.sampled for turn in turns),
-        money(known_sum(turn.dollars for turn in turns)),
-    )
-    return TableView(heads, rows, totals)
+    return [(name, value) for name, value in facts if value]
 
 
-def _summed(values: Iterable[int | None]) -> str:
-    amount = known_sum(values)
-    return count(None if amount is None else int(amount))
+def wire_title(sent: RequestTry) -> str:
+    """Say of a request its number, its address and how it ended."""
+    ended = "no answer" if sent.status is None else f"HTTP {sent.status}"
+    return f"{sent.number + 1}. {sent.path or 'not sent'} · {ended} · {duration(sent.seconds)}"
 
 
-def _scores(scores: tuple[Score, ...]) -> tuple[tuple[str, str, str, str], ...]:
-    if not scores:
-        return ()
-    rows = [
-        (score.name, NONE if score.value is None else f"{score.value:g}", f"{score.weight:g}", score.detail)
-        for score in scores
-    ]
-    amount = total(scores)
-    return (*rows, ("total", NONE if amount is None else f"{amount:g}", "", "weighted sum"))
-
-
-def _settings(trajectory: Trajectory) -> tuple[Fact, ...]:
-    provenance, task = trajectory.provenance, trajectory.task
-    facts = [
-        Fact("trajectory", trajectory.id),
-        Fact("task", task.id),
-        Fact("source", " · ".join(filter(None, (task.source, task.split)))),
-        Fact("group", f"{trajectory.group}, rollout {trajectory.rollout}" if trajectory.group else ""),
-        Fact("recorded", trajectory.created.isoformat(" ", "seconds") if trajectory.created is not None else ""),
-        *_made_by(provenance),
-    ]
-    return tuple(fact for fact in facts if fact.value)
-
-
-def _made_by(provenance: Provenance) -> list[Fact]:
-    sampling = provenance.sampling.model_dump(exclude_none=True)
-    limits = provenance.limits.model_dump(exclude_none=True)
-    return [
-        Fact("Saccade", provenance.saccade),
-        Fact("model", provenance.model),
-        Fact("revision", provenance.model_revision),
-        Fact("dialect", provenance.dialect),
-        Fact("after an exception", provenance.state_policy),
-        Fact("repairs", ", ".join(provenance.repairs)),
-        Fact("isolation", ", ".join(provenance.layers)),
-        *(Fact(f"sampling: {name.replace('_', ' ')}", f"{value:g}") for name, value in sampling.items()),
-        *(Fact(f"limit: {name.replace('_', ' ')}", f"{value:g}") for name, value in limits.items()),
-    ]
+FILTERS = (verdict, deed, hosted, turn_facts, chips, settings, wire_title, duration, money, known_sum, some, stop_words)
+"""Functions of one value that templates call by their names."""

@@ -9,9 +9,9 @@ from typing import Final
 from markupsafe import Markup
 
 from saccade.record.disk import write_atomic
-from saccade.report.page import episode_html, page_html
+from saccade.report.episode_view import EpisodeView
+from saccade.report.page import Other, episode_html, page_html
 from saccade.report.picture_book import Sources
-from saccade.report.view import EpisodeView, Other
 
 BUDGET: Final = 24_000_000
 """Bytes of a page with many episodes, about."""
@@ -74,7 +74,7 @@ class Episodes:
         others = tuple(replace(other, href=f"{other.href.removeprefix('#')}.html") for other in episode.others)
         body = episode_html(episode.view, back=f"../{self._target.name}", others=others, root="../")
         path = self.folder / f"{episode.view.anchor}.html"
-        write_page(path, page_html(episode.view.question, body, episode.sources))
+        write_page(path, page_html(episode.view.title, body, episode.sources))
 
 
 def write_page(path: Path, text: str) -> None:

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from saccade.evals.failures import SampleFailure
-from saccade.evals.rows import EvalRow
+from saccade.evals.rows import COLUMNS, EvalRow
 from saccade.report.picture_book import ShownMedia
 from saccade.report.plots.figure import clean
 from saccade.report.runs.eval_run import LOST, OUTCOMES, EvalRun
 from saccade.report.sections.results import OUTCOME_COLOURS, title_of
 
+_NUMBERS = {name: column for name, column in COLUMNS.items() if column.shown}
 _QUESTION, _ANSWER = 160, 100
 """Characters of texts on cards."""
 
@@ -51,21 +52,18 @@ class Gallery:
             None if row.answer is None else clean(row.answer, _ANSWER),
             None if row.gold is None else clean(row.gold, _ANSWER),
             clean(row.id, 80),
-            row.turns,
             "" if picture is None or picture.problem else picture.key,
             "" if picture is None else picture.problem,
-            row.calls,
-            row.read_tokens,
-            row.sampled_tokens,
-            row.dollars,
-            row.correct,
+            *(getattr(row, name) for name in _NUMBERS),
         ]
 
     def add_lost(self, run: EvalRun, failure: SampleFailure) -> None:
         """A sample that came to nothing: a card that opens nothing."""
         run_number, lost = self._runs.number(run.name), [self._labels.number(LOST)]
         why = clean(f"{failure.kind.replace('_', ' ')}: {failure.detail}", 300)
-        self._lost.append([run_number, -1, -1, lost, why, None, None, clean(failure.id, 80), None, "", "", *[None] * 5])
+        self._lost.append(
+            [run_number, -1, -1, lost, why, None, None, clean(failure.id, 80), "", "", *[None] * len(_NUMBERS)]
+        )
 
     @property
     def count(self) -> int:
@@ -82,5 +80,6 @@ class Gallery:
             "labels": list(map(clean, self._labels.known)),
             "outcomes": len(OUTCOMES),
             "tones": list(OUTCOME_COLOURS.values()),
+            "columns": [[name, column.shown, column.digits] for name, column in _NUMBERS.items()],
             "items": items,
         }

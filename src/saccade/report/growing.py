@@ -6,16 +6,14 @@ It is drawn by what draws a stored episode, so boxes, turns and pictures look th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from saccade.media.store import MediaStore
-from saccade.record.action import ToolCall
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
-from saccade.report.episode_view import episode_view
+from saccade.report.episode_view import EpisodeView, episode_view
 from saccade.report.page import episode_html, page_html
 from saccade.report.picture_book import PictureBook, Sources
-from saccade.report.view import EpisodeView
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +38,14 @@ class GrowingEpisode:
 
     def so_far(self, turns: tuple[Turn, ...], *, running: bool) -> SoFar:
         """The episode after `turns`; `running`: what the last one asked for is being run."""
-        view = episode_view(self._anchor, self._begun.model_copy(update={"turns": turns}), self._book)
-        if running:
-            action = turns[-1].action
-            deed = f"calls {action.name} …" if isinstance(action, ToolCall) else "runs code …"
-            view = replace(view, turns=(*view.turns[:-1], replace(view.turns[-1], deed=deed)))
+        begun = self._begun.model_copy(update={"turns": turns})
+        view = episode_view(self._anchor, begun, self._book, running=running)
         return self._shown(view)
 
     def ended(self, trajectory: Trajectory) -> tuple[SoFar, str]:
         """The whole episode, and its page as one file, as `saccade show` writes it."""
         view = episode_view(self._anchor, trajectory, self._book)
-        page = page_html(view.question, episode_html(view), self._book.sources)
+        page = page_html(view.title, episode_html(view), self._book.sources)
         return self._shown(view), page
 
     def _shown(self, view: EpisodeView) -> SoFar:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
@@ -90,8 +89,8 @@ class LiveRun:
         book = PictureBook(MediaStore(media) if media.is_dir() else None)
         problems: list[str] = []
         wires = wires_of(self.path, trajectory.id, problems)
-        view = replace(episode_view("e1", trajectory, book), wires=wires)
-        return page_html(view.question, episode_html(view, back="../"), book.sources, tuple(problems))
+        view = episode_view("e1", trajectory, book, wires=wires)
+        return page_html(view.title, episode_html(view, back="../"), book.sources, tuple(problems))
 
     def _begin_again(self) -> None:
         try:

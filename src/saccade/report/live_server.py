@@ -1,105 +1,129 @@
-"""Pages of runs over HTTP on this machine alone, made when they are asked for, while the runs grow.
+"""Serve pages of runs on this machine, made when they are asked for, while the runs grow.
 
-It answers `GET` on the loopback interface, and refuses a request that names another host (as a stranger's page sends it
-whose name resolves to this machine). It serves pages that it makes and no file; nothing is written. The pages have
-the same policy as stored ones, but may ask this server for data.
+The applications answer only requests that name this machine (a page of a stranger may have a name that resolves to it).
+They serve pages that they make and no file; nothing is written. The pages have the same policy as stored ones, but may
+ask this server for data.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from urllib.parse import unquote
+from typing import Final
 
-from saccade.errors import SaccadeError
+from saccade.errors import SaccadeError, UnavailableError
 from saccade.evals.listing import is_run, list_runs
 from saccade.report.live import LiveRun
 from saccade.report.runs_page import runs_page
 
-HOST = "127.0.0.1"
-_NAMES = frozenset({"127.0.0.1", "localhost"})
-_ROUTE = re.compile(r"/run/(?P<run>.+?)/(?:(?P<data>data\.json)|episode/(?P<episode>\d{1,15}))?")
+try:
+    from starlette.applications import Starlette
+    from starlette.datastructures import MutableHeaders
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from starlette.requests import Request
+    from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+    from starlette.routing import BaseRoute, Route
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+except ModuleNotFoundError as missing:
+    raise UnavailableError(
+        "serving pages needs FastAPI and uvicorn, which are not installed. Run: pip install 'saccade[serve]'"
+    ) from missing
+
+HOST: Final = "127.0.0.1"
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
-class Viewer:
-    """The pages of a run, or of all runs below a folder."""
+class _WithHeaders:
+    """Add headers to every answer of an application, refusals included."""
+
+    def __init__(self, app: ASGIApp, headers: Mapping[str, str]) -> None:
+        self._app, self._headers = app, headers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(self._headers)
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
+
+
+def local_app(routes: Sequence[BaseRoute], headers: Mapping[str, str] | None = None) -> Starlette:
+    """Make an application for this machine only; every answer has the `headers`, and forbids to store it.
+
+    A `SaccadeError` or `OSError` of a route becomes an answer with its text.
+    """
+    app = Starlette(
+        routes=routes,
+        middleware=[
+            Middleware(_WithHeaders, {**_HEADERS, **(headers or {})}),
+            Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"], www_redirect=False),
+        ],
+        exception_handlers={SaccadeError: _failed, OSError: _failed, 404: _missing},
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+def viewer(folder: Path) -> Starlette:
+    """Make the application that shows a run, or all runs below a folder."""
+    runs = _Runs(folder)
+
+    def index(request: Request) -> Response:
+        if runs.single:
+            return RedirectResponse("/run/this/", 303)
+        return HTMLResponse(runs_page(list_runs(folder), lambda run: f"/run/{run.name}/"))
+
+    def data(request: Request) -> Response:
+        run = runs.named(request.path_params["run"])
+        if request.query_params.get("version") == run.version:
+            return Response(status_code=204)
+        return JSONResponse(run.data())
+
+    def episode(request: Request) -> Response:
+        try:
+            return HTMLResponse(runs.named(request.path_params["run"]).episode(request.path_params["begin"]))
+        except KeyError:
+            raise HTTPException(404, "There is no such sample any more.") from None
+
+    def page(request: Request) -> Response:
+        return HTMLResponse(runs.named(request.path_params["run"]).page())
+
+    return local_app(
+        [
+            Route("/", index),
+            Route("/run/{run:path}/data.json", data),
+            Route("/run/{run:path}/episode/{begin:int}", episode),
+            Route("/run/{run:path}/", page),
+        ]
+    )
+
+
+class _Runs:
+    """The runs of a folder, or the one run that the folder is."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self.single = is_run(folder)
+        self._folder = folder
         self._runs: dict[str, LiveRun] = {}
 
-    def answer(self, path: str, query: str) -> tuple[HTTPStatus, str, str]:
-        """Status, type and text for an address. Raises `SaccadeError` for a run that cannot be read."""
-        if path == "/":
-            if self.single:
-                return HTTPStatus.SEE_OTHER, "/run/this/", ""
-            return HTTPStatus.OK, "text/html", runs_page(list_runs(self.folder), lambda run: f"/run/{run.name}/")
-        match = _ROUTE.fullmatch(path)
-        run = None if match is None else self._run(match["run"])
-        if match is None or run is None:
-            return HTTPStatus.NOT_FOUND, "text/plain", "There is no such page."
-        if match["data"]:
-            if query == f"version={run.version}":
-                return HTTPStatus.NO_CONTENT, "application/json", ""
-            return HTTPStatus.OK, "application/json", json.dumps(run.data())
-        if match["episode"]:
-            try:
-                return HTTPStatus.OK, "text/html", run.episode(int(match["episode"]))
-            except KeyError:
-                return HTTPStatus.NOT_FOUND, "text/plain", "There is no such sample any more."
-        return HTTPStatus.OK, "text/html", run.page()
-
-    def _run(self, name: str) -> LiveRun | None:
-        """The run of that name; one that is not in the list is none, so no path leads out of the folder."""
-        if self.single:
-            known = {"this": self.folder}
-        else:
-            known = {run.name: run.path for run in list_runs(self.folder)} if name not in self._runs else {}
-        if name not in self._runs and name in known:
-            title = self.folder.resolve().name if self.single else name
-            self._runs[name] = LiveRun(title, known[name])
-        return self._runs.get(name)
+    def named(self, name: str) -> LiveRun:
+        """Return the run of that name; one that is not in the list is none, so no path leads out of the folder."""
+        if name not in self._runs:
+            listed = {"this": self._folder} if self.single else {run.name: run.path for run in list_runs(self._folder)}
+            if name not in listed:
+                raise HTTPException(404)
+            title = self._folder.resolve().name if self.single else name
+            self._runs.setdefault(name, LiveRun(title, listed[name]))
+        return self._runs[name]
 
 
-def serve(folder: Path, port: int = 0) -> ThreadingHTTPServer:
-    """A server for `folder` that listens already; call `serve_forever`. Port 0 takes a free one. Raises `OSError`."""
-    return ThreadingHTTPServer((HOST, port), _handler(Viewer(folder).answer))
+def _failed(request: Request, error: Exception) -> Response:
+    return PlainTextResponse(str(error), 500)
 
 
-def _handler(answer: Callable[[str, str], tuple[HTTPStatus, str, str]]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        server_version = "saccade"
-        sys_version = ""
-
-        def do_GET(self) -> None:
-            path, _, query = self.path.partition("?")
-            if self.headers.get("Host", "").rpartition(":")[0] not in _NAMES:
-                self._send(HTTPStatus.FORBIDDEN, "text/plain", "This server answers to 127.0.0.1 alone.")
-                return
-            try:
-                self._send(*answer(unquote(path), query))
-            except SaccadeError as error:
-                self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain", str(error))
-
-        def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
-            body = text.encode()
-            self.send_response(status)
-            if status is HTTPStatus.SEE_OTHER:
-                self.send_header("Location", kind)
-            else:
-                self.send_header("Content-Type", f"{kind}; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("Cache-Control", "no-store")
-            self.send_header("X-Content-Type-Options", "nosniff")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Requests are not logged."""
-
-    return Handler
+def _missing(request: Request, error: Exception) -> Response:
+    said = error.detail if isinstance(error, HTTPException) else ""
+    return PlainTextResponse("There is no such page." if said in ("", "Not Found") else said, 404)

@@ -5,6 +5,8 @@ Large boxes lie below small ones, and numbers avoid each other as far as there i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from saccade.looks.regions import Region
@@ -12,14 +14,45 @@ from saccade.looks.views import Xyxy
 from saccade.record.box import area
 from saccade.record.content import MediaPart
 from saccade.record.task import EvidenceBox
-from saccade.report.turn_view import colour
-from saccade.report.view import BoxView
 
 _TAG: Final = 30
 """A number is this many times smaller than the longer side of its picture."""
 
+COLOURS: Final = 8
+"""Colours that turns take in their order, and then again."""
 
-def boxes(part: MediaPart, regions: list[Region], evidence: list[EvidenceBox]) -> tuple[BoxView, ...]:
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A region drawn over a picture."""
+
+    number: str
+    """Text at it: the number of the turn, or `E` for evidence."""
+    colour: str
+    """Name of the class that colours it."""
+    edges: Xyxy
+    """Pixels of the picture."""
+    tag: Xyxy
+    """Place of the number, in pixels of the picture."""
+    place: str
+    """Size and corner in words."""
+    title: str
+    """How it is known, or what evidence it is."""
+    turn: int | None
+    """From 1; None for evidence."""
+
+
+def colour(number: int) -> str:
+    """Return the class that colours turn `number`, from 1."""
+    return f"hue{(number - 1) % COLOURS}"
+
+
+def legend(drawn: Iterable[Box]) -> list[Box]:
+    """Return the boxes in the order of their turns, evidence last."""
+    return sorted(drawn, key=lambda box: (box.turn is None, box.turn or 0))
+
+
+def boxes(part: MediaPart, regions: list[Region], evidence: list[EvidenceBox]) -> tuple[Box, ...]:
     """The boxes over one picture, in the order in which they are drawn."""
     height = max(part.width, part.height) / _TAG
     wanted = [(region.box, str(region.turn + 1), region.turn + 1, _how(region)) for region in regions]
@@ -32,7 +65,7 @@ def boxes(part: MediaPart, regions: list[Region], evidence: list[EvidenceBox]) -
         tag = _tag(box, (height * (0.55 * len(number) + 0.55), height), (part.width, part.height), tags)
         tags.append(tag)
         hue = "evidence" if turn is None else colour(turn)
-        drawn.append(BoxView(number, hue, box, tag, _place(box), title, turn))
+        drawn.append(Box(number, hue, box, tag, _place(box), title, turn))
     return tuple(drawn)
 
 

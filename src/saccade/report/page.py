@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -18,10 +18,16 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from saccade.record.score import total
+from saccade.report.episode_view import FILTERS, WARNINGS, EpisodeCard, EpisodeView, Verdict, choices, is_frame
+from saccade.report.highlight import highlighted
+from saccade.report.overlay import colour, legend
 from saccade.report.picture_book import Sources
-from saccade.report.plain_text import one_line, readable
+from saccade.report.plain_text import cut_end, one_line, readable
 from saccade.report.sections.view import Section
-from saccade.report.view import EpisodeCard, EpisodeView, Other, RunLine
+from saccade.report.segments import segments
+from saccade.report.wire_view import indented
+from saccade.report.words import NONE, SOURCES, STATUSES, count, short
 
 _STORED = "Made by Saccade. This page reaches for nothing outside itself."
 _VIEWED = "Made by saccade view. This page asks nobody but the server on this machine."
@@ -39,12 +45,26 @@ class ServedPart:
     """Further directives of its policy, each ended by `; `."""
 
 
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Another episode of the same task, as a link."""
+
+    href: str
+    name: str
+    verdict: Verdict
+
+
+RunLine = tuple[str, str, Sequence[tuple[str, str]]]
+"""A run in a list of runs: its name, its address (empty if it has no page), and of each further column the text and
+what it is sorted by: a number or a text, empty if not known."""
+
+
 def episode_html(view: EpisodeView, back: str = "", others: tuple[Other, ...] = (), root: str = "") -> Markup:
     """One episode as a fragment of a page.
 
     `back` is the address of the index, empty if there is none; `root` leads from the page to the folder of the index.
     """
-    return _render("episode.html.j2", episode=view, back=back, others=others, root=root)
+    return _render("episode.html.j2", episode=view, record=view.trajectory, back=back, others=others, root=root)
 
 
 def index_html(cards: tuple[EpisodeCard, ...], facts: tuple[str, ...]) -> Markup:
@@ -63,7 +83,7 @@ def live_page(title: str, gallery: Mapping[str, object]) -> str:
     return page_html(title, _render("live.html.j2", title=title), {}, gallery=gallery, served=served)
 
 
-def list_html(heads: tuple[str, ...], lines: tuple[RunLine, ...]) -> Markup:
+def list_html(heads: tuple[str, ...], lines: Sequence[RunLine]) -> Markup:
     """Runs as a table, as a fragment of a page."""
     return _render("runs.html.j2", heads=heads, lines=lines)
 
@@ -137,13 +157,18 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalized,
     )
-    environment.filters["one_line"] = one_line
+    environment.filters |= {made.__name__: made for made in FILTERS}
+    environment.filters |= {made.__name__: made for made in (one_line, highlighted, indented, legend, segments, short)}
+    environment.filters |= {"amount": count, "hue": colour}
+    environment.tests["frame"] = is_frame
+    environment.globals |= {"choices": choices, "sum_of_scores": total, "NONE": NONE}
+    environment.globals |= {"STATUSES": STATUSES, "SOURCES": SOURCES, "WARNINGS": WARNINGS}
     return environment
 
 
 def _finalized(value: Any) -> Any:
     """Every text of an expression, before it is escaped."""
-    return readable(value) if type(value) is str else value
+    return readable(cut_end(value)) if type(value) is str else value
 
 
 @cache

@@ -7,9 +7,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from saccade.evals.listing import Listed, cost_text
-from saccade.report.page import list_html, page_html
+from saccade.report.page import RunLine, list_html, page_html
 from saccade.report.sections.view import between, percent
-from saccade.report.view import RunLine
 from saccade.report.words import NONE
 
 HEADS = ("run", "model", "dialect", "sources", "samples", "right, %", "95% interval", "cost", "changed (UTC)", "state")
@@ -40,4 +39,4 @@ def _line(run: Listed, href: str) -> RunLine:
         (f"{run.changed:%Y-%m-%d %H:%M}", str(run.changed.timestamp())),
         (run.state, run.state),
     )
-    return RunLine(run.name, href, cells)
+    return run.name, href, cells

@@ -14,7 +14,7 @@ from typing import Literal, assert_never
 
 from pydantic import JsonValue
 
-from saccade.record.action import Answer, Code, ParseError, ToolCall
+from saccade.record.action import Action, Answer, Code, ParseError, ToolCall
 from saccade.record.turn import Turn
 
 Kind = Literal["thought", "code", "quoted", "call", "answer"]
@@ -38,8 +38,13 @@ class TextSegment:
 
 
 def segments(turn: Turn) -> tuple[TextSegment, ...]:
-    """The pieces of a turn in reading order, none of them empty."""
-    return tuple(segment for segment in _segments(turn) if segment.text.strip() or segment.kind in ("call", "answer"))
+    """The pieces of a turn after its last hosted call, in reading order, none of them empty."""
+    after = turn.text[turn.hosted[-1].at :] if turn.hosted else turn.text
+    return tuple(
+        segment
+        for segment in _segments(after, turn.action)
+        if segment.text.strip() or segment.kind in ("call", "answer")
+    )
 
 
 def prose(text: str) -> tuple[TextSegment, ...]:
@@ -47,21 +52,20 @@ def prose(text: str) -> tuple[TextSegment, ...]:
     return tuple(segment for segment in _prose(text) if segment.text.strip())
 
 
-def _segments(turn: Turn) -> Iterator[TextSegment]:
-    action = turn.action
+def _segments(written: str, action: Action) -> Iterator[TextSegment]:
     match action:
         case Code(code=code):
-            yield from _around(turn.text, code)
+            yield from _around(written, code)
         case ToolCall(name=name, arguments=arguments):
-            yield from _prose(_without(turn.text, "<tool_call>", "</tool_call>"))
+            yield from _prose(_without(written, "<tool_call>", "</tool_call>"))
             yield TextSegment("call", _arguments(arguments), name)
         case Answer(text=text):
-            before = _without(turn.text, "<answer>", "</answer>")
+            before = _without(written, "<answer>", "</answer>")
             if before.strip() != text.strip():
                 yield from _prose(before)
             yield TextSegment("answer", text)
         case ParseError():
-            yield from _prose(turn.text)
+            yield from _prose(written)
         case _:
             assert_never(action)
 

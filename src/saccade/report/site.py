@@ -13,13 +13,13 @@ from typing import Final
 
 from markupsafe import Markup
 
+from saccade.evals.requests import RequestTry
 from saccade.media.store import MediaStore
 from saccade.record.trajectory import Trajectory
-from saccade.report.episode_view import card, episode_view
+from saccade.report.episode_view import EpisodeCard, card, episode_view
 from saccade.report.episodes import BUDGET, Episodes, write_page
 from saccade.report.page import episode_html, index_html, page_html
 from saccade.report.picture_book import PictureBook
-from saccade.report.view import EpisodeCard, WireView
 from saccade.report.words import some
 
 CARD: Final = 320
@@ -49,11 +49,11 @@ class Site:
         self._episodes = Episodes(target, budget=budget)
         self._cards: list[EpisodeCard] = []
 
-    def add(self, trajectory: Trajectory, wires: tuple[WireView, ...] = ()) -> None:
+    def add(self, trajectory: Trajectory, wires: tuple[RequestTry, ...] = ()) -> None:
         """One more episode, with what was kept of its requests."""
         number = len(self._cards) + 1
         self._book.new_page()
-        view = replace(episode_view(f"e{number}", trajectory, self._book), wires=wires)
+        view = episode_view(f"e{number}", trajectory, self._book, wires=wires)
         self._cards.append(card(f"e{number}", trajectory, self._thumbnails))
         self._episodes.add(view, self._book.sources)
 
@@ -62,7 +62,7 @@ class Site:
         episodes = self._episodes
         if episodes.count == 1:
             [only] = episodes.together
-            write_page(self._target, page_html(only.view.question, episode_html(only.view), only.sources, problems))
+            write_page(self._target, page_html(only.view.title, episode_html(only.view), only.sources, problems))
             return Written(self._target, 1)
         cards = tuple(replace(own, href=episodes.href(own.href)) for own in self._cards)
         facts = (*_facts(self._cards), *episodes.notes)

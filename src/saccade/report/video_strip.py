@@ -7,6 +7,7 @@ turns. Which second of the video a call looked at is not recorded, so it is not 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from saccade.errors import MediaError, UnavailableError
@@ -15,13 +16,38 @@ from saccade.media.store import MediaStore
 from saccade.media.video import Uniform, sample_frames
 from saccade.record.content import VideoPart
 from saccade.record.turn import Turn
-from saccade.report.picture_book import PictureBook
-from saccade.report.view import StripFrame, VideoView
+from saccade.report.picture_book import PictureBook, ShownMedia
 
 FRAMES: Final = 8
 """Frames of a strip, evenly spaced."""
 _FACTOR: Final = 4
 _PIXELS: Final = 320 * 240
+
+
+@dataclass(frozen=True, slots=True)
+class StripFrame:
+    """A frame of a video."""
+
+    picture: ShownMedia
+    caption: str
+    turn: int | None
+    """From 1, of the call that gave it back; None for one of the evenly spaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class VideoView:
+    """A video of the task."""
+
+    facts: str
+    """Its size and length in words."""
+    frames: tuple[StripFrame, ...]
+    """Evenly spaced."""
+    looked: tuple[StripFrame, ...]
+    """Pictures that calls gave back, in their order."""
+    href: str
+    """The file from the folder of the page; empty if it is not below it."""
+    problem: str = ""
+    """Why there are no frames."""
 
 
 def video_view(part: VideoPart, turns: Sequence[Turn], book: PictureBook) -> VideoView:

@@ -55,14 +55,19 @@ def money(dollars: float | None) -> str:
     return dollars_text(dollars)
 
 
-def count(number: int | None) -> str:
+def count(number: float | None) -> str:
     """A number with separators, or a dash for one that is not known."""
-    return NONE if number is None else f"{number:,}"
+    return NONE if number is None else f"{int(number):,}"
 
 
 def some(number: int, one: str, many: str | None = None) -> str:
     """`1 turn`, `2 turns`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def short(value: float | None) -> str:
+    """A number with the digits that it needs, or a dash for one that is not known."""
+    return NONE if value is None else f"{value:g}"
 
 
 def known_sum(values: Iterable[float | None]) -> float | None:

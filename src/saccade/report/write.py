@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from markupsafe import Markup
 
 from saccade.evals.rows import EvalRow, natural
-from saccade.report.episode_view import episode_view
+from saccade.report.episode_view import Verdict, episode_view
 from saccade.report.episodes import Episodes, write_page
 from saccade.report.gallery import Gallery
-from saccade.report.page import folded, page_html, report_html
+from saccade.report.page import Other, folded, page_html, report_html
 from saccade.report.picture_book import PictureBook, Sources
 from saccade.report.plots.figure import clean
 from saccade.report.runs.eval_run import FAILED_CALL, EvalRun
@@ -31,7 +31,6 @@ from saccade.report.sections.results import results
 from saccade.report.sections.training import training
 from saccade.report.sections.view import Section
 from saccade.report.site import Written
-from saccade.report.view import Other, VerdictView
 from saccade.report.wire_view import wires_of
 from saccade.report.words import some
 
@@ -159,7 +158,7 @@ def _add_episodes(
             continue  # written since the figures were made
         book.new_page()
         wires = wires_of(run.stored.file.parent, trajectory.id, run.stored.problems)
-        view = replace(episode_view(f"e{place.number}", trajectory, book), wires=wires)
+        view = episode_view(f"e{place.number}", trajectory, book, wires=wires)
         episodes.add(view, book.sources, order.others(place))
         pictures = trajectory.task.media
         gallery.add(place.number, run, place.row, small.add(pictures[0].part) if pictures else None)
@@ -171,7 +170,7 @@ def _other(place: _Place) -> Other:
     correct = place.row.correct
     outcome = place.run.outcome(place.row)
     right = None if correct is None or 0 < correct < 1 else correct >= 1
-    return Other(f"#e{place.number}", f"{place.run.name} #{place.row.rollout}", VerdictView(outcome, right))
+    return Other(f"#e{place.number}", f"{place.run.name} #{place.row.rollout}", Verdict(outcome, right))
 
 
 def _facts(runs: Runs) -> tuple[str, ...]:

@@ -8,94 +8,72 @@ from __future__ import annotations
 
 import hmac
 import json
-import re
 import threading
 from dataclasses import dataclass, field
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from typing import Any, Final
-from urllib.parse import parse_qs
+from typing import Any
 
 from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
 
 from saccade.errors import SaccadeError
 from saccade.record.task import Task
+from saccade.report.live_server import local_app
 from saccade.sft.curate.filters.reviewed import corrected_task
 from saccade.sft.review.decisions import DecisionLog, ReviewDecision, now
 from saccade.sft.review.items import ReviewItems
 
-HOST: Final = "127.0.0.1"
-_NAMES = frozenset({"127.0.0.1", "localhost"})
 _LONGEST = 100_000
 """Bytes of a decision."""
-_ASSETS = {"/review.js": "text/javascript", "/review.css": "text/css"}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PageReply:
-    """What an address answers."""
-
-    status: HTTPStatus
-    kind: str
-    body: bytes
-
-
 @dataclass
 class Reviewer:
-    """Answers the page's requests."""
+    """The items of a folder and the decisions on them, for the page."""
 
     items: ReviewItems
     log: DecisionLog
     token: str
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def get(self, path: str, token: str) -> PageReply:
-        """The answer to `GET`."""
-        if path in _ASSETS:
-            return PageReply(HTTPStatus.OK, _ASSETS[path], _asset(path[1:]))
-        if not self.knows(token):
-            return _text(HTTPStatus.FORBIDDEN, "The token is missing or wrong: open the address that was printed.")
-        if path == "/":
-            return PageReply(HTTPStatus.OK, "text/html", _asset("review.html"))
-        if path == "/items":
-            return _json(self._list())
-        if match := re.fullmatch(r"/item/(\d{1,9})", path):
-            number = int(match[1])
-            if number < len(self.items.names):
-                with self._lock:
-                    shown = self.items.shown(number)
-                return _json({**shown, "decision": self._decision(self.items.names[number])})
-        if match := re.fullmatch(r"/media/([0-9a-f]{64})", path):
-            medium = self.items.media(match[1])
-            if medium is not None:
-                return PageReply(HTTPStatus.OK, *medium)
-        return _text(HTTPStatus.NOT_FOUND, "There is no such page.")
-
-    def post(self, path: str, token: str, body: bytes) -> PageReply:
-        """The answer to `POST`: a decision, which is on the disk when the answer is given."""
-        if not self.knows(token):
-            return _text(HTTPStatus.FORBIDDEN, "The token is missing or wrong.")
-        match = re.fullmatch(r"/item/(\d{1,9})", path)
-        if match is None or int(match[1]) >= len(self.items.names):
-            return _text(HTTPStatus.NOT_FOUND, "There is no such item.")
-        try:
-            data = json.loads(body)
-            if not isinstance(data, dict):
-                raise ValueError("it is no JSON object")
-            with self._lock:
-                self.log.add(self._read(int(match[1]), data))
-        except (ValueError, TypeError, RecursionError, ValidationError, SaccadeError) as error:
-            return _text(HTTPStatus.BAD_REQUEST, f"That is no decision: {error}")
-        return _json({"decision": self._decision(self.items.names[int(match[1])]), "decided": len(self.log)})
-
     def knows(self, token: str) -> bool:
-        """Whether it is the token."""
+        """Tell whether it is the token."""
         return hmac.compare_digest(token.encode(), self.token.encode())
+
+    def items_data(self) -> dict[str, Any]:
+        """Return the folder and its items, with the verdict on each."""
+        named = [(name, self.log.of(name)) for name in self.items.names]
+        items = [{"id": name, "verdict": "open" if decision is None else decision.verdict} for name, decision in named]
+        return {"folder": str(self.items.folder), "tasks": self.items.of_tasks, "items": items}
+
+    def item_data(self, number: int) -> dict[str, Any]:
+        """Return an item as the page shows it, with its decision."""
+        with self._lock:
+            shown = self.items.shown(number)
+        return {**shown, "decision": self._decision(number)}
+
+    def decide(self, number: int, body: bytes) -> dict[str, Any]:
+        """Store a decision; it is on the disk when this returns.
+
+        Raises:
+            ValueError, TypeError, RecursionError, ValidationError, SaccadeError: it is none.
+            OSError: it could not be stored.
+        """
+        data = json.loads(body)
+        if not isinstance(data, dict):
+            raise ValueError("it is no JSON object")
+        with self._lock:
+            self.log.add(self._read(number, data))
+        return {"decision": self._decision(number), "decided": len(self.log)}
 
     def _read(self, number: int, data: dict[str, Any]) -> ReviewDecision:
         """The decision; an answer or a question that is as it was corrects nothing."""
@@ -111,80 +89,82 @@ class Reviewer:
         corrected_task(task, decision.answer, decision.question)
         return decision
 
-    def _list(self) -> dict[str, Any]:
-        named = [(name, self.log.of(name)) for name in self.items.names]
-        items = [{"id": name, "verdict": "open" if decision is None else decision.verdict} for name, decision in named]
-        return {"folder": str(self.items.folder), "tasks": self.items.of_tasks, "items": items}
-
-    def _decision(self, name: str) -> dict[str, Any] | None:
-        decision = self.log.of(name)
+    def _decision(self, number: int) -> dict[str, Any] | None:
+        decision = self.log.of(self.items.names[number])
         return None if decision is None else decision.model_dump(mode="json")
 
 
-def serve_review(reviewer: Reviewer, port: int = 0) -> ThreadingHTTPServer:
-    """A server that listens already; call `serve_forever`. Port 0 takes a free one. Raises `OSError`."""
-    return ThreadingHTTPServer((HOST, port), _handler(reviewer))
+def review_app(reviewer: Reviewer) -> Starlette:
+    """Make the application of the page."""
+
+    def known(request: Request, *, in_address: bool = True) -> None:
+        token = request.headers.get("x-token") or (request.query_params.get("token", "") if in_address else "")
+        if not reviewer.knows(token):
+            raise HTTPException(403, "The token is missing or wrong: open the address that was printed.")
+
+    def numbered(request: Request) -> int:
+        number: int = request.path_params["number"]
+        if number >= len(reviewer.items.names):
+            raise HTTPException(404, "There is no such item.")
+        return number
+
+    def asset(request: Request) -> Response:
+        name = request.url.path[1:]
+        return Response(_asset(name), media_type="text/css" if name.endswith(".css") else "text/javascript")
+
+    def page(request: Request) -> Response:
+        known(request)
+        return HTMLResponse(_asset("review.html"))
+
+    def items(request: Request) -> Response:
+        known(request)
+        return JSONResponse(reviewer.items_data())
+
+    def item(request: Request) -> Response:
+        known(request)
+        return JSONResponse(reviewer.item_data(numbered(request)))
+
+    def media(request: Request) -> Response:
+        known(request)
+        found = reviewer.items.media(request.path_params["sha256"])
+        if found is None:
+            raise HTTPException(404)
+        kind, data = found
+        return Response(data, media_type=kind)
+
+    async def decide(request: Request) -> Response:
+        known(request, in_address=False)  # no form of a stranger's page can send a header
+        number = numbered(request)
+        body = await _body(request)
+        try:
+            return JSONResponse(await run_in_threadpool(reviewer.decide, number, body))
+        except OSError as error:
+            raise HTTPException(500, f"The decision could not be stored: {error}") from error
+        except (ValueError, TypeError, RecursionError, ValidationError, SaccadeError) as error:
+            raise HTTPException(400, f"That is no decision: {error}") from error
+
+    return local_app(
+        [
+            Route("/review.js", asset),
+            Route("/review.css", asset),
+            Route("/", page),
+            Route("/items", items),
+            Route("/item/{number:int}", item, methods=["GET"]),
+            Route("/item/{number:int}", decide, methods=["POST"]),
+            Route("/media/{sha256:str}", media),
+        ],
+        {"Referrer-Policy": "no-referrer", "Content-Security-Policy": _POLICY},
+    )
 
 
-def _handler(reviewer: Reviewer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        server_version = "saccade"
-        sys_version = ""
-
-        def do_GET(self) -> None:
-            path, _, query = self.path.partition("?")
-            token = self.headers.get("X-Token") or parse_qs(query).get("token", [""])[0]
-            if self._is_local():
-                try:
-                    self._send(reviewer.get(path, token))
-                except (SaccadeError, OSError) as error:
-                    self._send(_text(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)))
-
-        def do_POST(self) -> None:
-            length = self.headers.get("Content-Length", "")
-            if not self._is_local():
-                return
-            if not length.isdecimal() or int(length) > _LONGEST:
-                self._send(_text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A decision has at most {_LONGEST} bytes."))
-                return
-            body = self.rfile.read(int(length))
-            try:
-                # A token in a header alone: no form of a stranger's page can send one.
-                self._send(reviewer.post(self.path, self.headers.get("X-Token", ""), body))
-            except OSError as error:
-                self._send(_text(HTTPStatus.INTERNAL_SERVER_ERROR, f"The decision could not be stored: {error}"))
-
-        def _is_local(self) -> bool:
-            if self.headers.get("Host", "").rpartition(":")[0] in _NAMES:
-                return True
-            self._send(_text(HTTPStatus.FORBIDDEN, "This server answers to 127.0.0.1 alone."))
-            return False
-
-        def _send(self, reply: PageReply) -> None:
-            charset = "; charset=utf-8" if reply.kind.startswith(("text/", "application/json")) else ""
-            self.send_response(reply.status)
-            self.send_header("Content-Type", reply.kind + charset)
-            self.send_header("Content-Length", str(len(reply.body)))
-            self.send_header("Cache-Control", "no-store")
-            self.send_header("X-Content-Type-Options", "nosniff")
-            self.send_header("Referrer-Policy", "no-referrer")
-            self.send_header("Content-Security-Policy", _POLICY)
-            self.end_headers()
-            self.wfile.write(reply.body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Requests are not logged: their addresses hold the token."""
-
-    return Handler
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _LONGEST:
+            raise HTTPException(413, f"A decision has at most {_LONGEST} bytes.")
+    return body
 
 
 def _asset(name: str) -> bytes:
     return (files("saccade.serve") / "review_page" / name).read_bytes()
-
-
-def _text(status: HTTPStatus, text: str) -> PageReply:
-    return PageReply(status, "text/plain", text.encode())
-
-
-def _json(data: object) -> PageReply:
-    return PageReply(HTTPStatus.OK, "application/json", json.dumps(data, ensure_ascii=False).encode())

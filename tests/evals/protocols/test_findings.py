@@ -22,7 +22,6 @@ from saccade.evals.protocols.plain import plain_data, plain_grids, plain_lines
 from saccade.evals.protocols.registry import load_protocol, protocol_names
 from saccade.evals.protocols.stored import findings_file, read_findings, write_findings
 from saccade.evals.protocols.study import Study, study
-from saccade.evals.protocols.tables import findings_text
 from saccade.evals.protocols.tokens.protocol import findings as tokens
 from saccade.evals.protocols.tokens.records import TokenEconomy
 from saccade.evals.protocols.tool_use.records import ToolUse
@@ -35,6 +34,7 @@ from saccade.record.codec import write_lines
 from saccade.record.content import ImagePart, Message
 from saccade.record.task import Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
+from saccade.report.sections.protocols.all import findings_text
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.tools.operation import Operation
 

@@ -22,7 +22,6 @@ from saccade.evals.protocols.errors.reasoning import _shows, states
 from saccade.evals.protocols.errors.records import ErrorClass
 from saccade.evals.protocols.faithfulness.judges import box_verdicts
 from saccade.evals.protocols.findings import StudiedRun
-from saccade.evals.protocols.tables import findings_text
 from saccade.looks.regions import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
@@ -33,6 +32,7 @@ from saccade.record.status import Status
 from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.record.turn import FinishReason, Turn
+from saccade.report.sections.protocols.all import findings_text
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.tools.problem import ProblemKind
 
@@ -187,7 +187,7 @@ def test_the_detail_of_an_exception_has_500_characters_and_160_are_shown(tmp_pat
     [error] = found.errors
     assert len(error.detail) == 500
     shown = findings_text(findings([found], StudiedRun(run="r"))).splitlines()
-    assert f"E3 t#0, turn 0, code_value: {error.detail[:160]}" in shown
+    assert f"E3 t#0, turn 0, code_value: {error.detail[:159]}…" in shown
 
 
 def test_other_ends_of_code(tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
   const gallery = document.getElementById("gallery");
   if (!gallery) return;
   let data = JSON.parse(document.getElementById("gallery-data").textContent);
-  const [HREF, RUN, SOURCE, DIALECT, LABELS, QUESTION, ANSWER, GOLD, ID, TURNS, PICTURE, PROBLEM, CALLS, READ, WRITTEN, DOLLARS, CREDIT] = Array(17).keys();
+  const FIELDS = 11;
+  const [HREF, RUN, SOURCE, DIALECT, LABELS, QUESTION, ANSWER, GOLD, ID, PICTURE, PROBLEM] = Array(FIELDS).keys();
+  // Further fields are numbers, which the data name.
+  const NUMBERS = Object.fromEntries(data.columns.map(([name], place) => [name, FIELDS + place]));
   const AT_ONCE = 60;
   const byId = (name) => document.getElementById(name);
   const LISTS = { run: [RUN, "runs"], source: [SOURCE, "sources"], dialect: [DIALECT, "dialects"] };
@@ -19,12 +22,7 @@
     answer: ["answer", (item) => item[ANSWER] === null ? null : item[ANSWER].toLowerCase(), (item) => item[ANSWER] ?? "no answer", false],
     gold: ["gold", (item) => item[GOLD] === null ? null : item[GOLD].toLowerCase(), (item) => item[GOLD] ?? "–", false],
     outcome: ["outcome", outcomeOf, (item) => data.labels[outcomeOf(item)], false],
-    credit: ["credit", ...amount(CREDIT, 2), true],
-    turns: ["turns", ...amount(TURNS, 0), true],
-    calls: ["calls", ...amount(CALLS, 0), true],
-    read: ["tokens read", ...amount(READ, 0), true],
-    written: ["written", ...amount(WRITTEN, 0), true],
-    cost: ["cost, $", ...amount(DOLLARS, 4), true],
+    ...Object.fromEntries(data.columns.map(([name, head, digits]) => [name, [head, ...amount(NUMBERS[name], digits), true]])),
     labels: ["labels", (item) => item[LABELS].length, (item) => item[LABELS].filter((label) => label >= data.outcomes).map((label) => data.labels[label]).join(", "), false],
   };
   const pressed = new Set();
@@ -129,14 +127,15 @@
     verdictOf(link.querySelector(".verdict"), item);
     const meta = link.querySelector(".meta");
     for (const label of item[LABELS]) if (label >= data.outcomes) add(meta, "span", data.labels[label], "tag");
-    if (item[TURNS]) add(meta, "span", item[TURNS] === 1 ? "1 turn" : `${item[TURNS]} turns`);
+    const turns = item[NUMBERS.turns];
+    if (turns) add(meta, "span", turns === 1 ? "1 turn" : `${turns} turns`);
     if (data.runs.length > 1) add(meta, "b", data.runs[item[RUN]]);
     add(meta, "span", item[ID], "dim");
     return made;
   };
   const columns = () => Object.keys(COLUMNS).filter((name) => {
     if (name in LISTS) return data[LISTS[name][1]].length > 1;
-    const field = { credit: CREDIT, read: READ, written: WRITTEN, cost: DOLLARS, gold: GOLD }[name];
+    const field = name === "gold" ? GOLD : NUMBERS[name];
     return field === undefined || data.items.some((item) => !dash(item[field]));
   });
   const line = (item) => {

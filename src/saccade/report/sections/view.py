@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from saccade.evals.protocols.findings import Mean, Rate
+from saccade.evals.tables import markdown
 from saccade.report.plots.figure import Figure, short_percent
 from saccade.report.words import NONE
 
@@ -54,6 +55,8 @@ class Panel:
     notes: tuple[str, ...] = ()
     sheets: tuple[SectionTable, ...] = ()
     figures: tuple[Figure, ...] = ()
+    details: tuple[str, ...] = ()
+    """Lines for a terminal only, such as ids of samples; a page has its gallery for them."""
 
     @property
     def beside(self) -> bool:
@@ -69,6 +72,14 @@ class Section:
     anchor: str
     title: str
     panels: tuple[Panel, ...]
+
+
+def panel_text(panel: Panel) -> str:
+    """Write a panel for a terminal, in Markdown; its figures are left out, as its tables hold their numbers."""
+    lines: list[str] = []
+    for sheet in panel.sheets:
+        lines += [f"{sheet.title}:", "", *markdown(sheet.heads, (row.cells for row in sheet.lines)), ""]
+    return "\n".join([*lines, *panel.notes, *panel.details])
 
 
 def figures(*found: Figure | None) -> tuple[Figure, ...]:

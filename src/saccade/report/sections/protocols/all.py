@@ -8,7 +8,7 @@ from typing import Any
 from saccade.evals.protocols.errors.records import Errors
 from saccade.evals.protocols.faithfulness.records import Faithfulness
 from saccade.evals.protocols.findings import Findings
-from saccade.evals.protocols.plain import plain_grids, plain_lines
+from saccade.evals.protocols.plain import plain_data, plain_grids, plain_lines
 from saccade.report.plots.figure import hue
 from saccade.report.runs.findings import Own
 from saccade.report.sections.protocols.confidence import confidence
@@ -16,7 +16,7 @@ from saccade.report.sections.protocols.errors import ERRORS, error_labels, error
 from saccade.report.sections.protocols.faithfulness import TOOL_USE, faithfulness, outcome_of
 from saccade.report.sections.protocols.tokens import tokens
 from saccade.report.sections.protocols.tool_use import tool_use
-from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable
+from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable, panel_text
 from saccade.report.words import NONE
 
 _PANELS: Mapping[str, Callable[[Mapping[str, Any]], Panel | None]] = {
@@ -41,6 +41,16 @@ def protocols(by_run: Mapping[str, Mapping[str, Findings]], own: Mapping[str, Ma
             panels.append(panel)
     panels += own_panels(own)
     return Section("protocols", "Looking and reasoning", tuple(panels)) if panels else None
+
+
+def findings_text(findings: Findings) -> str:
+    """Write what a protocol found in one run for a terminal, in Markdown: the tables and notes of its panel."""
+    run, name = findings.about.run, getattr(findings, "protocol", "")
+    panel = _PANELS[name]({run: findings}) if name in _PANELS else None
+    if panel is None:
+        [panel] = own_panels({run: {"": Own("", plain_data(findings))}})
+    lost = f"\n{findings.about.lost} samples were lost and are left out." if findings.about.lost else ""
+    return panel_text(panel).rstrip() + lost
 
 
 def labels(findings: Mapping[str, Findings]) -> Iterator[tuple[str, str]]:

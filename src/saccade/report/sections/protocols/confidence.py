@@ -8,7 +8,7 @@ from functools import partial
 from saccade.evals.protocols.confidence.records import Confidence, Curve
 from saccade.report.plots.curves import Axes, Series, curves
 from saccade.report.plots.figure import Figure, hue
-from saccade.report.sections.view import Panel, SectionRow, SectionTable, figures, mean, rate
+from saccade.report.sections.view import Panel, SectionRow, SectionTable, figures, mean, percent, rate
 from saccade.report.words import NONE
 
 _BUDGETS = {"turns": "turns allowed", "calls": "calls allowed", "written": "written tokens allowed"}
@@ -20,18 +20,27 @@ def confidence(findings: Mapping[str, Confidence]) -> Panel | None:
         return None
     several = {run: one for run, one in findings.items() if one.agreement is not None}
     lines = tuple(_line(run, one, place) for place, (run, one) in enumerate(findings.items()) if run in several)
-    notes = (
+    notes = [
         "Within a budget a sample counts as right if it was, and had ended, within it; a model that knows its budget "
         "may do better.",
-    )
+    ]
+    if not several:
+        notes.append("Every task has one sample: nothing can be said of agreement (sample more with --k).")
     budgets = [
         _curves(findings, f"Accuracy within a budget of {name}", label, partial(_within, name))
         for name, label in _BUDGETS.items()
     ]
+    share = "majority right, %"
+    sheets = (
+        SectionTable("Agreement of the samples of a task", _HEADS, lines),
+        SectionTable("Tasks by agreement", ("run: agreement", "tasks", share), _spans(several), folded=True),
+        SectionTable("More samples", ("run: samples", "any right, %", share), _more(several), folded=True),
+        SectionTable("Accuracy by turns and budgets", ("run", "samples", "right, %"), _points(findings), folded=True),
+    )
     return Panel(
         "Confidence",
-        notes,
-        (SectionTable("Agreement of the samples of a task", _HEADS, lines),) if lines else (),
+        tuple(notes),
+        tuple(sheet for sheet in sheets if sheet.lines),
         figures(
             _reliability(several),
             _samples(several),
@@ -64,6 +73,41 @@ def _line(run: str, one: Confidence, place: int) -> SectionRow:
         NONE if one.separation is None else f"{one.separation:.3f}",
     )
     return SectionRow(cells, hue(place))
+
+
+def _spans(several: Mapping[str, Confidence]) -> tuple[SectionRow, ...]:
+    return tuple(
+        SectionRow(
+            (f"{run}: {span.low:.1f}–{span.high:.1f}", f"{span.tasks:,}", mean(span.accuracy, share=True)), hue(place)
+        )
+        for place, (run, one) in enumerate(several.items())
+        for span in one.spans
+    )
+
+
+def _more(several: Mapping[str, Confidence]) -> tuple[SectionRow, ...]:
+    return tuple(
+        SectionRow((f"{run}: {point.samples}", percent(point.any_right), percent(point.majority)), hue(place))
+        for place, (run, one) in enumerate(several.items())
+        for point in one.with_samples
+    )
+
+
+def _points(findings: Mapping[str, Confidence]) -> tuple[SectionRow, ...]:
+    named = [
+        (place, f"{run}: {label}", curve)
+        for place, (run, one) in enumerate(findings.items())
+        for label, curve in (
+            ("turns", one.by_turns),
+            ("limit of turns", one.by_turn_limit),
+            *((_BUDGETS[curve.name], curve) for curve in one.within),
+        )
+    ]
+    return tuple(
+        SectionRow((f"{name} {point.at:g}", f"{point.samples:,}", mean(point.accuracy, share=True)), hue(place))
+        for place, name, curve in named
+        for point in curve.points
+    )
 
 
 def _within(name: str, findings: Confidence) -> Curve:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from saccade.evals.protocols.errors.records import ErrorClass, Errors
 from saccade.report.plots.bars import bars
-from saccade.report.plots.figure import hue
+from saccade.report.plots.figure import clean, hue
 from saccade.report.sections.view import Panel, SectionRow, SectionTable, figures, rate
 from saccade.report.words import NONE
 
@@ -50,6 +50,13 @@ def errors(by_run: Mapping[str, Errors]) -> Panel | None:
         tuple(notes),
         (SectionTable("Errors by class", heads, tuple(lines), words=1),),
         figures(bars("Errors by class", says, drawn, "share of samples", True)),
+        tuple(
+            f"{one.error} {example.id}, turn {step.turn}, {step.rule}: {clean(step.detail, 160)}"
+            for findings in by_run.values()
+            for one in findings.rates
+            for example in one.examples[:3]
+            for step in (example.step,)
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from saccade.evals.protocols.faithfulness.records import (
     Faithfulness,
+    JudgeAgreement,
     JudgeFindings,
     ToolUseOutcome,
 )
@@ -44,7 +45,12 @@ def faithfulness(findings: Mapping[str, Faithfulness]) -> Panel | None:
         "A sample is faithful by any crop if one of its pictures shows what the question asks about, by every crop if "
         "all do. A sample that called something and got no picture is unfaithful.",
     ]
-    notes += [_agreement(name, one) for name, one in findings.items() if one.agreement_samples is not None]
+    details = [line for run, _, judge in judged for line in _details(run, judge)]
+    for run, one in findings.items():
+        if one.agreement_samples is not None:
+            notes.append(_agreement(run, "samples that both decided", one.agreement_samples))
+        if one.agreement_pictures is not None:
+            details.append(_agreement(run, "pictures that both judged", one.agreement_pictures))
     return Panel(
         "Faithfulness",
         tuple(notes),
@@ -53,9 +59,11 @@ def faithfulness(findings: Mapping[str, Faithfulness]) -> Panel | None:
             _sheet(judged, ("any crop", "right answers")),
             _sheet(judged, ("every crop", "all samples"), folded=True),
             _sheet(judged, ("every crop", "right answers"), folded=True),
+            *_by_source(judged),
             *_published(findings),
         ),
         figures(_figure("all samples", judged), _figure("right answers", judged)),
+        tuple(details),
     )
 
 
@@ -100,14 +108,33 @@ def _figure(of: str, judged: Sequence[_Judged]) -> Figure | None:
     return shares(f"Tool use of {of}", says, bars, TONES)
 
 
-def _agreement(run: str, findings: Faithfulness) -> str:
-    assert findings.agreement_samples is not None  # asked by the caller
-    kappa = findings.agreement_samples.kappa
-    return (
-        f"{run}: both judges agree on {rate(findings.agreement_samples.same)}% of "
-        f"{findings.agreement_samples.same.of:,} samples that both "
-        f"decided (Cohen's kappa {NONE if kappa is None else f'{kappa:.2f}'})."
-    )
+def _by_source(judged: Sequence[_Judged]) -> tuple[SectionTable, ...]:
+    lines = [
+        SectionRow((f"{label(judge, run)}: {source}", *map(rate, _parts(rates.of_all).values())), hue(place))
+        for run, place, judge in judged
+        if len(judge.sources) > 1
+        for source, rates in judge.sources.items()
+    ]
+    heads = ("run (judge): benchmark", *TONES)
+    title = "Percent of the samples of a benchmark, any crop"
+    return (SectionTable(title, heads, tuple(lines), folded=True),) if lines else ()
+
+
+def _agreement(run: str, of: str, agreed: JudgeAgreement) -> str:
+    kappa = NONE if agreed.kappa is None else f"{agreed.kappa:.2f}"
+    return f"{run}: both judges agree on {rate(agreed.same)}% of {agreed.same.of:,} {of} (Cohen's kappa {kappa})."
+
+
+def _details(run: str, judge: JudgeFindings) -> Iterator[str]:
+    name = label(judge, run)
+    yield f"{name}: {judge.name}; {rate(judge.pictures)}% of the pictures show evidence"
+    if judge.invalid:
+        listed = ", ".join(f"{reason} {count}" for reason, count in judge.invalid.items())
+        yield f"{name}: pictures without a verdict: {listed}"
+    if judge.without_picture:
+        yield f"{name}: {judge.without_picture} samples called something and got no picture: unfaithful"
+    for kind in judge.examples:
+        yield f"{name}: {kind.kind.replace('_', ' ')}: {', '.join(kind.ids[:3])}"
 
 
 def _published(findings: Mapping[str, Faithfulness]) -> tuple[SectionTable, ...]:

@@ -33,7 +33,7 @@ def tool_use(findings: Mapping[str, ToolUse]) -> Panel | None:
         sheets=(
             SectionTable("Calls", _CALLS, tuple(_line(name, *use) for name, use in named.items())),
             SectionTable("By number of calls", _BUCKETS, _bucket_lines(named), folded=True),
-            *_benchmarks(findings),
+            *_operation_sheet(findings),
         ),
         figures=figures(
             bars("What calls did", done, operations, "share of calls", True),
@@ -91,19 +91,21 @@ def _bucket_lines(named: Mapping[str, tuple[int, Use]]) -> tuple[SectionRow, ...
     )
 
 
-def _benchmarks(findings: Mapping[str, ToolUse]) -> tuple[SectionTable, ...]:
-    """What calls did on each benchmark, where there are several."""
-    columns = {
-        _name(run, source): _operations(use)
-        for run, one in findings.items()
-        for source, use in (one.sources.items() if len(one.sources) > 1 else ())
-    }
+def _operation_sheet(findings: Mapping[str, ToolUse]) -> tuple[SectionTable, ...]:
+    """Return what calls did in each run, on each benchmark where there are several, and by one label a call."""
+    columns: dict[str, dict[str, float]] = {}
+    for run, one in findings.items():
+        columns[run] = _operations(one.total)
+        if len(one.sources) > 1:
+            columns |= {_name(run, source): _operations(use) for source, use in one.sources.items()}
+        if labels := _labels(one.total):
+            columns[f"{run}, one label a call"] = labels
     names = dict.fromkeys(name for column in columns.values() for name in column)
     lines = [
         SectionRow((name, *(f"{100 * column[name]:.1f}" if name in column else NONE for column in columns.values())))
         for name in names
     ]
-    title = "What calls did, by benchmark, percent of calls"
+    title = "What calls did, percent of calls"
     return (SectionTable(title, ("operation", *columns), tuple(lines), folded=True),) if lines else ()
 
 
