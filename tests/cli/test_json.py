@@ -104,7 +104,6 @@ CASES = {
     "protocols": Case("protocols run", lambda v: v["run"] == "run" and v["findings"]["about"]["samples"] == 2, 0, 5),
     "regrade": Case("regrade run", lambda v: v["samples"] == 2 and v["changes"] == []),
     "report": Case("report run", lambda v: v["episodes"] == 2 and v["page"] == "run/report.html"),
-    "reproduce": Case("reproduce list", lambda v: {"claim", "says", "source"} == v[0].keys()),
     "runs": Case("runs .", lambda v: "run" in {Path(item["path"]).name for item in v}),
     "show": Case("show run", lambda v: v["episodes"] == 2 and v["page"] == "run/index.html"),
     "synth": Case("synth nested-squares --n 2 --dialect codev --out made", lambda v: v["trajectories"] == 2),
@@ -116,7 +115,7 @@ CASES = {
     "worlds list": Case("worlds list", lambda v: any(item["knobs"] for item in v)),
     "worlds sample": Case("worlds sample nested-squares --n 2 --out drawn", lambda v: Path(v["file"]).is_file()),
 }
-ELSEWHERE = {"doctor": "tests/cli/test_doctor.py", "bench": "tests/bench"}
+ELSEWHERE = {"doctor": "tests/cli/test_doctor.py"}
 """Commands whose JSON is tested there."""
 
 
