@@ -1,4 +1,4 @@
-"""`saccade bench grading` on small files in the published forms."""
+"""`python -m benchmarks grading` on small files in the published forms."""
 
 from __future__ import annotations
 

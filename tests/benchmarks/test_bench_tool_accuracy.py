@@ -1,4 +1,4 @@
-"""`saccade bench tool-accuracy`: a few pictures through the whole way."""
+"""`python -m benchmarks tool-accuracy`: a few pictures through the whole way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`saccade bench tools` at its smallest: each tool in both ways, the detector with random weights among them."""
+"""`python -m benchmarks tools` at its smallest: each tool in both ways, the detector with random weights among them."""
 
 from __future__ import annotations
 
