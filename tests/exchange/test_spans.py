@@ -316,9 +316,9 @@ def _plain(body: bytes, encoding: str | None) -> bytes:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        (["--to", "zipkin"], "table or otel"),
+        (["--to", "zipkin"], "otel"),
         (["--to", "otel", "--format", "csv"], "not for --to otel"),
-        (["--content"], "are for --to otel"),
+        (["--content"], "are for forms of episodes"),
         (["--to", "otel", "--endpoint", "http://127.0.0.1:9", "--out", "x"], "one of the two"),
     ],
 )

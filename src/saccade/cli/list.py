@@ -59,6 +59,8 @@ KINDS = {
     "formats": ListedKind(
         "saccade.sft.formats.registry:FORMATS", "formats of training data", "convert --from NAME --to NAME"
     ),
+    "exports": ListedKind("saccade.evals.exports:EXPORTS", "forms of episodes for others", "export --to NAME"),
+    "task-forms": ListedKind("saccade.tasks.forms:TASK_FORMS", "forms of tasks for others", "tasks write --to NAME"),
     "rewards": ListedKind("saccade.rewards.registry:REWARDS", "what a rollout is worth", "recipes: reward.preset"),
     "judges": ListedKind("saccade.rewards.judges.registry:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
     "selections": ListedKind(
@@ -156,7 +158,7 @@ def _part(registry: Registry[Any], entry: str) -> ListedPart:
     from saccade.record.registry import PresetRegistry
 
     owner = registry.owners.get(entry, "")
-    source = f"{owner} {_version(owner)}".strip() if owner else "built in"
+    source = "built in" if owner in ("", "saccade") else f"{owner} {_version(owner)}".strip()
     needs = _missing(owner or "saccade", registry.extra(entry))
     try:
         presets = registry.presets(entry) if isinstance(registry, PresetRegistry) else ()
