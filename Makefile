@@ -146,10 +146,10 @@ docs: $(SITE)/.installed  ## The documentation site into site/; a warning or a d
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict
 
 bench: setup  ## Time and memory of the sandbox beside its peers
-	$(BIN)/saccade bench sandbox
+	$(BIN)/python -m benchmarks sandbox
 
 scale: setup  ## Measure the host side of a thousand episodes (an hour; ARGS="--episodes 64 --many 0": minutes) and write docs/scale.json and docs/scale.md from it
-	$(BIN)/saccade bench scale $(ARGS) --out docs/scale.json
+	$(BIN)/python -m benchmarks scale $(ARGS) --out docs/scale.json
 	$(BIN)/python tools/scale_page.py
 
 attack: setup  ## Run the attacks against the sandbox of this machine
@@ -167,4 +167,4 @@ lock:  ## Resolve the newest versions again into requirements/lock.txt
 
 clean:  ## Remove what was built; keeps runs/
 	rm -rf $(VENV) $(ENGINES) $(VERL_ENV) $(RAY) $(FACES) $(SITE) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests examples -name __pycache__ -type d -exec rm -rf {} +
+	find src tests examples benchmarks -name __pycache__ -type d -exec rm -rf {} +

@@ -47,7 +47,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-ABOUT_SANDBOXES = {"sandbox", "hostile", "guest", "bench", "packaging"}
+ABOUT_SANDBOXES = {"sandbox", "hostile", "guest", "benchmarks", "packaging"}
 """Folders whose tests start sandboxes of their own."""
 
 

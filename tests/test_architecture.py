@@ -32,7 +32,6 @@ LAYERS = {
     **dict.fromkeys(("evals", "rl", "sft"), 7),
     **dict.fromkeys(("report", "exchange"), 8),
     "serve": 9,
-    **dict.fromkeys(("bench", "reproduce"), 10),
     "cli": 11,
     "__main__": 12,
 }

@@ -60,11 +60,11 @@ def test_the_largest_of_each_figure_counts(tool: ModuleType) -> None:
     report = {"figures": [*rows("64 local", 30.0, 7.0), *rows("64 remote", 50.0, 3.5), {"name": "peak of the host"}]}
     made = tool.page(tool.PAGE.read_text(encoding="utf-8"), full(report))
     assert "| 64 local: CPU of the host | 30 ms a turn | its sandboxes | 60 | 0.50 |  |  |" in made
-    assert "Printed by `saccade bench scale --quick` on EPYC, 2 cores" in made
+    assert "Printed by `python -m benchmarks scale --quick` on EPYC, 2 cores" in made
     assert tool.MISSING not in made
     judged = {"figures": [row | {"met": True} for row in report["figures"]]}
     made_of = tool.page(tool.PAGE.read_text(encoding="utf-8"), full(judged))
-    assert "Printed by `saccade bench scale --episodes 64 --many 0` on EPYC" in made_of
+    assert "Printed by `python -m benchmarks scale --episodes 64 --many 0` on EPYC" in made_of
     turns = 8 * tool.Rate(tool.POLICIES[0]).turns
     assert f"| **node:** cores for sandboxes | turns × 100 ms ÷ 0.7 | {turns * 0.1 / 0.7:.3g} |" in made
     measured = tool.Measured.of(report)

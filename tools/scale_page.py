@@ -1,6 +1,6 @@
 """Writes the figures of docs/scale.md, and what follows from them, from docs/scale.json: `make scale`.
 
-The JSON is what `saccade bench scale --out docs/scale.json` wrote; while there is none, the page says so. A test fails
+`python -m benchmarks scale --out docs/scale.json` writes the JSON; while there is none, the page says so. A test fails
 while the page is another than this makes of it. All that is assumed is a constant here and a row of the page.
 """
 
@@ -115,7 +115,7 @@ class Rate:
 
 def _command(report: dict[str, Any]) -> str:
     """What printed the report, by what is in it."""
-    command, names = "saccade bench scale", [row["name"] for row in report["figures"]]
+    command, names = "python -m benchmarks scale", [row["name"] for row in report["figures"]]
     if all(row["met"] is None for row in report["figures"]):
         return f"{command} --quick"
     sizes = list(dict.fromkeys(found[1] for name in names if (found := re.match(r"(\d+) (?:local|remote):", name))))

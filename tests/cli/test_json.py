@@ -81,7 +81,6 @@ BARS = {
     "show": "Episodes",
     "synth": "right",
     "tasks check": "Opening media",
-    "tasks harbor": "Writing tasks",
     "tasks show": "Opening sources",
     "tasks write": "Writing tasks",
     "worlds sample": "Drawing nested-squares",
@@ -104,19 +103,17 @@ CASES = {
     "protocols": Case("protocols run", lambda v: v["run"] == "run" and v["findings"]["about"]["samples"] == 2, 0, 5),
     "regrade": Case("regrade run", lambda v: v["samples"] == 2 and v["changes"] == []),
     "report": Case("report run", lambda v: v["episodes"] == 2 and v["page"] == "run/report.html"),
-    "reproduce": Case("reproduce list", lambda v: {"claim", "says", "source"} == v[0].keys()),
     "runs": Case("runs .", lambda v: "run" in {Path(item["path"]).name for item in v}),
     "show": Case("show run", lambda v: v["episodes"] == 2 and v["page"] == "run/index.html"),
     "synth": Case("synth nested-squares --n 2 --dialect codev --out made", lambda v: v["trajectories"] == 2),
     "tasks check": Case("tasks check own", lambda v: v["sources"][0]["answers"] and len(v["broken"]) == 1, 1),
-    "tasks harbor": Case("tasks harbor nested-squares --n 2 --out harbor", lambda v: v["tasks"] == 2),
     "tasks show": Case("tasks show nested-squares --n 2", lambda v: v["question"], 0, 2),
     "tasks write": Case("tasks write own --out written", lambda v: v["tasks"] == 1 and len(v["left_out"]) == 1),
     "tools list": Case("tools list", lambda v: "crop" in {item["tool"] for item in v}),
     "worlds list": Case("worlds list", lambda v: any(item["knobs"] for item in v)),
     "worlds sample": Case("worlds sample nested-squares --n 2 --out drawn", lambda v: Path(v["file"]).is_file()),
 }
-ELSEWHERE = {"doctor": "tests/cli/test_doctor.py", "bench": "tests/bench"}
+ELSEWHERE = {"doctor": "tests/cli/test_doctor.py"}
 """Commands whose JSON is tested there."""
 
 

@@ -31,7 +31,6 @@ WRONG = {"ask": ["no-such-file.png"], "completion": ["no-such-shell"], "list": [
 """Arguments that are wrong where `no-such-thing` is not."""
 BESIDE = {
     "eval": ["--model", "solver"],
-    "reproduce": ["--model", "tiny"],
     "synth": ["--dialect", "codev"],
     "tasks sample": ["--out", "sheet.png"],
 }

@@ -132,9 +132,12 @@ def test_names(name: str) -> None:
 
 
 def test_from_any_source(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["harbor", "circled-letter", "--n", "2", "--out", str(tmp_path / "out")])
+    form = ["--to", "harbor", "--set", "requirement=saccade==9"]
+    done = CliRunner().invoke(app, ["write", "circled-letter", "--n", "2", *form, "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
-    assert len(list((tmp_path / "out").iterdir())) == 2
+    folders = list((tmp_path / "out").iterdir())
+    assert len(folders) == 2
+    assert all("saccade==9" in (folder / "tests" / "Dockerfile").read_text() for folder in folders)
 
 
 def test_harbors_own_models_read_it(store: MediaStore, tmp_path: Path) -> None:

@@ -316,9 +316,9 @@ def _plain(body: bytes, encoding: str | None) -> bytes:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        (["--to", "zipkin"], "table or otel"),
+        (["--to", "zipkin"], "otel"),
         (["--to", "otel", "--format", "csv"], "not for --to otel"),
-        (["--content"], "are for --to otel"),
+        (["--content"], "are for forms of episodes"),
         (["--to", "otel", "--endpoint", "http://127.0.0.1:9", "--out", "x"], "one of the two"),
     ],
 )
@@ -326,3 +326,20 @@ def test_options_that_do_not_fit(tmp_path: Path, options: list[str], match: str)
     done = CliRunner().invoke(app, [str(run_of(tmp_path, episode())), *options])
     assert done.exit_code != 0
     assert match in str(done.exception)
+
+
+def test_an_export_of_the_users_own(tmp_path: Path) -> None:
+    (tmp_path / "ids.py").write_text(
+        "class Ids:\n"
+        "    items, file_name = 'ids', 'ids.txt'\n"
+        "    def export(self, episodes, target, *, content):\n"
+        "        names = [episode.id for episode in episodes]\n"
+        "        target.write_text(' '.join(names))\n"
+        "        return len(names)\n"
+        "IDS = Ids()\n"
+    )
+    run = run_of(tmp_path, episode())
+    done = CliRunner().invoke(app, [str(run), "--to", f"{tmp_path / 'ids.py'}:IDS"])
+    assert done.exit_code == 0, done.output
+    assert "1 ids" in done.output
+    assert (run / "ids.txt").read_text() == episode().id

@@ -190,7 +190,7 @@ ENTRIES = {
     "sandbox": ("skimage", "sklearn", "pandas", "shapely", "pytesseract"),
     "data": ("saccade.sft.formats.registry", "openpyxl", "pyarrow", "atif"),
     "otel": ("saccade.exchange.otel",),
-    "bench": ("saccade.bench.peer_jupyter", "saccade.bench.peer_smolagents"),
+    "bench": ("jupyter_client", "smolagents"),
 }
 """Extra without torch -> what needs it, and is imported where it is installed."""
 APART = {

@@ -30,7 +30,7 @@ def test_what_is_not_there(wanted: str, said: str) -> None:
         find_recipe("rl", wanted)
 
 
-@pytest.mark.parametrize("kind", ["curate", "reproduce", "rl", "sft", "sources"])
+@pytest.mark.parametrize("kind", ["curate", "rl", "sft", "sources"])
 def test_every_folder_has_recipes_that_say_what_they_are(kind: str) -> None:
     names = recipe_names(kind)  # type: ignore[arg-type]
     lines = recipe_list(kind).splitlines()  # type: ignore[arg-type]
@@ -44,7 +44,6 @@ def test_every_folder_has_recipes_that_say_what_they_are(kind: str) -> None:
         (["rl", "list"], "vista-r1"),
         (["sft", "list"], "plain"),
         (["curate", "--pipeline", "list"], "codev"),
-        (["reproduce", "list"], "tail-patch"),
     ],
 )
 def test_the_commands_list_them(command: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +57,6 @@ def test_the_commands_list_them(command: list[str], named: str, capsys: pytest.C
         (["rl", "codedanse", "--model", "m", "--tasks", "t"], "codedance"),
         (["sft", "plane", "--model", "m", "--data", "r"], "plain"),
         (["curate", "runs", "--pipeline", "vists", "--out", "out"], "vista"),
-        (["reproduce", "lift", "--settings", "lifd"], "lift"),
     ],
 )
 def test_a_wrong_name_comes_before_what_is_not_installed(

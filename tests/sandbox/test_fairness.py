@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 from tests.sandbox.providers import linux_only
 
-from saccade.bench.forks import four_hostile, one_hostile
-from saccade.bench.measure import FULL, Measurement
-from saccade.bench.ours import Saccade
-from saccade.bench.work import Setup
+from benchmarks.sandbox_peers import FULL, Measurement, Saccade
+from benchmarks.sandbox_work import Setup, four_hostile, one_hostile
 from saccade.sandbox.attacks.surroundings import descendants
 from saccade.sandbox.cgroup import LESS
 from saccade.sandbox.gate import MOMENT_SECONDS

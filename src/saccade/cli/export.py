@@ -28,10 +28,10 @@ def export(
     ] = "",
     to: Annotated[str, typer.Option(help="table, or otel for OpenTelemetry's spans.  [default: table]")] = "",
     endpoint: Annotated[
-        str, typer.Option(help="Of --to otel: a collector (http://host:4318/v1/traces) in place of a file.")
+        str, typer.Option(help="With --to otel: a collector (http://host:4318/v1/traces) in place of a file.")
     ] = "",
     content: Annotated[
-        bool, typer.Option("--content", help="Of --to otel: texts, code and output too. They may hold anything.")
+        bool, typer.Option("--content", help="With --to otel: texts, code and output too. They may hold anything.")
     ] = False,
     dtype: Annotated[
         str | None, typer.Option(help="Of a model's weights: float32 or bfloat16.  [default: keep.dtype of the run]")
@@ -39,15 +39,15 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write one line per sample, with VLMEvalKit's columns; of a checkpoint, a model that can be asked and measured."""
-    if to not in ("", "table", "otel"):
-        raise SettingsError(f"--to {to}: write table or otel")
-    if to == "otel":
+    if to not in ("", "table"):
         if form or dtype is not None:
-            raise SettingsError("--format and --dtype are not for --to otel. Leave them out.")
-        _report(as_json, "spans", *_spans(run, out, endpoint, content=content))
+            raise SettingsError(f"--format and --dtype are not for --to {to}. Leave them out.")
+        _report(as_json, *_episodes(to, run, out, endpoint, content=content))
         return
     if endpoint or content:
-        raise SettingsError("--endpoint and --content are for --to otel. Add it, or leave them out.")
+        raise SettingsError(
+            "--endpoint and --content are for forms of episodes (--to otel). Add it, or leave them out."
+        )
     if (run / "state.json").is_file():
         if form:
             raise SettingsError(f"{run} is a checkpoint and becomes a model, which has no --format. Leave it out.")
@@ -78,22 +78,22 @@ def _report(as_json: bool, what: str, count: int, target: Path | str) -> None:
         print(f"{count} {what}: {target}")
 
 
-def _spans(run: Path, out: Path | None, endpoint: str, *, content: bool) -> tuple[int, Path | str]:
+def _episodes(to: str, run: Path, out: Path | None, endpoint: str, *, content: bool) -> tuple[str, int, Path | str]:
     from saccade.episode.run_folder import TRAJECTORIES
-    from saccade.exchange.otel import endpoint_exporter, export_spans, file_exporter
+    from saccade.evals.exports import EXPORTS
     from saccade.record.codec import read_ids, read_lines
     from saccade.record.trajectory import Trajectory
 
+    exported = EXPORTS.load(to)
     file = run / TRAJECTORIES if run.is_dir() else run
     if not file.is_file():
         raise SettingsError(f"{run} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
     if endpoint and out is not None:
-        raise SettingsError("--endpoint sends the spans and --out writes them. Give one of the two.")
-    target = out or file.parent / "spans.jsonl"
+        raise SettingsError(f"--endpoint sends the {exported.items} and --out writes them. Give one of the two.")
+    target = endpoint or out or file.parent / exported.file_name
     last = {name: number for number, name in enumerate(read_ids(file, Trajectory))}
     episodes = (item for number, item in enumerate(read_lines(file, Trajectory)) if last[item.id] == number)
-    with endpoint_exporter(endpoint) if endpoint else file_exporter(target) as exporter:
-        return export_spans(counted(episodes, "Episodes", len(last)), exporter, content=content), endpoint or target
+    return exported.items, exported.export(counted(episodes, "Episodes", len(last)), target, content=content), target
 
 
 def _model(checkpoint: Path, out: Path | None, dtype: str | None, *, as_json: bool) -> None:

@@ -61,6 +61,8 @@ KINDS = {
     "formats": ListedKind(
         "saccade.sft.formats.registry:FORMATS", "formats of training data", "convert --from NAME --to NAME"
     ),
+    "exports": ListedKind("saccade.evals.exports:EXPORTS", "forms of episodes for others", "export --to NAME"),
+    "task-forms": ListedKind("saccade.tasks.forms:TASK_FORMS", "forms of tasks for others", "tasks write --to NAME"),
     "rewards": ListedKind("saccade.rewards.registry:REWARDS", "what a rollout is worth", "recipes: reward.preset"),
     "judges": ListedKind("saccade.rewards.judges.registry:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
     "selections": ListedKind(

@@ -55,7 +55,6 @@ HEADINGS = _ASK, _MEASURE, _TRAIN, _MORE = "Ask and serve", "Measure", "Data and
 
 VERBS: dict[str, Verb] = {
     "ask": Verb("saccade.cli.ask:app", "Ask a model about a picture or a video.", _ASK),
-    "bench": Verb("saccade.cli.bench:app", "Measure the sandbox, the loop, an evaluation.", _MORE),
     "compare": Verb("saccade.cli.compare:app", "Compare two runs of an evaluation, task by task.", _MEASURE),
     "cards": Verb("saccade.cli.cards:app", "List benchmarks, and check their data on this disk.", _MEASURE),
     "completion": Verb("saccade.cli.completion:app", "Print what lets a shell complete `saccade`.", _MORE),
@@ -74,7 +73,6 @@ VERBS: dict[str, Verb] = {
     ),
     "regrade": Verb("saccade.cli.regrade:app", "Grade a stored run again, without the model.", _MEASURE),
     "report": Verb("saccade.cli.report:app", "Make a page of evaluations and training runs, with figures.", _MEASURE),
-    "reproduce": Verb("saccade.cli.reproduce:app", "Test a paper's claim on a tiny model.", _MEASURE),
     "review": Verb("saccade.cli.review:app", "Keep, drop or correct items of a run by hand, in the browser.", _TRAIN),
     "rl": Verb("saccade.cli.rl:app", "Train a model by reinforcement learning on its own rollouts.", _TRAIN),
     "runs": Verb("saccade.cli.runs:app", "List the evaluations in a folder.", _MEASURE),

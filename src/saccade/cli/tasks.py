@@ -131,12 +131,22 @@ def write(
     split: SplitName = "train",
     tag: Tags = None,
     seed: Seed = 0,
+    to: Annotated[str, typer.Option(help="A form of others: harbor.  [default: Saccade's own]")] = "",
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Of that form. harbor: requirement, what pip installs."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write tasks with their media as one folder that every command takes."""
+    """Write tasks with their media as one folder that every command takes, or in a form of others."""
     from saccade.tasks.sources.write import LEFT_OUT, write_tasks
 
+    if option and not to:
+        raise SettingsError("--set is for a form of others. Name one with --to, or leave it out.")
     opened = _opened(sources, n, data, split, tag, seed)
+    if to:
+        _write_form(to, option or [], opened, n, out, as_json=as_json)
+        return
     names = opened.ordered(n)
     with count_bar("Writing tasks", len(names)) as bar:
         written = write_tasks(opened, names, out, bar.advance)
@@ -151,32 +161,21 @@ def write(
         print(f"left out, rows that give no task: {len(written.left_out)}; {out / LEFT_OUT} says why", file=sys.stderr)
 
 
-@app.command()
-def harbor(
-    sources: SourceNames,
-    out: Annotated[Path, typer.Option(help="Folder for the tasks' folders.")],
-    n: Count = None,
-    data: Data = None,
-    split: SplitName = "train",
-    tag: Tags = None,
-    seed: Seed = 0,
-    requirement: Annotated[
-        str, typer.Option(help="What pip installs in the container that grades: a name, a version, an address.")
-    ] = "saccade",
-    as_json: AsJson = False,
-) -> None:
-    """Write a folder in Harbor's format for each task, for the agents that it runs."""
+def _write_form(to: str, overrides: list[str], opened: TaskPool, n: int | None, out: Path, *, as_json: bool) -> None:
+    """Write tasks in a form of others; one that has no place in it is left out, with a line that says why."""
     from saccade.errors import DataError
-    from saccade.exchange.harbor import write_harbor_task
+    from saccade.record.settings import load_settings
+    from saccade.tasks.forms import TASK_FORMS
 
-    opened = _opened(sources, n, data, split, tag, seed)
+    form = TASK_FORMS.load(to)
+    settings = load_settings(form.settings, None, overrides)
     written, left_out = 0, []
-    with tempfile.TemporaryDirectory(prefix="saccade-harbor-") as folder:
+    with tempfile.TemporaryDirectory(prefix="saccade-tasks-") as folder:
         store = _store(folder)
         names = opened.ordered(n)
         for name in counted(names, "Writing tasks", len(names)):
             try:
-                write_harbor_task(opened.make(name, store), store, out, requirement)
+                form.write(opened.make(name, store), store, out, settings)
             except DataError as error:
                 left_out.append(str(error))
                 print(f"left out: {error}", file=sys.stderr)

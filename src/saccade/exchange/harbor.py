@@ -24,6 +24,7 @@ from saccade.grading.grade import grade_of, scored_by_rule
 from saccade.media.store import MediaStore
 from saccade.media.suffixes import suffix_of
 from saccade.record.codec import dumps
+from saccade.record.settings import Settings
 from saccade.record.task import Task
 from saccade.record.toml_text import to_toml
 
@@ -70,6 +71,26 @@ def write_harbor_task(task: Task, store: MediaStore, root: Path, requirement: st
         if path.suffix == ".sh":
             path.chmod(0o755)
     return folder
+
+
+class HarborSettings(Settings):
+    """Settings of tasks in Harbor's format."""
+
+    requirement: str = "saccade"
+    """What `pip install` gets in the container that grades: a name, a version, an address."""
+
+
+class _HarborForm:
+    """`saccade tasks write --to harbor`."""
+
+    settings = HarborSettings
+
+    def write(self, task: Task, store: MediaStore, root: Path, settings: HarborSettings) -> Path:
+        """Write the folder of a task, as `write_harbor_task`."""
+        return write_harbor_task(task, store, root, settings.requirement)
+
+
+FORM: Final = _HarborForm()
 
 
 def harbor_name(task: str) -> str:

@@ -59,6 +59,21 @@ def export_spans(trajectories: Iterable[Trajectory], exporter: SpanExporter, *, 
     return count
 
 
+class _SpanExport:
+    """`saccade export --to otel`."""
+
+    items = "spans"
+    file_name = "spans.jsonl"
+
+    def export(self, episodes: Iterable[Trajectory], target: Path | str, *, content: bool) -> int:
+        """Write spans to a file of OTLP JSON, or send them to the collector at an address."""
+        with endpoint_exporter(target) if isinstance(target, str) else file_exporter(target) as exporter:
+            return export_spans(episodes, exporter, content=content)
+
+
+EXPORT: Final = _SpanExport()
+
+
 def sdk_spans(trajectory: Trajectory, *, content: bool = False) -> list[ReadableSpan]:
     """The spans of one episode as objects of the package, the outermost first. Raises as `export_spans`."""
     load_sdk()

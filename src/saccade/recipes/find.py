@@ -13,8 +13,8 @@ from typing import Literal
 from saccade.errors import SettingsError
 from saccade.record.suggest import did_you_mean
 
-Kind = Literal["curate", "reproduce", "rl", "sft", "sources"]
-"""A folder here: pipelines of filters, claims, settings of two kinds of training, and mixtures of sources."""
+Kind = Literal["curate", "rl", "sft", "sources"]
+"""A folder here: pipelines of filters, settings of two kinds of training, and mixtures of sources."""
 
 FOLDER = Path(__file__).parent
 

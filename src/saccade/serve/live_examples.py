@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from saccade.errors import UnavailableError
+from saccade.errors import RegistryError, UnavailableError
 from saccade.tasks.worlds.base import Clip, draw_sample
 from saccade.tasks.worlds.registry import load_world
 
@@ -105,7 +105,7 @@ _EXAMPLES: Final[Mapping[str, _Entry]] = {
 def examples() -> list[dict[str, Any]]:
     """All of them as JSON: `name`, `family`, `tiny`, `dialects`, `question`, `choices`, `media` (types), `thumbnail`.
 
-    One that cannot be drawn here, since a package is missing, has `name`, `family` and `problem`.
+    One that cannot be drawn here, since a package or its world is missing, has `name`, `family` and `problem`.
     """
     return [_listed(name, entry) for name, entry in _EXAMPLES.items()]
 
@@ -119,7 +119,7 @@ def example_medium(name: str, number: int) -> ExampleMedium | None:
 def _listed(name: str, entry: _Entry) -> dict[str, Any]:
     try:
         drawn = _drawn(name)
-    except UnavailableError as error:
+    except (RegistryError, UnavailableError) as error:
         return {"name": name, "family": entry.family, "problem": str(error)}
     return {
         "name": name,

@@ -14,7 +14,7 @@ import pytest
 from tests.grading.oracles.official import folder, official
 from tests.grading.test_cases import ROWS
 
-from saccade.bench.answers import stored_answers
+from benchmarks.grading import stored_answers
 from saccade.grading.mra import mean_relative_accuracy
 from saccade.grading.quantities import quantity
 from saccade.grading.registry import load_grader

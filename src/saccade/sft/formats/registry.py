@@ -12,7 +12,6 @@ _HERE = "saccade.sft.formats"
 FORMATS: Final = Registry[Format](
     "formats",
     {
-        "atif@1": f"{_HERE}.atif_format:FORMAT [data]",
         "pyvision@1": f"{_HERE}.pyvision:FORMAT",
         "pyvision-rl@1": f"{_HERE}.pyvision_rl:FORMAT",
         "saccade@1": f"{_HERE}.run_format:FORMAT",

@@ -1,0 +1,1 @@
+"""Measurements of Saccade on this machine: `python -m benchmarks NAME`, one file for each thing measured."""

@@ -1,1 +1,0 @@
-"""The claims, one file each."""

@@ -1,0 +1,185 @@
+"""The settings that come with the claims, and what cannot be meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from examples.reproduce.claims import CLAIMS, load_claim
+from examples.reproduce.run import arm_settings, complete_settings
+from examples.reproduce.settings import (
+    RECIPES,
+    Arm,
+    DemonstrationSet,
+    Reproduction,
+    StartSettings,
+    TaskSet,
+    TimeSpent,
+    make_plan,
+    seconds_per_rollout,
+)
+from saccade.errors import SettingsError
+from saccade.record.settings import load_saved, load_settings, save_settings
+from saccade.record.trajectory import EpisodeLimits
+from saccade.rl.advantages.rules import Grpo, TurnLevel
+from saccade.rl.select.oversample import OversampleFilterRank
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_the_settings_of_a_claim_fit_it(name: str) -> None:
+    claim = load_claim(name)
+    assert claim.name == name
+    settings = load_settings(Reproduction, RECIPES / f"{name}.toml")
+    assert set(claim.needs) <= {arm.name for arm in settings.arms}
+    expected = claim.expectations(settings)
+    assert any(item.decides for item in expected)
+    assert len({item.name for item in expected}) == len(expected)
+    for arm in settings.arms:
+        made = arm_settings(settings, arm, 3)
+        own = {"pyvision-video": "tiny:video", "with-tools": "tiny:tools", "without-tools": "tiny:think"}
+        spoken = own.get(arm.name, "tiny:direct" if name == "tail-patch" else "tiny:look")
+        assert made.recipe.dialect == arm.dialect == spoken
+        assert made.recipe.seed == (1003 if arm.after else 3)
+        assert (made.recipe.curriculum is not None) is arm.curriculum
+
+
+def test_settings_that_were_saved_with_the_names_of_before_are_the_same(tmp_path: Path) -> None:
+    settings = load_settings(Reproduction, RECIPES / "tail-patch.toml")
+    path = tmp_path / "settings.toml"
+    save_settings(settings, path)
+    text = path.read_text()
+    assert text.count("optimizer.learning_rate=") == 3
+    path.write_text(text.replace("optimizer.learning_rate=", "optimiser.learning_rate="))
+    assert load_saved(Reproduction, path) == settings
+
+
+def settings_of(claim: str, arm: str):
+    settings = load_settings(Reproduction, RECIPES / f"{claim}.toml")
+    return arm_settings(settings, settings.arm(arm), 0).recipe
+
+
+def test_an_arm_keeps_the_other_limits_of_its_recipe() -> None:
+    settings = load_settings(Reproduction, RECIPES / "tool-reward.toml")
+    arm = settings.arms[0].model_copy(update={"change": (*settings.arms[0].change, "rollout.limits.images=3")})
+    limits = arm_settings(settings, arm, 0).recipe.rollout.limits
+    assert limits == EpisodeLimits(turns=5, images=3, context_tokens=32_768)
+
+
+def test_arms_differ_in_what_the_claim_is_about() -> None:
+    outcome, accumulative = settings_of("tool-reward", "outcome-only"), settings_of("tool-reward", "accumulative")
+    assert outcome.load_reward().tool_weight == 0.0
+    assert accumulative.load_reward().tool_weight == 0.1
+    assert outcome.model_copy(update={"reward": accumulative.reward}) == accumulative
+    assert outcome.rollout.limits == EpisodeLimits(turns=5, context_tokens=32_768)
+    assert settings_of("lift", "codev").rollout.limits == EpisodeLimits(context_tokens=32_768)
+
+    ranked, plain = settings_of("std-sorting", "sorted"), settings_of("std-sorting", "unsorted")
+    assert isinstance(ranked.selection, OversampleFilterRank)
+    assert ranked.selection.groups < ranked.rounds.tasks
+    assert plain.selection == ranked.selection.model_copy(update={"rank": False})
+
+    adaptive, lump, sequence = (settings_of("adaptive", name) for name in ("codedance", "deepeyes", "sequence-only"))
+    assert lump.reward.preset == "deepeyes@1:repo"
+    assert isinstance(lump.advantage, Grpo)
+    assert sequence.advantage == TurnLevel(weight=0.0)
+    assert sequence.reward == adaptive.reward
+
+    vista = settings_of("lift", "vista-r1").load_reward()
+    assert (vista.protocol, vista.repeats.turns[0]) == ("code", 64)
+    assert settings_of("faithful", "accuracy-only").load_reward().tool_weight == 0.0
+    assert settings_of("faithful", "tapo").load_reward().tool_weight == 0.5
+    band = settings_of("tail-patch", "tail-patch").curriculum
+    assert band is not None
+    assert (band.lowest, band.highest) == (0.125, 0.375)
+
+
+TASKS = TaskSet(name="some", worlds=("touching-circles",))
+ARM = Arm(name="arm", recipe="pyvision-image")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"task_sets": [TASKS, TASKS], "arms": [ARM]}, "share a name"),
+        ({"task_sets": [TASKS], "arms": [ARM, ARM]}, "share a name"),
+        ({"task_sets": [TASKS], "arms": [Arm(name="start", recipe="x")]}, "no arm can be named start"),
+        (
+            {"task_sets": [TASKS], "arms": [Arm(name="a", recipe="x", after="b"), Arm(name="b", recipe="x")]},
+            "before it",
+        ),
+        ({"task_sets": [TASKS], "arms": [Arm(name="a", recipe="x", tasks=("other",))]}, "no task set other"),
+        ({"task_sets": [TASKS], "arms": [ARM], "start": {"steps": 3}}, "needs demonstrations"),
+    ],
+)
+def test_settings_that_cannot_be_meant(settings: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Reproduction.model_validate(settings)
+
+
+def test_a_recipe_that_is_not_there() -> None:
+    arm = Arm(name="arm", recipe="pyvision-images")
+    with pytest.raises(SettingsError, match=r"no recipe.*'pyvision-image'"):
+        arm_settings(Reproduction(task_sets=(TASKS,), arms=(arm,)), arm, 0)
+
+
+def test_an_unknown_claim() -> None:
+    with pytest.raises(SettingsError, match="std-sorting"):
+        load_claim("std-sorted")
+
+
+def planned(minutes: float, seeds: tuple[int, ...] = (0,)):
+    two = ["rounds.tasks=5", "rounds.groups=1", "rounds.rounds=1", "rollout.group_size=4"]
+    arms = (ARM, Arm(name="other", recipe="codev", curriculum=True))
+    settings = Reproduction(
+        task_sets=(TASKS,), arms=arms, every_arm=tuple(two), steps=50, fewest_steps=4, minutes=minutes, seeds=seeds
+    )
+    sized = {
+        arm.name: complete_settings(arm_settings(settings, arm, 0), "checkpoint", Path("tasks"), 64, 50) for arm in arms
+    }
+    return make_plan(settings, sized, TimeSpent(so_far=60.0, per_exam=0.5, exams=120, per_rollout=0.25))
+
+
+def test_steps_are_as_many_as_the_time_allows() -> None:
+    # 600 s, less 60 that are gone, 60 of examinations and 128 for the one choice of tasks; 40 rollouts a step.
+    assert planned(10).steps == int((600 - 60 - 60 - 128) / (40 * 0.25 * 1.15))
+    assert planned(60).steps == 50
+    assert planned(0).steps == 50
+    with pytest.raises(SettingsError, match="enough for 3 steps"):
+        planned(4.8)
+    with pytest.raises(SettingsError, match="2 seed"):
+        planned(5, seeds=(0, 1))
+
+
+def test_what_a_rollout_costs() -> None:
+    steps = [
+        {
+            "rollouts": 10,
+            "seconds/decoding": 3.0,
+            "seconds/sandbox": 1.0,
+            "seconds/scoring": 0.0,
+            "seconds/update": 1.0,
+        },
+        {"rollouts": 10, "seconds/decoding": 2.0},
+    ]
+    assert seconds_per_rollout(steps) == 0.5
+
+
+def test_a_run_of_before_is_read_with_the_names_of_today(tmp_path: Path) -> None:
+    shown = DemonstrationSet(tasks="some", n=3)
+    settings = Reproduction(task_sets=(TASKS,), arms=(ARM,), start=StartSettings(demonstrations=(shown,)))
+    file = tmp_path / "settings.toml"
+    save_settings(settings, file)
+    file.write_text(file.read_text().replace("demonstrations", "lessons"))
+    assert load_saved(Reproduction, file) == settings
+    with pytest.raises(
+        SettingsError, match=r"lessons: no such setting\. It has another name now: start\.demonstrations"
+    ):
+        load_settings(Reproduction, file)
+
+
+def test_an_arm_trains_on_the_tasks_of_its_file() -> None:
+    settings = Reproduction(task_sets=(TASKS,), arms=(ARM,))
+    complete = complete_settings(arm_settings(settings, ARM, 0), "checkpoint", Path("/tasks/train.jsonl"), 64, 50)
+    assert complete.sources == ("/tasks/train.jsonl",)
