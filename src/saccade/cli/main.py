@@ -184,17 +184,15 @@ class VerbGroup(typer.core.TyperGroup):
         name, *rest = args
         verb = VERBS.get(name) or plugged().get(name)  # a verb of the core needs no look at what is installed
         if verb is None:
-            return self._unknown(ctx, name), None, rest
+            if not ctx.resilient_parsing:
+                ctx.fail(f"No such command {name!r}. {did_you_mean(name, verbs())}".strip())
+            return None, None, rest
         try:
             return name, _command(load(name, verb)), rest
         except SaccadeError:
             if ctx.resilient_parsing:  # the shell completes a line; running it will say what the verb lacks
                 return None, None, rest
             raise
-
-    def _unknown(self, ctx: Any, name: str) -> None:
-        if not ctx.resilient_parsing:
-            ctx.fail(f"No such command {name!r}. {did_you_mean(name, verbs())}".strip())
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}

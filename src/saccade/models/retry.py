@@ -18,7 +18,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
@@ -42,7 +42,6 @@ class OutageError(ModelLostError):
 class RetryPolicy(Settings):
     """How often and how long one request is tried: the settings `retry.*` of every command that asks a model."""
 
-    RENAMED: ClassVar = {"most_seconds_told": "max_retry_after"}
     tries: PositiveInt = 6
     """Tries in all, the first included."""
     seconds: PositiveFloat = 120.0

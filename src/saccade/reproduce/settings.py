@@ -6,13 +6,11 @@ setting.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from saccade.record.settings import Settings
-from saccade.rl.train.settings import renewed_override
 
 DemonstrationKind = Literal["right", "known", "guess", "glance", "middle", "astray", "again", "stumble", "consult"]
 """How a demonstration goes: see `saccade.reproduce.plays`."""
@@ -48,7 +46,6 @@ class DemonstrationSet(Settings):
 class StartSettings(Settings):
     """The cold start, weakened on purpose: a little fine-tuning on demonstrations, not all of them good."""
 
-    RENAMED: ClassVar = {"lessons": "demonstrations"}
     demonstrations: tuple[DemonstrationSet, ...] = ()
     steps: NonNegativeInt = 0
     """0: the model as it is."""
@@ -120,13 +117,6 @@ class Reproduction(Settings):
     processes: PositiveInt = 1
     """Of an arm's training. With several, who calls must be a program that can be imported again, and its
     `ReproduceCallback` one that can be pickled."""
-
-    @classmethod
-    def renewed(cls, data: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Settings.renewed`; the changes of arms are settings of `saccade rl`, which may have new names too."""
-        arms = [{**arm, "change": list(map(renewed_override, arm.get("change", ())))} for arm in data["arms"]]
-        every = list(map(renewed_override, data.get("every_arm", ())))
-        return {**super().renewed(data), "arms": arms, "every_arm": every}
 
     @model_validator(mode="after")
     def _known(self) -> Self:

@@ -20,8 +20,6 @@ from saccade.rewards.reward import RewardPreset
 def _lacks(value: object) -> str:
     if isinstance(value, type) or not callable(value):
         return f"it is {described(value)}, not a function of a Group or an object that is called with one"
-    if hasattr(value, "needs_verdict"):
-        return "its needs_verdict is asked by nobody; turns_to_judge names the calls whose verdict counts"
     return ""
 
 
