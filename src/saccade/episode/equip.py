@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from saccade.dialects.base import Dialect, FunctionDialect, ToolDialect
 from saccade.dialects.prompt_texts import SYSTEM, TOOL, Prompted
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
 from saccade.tools.settings import DEFAULT_CALLS, ToolCallSettings
-from saccade.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from saccade.tools.toolbox import Toolbox
 
 
 def equipped(
@@ -31,6 +34,8 @@ def equipped(
                 f"dialect {dialect.id} offers no typed tools. Leave them out, or use vista, deepeyes or native."
             )
         return dialect, None
+    from saccade.tools.toolbox import Toolbox  # and the tools, which most episodes do without
+
     if not names and dialect.tools:
         return dialect, Toolbox.of(*(tool.name for tool in dialect.tools), calls=calls)
     if not names and isinstance(dialect, FunctionDialect):
@@ -56,6 +61,8 @@ def missing_words(tools: Toolbox | None) -> str:
     """What a person should know of tools that lack something here, where all others are offered; empty for none."""
     if tools is None:
         return ""  # and no tool is imported, which takes a second
+    from saccade.tools.toolbox import Toolbox
+
     everything = Toolbox.of()
     missing = everything.missing()
     ready = {tool.name for tool in everything.definitions if tool.name not in missing}

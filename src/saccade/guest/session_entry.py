@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from .inspection import Belongings, Map
-from .workspaces import WorkspaceFamily
+if TYPE_CHECKING:
+    from .inspection import Belongings, Map
+    from .workspaces import WorkspaceFamily
 
 FAMILY_SESSIONS = 256
 """Most sessions of one origin where there are no control groups: the kernel counts their processes together."""
@@ -58,4 +60,6 @@ class SessionEntry:
     @property
     def own(self) -> Belongings:
         """What the session's processes may hold."""
+        from .inspection import Belongings
+
         return Belongings(self.workspace, self.base, self.socket, self.memory)
