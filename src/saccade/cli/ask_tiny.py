@@ -26,8 +26,8 @@ _OF_CHOICES = frozenset({"dot"})
 """Kinds that the demonstrations asked with possible answers only."""
 
 
-def tiny_by_default(question: str, choices: Sequence[str], otherwise: str) -> Sequence[str]:
-    """The settings, as `name=value`, that ask the tiny model.
+def tiny_by_default(question: str, choices: Sequence[str], otherwise: str) -> str:
+    """Return the name of the tiny model, for a question that it can be asked.
 
     Args:
         question: the user's.
@@ -53,7 +53,7 @@ def tiny_by_default(question: str, choices: Sequence[str], otherwise: str) -> Se
             f"{otherwise}\nWithout one, the model that comes with Saccade answers, but this question is of none of the "
             f"kinds that it learned: it can {_list()}."
         )
-    return ("model=tiny",)
+    return "tiny"
 
 
 def _list() -> str:

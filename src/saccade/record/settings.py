@@ -104,7 +104,8 @@ def load_settings(
             mistakes.append(f"{name}: cannot be set, because a part of that path is a plain value")
         else:
             raw[steps] = text
-    return _loaded(_validate(kind, data, raw, mistakes), mistakes, path, " or what was set over it" * bool(overrides))
+    over = " or what was set over it" if overrides or given else ""
+    return _loaded(_validate(kind, data, raw, mistakes), mistakes, path, over)
 
 
 def load_saved(kind: type[T], path: str | os.PathLike[str]) -> T:
