@@ -8,13 +8,13 @@ from typing import Any
 
 import typer
 
-from saccade.cli.main import VERBS, load
+from saccade.cli.main import load, verbs
 
 
 @cache
 def commands() -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name, verb in VERBS.items():
+    for name, verb in verbs().items():
         found.update(_below(name, typer.main.get_command(load(name, verb))))
     return found
 

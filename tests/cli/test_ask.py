@@ -93,7 +93,7 @@ def test_exit_codes(photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["--model", "M", "--dialect", "pyvison"], "pyvision"),
         (["--model", "M", "--set", "limits.turn=2"], "turns"),
         (["--model", "M", "--set", "tools=['crop']"], "offers no typed tools"),
-        (["--model", "vllm:m@http://x/v1", "--set", "model.retry.tries=1"], "model.retry.tries: is undone by model"),
+        (["--model", "vllm:m@http://x/v1", "--set", "model.retry.tries=1"], "model.retry.tries: cannot be set"),
         (["--model", "compatible:m@http://127.0.0.1:9/v1", "--set", "sampling.top_k=5"], "not know sampling.top_k"),
         (["--model", "M", "--prompt-file", "no-such-file"], "no-such-file"),
         (["--model", "M", "--image", "no-such.png"], "no-such.png"),

@@ -20,7 +20,7 @@ from PIL import Image
 from tests.models.wire_server import WireServer, chat, running, status
 
 from saccade.cli.logs import MOST, SECONDS, Logged, Logs, Notices, add_log_options, logged
-from saccade.cli.main import VERBS, main
+from saccade.cli.main import main, verbs
 
 RETRY = logging.getLogger("saccade.core.retry")
 DATED = re.compile(r"\d+ \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} (DEBUG|INFO|WARNING) +saccade\.[\w.]+: \S")
@@ -124,9 +124,9 @@ def commands(command: Any) -> Iterator[Any]:
         yield from commands(part)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", verbs())
 def test_every_command_takes_the_options(verb: str) -> None:
-    module, _, attribute = VERBS[verb].target.partition(":")
+    module, _, attribute = verbs()[verb].target.partition(":")
     made = add_log_options(typer.main.get_command(getattr(import_module(module), attribute)))
     for command in commands(made):
         names = [name for item in command.params for name in item.opts]

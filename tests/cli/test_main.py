@@ -1,5 +1,6 @@
 import os
 import signal
+import subprocess
 import sys
 import types
 from collections.abc import Callable
@@ -25,12 +26,12 @@ def verb(monkeypatch: pytest.MonkeyPatch) -> typer.Typer:
 def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--help"]) == 0
     out = capsys.readouterr().out
-    for name, verb in cli.VERBS.items():
+    for name, verb in cli.verbs().items():
         assert name in out
         assert verb.help in out
 
 
-@pytest.mark.parametrize("verb", sorted(cli.VERBS))
+@pytest.mark.parametrize("verb", sorted(cli.verbs()))
 @pytest.mark.few(3)
 def test_every_verb_knows_both_spellings_of_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([verb, "--help"]) == 0
@@ -44,15 +45,6 @@ def test_help_of_a_command_below_a_verb(capsys: pytest.CaptureFixture[str]) -> N
     assert cli.main(["-h"]) == 0
     assert cli.main(["sandbox", "serve", "-h"]) == 0
     assert "--settings" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("more", [[], ["build", "tiny", "--out", "runs/tiny"], ["--help"]])
-def test_a_verb_that_moved_says_where_to(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["tiny", *more]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "python examples/tiny/build.py" in line
-    assert cli.main(["--help"]) == 0
-    assert "tiny.py" not in capsys.readouterr().out
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,3 +124,18 @@ def test_a_sigterm_ends_a_command_also_where_ctrl_c_is_ignored(
         assert cli.run(app, [], "saccade") == 130
     finally:
         signal.signal(signal.SIGINT, kept)
+
+
+def test_the_shell_completes_verbs_commands_and_options() -> None:
+    for line, offered in (
+        ("saccade regr", "regrade"),
+        ("saccade worlds s", "sample sheet"),
+        ("saccade regrade --grad", "--grader"),
+    ):
+        words = line.split(" ")
+        shell = {"_SACCADE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+        program = "import sys; from saccade.cli.main import main; sys.exit(main())"
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=os.environ | shell, capture_output=True, text=True, check=False
+        )
+        assert (done.stdout.split(), done.stderr) == (offered.split(), "")

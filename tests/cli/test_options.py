@@ -75,15 +75,6 @@ def test_names_that_mean_the_same_are_the_same() -> None:
             assert option not in own or own[option].help, (name, option)
 
 
-@pytest.mark.parametrize("verb", ["rl", "sft"])
-@pytest.mark.parametrize("old", ["--shard", "--no-shard"])
-def test_a_name_that_an_option_had_is_refused_with_the_new_one(
-    verb: str, old: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main([verb, "list", old]) == 2
-    assert f"has no option {old}: it is {old}-model now" in capsys.readouterr().err
-
-
 def test_the_page_has_the_names_that_are_shared() -> None:
     listed = set(re.findall(r"^\| `(--[\w-]+)", PAGE, re.MULTILINE))
     shared = {

@@ -278,7 +278,7 @@ async def test_rows_are_read_strictly(tmp_path: Path) -> None:
     assert second.question == "What is 1 + 1?"
     file = tmp_path / "run" / "trajectories.jsonl"
     content = file.read_bytes()
-    file.write_bytes(content.replace(b'"schema_version":2', b'"schema_version":9'))
+    file.write_bytes(content.replace(b'"schema_version":1', b'"schema_version":9'))
     with pytest.raises(RecordError, match="schema version 9"):
         read_rows(tmp_path / "run")
     file.write_bytes(content + b"{}\n")

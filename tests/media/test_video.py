@@ -248,7 +248,7 @@ def test_no_memory_for_a_frame_is_too_large(monkeypatch: pytest.MonkeyPatch, tmp
     def full(*_: object) -> None:
         raise MemoryError("64 GB")
 
-    monkeypatch.setattr("saccade.media.video.read_frames", full)
+    monkeypatch.setattr("saccade.guest.video_frames.read_frames", full)
     (tmp_path / "v.mp4").write_bytes(clips.h264())
     with pytest.raises(TooLargeError, match=r"v\.mp4 needs more memory than there is for it: 64 GB\. Scale it down\.$"):
         probe(tmp_path / "v.mp4")

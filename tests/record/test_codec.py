@@ -42,9 +42,9 @@ def test_unknown_field_is_named_with_the_way_out() -> None:
     assert not isinstance(caught.value, SchemaVersionError)
 
 
-@pytest.mark.parametrize("version", [0, 3, "1", None, 1.5, True])
+@pytest.mark.parametrize("version", [0, 3, "1", None, 1.5])
 def test_other_schema_version_is_refused_before_all_else(version: object) -> None:
-    with pytest.raises(SchemaVersionError, match=r"reads versions 1, 2\. "):
+    with pytest.raises(SchemaVersionError, match=r"reads version 1\. "):
         loads(changed(schema_version=version, colour="red"), Trajectory)
 
 

@@ -3,7 +3,7 @@
 import math
 import tomllib
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import pytest
 from hypothesis import given
@@ -49,43 +49,6 @@ class Patient(Settings):
 class Deep(Settings):
     run: Patient = Patient(limits=Limits(processes=2))
     either: Limits | Run = Limits(processes=3)
-
-
-class Near(Settings):
-    RENAMED: ClassVar = {"colour": "color"}
-    color: float = 8.0
-
-
-class Renamed(Settings):
-    RENAMED: ClassVar = {"optimiser": "optimizer"}
-    optimizer: Near | None = None
-    stages: tuple[Near, ...] = ()
-    steps: int = 1
-
-
-@pytest.mark.parametrize(
-    ("text", "override", "said"),
-    [
-        ("[optimiser]\ncolor = 2\n", "steps=2", "optimiser: no such setting. It has another name now: optimizer."),
-        ("", "optimiser.color=2", "optimiser: no such setting. It has another name now: optimizer."),
-        ("", "optimizer.colour=2", "optimizer.colour: no such setting. It has another name now: optimizer.color."),
-    ],
-)
-def test_an_old_name_is_refused_with_the_new_one(tmp_path: Path, text: str, override: str, said: str) -> None:
-    path = tmp_path / "run.toml"
-    path.write_text(text)
-    with pytest.raises(SettingsError) as caught:
-        load_settings(Renamed, path, [override])
-    assert said in str(caught.value)
-
-
-def test_saved_settings_are_read_with_the_names_that_they_had(tmp_path: Path) -> None:
-    path = tmp_path / "settings.toml"
-    path.write_text("steps = 3\n[optimiser]\ncolour = 2.0\n[[stages]]\ncolour = 3.0\n[[stages]]\ncolor = 4.0\n")
-    stages = (Near(color=3.0), Near(color=4.0))
-    assert load_saved(Renamed, path) == Renamed(steps=3, optimizer=Near(color=2.0), stages=stages)
-    save_settings(load_saved(Renamed, path), path)
-    assert load_saved(Renamed, path) == load_settings(Renamed, path)
 
 
 def test_defaults_without_a_file() -> None:

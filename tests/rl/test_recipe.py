@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import tomllib
@@ -20,7 +19,6 @@ from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.rl.select.curriculum import TAIL_PATCH
 from saccade.rl.select.oversample import OversampleFilterRank
-from saccade.rl.train.settings import load_rl_settings, renewed_override
 from saccade.tasks.sources.resolve import SourceDefaults, kind_of
 from saccade.tasks.sources.task_set import expanded, open_tasks
 
@@ -154,32 +152,6 @@ def test_a_recipe_is_read_without_torch() -> None:
     code = "import sys; from saccade.rl.recipe import load_recipe; load_recipe('codev'); print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"torch", "transformers", "cv2"} & set(run.stdout.split())
-
-
-@pytest.mark.parametrize(
-    ("override", "new"),
-    [
-        ("optimiser.learning_rate=1e-5", "optimizer"),
-        ("rollout.group=16", "rollout.group_size"),
-        ("play.max_concurrency=64", "generation"),
-        ("generation.at_once=64", "generation.max_concurrency"),
-        ("generation.cohorts=1", "generation.decoding_batches"),
-        ("forward_tokens=4096", "max_tokens_per_batch"),
-        ("largest_gap=0.1", "max_logprob_diff"),
-    ],
-)
-def test_the_old_name_of_a_setting_is_refused_with_the_new_one(override: str, new: str) -> None:
-    with pytest.raises(SettingsError, match=rf"no such setting\. It has another name now: {re.escape(new)}\."):
-        load_rl_settings("codev", "tiny", [override])
-
-
-def test_changes_that_a_run_saved_are_read_with_the_names_of_then() -> None:
-    assert renewed_override("rollout.group=3") == "rollout.group_size=3"
-    assert renewed_override("optimiser.learning_rate=5e-5") == "optimizer.learning_rate=5e-5"
-    assert renewed_override("play.at_once=a=b") == "generation.max_concurrency=a=b"
-    assert renewed_override("play.cohorts=1") == "generation.decoding_batches=1"
-    assert renewed_override("reward.parameters.optimiser=1") == "reward.parameters.optimiser=1"
-    assert renewed_override("largest_gap=1") == "max_logprob_diff=1"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
@@ -73,7 +73,6 @@ class VisionShape(Settings):
 class Stage(Settings):
     """One run of `saccade sft`, which goes on from the weights of the stage before."""
 
-    RENAMED: ClassVar = {"lessons": "demonstrations"}
     name: str = Field(pattern=r"[a-z0-9-]+")
     demonstrations: tuple[str, ...] = Field(min_length=1)
     """Names of runs of demonstrations, each as often as it is named."""
@@ -95,7 +94,6 @@ class Stage(Settings):
 class TinySettings(Settings):
     """Everything that decides what comes out of a build."""
 
-    RENAMED: ClassVar = {"lessons": "demonstrations"}
     demonstrations: tuple[DemonstrationRun, ...] = Field(min_length=1)
     tokenizer: TokenizerSettings = TokenizerSettings()
     text: TextShape = TextShape()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from saccade.cli.json_output import AsJson, print_json
-from saccade.cli.tool_option import ToolNames, with_tools
+from saccade.cli.tool_option import ToolNames
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -96,19 +96,21 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Ask a model about a picture; it writes Python, looks at what comes back, and answers."""
-    option = with_tools(option, tools)
-    from saccade.cli.ask_batch import ask_batch, overrides
-    from saccade.cli.ask_settings import resolve
+    from saccade.cli.ask_batch import ask_batch
+    from saccade.cli.ask_settings import named
+    from saccade.episode.asking import AskSettings
+    from saccade.record.settings import load_settings
 
+    given = named(model=model, dialect=dialect, prompt_file=prompt_file, tools=tools)
     if batch:
-        given = overrides(option, model=model, dialect=dialect, prompt_file=prompt_file)
         alone = {"a question": words, "--image": image, "--choice": choice, "--allow-urls": allow_urls}
-        raise typer.Exit(ask_batch(batch, settings, given, out, as_json=as_json, beside=alone))
+        raise typer.Exit(ask_batch(batch, settings, option or [], given, out, as_json=as_json, beside=alone))
     query = _query(words or [], image or [], choice or [])
-    options = [*(option or []), *(["media.allow_urls=true"] if allow_urls else [])]
-    if settings is None and model is None and not any(item.startswith("model=") for item in options):
-        options = [f"model={_default_model(query)}", *options]
-    resolved = resolve(settings, options, model=model, dialect=dialect, prompt_file=prompt_file)
+    if allow_urls:
+        given["media"] = {"allow_urls": True}
+    if settings is None and model is None and not any(item.startswith("model=") for item in option or []):
+        given["model"] = _default_model(query)
+    resolved = load_settings(AskSettings, settings, option or [], given)
     trajectory = asyncio.run(_ask(query, resolved, out, quiet=as_json))
     if as_json:
         print_json(summary(trajectory))

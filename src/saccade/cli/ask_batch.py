@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -13,15 +12,11 @@ from pathlib import Path
 _AT_ONCE = 16
 
 
-def overrides(options: Sequence[str] | None, **named: object) -> list[str]:
-    """Options `name=value` with those that are `named` and not None after them."""
-    return [*(options or ()), *(f"{name}={value}" for name, value in named.items() if value is not None)]
-
-
 def ask_batch(
     sources: Sequence[str],
     file: Path | None,
     options: Sequence[str],
+    given: Mapping[str, object],
     out: Path | None,
     *,
     as_json: bool,
@@ -29,13 +24,13 @@ def ask_batch(
 ) -> int:
     """Ask, print an answer for each task as it is stored, and give the exit status.
 
-    `options` are settings of `saccade eval`; `beside` is what one question may have and a batch may not. Without `out`
-    nothing is kept.
+    `options` are settings of `saccade eval` as text, over those that are `given`; `beside` is what one question may
+    have and a batch may not. Without `out` nothing is kept.
 
     Raises:
         SettingsError: names every mistake, or a source is none.
     """
-    from saccade.cli.ask_settings import NO_MODEL
+    from saccade.cli.ask_settings import check_model
     from saccade.cli.eval_screen import screen
     from saccade.errors import SettingsError
     from saccade.evals.run import continuing, evaluate
@@ -44,12 +39,11 @@ def ask_batch(
 
     if strange := [name for name, value in beside.items() if value]:
         raise SettingsError(f"--tasks asks the questions of its sources: leave out {', '.join(strange)}.")
-    if file is None and not any(item.startswith("model=") for item in options):
-        raise SettingsError(NO_MODEL)
+    check_model(file, given, options)
     with ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-")))
-        given = [f"sources={json.dumps(list(sources))}", *options]
-        settings, said = continuing(load_settings(EvalSettings, file, given), folder)
+        loaded = load_settings(EvalSettings, file, options, {**given, "sources": list(sources)})
+        settings, said = continuing(loaded, folder)
         for line in said:
             print(f"saccade: {line}", file=sys.stderr)
         with screen() as show:

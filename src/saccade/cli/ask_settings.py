@@ -1,13 +1,12 @@
-"""The settings of `saccade ask`, resolved from a file, `--set` and its own options."""
+"""Options of commands that ask a model, as the settings that they give."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from saccade.episode.asking import AskSettings
 from saccade.errors import SettingsError
-from saccade.record.settings import load_settings
 
 NO_MODEL = (
     "no model is named. Use --model, as in --model openai:gpt-4.1 (key in OPENAI_API_KEY) or --model "
@@ -16,14 +15,16 @@ NO_MODEL = (
 """What to say where no model is named."""
 
 
-def resolve(file: Path | None, options: Sequence[str], **named: object) -> AskSettings:
-    """The settings of a file, with `options` (`name=value`) over it and what is `named` and not None over both.
+def named(**options: object) -> dict[str, object]:
+    """Return the options that a command was given, as settings; a path as its text."""
+    return {
+        name: os.fspath(value) if isinstance(value, Path) else value
+        for name, value in options.items()
+        if value is not None and value != [] and value is not False
+    }
 
-    Raises:
-        SettingsError: names every mistake.
-    """
-    named_overrides = [f"{name}={value}" for name, value in named.items() if value is not None]
-    overrides = [*options, *named_overrides]
-    if file is None and not any(item.startswith("model=") for item in overrides):
+
+def check_model(file: Path | None, given: Mapping[str, object], options: Sequence[str] | None) -> None:
+    """Raise `SettingsError` where neither a file nor an option could name a model."""
+    if file is None and "model" not in given and not any(item.startswith("model=") for item in options or ()):
         raise SettingsError(NO_MODEL)
-    return load_settings(AskSettings, file, overrides)

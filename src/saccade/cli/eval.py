@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from saccade.cli.json_output import AsJson, print_json, teller
-from saccade.cli.tool_option import ToolNames, with_tools
+from saccade.cli.tool_option import ToolNames
 
 if TYPE_CHECKING:
     from saccade.evals.run import Evaluated
@@ -81,22 +80,26 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Play tasks with a model, grade the answers, and report how many are right."""
-    named = {
-        "model": model,
-        "dialect": dialect,
-        "published": published,
-        "data": data,
-        "split": split,
-        "grader": grader,
-        "judge": judge,
-        "headline": headline,
-        "shard": shard,
-        "prompt_file": prompt_file,
-    }
-    overrides = [f"sources={json.dumps(sources)}"]
-    overrides += [f"{name}={json.dumps(str(value))}" for name, value in named.items() if value is not None]
-    overrides += [f"{name}={value}" for name, value in {"n": n, "k": k, "seed": seed}.items() if value is not None]
-    raise typer.Exit(_played(resolve(settings, [*with_tools(option, tools), *overrides], out), out, workers, as_json))
+    from saccade.cli.ask_settings import named
+
+    given = named(
+        sources=sources,
+        model=model,
+        dialect=dialect,
+        published=published,
+        data=data,
+        n=n,
+        k=k,
+        split=split,
+        seed=seed,
+        grader=grader,
+        judge=judge,
+        headline=headline,
+        shard=shard,
+        prompt_file=prompt_file,
+        tools=tools,
+    )
+    raise typer.Exit(_played(resolve(settings, option or [], out, given), out, workers, as_json))
 
 
 def _played(settings: EvalSettings, out: Path, workers: int, as_json: bool) -> int:
@@ -106,21 +109,23 @@ def _played(settings: EvalSettings, out: Path, workers: int, as_json: bool) -> i
     return int(evaluated.progress.failed > 0)
 
 
-def resolve(file: Path | None, overrides: Sequence[str], out: Path) -> EvalSettings:
-    """The settings of a file with `overrides` over it, to play in `out`; what is to be known of them is printed.
+def resolve(
+    file: Path | None, overrides: Sequence[str], out: Path, given: Mapping[str, object] | None = None
+) -> EvalSettings:
+    """Load the settings of a file, with what is `given` and then `overrides` over it, to play in `out`.
+
+    What is to be known of them is printed.
 
     Raises:
         SettingsError: names every mistake.
     """
-    from saccade.cli.ask_settings import NO_MODEL
-    from saccade.errors import SettingsError
+    from saccade.cli.ask_settings import check_model
     from saccade.evals.run import continuing
     from saccade.evals.settings import EvalSettings
     from saccade.record.settings import load_settings
 
-    if file is None and not any(item.startswith("model=") for item in overrides):
-        raise SettingsError(NO_MODEL)
-    settings, notices = continuing(load_settings(EvalSettings, file, overrides), out)
+    check_model(file, given or {}, overrides)
+    settings, notices = continuing(load_settings(EvalSettings, file, overrides, given), out)
     for line in notices:
         print(f"saccade: {line}", file=sys.stderr)
     return settings

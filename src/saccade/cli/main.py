@@ -1,7 +1,8 @@
 """The command `saccade`: finds the verb, runs it, and turns errors into messages and exit codes.
 
 Verbs are one file each and are imported only when they are called, so `saccade --help` is quick and a verb whose
-module is missing or broken does not take the others along. Exit codes: what the verb says (0 means success),
+module is missing or broken does not take the others along. Plug-ins, and packages of anybody, add verbs by entry points
+of the group `saccade.commands`, each of which names a `Verb`. Exit codes: what the verb says (0 means success),
 2 for a `SaccadeError`, a wrong command line or an exception of a user's own code, 3 for an outage (a model, a sandbox
 or a tool that is gone) and a disk that cannot be read or written, 130 after Ctrl-C or SIGTERM. Any other exception is a
 fault of Saccade and keeps its traceback.
@@ -12,12 +13,12 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from types import FrameType
 from typing import Any
 
@@ -31,12 +32,12 @@ from saccade.errors import (
     SaccadeError,
     SandboxFullError,
     SandboxLostError,
-    SettingsError,
     ToolLostError,
     UnavailableError,
 )
 from saccade.record.disk import disk_words
 from saccade.record.own_code import blame
+from saccade.record.suggest import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +54,17 @@ class Verb:
 
 HEADINGS = _ASK, _MEASURE, _TRAIN, _MORE = "Ask and serve", "Measure", "Data and training", "More"
 
-VERBS: dict[str, Verb] = {
+VERBS: Mapping[str, Verb] = {
     "ask": Verb("saccade.cli.ask:app", "Ask a model about a picture or a video.", _ASK),
     "compare": Verb("saccade.cli.compare:app", "Compare two runs of an evaluation, task by task.", _MEASURE),
     "cards": Verb("saccade.cli.cards:app", "List benchmarks, and check their data on this disk.", _MEASURE),
-    "completion": Verb("saccade.cli.completion:app", "Print what lets a shell complete `saccade`.", _MORE),
     "convert": Verb("saccade.cli.convert:app", "Convert training data between this field's formats.", _TRAIN),
     "curate": Verb("saccade.cli.curate:app", "Filter trajectories, and report what each filter left out.", _TRAIN),
-    "demo": Verb("saccade.cli.demo:app", "Play an episode and make a page of it; no key, no GPU.", _ASK),
     "doctor": Verb("saccade.cli.doctor:app", "Show which isolation layers this machine has.", _ASK),
     "eval": Verb("saccade.cli.eval:app", "Play a benchmark with a model, and grade it.", _MEASURE),
     "export": Verb("saccade.cli.export:app", "Write a run's samples as a table: jsonl, csv, parquet, xlsx.", _MEASURE),
     "list": Verb("saccade.cli.list:app", "List tools, dialects, graders and everything else by name.", _MORE),
-    "mcp": Verb("saccade.cli.mcp:app", "Give agents a Python sandbox that shows pictures, over MCP.", _ASK),
     "merge": Verb("saccade.cli.merge:app", "Put the shards of an evaluation together.", _MEASURE),
-    "openenv": Verb("saccade.cli.openenv:app", "Serve the environment to trainers over OpenEnv.", _TRAIN),
     "protocols": Verb(
         "saccade.cli.protocols:app", "Show how a run used its tools, what went wrong, what it cost.", _MEASURE
     ),
@@ -77,23 +74,15 @@ VERBS: dict[str, Verb] = {
     "rl": Verb("saccade.cli.rl:app", "Train a model by reinforcement learning on its own rollouts.", _TRAIN),
     "runs": Verb("saccade.cli.runs:app", "List the evaluations in a folder.", _MEASURE),
     "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts.", _ASK),
-    "serve": Verb("saccade.cli.serve:app", "Serve models that look again behind OpenAI's protocol.", _ASK),
     "sft": Verb("saccade.cli.sft:app", "Train a model on trajectories.", _TRAIN),
     "show": Verb("saccade.cli.show:app", "Make a page of a run's episodes, and open it.", _ASK),
     "synth": Verb("saccade.cli.synth:app", "Make trajectories for fine-tuning, by experts or a teacher.", _TRAIN),
     "tasks": Verb("saccade.cli.tasks:app", "Check, show and write tasks from any source.", _TRAIN),
     "tools": Verb("saccade.cli.tools:app", "List typed tools with what each needs, or serve them.", _ASK),
     "view": Verb("saccade.cli.view:app", "Follow evaluations in the browser while they run.", _MEASURE),
-    "worlds": Verb("saccade.cli.worlds:app", "Draw tasks from a seed, with their gold answers.", _TRAIN),
 }
 
-MOVED = {
-    "tiny": "is a script of the repository now: python examples/tiny/build.py, or table.py beside it; see docs/tiny.md."
-}
-"""Verbs that there were, and where they went."""
-_SHARD = {"--shard": "--shard-model", "--no-shard": "--no-shard-model"}
-RENAMED_OPTIONS = {"rl": _SHARD, "sft": _SHARD}
-"""Options that a verb had: `--shard` is a part of the tasks, in `eval`."""
+"""The verbs of the core; see `verbs`."""
 
 FIRST_STEPS = (
     "First time here? `saccade doctor` shows what this machine isolates, `saccade demo` plays an episode, and `saccade "
@@ -101,19 +90,11 @@ FIRST_STEPS = (
     "model, a sandbox or a disk that cannot be used, 130 stopped."
 )
 _OUTAGES = (ModelLostError, SandboxFullError, SandboxLostError, ToolLostError)
-_HELP = ["-h", "--help"]
-# The verb's own parser sees everything after its name, `--help` included.
-_PASS_THROUGH = {
-    "allow_extra_args": True,
-    "allow_interspersed_args": False,
-    "help_option_names": [],
-    "ignore_unknown_options": True,
-}
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command line (without the program's name) and return its exit code; never raises `SystemExit`."""
-    return run(_app(tuple(VERBS.items())), sys.argv[1:] if argv is None else argv, "saccade")
+    return run(_app(), sys.argv[1:] if argv is None else argv, "saccade")
 
 
 def run(app: typer.Typer, arguments: list[str], name: str) -> int:
@@ -143,11 +124,6 @@ def run(app: typer.Typer, arguments: list[str], name: str) -> int:
 
 
 @cache
-def _app(verbs: tuple[tuple[str, Verb], ...]) -> typer.Typer:
-    return build_app(dict(verbs))
-
-
-@cache
 def _command(app: typer.Typer) -> Any:
     """What parses and runs `app`'s command lines; made once in a process, which may run many."""
     return add_log_options(typer.main.get_command(app))
@@ -172,40 +148,72 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-class GroupedHelp(typer.core.TyperGroup):
-    """Lists commands under the headings of their `rich_help_panel`: first those of `HEADINGS`, then others."""
+def verbs() -> dict[str, Verb]:
+    """Return every verb by its name, in alphabetical order: those of the core and those of installed packages."""
+    return dict(sorted({**plugged(), **VERBS}.items()))
+
+
+@cache
+def plugged() -> Mapping[str, Verb]:
+    """Return the verbs that entry points of `saccade.commands` add. One that cannot be had says so when it is run."""
+    found = {}
+    for point in entry_points(group="saccade.commands"):
+        try:
+            verb = point.load()
+            lacks = "" if isinstance(verb, Verb) else f"{point.value} is no Verb"
+        except (ImportError, AttributeError) as error:
+            verb, lacks = None, str(error)
+        found[point.name] = verb if isinstance(verb, Verb) else Verb(point.value, f"Cannot be loaded: {lacks}.", _MORE)
+    return found
+
+
+class VerbGroup(typer.core.TyperGroup):
+    """The root command: loads the verb that is called, and lists all under the headings of their groups."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(verbs())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command that shows what the verb does, for lists; the one that runs is loaded when it is called."""
+        verb = verbs().get(cmd_name)
+        return None if verb is None else typer.core.TyperCommand(cmd_name, help=verb.help)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, *rest = args
+        verb = VERBS.get(name) or plugged().get(name)  # a verb of the core needs no look at what is installed
+        if verb is None:
+            if not ctx.resilient_parsing:
+                ctx.fail(f"No such command {name!r}. {did_you_mean(name, verbs())}".strip())
+            return None, None, rest
+        try:
+            return name, _command(load(name, verb)), rest
+        except SaccadeError:
+            if ctx.resilient_parsing:  # the shell completes a line; running it will say what the verb lacks
+                return None, None, rest
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        shown = [(name, command) for name, command in self.commands.items() if not command.hidden]
-        limit = formatter.width - 6 - max(len(name) for name, _ in shown)
-        groups: dict[Any, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
-        for name, command in shown:
-            heading = getattr(command, "rich_help_panel", None)
-            groups.setdefault(heading, []).append((name, command.get_short_help_str(limit)))
+        groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
+        for name, verb in verbs().items():
+            groups.setdefault(verb.group, []).append((name, verb.help))
         for heading, rows in groups.items():
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
 
 
-def build_app(verbs: dict[str, Verb]) -> typer.Typer:
-    """The root command with one lazily loaded command for each verb."""
+@cache
+def _app() -> typer.Typer:
+    """Return the root command."""
     app = typer.Typer(
-        cls=GroupedHelp,
+        cls=VerbGroup,
         help="Vision-language models that look again: Python in a sandbox, pictures back.",
         epilog=FIRST_STEPS,
         no_args_is_help=True,
-        add_completion=False,
         rich_markup_mode=None,
-        context_settings={"help_option_names": _HELP},
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root_options)
-    for name, verb in verbs.items():
-        app.command(name, help=verb.help, rich_help_panel=verb.group, context_settings=_PASS_THROUGH)(
-            _runner(name, verb)
-        )
-    for name, where in MOVED.items():
-        app.command(name, hidden=True, context_settings=_PASS_THROUGH)(_refused(f"`saccade {name}` {where}"))
     return app
 
 
@@ -223,34 +231,6 @@ def _root_options(
     """Typer reads the root's options from this signature."""
 
 
-def _runner(name: str, verb: Verb) -> Callable[[typer.Context], None]:
-    # No postponed annotation may hide `typer.Context` here: Typer looks it up in this module.
-    def run(context: typer.Context) -> None:
-        for old, new in RENAMED_OPTIONS.get(name, {}).items():
-            if old in context.args:
-                raise SettingsError(f"`saccade {name}` has no option {old}: it is {new} now.")
-        command = _command(load(name, verb))
-        try:
-            code = command.main(
-                args=list(context.args),
-                prog_name=f"saccade {name}",
-                standalone_mode=False,
-                help_option_names=_HELP,  # commands below this one inherit it
-            )
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
-        raise typer.Exit(code if isinstance(code, int) else 0)
-
-    return run
-
-
-def _refused(message: str) -> Callable[[], None]:
-    def refuse() -> None:
-        raise SettingsError(message)
-
-    return refuse
-
-
 def load(name: str, verb: Verb) -> typer.Typer:
     """Import the verb's app.
 
@@ -265,7 +245,7 @@ def load(name: str, verb: Verb) -> typer.Typer:
     except (ImportError, AttributeError) as error:
         raise UnavailableError(
             f"`saccade {name}` cannot be loaded: {error}. Install the package with all its parts "
-            "(pip install 'saccade[serve,bench]') or report it if it is installed."
+            "(pip install 'saccade[serve]') or report it if it is installed."
         ) from error
     if not isinstance(app, typer.Typer):
         raise UnavailableError(f"`saccade {name}` cannot be loaded: {verb.target} is no typer.Typer. Report it.")

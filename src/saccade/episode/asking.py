@@ -18,13 +18,11 @@ from saccade.dialects.base import Dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.effects import Notice
 from saccade.episode.equip import missing_words
-from saccade.episode.kept import run_kept
 from saccade.episode.performer import EventCallback, unwatched
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.prepared import prepared_to_ask
-from saccade.episode.run_folder import mended
 from saccade.episode.settings import EpisodeSettings
-from saccade.episode.suited import check_speaks, suited
+from saccade.episode.suited import check_speaks
 from saccade.media.settings import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
@@ -76,7 +74,8 @@ async def answered(
 ) -> Trajectory:
     """Ask, and give the whole episode; with `out` it is kept in that run folder, with its pictures and settings.
 
-    There it is kept turn by turn, and one that was killed is continued.
+    There it is kept turn by turn, and one that was killed is continued. The settings name a dialect: see
+    `saccade.episode.suited`.
 
     The model is closed at the end, also one that was given as an object.
 
@@ -85,14 +84,18 @@ async def answered(
         OSError: `out` cannot be used; nothing was asked yet.
         SaccadeError: a name, a file or a setting is wrong, or this machine cannot isolate a sandbox.
     """
-    settings, _ = suited(target.settings)
-    if target.model is None:
+    settings, model = target.settings, target.model
+    if model is None:
         check_sampling(settings.model, settings.sampling)
     dialect, tools = settings.spoken(target.dialect)
-    if target.model is None:
+    if model is None:
         check_speaks(settings.model, dialect, settings.frames)
     with ExitStack() as stack:
-        folder = None if out is None else mended(out)
+        folder = None
+        if out is not None:
+            from saccade.episode.run_folder import mended
+
+            folder = mended(out)
         root = stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-"))
         store = (MediaStore(root) if folder is None else folder.store).limited(settings.media.limits)
         # In a thread: large media take seconds, and Ctrl-C is heard meanwhile.
@@ -103,11 +106,14 @@ async def answered(
             watch(Notice(note))
         if missing := missing_words(tools):
             watch(Notice(missing))
-        model = target.model or load_model(settings.model, settings.retry)
+        if model is None:
+            model = load_model(settings.model, settings.retry)
         try:
             async with settings.provider(plan.dialect) as sandbox:
                 if folder is None:
                     return await run_episode(plan, model, sandbox, store, tools=tools, watch=watch, cancel=cancel)
+                from saccade.episode.kept import run_kept
+
                 folder.keep_settings(settings)
                 return await run_kept(plan, model, sandbox, folder, tools=tools, watch=watch, cancel=cancel)
         finally:

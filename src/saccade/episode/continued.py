@@ -52,7 +52,7 @@ def saved_settings(kind: type[S], root: Path) -> S:
     """
     file = root / SETTINGS
     try:
-        data = kind.renewed(tomllib.loads(file.read_text(encoding="utf-8")))
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
         missing = {name for name, field in kind.model_fields.items() if field.is_required()} - data.keys()
     except (OSError, ValueError):
         missing = set()  # what is wrong with the file is said below

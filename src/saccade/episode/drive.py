@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from saccade.episode.effects import Reply, Stopped
 from saccade.episode.flow import EpisodeOutcome, flow
@@ -23,7 +23,10 @@ from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sandbox.base import Sandbox
-from saccade.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from saccade.episode.journal import EpisodeJournal
+    from saccade.tools.toolbox import Toolbox
 
 
 async def run_episode(
@@ -35,26 +38,24 @@ async def run_episode(
     tools: Toolbox | None = None,
     watch: EventCallback = unwatched,
     cancel: asyncio.Event | None = None,
+    journal: EpisodeJournal | None = None,
 ) -> Trajectory:
     """Play one episode and give its trajectory; model and sandbox stay open for the next.
+
+    A `journal` keeps the turns as they come (`run_kept`).
 
     Raises:
         SettingsError: the dialect cannot show the task.
         IsolationError: the sandbox refuses to start on this machine.
         MediaError: media of the task are not in the store.
     """
-    performer = Performer(model, Workbench(plan, sandbox, store, tools), store, watch=watch)
-    return await played(plan, performer, model.name, cancel=cancel)
-
-
-async def played(plan: Plan, performer: Performer, model: str, *, cancel: asyncio.Event | None = None) -> Trajectory:
-    """The trajectory of `plan`, played to its end by `performer`, whose workbench is closed; `model` is its name."""
+    performer = Performer(model, Workbench(plan, sandbox, store, tools), store, watch=watch, journal=journal)
     start = performer.clock()
     try:
         outcome = await drive(plan, performer, cancel=cancel)
     finally:
         await performer.close()
-    return trajectory(plan, outcome, model=model, seconds=performer.clock() - start)
+    return trajectory(plan, outcome, model=model.name, seconds=performer.clock() - start)
 
 
 async def drive(plan: Plan, performer: Performer, *, cancel: asyncio.Event | None = None) -> EpisodeOutcome:
@@ -77,15 +78,22 @@ async def drive(plan: Plan, performer: Performer, *, cancel: asyncio.Event | Non
 async def within(
     work: Coroutine[Any, Any, Reply], end: float | None, cancel: asyncio.Event | None, clock: ReadClock = time.monotonic
 ) -> Reply:
-    """The reply, unless the clock shows `end` or `cancel` is set before it is there; then the work is undone."""
-    if cancel is None:
-        return await _in_time(work, None if end is None else max(0.0, end - clock()))
+    """Await the reply, unless the clock shows `end` or `cancel` is set before it is there; then the work is undone."""
+    left = None if end is None else max(0.0, end - clock())
+    if cancel is None:  # without a task of its own: most episodes go here
+        limit = asyncio.timeout(left)
+        try:
+            async with limit:
+                return await work
+        except TimeoutError:
+            if limit.expired():
+                return Stopped(StopReason.WALL_LIMIT)
+            raise
     task = asyncio.ensure_future(work)
     waits: set[asyncio.Future[Any]] = {task}
     signal = asyncio.ensure_future(cancel.wait())
     waits.add(signal)
     try:
-        left = None if end is None else max(0.0, end - clock())
         await asyncio.wait(waits, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
@@ -96,15 +104,3 @@ async def within(
                 pending.cancel()
                 with suppress(asyncio.CancelledError):
                     await pending
-
-
-async def _in_time(work: Coroutine[Any, Any, Reply], seconds: float | None) -> Reply:
-    """The reply, unless the seconds are over before it is there. Without a task of its own: most episodes go here."""
-    limit = asyncio.timeout(seconds)
-    try:
-        async with limit:
-            return await work
-    except TimeoutError:
-        if limit.expired():
-            return Stopped(StopReason.WALL_LIMIT)
-        raise

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.prompt_texts import SYSTEM, TOOL
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
 from saccade.tools.settings import DEFAULT_CALLS, ToolCallSettings
-from saccade.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from saccade.tools.toolbox import Toolbox
 
 
 def equipped(
@@ -27,6 +30,8 @@ def equipped(
     """
     if not dialect.offers_tools:
         return (dialect.with_tools(()) if names else dialect), None
+    from saccade.tools.toolbox import Toolbox  # and the tools, which most episodes do without
+
     if not names and dialect.tools:
         return dialect, Toolbox.of(*(tool.name for tool in dialect.tools), calls=calls)
     if not names and dialect.functions:
@@ -52,6 +57,8 @@ def missing_words(tools: Toolbox | None) -> str:
     """What a person should know of tools that lack something here, where all others are offered; empty for none."""
     if tools is None:
         return ""  # and no tool is imported, which takes a second
+    from saccade.tools.toolbox import Toolbox
+
     everything = Toolbox.of()
     missing = everything.missing()
     ready = {tool.name for tool in everything.definitions if tool.name not in missing}

@@ -18,10 +18,11 @@ from saccade.record.execution import (
 )
 from saccade.record.status import Status
 from saccade.sandbox.result import RunResult
-from saccade.tools.result import ToolResult
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+    from saccade.tools.result import ToolResult
 
 
 async def of_run(result: RunResult, store: MediaStore) -> Execution:

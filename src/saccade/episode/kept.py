@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from saccade.episode.drive import played
+from saccade.episode.drive import run_episode
 from saccade.episode.effects import Notice
 from saccade.episode.journal import again_text, open_journal
-from saccade.episode.performer import EventCallback, Performer, unwatched
+from saccade.episode.performer import EventCallback, unwatched
 from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
-from saccade.episode.workbench import Workbench
 from saccade.errors import SaccadeError
 from saccade.models.base import Model
 from saccade.record.disk import disk_words
@@ -52,9 +51,9 @@ async def run_kept(
     if journal.earlier:
         _log.info("%s: continues an unfinished episode after %d turns.", plan.id, len(journal.earlier))
         watch(Notice(again_text(len(journal.earlier))))
-    workbench = Workbench(plan, sandbox, folder.store, tools)
-    performer = Performer(model, workbench, folder.store, watch=watch, journal=journal)
-    trajectory = journal.with_earlier(await played(plan, performer, model.name, cancel=cancel))
+    trajectory = journal.with_earlier(
+        await run_episode(plan, model, sandbox, folder.store, tools=tools, watch=watch, cancel=cancel, journal=journal)
+    )
     try:
         folder.append(trajectory)
     except OSError as error:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from saccade.episode.effects import Ask, Call, Effect, Event, Ran, Reply, Run, Said, Stopped, Wrote
-from saccade.episode.journal import EpisodeJournal
 from saccade.episode.workbench import Workbench
 from saccade.errors import (
     ContextLimitError,
@@ -21,9 +21,11 @@ from saccade.errors import (
     ToolLostError,
 )
 from saccade.models.base import MediaReader, Model
-from saccade.models.replay import completion_of
 from saccade.record.disk import disk_words
 from saccade.record.trajectory import StopReason
+
+if TYPE_CHECKING:
+    from saccade.episode.journal import EpisodeJournal
 
 _log = logging.getLogger(__name__)
 
@@ -58,18 +60,22 @@ class Performer:
         self.clock = clock
         self._journal = journal
 
-    async def perform(self, effect: Effect) -> Reply:
-        """Do it. Outages and refusals are a `Stopped`.
+    def perform(self, effect: Effect) -> Coroutine[Any, Any, Reply]:
+        """Return what does it when awaited. Outages and refusals are a `Stopped`.
 
         Raises:
             IsolationError: the sandbox refuses to start on this machine, and would for every episode.
             MediaError: media of the task are not in the store.
         """
         if self._journal is not None:
-            self._journal.note(effect.turns)
-            again = await self._again(effect, self._journal)
-            if again is not None:
-                return again
+            return self._noted(effect, self._journal)
+        return self._ask(effect) if isinstance(effect, Ask) else self._act(effect)
+
+    async def _noted(self, effect: Effect, journal: EpisodeJournal) -> Reply:
+        journal.note(effect.turns)
+        again = await self._again(effect, journal)
+        if again is not None:
+            return again
         return await (self._ask(effect) if isinstance(effect, Ask) else self._act(effect))
 
     async def _again(self, effect: Effect, journal: EpisodeJournal) -> Reply | None:
@@ -79,6 +85,8 @@ class Performer:
         if turn is None:
             return None
         if isinstance(effect, Ask):
+            from saccade.models.replay import completion_of
+
             return Said(completion_of(turn), turn.model_seconds)
         if turn.execution is None:
             return None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.dialects.base import Dialect
-from saccade.dialects.prompt_file import read_prompt_file
 from saccade.dialects.registry import load_dialect
-from saccade.dialects.tool_hints import hinted
 from saccade.dialects.tool_list import ToolList, listing
 from saccade.episode.equip import equipped
 from saccade.episode.session_limits import SessionLimits
@@ -22,7 +21,9 @@ from saccade.sandbox.base import Sandbox
 from saccade.sandbox.registry import sandbox_at as sandbox_at
 from saccade.tasks.frames import FrameSettings
 from saccade.tools.settings import DEFAULT_CALLS, ToolCallSettings
-from saccade.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from saccade.tools.toolbox import Toolbox
 
 
 class PromptSettings(Settings):
@@ -54,9 +55,15 @@ class PromptSettings(Settings):
         if self.prompt_names and not self.prompt_file:
             raise SettingsError("prompt_names are names in a prompt file, and none is given. Name it in prompt_file.")
         if self.prompt_file:
+            from saccade.dialects.prompt_file import read_prompt_file
+
             dialect = dialect.with_prompts(read_prompt_file(Path(self.prompt_file), self.prompt_names))
         offering, tools = equipped(dialect, self.tools, self.tool_calls)
-        return (hinted(offering) if self.tool_hints else offering), tools
+        if self.tool_hints:
+            from saccade.dialects.tool_hints import hinted
+
+            offering = hinted(offering)
+        return offering, tools
 
 
 class SpeechSettings(PromptSettings):

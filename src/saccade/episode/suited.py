@@ -13,7 +13,6 @@ from saccade.dialects.base import Dialect
 from saccade.dialects.registry import DIALECTS
 from saccade.episode.settings import EpisodeSettings
 from saccade.errors import SettingsError
-from saccade.models.pictures import frames_not_chosen
 from saccade.models.provider import Provider
 from saccade.models.registry import PROVIDERS, provider_of
 from saccade.models.sampling import unheard_sampling
@@ -74,6 +73,8 @@ def check_speaks(model: str, dialect: Dialect, frames: FrameSettings = _NO_FRAME
     """
     provider = provider_of(model)
     if frames.rate and provider.videos and not provider.video_frames and dialect.shows_videos:
+        from saccade.models.pictures import frames_not_chosen
+
         raise SettingsError(f"{dialect.id} sends videos as such, and {frames_not_chosen(provider.name)}")
     if dialect.functions and not provider.function_calls:
         raise SettingsError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from saccade.episode.effects import Call, Run
 from saccade.episode.executions import of_run, of_tool
@@ -18,8 +19,9 @@ from saccade.record.content import ImagePart, VideoPart
 from saccade.record.execution import Execution
 from saccade.record.status import Status
 from saccade.sandbox.base import Binding, Sandbox, Session, VideoFile
-from saccade.tools.context import Numbering, ToolContext
-from saccade.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from saccade.tools.toolbox import Toolbox
 
 
 class Workbench:
@@ -30,7 +32,7 @@ class Workbench:
         self._plan = plan
         self._sandbox = sandbox
         self._store = store
-        self._tools = Toolbox(()) if tools is None else tools
+        self._tools = tools
         self._opening: asyncio.Task[Session] | None = None
 
     def prepare(self) -> None:
@@ -66,6 +68,9 @@ class Workbench:
         Raises:
             ToolLostError: the tool's process or server failed, or a picture of the task cannot be decoded.
         """
+        from saccade.tools.context import Numbering, ToolContext
+        from saccade.tools.toolbox import Toolbox
+
         opening = self._plan.opening
         videos = {
             item.name: self._store.path(item.part.sha256)
@@ -77,7 +82,8 @@ class Workbench:
             videos,
             numbering=Numbering(opening.label, effect.shown),
         )
-        result = await self._tools.call_async(effect.call.name, dict(effect.call.arguments), context)
+        tools = self._tools or Toolbox(())
+        result = await tools.call_async(effect.call.name, dict(effect.call.arguments), context)
         if result.status is Status.LOST:
             raise ToolLostError("" if result.problem is None else result.problem.detail)
         return await of_tool(result, self._store)

@@ -21,7 +21,7 @@ from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import RecordError, SettingsError
 from saccade.evals.grades import BY_JUDGE, BY_RULE, JUDGE, Headline, score_named
 from saccade.grading.grade import Grade, grade_of
-from saccade.record.base import READABLE_VERSIONS
+from saccade.record.base import SCHEMA_VERSION
 from saccade.record.score import CORRECT, Score
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.record.turn import TokenCounts
@@ -232,7 +232,7 @@ def _rows(file: Path) -> Iterator[EvalRow]:
                 data = _Line.model_validate_json(line)
             except ValidationError as error:
                 raise RecordError(f"{file}, line {number} is no trajectory: {error.errors()[0]['msg']}") from error
-            if data.schema_version not in READABLE_VERSIONS:
+            if data.schema_version != SCHEMA_VERSION:
                 raise RecordError(f"{file}, line {number} has schema version {data.schema_version}.")
             yield _row(data)
 

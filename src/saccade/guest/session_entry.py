@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from .inspection import Belongings, Map
+if TYPE_CHECKING:
+    from .inspection import Belongings, Map
 
 FAMILY_SESSIONS = 256
 """Most sessions of one origin where there are no control groups: the kernel counts their processes together."""
@@ -57,4 +59,6 @@ class SessionEntry:
     @property
     def own(self) -> Belongings:
         """What the session's processes may hold."""
+        from .inspection import Belongings
+
         return Belongings(self.workspace, self.base, self.socket, self.memory)

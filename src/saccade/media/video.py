@@ -18,15 +18,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from PIL import Image
 
 from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableError
-from saccade.guest.video_frames import read_frames
-from saccade.guest.video_source import ReopenedFile
-from saccade.guest.video_timeline import FrameLimits, Frames, Timeline, VideoError, VideoTooLargeError
 from saccade.media.budget import SizeRule, fit
+
+if TYPE_CHECKING:
+    from saccade.guest.video_timeline import Frames, Timeline
 
 Source = bytes | str | os.PathLike[str]
 """The encoded video, or the path of its file, which is not read as a whole."""
@@ -203,6 +203,10 @@ def sample_frames(
 @contextmanager
 def _reading(source: Source, limits: VideoLimits, name: str = "") -> Iterator[tuple[Frames, bytes]]:
     """The frames of the source and its first bytes; foreign errors become ours."""
+    from saccade.guest.video_frames import read_frames
+    from saccade.guest.video_source import ReopenedFile
+    from saccade.guest.video_timeline import FrameLimits, VideoError, VideoTooLargeError
+
     name = name or ("the video" if isinstance(source, bytes) else os.fspath(source))
     again = "Get it again from its source, or convert it to MP4 (H.264)."
     try:

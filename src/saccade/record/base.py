@@ -8,24 +8,15 @@ is read-only by agreement alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, JsonValue, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, StringConstraints
 
-SCHEMA_VERSION: Final = 2
-"""Version of the stored form that is written. It grows with every change that an older reader could not read: a new
-field too, for every field is written and an unknown one is refused. What is new has a default, so that older files can
-still be read. In 2, `VideoPart.sample` is new."""
+SCHEMA_VERSION: Final = 1
+"""Version of the stored form. It grows with every change that an older reader could not read: a new field too, for
+every field is written and an unknown one is refused."""
 
-READABLE_VERSIONS: Final = (1, 2)
-"""Versions that are read; what was read is of the newest one."""
-
-
-def _renewed(version: Any) -> Any:
-    return SCHEMA_VERSION if type(version) is int and version in READABLE_VERSIONS else version
-
-
-SchemaVersion = Annotated[Literal[2], BeforeValidator(_renewed)]
+SchemaVersion = Literal[1]
 """The field by which a record says its version."""
 
 

@@ -18,14 +18,12 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json
 
 from saccade.errors import RecordError, SchemaVersionError, TornRecordError
-from saccade.record.base import READABLE_VERSIONS, SCHEMA_VERSION, Record
+from saccade.record.base import SCHEMA_VERSION, Record
 from saccade.record.disk import atomic_file, writing
 
 R = TypeVar("R", bound=Record)
 
-_HEAD = re.compile(
-    rb'\{"schema_version":(?:%s),"id":(?P<id>"(?:[^"\\]|\\.)*"),' % "|".join(map(str, READABLE_VERSIONS)).encode()
-)
+_HEAD = re.compile(rb'\{"schema_version":%d,"id":(?P<id>"(?:[^"\\]|\\.)*"),' % SCHEMA_VERSION)
 
 
 def dumps(record: Record) -> str:
@@ -184,8 +182,7 @@ def _refusal(error: ValidationError, kind: type[Record]) -> RecordError:
         if problem["loc"] == ("schema_version",):
             return SchemaVersionError(
                 f"this {kind.__name__} was written with schema version {problem['input']!r}; this Saccade reads "
-                f"versions {', '.join(map(str, READABLE_VERSIONS))}. "
-                "Read it with the Saccade that wrote it, or upgrade this one."
+                f"version {SCHEMA_VERSION}. Read it with the Saccade that wrote it, or upgrade this one."
             )
     lines = [_describe(problem["type"], problem["loc"], problem["msg"]) for problem in problems]
     unknown = any(problem["type"] == "extra_forbidden" for problem in problems)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import get_args
 
 from pydantic import BaseModel, ValidationError
@@ -45,10 +45,6 @@ def _hint(table: type[BaseModel] | None, where: tuple[int | str, ...]) -> str:
     if table is None:
         return ""
     unknown = str(where[-1])
-    renamed: Mapping[str, str] = getattr(table, "RENAMED", {})
-    new = renamed.get(unknown)
-    if new is not None:
-        return f"It has another name now: {'.'.join(map(str, (*where[:-1], new)))}."
     return did_you_mean(unknown, [field.alias or name for name, field in table.model_fields.items()])
 
 

@@ -8,9 +8,6 @@
 
 Every mistake is reported at once. Settings hold plain data; nothing here looks at the environment. Where a setting
 names a file of the user's own code, the saved settings say its sha256 in a comment.
-
-A setting that has another name now stands in `RENAMED` of its class: the old name is refused with the new one named,
-and `load_saved` reads it where a run of before has saved it.
 """
 
 from __future__ import annotations
@@ -21,15 +18,14 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 
 from saccade.errors import SettingsError
 from saccade.record.disk import write_atomic
 from saccade.record.file_notes import file_notes, noted_files
-from saccade.record.mistakes import mistaken, mistakes_of, table_in
+from saccade.record.mistakes import mistaken, mistakes_of
 from saccade.record.toml_text import to_toml, toml_value
 
 
@@ -37,8 +33,6 @@ class Settings(BaseModel):
     """Base of settings objects: frozen, unknown names refused, numbers finite."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-    RENAMED: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Settings of this table that have another name now: old -> new."""
 
     @model_validator(mode="before")
     @classmethod
@@ -52,21 +46,6 @@ class Settings(BaseModel):
             if isinstance(said, Mapping) and isinstance(default, BaseModel) and type(default) is field.annotation:
                 filled[name] = merged(default.model_dump(exclude_defaults=True), said)
         return filled
-
-    @classmethod
-    def renewed(cls, data: Mapping[str, Any]) -> dict[str, Any]:
-        """`data` of this table with the names of today, in nested tables and lists of them too."""
-        renewed = {}
-        for name, value in data.items():
-            new = cls.RENAMED.get(name, name)
-            table = table_in(cls, (new,))
-            if table is not None and issubclass(table, Settings):
-                if isinstance(value, Mapping):
-                    value = table.renewed(value)
-                elif isinstance(value, list):
-                    value = [table.renewed(item) if isinstance(item, Mapping) else item for item in value]
-            renewed[new] = value
-        return renewed
 
 
 S = TypeVar("S", bound=BaseModel)
@@ -125,17 +104,18 @@ def load_settings(
             mistakes.append(f"{name}: cannot be set, because a part of that path is a plain value")
         else:
             raw[steps] = text
-    return _loaded(_validate(kind, data, raw, mistakes), mistakes, path, " or what was set over it" * bool(overrides))
+    over = " or what was set over it" if overrides or given else ""
+    return _loaded(_validate(kind, data, raw, mistakes), mistakes, path, over)
 
 
 def load_saved(kind: type[T], path: str | os.PathLike[str]) -> T:
-    """The settings that a run saved, now or when some of them had other names; code that they name is not run for it.
+    """Read the settings that a run saved; code that they name is not run for it.
 
     Raises:
         SettingsError: as `load_settings`.
     """
     mistakes: list[str] = []
-    return _loaded(_validate(kind, kind.renewed(_read(Path(path))), {}, mistakes, _SAVED), mistakes, path)
+    return _loaded(_validate(kind, _read(Path(path)), {}, mistakes, _SAVED), mistakes, path)
 
 
 def is_saved(info: ValidationInfo) -> bool:

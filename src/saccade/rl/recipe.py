@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -85,7 +84,6 @@ class RewardSettings(Settings):
 class RolloutSettings(Settings):
     """How tasks are rolled out."""
 
-    RENAMED: ClassVar = {"group": "group_size"}
     group_size: PositiveInt = 8
     """Rollouts of a task."""
     sampling: Sampling = Sampling(temperature=1.0)
@@ -121,7 +119,6 @@ class RlOptimizerSettings(Settings):
 class Recipe(PromptSettings):
     """One way to train."""
 
-    RENAMED: ClassVar = {"optimiser": "optimizer"}
     dialect: str
     """As `saccade.dialects.registry` names it."""
     rollout: RolloutSettings = RolloutSettings()

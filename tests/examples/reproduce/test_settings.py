@@ -12,16 +12,14 @@ from examples.reproduce.run import arm_settings, complete_settings
 from examples.reproduce.settings import (
     RECIPES,
     Arm,
-    DemonstrationSet,
     Reproduction,
-    StartSettings,
     TaskSet,
     TimeSpent,
     make_plan,
     seconds_per_rollout,
 )
 from saccade.errors import SettingsError
-from saccade.record.settings import load_saved, load_settings, save_settings
+from saccade.record.settings import load_settings
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.advantages.rules import Grpo, TurnLevel
 from saccade.rl.select.oversample import OversampleFilterRank
@@ -43,16 +41,6 @@ def test_the_settings_of_a_claim_fit_it(name: str) -> None:
         assert made.recipe.dialect == arm.dialect == spoken
         assert made.recipe.seed == (1003 if arm.after else 3)
         assert (made.recipe.curriculum is not None) is arm.curriculum
-
-
-def test_settings_that_were_saved_with_the_names_of_before_are_the_same(tmp_path: Path) -> None:
-    settings = load_settings(Reproduction, RECIPES / "tail-patch.toml")
-    path = tmp_path / "settings.toml"
-    save_settings(settings, path)
-    text = path.read_text()
-    assert text.count("optimizer.learning_rate=") == 3
-    path.write_text(text.replace("optimizer.learning_rate=", "optimiser.learning_rate="))
-    assert load_saved(Reproduction, path) == settings
 
 
 def settings_of(claim: str, arm: str):
@@ -164,19 +152,6 @@ def test_what_a_rollout_costs() -> None:
         {"rollouts": 10, "seconds/decoding": 2.0},
     ]
     assert seconds_per_rollout(steps) == 0.5
-
-
-def test_a_run_of_before_is_read_with_the_names_of_today(tmp_path: Path) -> None:
-    shown = DemonstrationSet(tasks="some", n=3)
-    settings = Reproduction(task_sets=(TASKS,), arms=(ARM,), start=StartSettings(demonstrations=(shown,)))
-    file = tmp_path / "settings.toml"
-    save_settings(settings, file)
-    file.write_text(file.read_text().replace("demonstrations", "lessons"))
-    assert load_saved(Reproduction, file) == settings
-    with pytest.raises(
-        SettingsError, match=r"lessons: no such setting\. It has another name now: start\.demonstrations"
-    ):
-        load_settings(Reproduction, file)
 
 
 def test_an_arm_trains_on_the_tasks_of_its_file() -> None:

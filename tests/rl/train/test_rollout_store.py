@@ -57,6 +57,6 @@ def test_a_resumed_run_keeps_what_came_before_the_cursor_and_no_torn_line(tmp_pa
     file = tmp_path / TRAJECTORIES
     write_lines(file, [after, before])
     with file.open("ab") as lines:
-        lines.write(b'{"schema_version":2,"id":"r3","gro')
+        lines.write(b'{"schema_version":1,"id":"r3","gro')
     assert "r1" in open_rollout_store(tmp_path, cursor=2)
     assert list(read_lines(file, Trajectory)) == [before]

@@ -70,21 +70,6 @@ def test_a_run_with_pictures_in_later_turns(
     assert any(not before[name].equal(after[name]) for name in after)
 
 
-def rename_settings(saved: Path) -> None:
-    """As a run saved them when they had other names."""
-    text = saved.read_text()
-    for old, new in (
-        ("[recipe.optimiser]", "[recipe.optimizer]"),
-        ("group = ", "group_size = "),
-        ("at_once = ", "max_concurrency = "),
-        ("forward_tokens = ", "max_tokens_per_batch = "),
-        ("largest_gap = ", "max_logprob_diff = "),
-    ):
-        assert text.count(new) == 1
-        text = text.replace(new, old)
-    saved.write_text(text)
-
-
 def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
     tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,7 +82,6 @@ def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
         train(settings, cut, callback=Stop(3))
     with pytest.raises(SettingsError, match="holds a run already"):
         train(settings, cut)
-    rename_settings(cut / "settings.toml")
     train(settings, cut, resume=True)
     assert (full / "model/model.safetensors").read_bytes() == (cut / "model/model.safetensors").read_bytes()
     assert untimed(full) == untimed(cut)

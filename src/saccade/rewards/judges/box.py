@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from pydantic import Field
 
@@ -42,7 +42,6 @@ class Looked(Protocol):
 class BoxRule(Settings):
     """What counts as evidence."""
 
-    RENAMED: ClassVar = {"whole": "full"}
     full: float = 1.0
     part: float = 0.5
     miss: float = 0.25

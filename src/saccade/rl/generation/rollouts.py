@@ -17,7 +17,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import ClassVar
 
 import numpy as np
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
@@ -48,7 +47,6 @@ _log = logging.getLogger(__name__)
 class GenerationSettings(Settings):
     """How episodes are spread over time; changes nothing in what an episode may say."""
 
-    RENAMED: ClassVar = {"at_once": "max_concurrency", "cohorts": "decoding_batches"}
     max_concurrency: PositiveInt = 128
     """Episodes that run side by side."""
     decoding_batches: PositiveInt = 2

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import reduce
-from typing import Annotated, Any, ClassVar, Final, Self
+from typing import Annotated, Final, Self
 
 from pydantic import BeforeValidator, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
@@ -71,11 +70,6 @@ class RolloutStoreSettings(Settings):
 class RlSettings(Settings):
     """The settings of `saccade rl`."""
 
-    RENAMED: ClassVar = {
-        "forward_tokens": "max_tokens_per_batch",
-        "largest_gap": "max_logprob_diff",
-        "play": "generation",
-    }
     recipe: Recipe
     model: ModelSettings = ModelSettings()
     """LoRA's dropout counts as 0: the policy that learns must be the one that sampled."""
@@ -121,8 +115,7 @@ def load_rl_settings(
         SettingsError: names every mistake.
         RegistryError: the recipe names a dialect or reward that does not exist.
     """
-    machine = _MACHINE | RlSettings.RENAMED.keys()
-    own = [item for item in overrides if item.partition("=")[0].split(".")[0].strip() in machine]
+    own = [item for item in overrides if item.partition("=")[0].split(".")[0].strip() in _MACHINE]
     recipe = load_recipe(name_or_path, profile, [item for item in overrides if item not in own])
     if unknown := recipe.machine.keys() - _MACHINE:
         raise SettingsError(f"machine.{min(unknown)} of {name_or_path} is no setting of the run; known: {_known()}")
@@ -132,20 +125,6 @@ def load_rl_settings(
     settings = load_settings(_Machine, None, own, given)
     recipe = recipe.model_copy(update={"engine": None, "machine": {}})
     return RlSettings(recipe=recipe, **{name: getattr(settings, name) for name in _MACHINE})
-
-
-def renewed_override(override: str) -> str:
-    """An override `a.b=value` of a recipe or a run as a run of before saved it, with the names of today."""
-    path, equals, value = override.partition("=")
-    names = [name.strip() for name in path.split(".")]
-    table: dict[str, Any] = reduce(lambda inner, name: {name: inner}, reversed(names), {})
-    for kind in (RlSettings, Recipe):
-        table = kind.renewed(table)
-    renewed = []
-    while table:
-        ((name, table),) = table.items()
-        renewed.append(name)
-    return ".".join(renewed) + equals + value
 
 
 def _known() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
@@ -60,7 +60,6 @@ class TeacherSettings(Settings):
 class SynthSettings(SpeechSettings):
     """One run of synthesis."""
 
-    RENAMED: ClassVar = {"worlds": "sources"}
     sources: tuple[str, ...] = Field(min_length=1)
     """Worlds, and with a teacher any source; see `saccade.tasks.sources.settings`."""
     dialect: str = ""

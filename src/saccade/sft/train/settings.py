@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -85,7 +85,6 @@ class SftValidationSettings(Settings):
 class SftSettings(Settings):
     """The settings of `saccade sft`."""
 
-    RENAMED: ClassVar = {"optimiser": "optimizer"}
     data: DataSettings = DataSettings()
     model: ModelSettings = ModelSettings()
     loss: SftLossSettings = SftLossSettings()
