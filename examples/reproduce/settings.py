@@ -19,7 +19,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
@@ -32,7 +32,7 @@ from saccade.record.disk import write_atomic
 from saccade.record.settings import Settings
 from saccade.record.task import AnswerType, Task
 from saccade.record.turn import FinishReason
-from saccade.rl.train.settings import RlSettings, renewed_override
+from saccade.rl.train.settings import RlSettings
 from saccade.sft.experts.demonstrator import Demonstrator, gold, is_looked_for
 from saccade.tasks.worlds.rng import Rng
 
@@ -72,7 +72,6 @@ class DemonstrationSet(Settings):
 class StartSettings(Settings):
     """The cold start, weakened on purpose: a little fine-tuning on demonstrations, not all of them good."""
 
-    RENAMED: ClassVar = {"lessons": "demonstrations"}
     demonstrations: tuple[DemonstrationSet, ...] = ()
     steps: NonNegativeInt = 0
     """0: the model as it is."""
@@ -144,13 +143,6 @@ class Reproduction(Settings):
     processes: PositiveInt = 1
     """Of an arm's training. With several, who calls must be a program that can be imported again, and its
     `ReproduceCallback` one that can be pickled."""
-
-    @classmethod
-    def renewed(cls, data: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Settings.renewed`; the changes of arms are settings of `saccade rl`, which may have new names too."""
-        arms = [{**arm, "change": list(map(renewed_override, arm.get("change", ())))} for arm in data["arms"]]
-        every = list(map(renewed_override, data.get("every_arm", ())))
-        return {**super().renewed(data), "arms": arms, "every_arm": every}
 
     @model_validator(mode="after")
     def _known(self) -> Self:

@@ -13,8 +13,11 @@ OFFERED: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
     "worlds": {"worlds": frozenset(), "experts": frozenset(), "models": frozenset({"tiny", "solver"})},
     "vista": {
         "tools": frozenset(
-            "chartassistant chartdet chartocr chartmoe chartvlm construction_cdl diagram_formalizer deplot gllava "
-            "goal_cdl grounding_dino image_cdl inter_gps multimath ocr opencv sam text_cdl unichart".split()
+            (
+                *("chartassistant", "chartdet", "chartmoe", "chartocr", "chartvlm", "construction_cdl", "deplot"),
+                *("diagram_formalizer", "gllava", "goal_cdl", "grounding_dino", "image_cdl", "inter_gps", "multimath"),
+                *("ocr", "opencv", "sam", "text_cdl", "unichart"),
+            )
         ),
         "tool-lists": frozenset({"vista"}),
     },
