@@ -32,7 +32,6 @@ from saccade.record import own_code
 from saccade.record.registry import Registry, has_members
 from saccade.record.suggest import did_you_mean
 
-_HERE = "saccade.models.providers"
 
 _members = has_members(("name", "complete", "close"))
 
@@ -47,18 +46,18 @@ DEFAULT: Final = "tiny"
 PROVIDERS: Final = Registry[object](
     "models",
     {
-        "anthropic@1": f"{_HERE}.anthropic:ANTHROPIC [models]",
-        "azure@1": f"{_HERE}.azure:AZURE [models]",
-        "compatible@1": f"{_HERE}.compatible:COMPATIBLE [models]",
-        "gemini@1": f"{_HERE}.gemini:GEMINI [models]",
+        "anthropic@1": "saccade.models.providers.anthropic:ANTHROPIC [models]",
+        "azure@1": "saccade.models.providers.azure:AZURE [models]",
+        "compatible@1": "saccade.models.providers.compatible:COMPATIBLE [models]",
+        "gemini@1": "saccade.models.providers.gemini:GEMINI [models]",
         "local@1": "saccade.generate.providers:LOCAL [local]",
-        "openai@1": f"{_HERE}.openai:OPENAI [models]",
-        "replay@1": f"{_HERE}.replay:REPLAY",
-        "responses@1": f"{_HERE}.responses:RESPONSES [models]",
-        "scripted@1": f"{_HERE}.scripted:SCRIPTED",
-        "sglang@1": f"{_HERE}.sglang:SGLANG [models]",
-        "transformers@1": f"{_HERE}.transformers:TRANSFORMERS [models]",
-        "vllm@1": f"{_HERE}.vllm:VLLM [models]",
+        "openai@1": "saccade.models.providers.openai:OPENAI [models]",
+        "replay@1": "saccade.models.providers.replay:REPLAY",
+        "responses@1": "saccade.models.providers.responses:RESPONSES [models]",
+        "scripted@1": "saccade.models.providers.scripted:SCRIPTED",
+        "sglang@1": "saccade.models.providers.sglang:SGLANG [models]",
+        "transformers@1": "saccade.models.providers.transformers:TRANSFORMERS [models]",
+        "vllm@1": "saccade.models.providers.vllm:VLLM [models]",
     },
     _lacks,
 )

@@ -67,11 +67,11 @@ _HERE = "saccade.rl.select"
 SELECTIONS: Final = Registry[type[SelectionRule]](
     "selections",
     {
-        "none@1": f"{_HERE}.plain:KeepAll",
-        "pass-rate@1": f"{_HERE}.plain:PassRateBand",
-        "oversample-filter-rank@1": f"{_HERE}.oversample:OversampleFilterRank",
-        "oversample-filter-rank-repo@1": f"{_HERE}.oversample:RepoRank",
-        "dynamic-sampling@1": f"{_HERE}.plain:DynamicSampling",
+        "none@1": "saccade.rl.select.plain:KeepAll",
+        "pass-rate@1": "saccade.rl.select.plain:PassRateBand",
+        "oversample-filter-rank@1": "saccade.rl.select.oversample:OversampleFilterRank",
+        "oversample-filter-rank-repo@1": "saccade.rl.select.oversample:RepoRank",
+        "dynamic-sampling@1": "saccade.rl.select.plain:DynamicSampling",
     },
     is_subclass(SelectionRule, f"a subclass of {_HERE}.selection.SelectionRule"),
 )

@@ -7,19 +7,18 @@ from typing import Final
 from saccade.record.registry import Registry, has_members
 from saccade.sft.formats.base import Format
 
-_HERE = "saccade.sft.formats"
 
 FORMATS: Final = Registry[Format](
     "formats",
     {
-        "pyvision@1": f"{_HERE}.pyvision:FORMAT",
-        "pyvision-rl@1": f"{_HERE}.pyvision_rl:FORMAT",
-        "saccade@1": f"{_HERE}.run_format:FORMAT",
-        "sharegpt@1": f"{_HERE}.sharegpt:FORMAT",
-        "swift@1": f"{_HERE}.swift:FORMAT",
-        "thyme@1": f"{_HERE}.thyme:CONVERTED",
-        "thyme-base64@1": f"{_HERE}.thyme:RAW",
-        "verl@1": f"{_HERE}.verl:FORMAT [data]",
+        "pyvision@1": "saccade.sft.formats.pyvision:FORMAT",
+        "pyvision-rl@1": "saccade.sft.formats.pyvision_rl:FORMAT",
+        "saccade@1": "saccade.sft.formats.run_format:FORMAT",
+        "sharegpt@1": "saccade.sft.formats.sharegpt:FORMAT",
+        "swift@1": "saccade.sft.formats.swift:FORMAT",
+        "thyme@1": "saccade.sft.formats.thyme:CONVERTED",
+        "thyme-base64@1": "saccade.sft.formats.thyme:RAW",
+        "verl@1": "saccade.sft.formats.verl:FORMAT [data]",
     },
     has_members(name for name in vars(Format) if not name.startswith("_")),
 )

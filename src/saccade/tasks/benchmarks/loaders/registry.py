@@ -7,28 +7,27 @@ from typing import Final
 from saccade.record.registry import Registry, has_members
 from saccade.tasks.benchmarks.loaders.base import Loader
 
-_HOME = "saccade.tasks.benchmarks.loaders"
 
 LOADERS: Final = Registry[Loader](
     "loaders",
     {
-        "rows@1": f"{_HOME}.rows:ROWS",
-        "vlmevalkit@1": f"{_HOME}.vlmevalkit:VLMEVALKIT",
-        "llava@1": f"{_HOME}.rows:LLAVA",
-        "verl@1": f"{_HOME}.rows:VERL",
-        "folders@1": f"{_HOME}.folders:FOLDERS",
-        "beside@1": f"{_HOME}.folders:BESIDE",
-        "llava-final@1": f"{_HOME}.training_rows:LLAVA_FINAL",
-        "solution@1": f"{_HOME}.training_rows:SOLUTION",
-        "thyme@1": f"{_HOME}.training_rows:THYME",
-        "thyme-rl@1": f"{_HOME}.training_rows:THYME_RL",
-        "pyvision-rl@1": f"{_HOME}.training_rows:PYVISION_RL",
-        "pyvision-sft@1": f"{_HOME}.training_rows:PYVISION_SFT",
-        "mmpr@1": f"{_HOME}.training_rows:MMPR",
-        "pickled@1": f"{_HOME}.pickled:PICKLED",
-        "iconqa@1": f"{_HOME}.picture_choices:PROBLEMS",
-        "iconqa-folders@1": f"{_HOME}.picture_choices:FOLDERS",
-        "ai2d@1": f"{_HOME}.ai2d:AI2D",
+        "rows@1": "saccade.tasks.benchmarks.loaders.rows:ROWS",
+        "vlmevalkit@1": "saccade.tasks.benchmarks.loaders.vlmevalkit:VLMEVALKIT",
+        "llava@1": "saccade.tasks.benchmarks.loaders.rows:LLAVA",
+        "verl@1": "saccade.tasks.benchmarks.loaders.rows:VERL",
+        "folders@1": "saccade.tasks.benchmarks.loaders.folders:FOLDERS",
+        "beside@1": "saccade.tasks.benchmarks.loaders.folders:BESIDE",
+        "llava-final@1": "saccade.tasks.benchmarks.loaders.training_rows:LLAVA_FINAL",
+        "solution@1": "saccade.tasks.benchmarks.loaders.training_rows:SOLUTION",
+        "thyme@1": "saccade.tasks.benchmarks.loaders.training_rows:THYME",
+        "thyme-rl@1": "saccade.tasks.benchmarks.loaders.training_rows:THYME_RL",
+        "pyvision-rl@1": "saccade.tasks.benchmarks.loaders.training_rows:PYVISION_RL",
+        "pyvision-sft@1": "saccade.tasks.benchmarks.loaders.training_rows:PYVISION_SFT",
+        "mmpr@1": "saccade.tasks.benchmarks.loaders.training_rows:MMPR",
+        "pickled@1": "saccade.tasks.benchmarks.loaders.pickled:PICKLED",
+        "iconqa@1": "saccade.tasks.benchmarks.loaders.picture_choices:PROBLEMS",
+        "iconqa-folders@1": "saccade.tasks.benchmarks.loaders.picture_choices:FOLDERS",
+        "ai2d@1": "saccade.tasks.benchmarks.loaders.ai2d:AI2D",
     },
     has_members(("find", "rows", "count")),
 )
