@@ -59,7 +59,7 @@ parity: $(PEERS) $(PROCESSORS)  ## Our losses and advantages beside those of ver
 	PYTHONPATH=$(VENV)/torchvision $(BIN)/python -m pytest -m slow tests/tokens/test_video_processors.py
 
 parity-table: $(PEERS)  ## Write the numbers of verl and TRL that `make test` compares ours with
-	PYTHONPATH=$(VENV)/parity $(BIN)/python tests/rl/parity/make_table.py
+	PYTHONPATH=$(VENV)/parity $(BIN)/python tests/training/rl/parity/make_table.py
 
 ENGINES := .venv-engines
 SERVED := $(ENGINES)/.installed
@@ -89,7 +89,7 @@ $(RAY)/.installed: pyproject.toml
 ray: $(RAY)/.installed  ## A real Ray Serve for typed tools in an environment of its own: half a gigabyte
 
 test-ray: setup ray  ## The server of tools on that Ray Serve
-	RAY_SACCADE=$(CURDIR)/$(RAY)/bin/saccade $(BIN)/python -m pytest -m slow tests/serve/test_tools_ray.py
+	RAY_SACCADE=$(CURDIR)/$(RAY)/bin/saccade $(BIN)/python -m pytest -m slow tests/plugins/serve/test_tools_ray.py
 
 VERL_ENV := .venv-verl
 TRAINED := $(VERL_ENV)/.installed
@@ -128,7 +128,7 @@ faces: $(FACE_NAMES:%=$(FACES)/%/.installed)  ## OpenEnv with TRL, verifiers, in
 
 test-faces: faces  ## The faces for those three, with the real libraries
 	for name in $(FACE_NAMES); do $(FACES)/$$name/bin/python -m pytest -m faces tests/serve/$$name || exit 1; done
-	$(FACES)/openenv/bin/python -m pytest -m 'faces or not slow' tests/serve/test_same_trajectory.py
+	$(FACES)/openenv/bin/python -m pytest -m 'faces or not slow' tests/plugins/serve/test_same_trajectory.py
 
 oracles: setup  ## Our graders beside the official evaluators' own functions
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/oracles --requirement requirements/oracles.txt

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from rich.text import Text
 
-from saccade.cli.json_output import AsJson, print_json
 from saccade.cli.main import run
-from saccade.cli.plain import plain_console
-from saccade.cli.progress import waiting
+from saccade.cli.output import AsJson, plain_console, print_json, waiting
 from saccade.errors import SettingsError, UnavailableError
 
 if TYPE_CHECKING:

@@ -19,18 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.figures import Figure, own_memory
+from saccade.core.settings import save_settings
 from saccade.dialects.registry import load_dialect
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.errors import SandboxError
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.models.base import Completion, MediaReader, Request
-from saccade.record.action import Action, Answer, Code
 from saccade.record.codec import dumps, loads, write_lines
-from saccade.record.settings import save_settings
+from saccade.record.content import Action, Answer, Code
 from saccade.record.task import AnswerType, Task
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import FinishReason, Trajectory
 from saccade.sandbox.local import LocalSandbox
 
 SECONDS = 0.05

@@ -23,7 +23,7 @@ from rich.table import Table
 
 from saccade.errors import DataError, GradingError
 from saccade.grading.base import Verdict
-from saccade.grading.literals import literal_list
+from saccade.grading.number_words import literal_list
 from saccade.grading.registry import load_grader
 from saccade.record.task import AnswerType, Task
 

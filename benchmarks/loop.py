@@ -20,13 +20,12 @@ from benchmarks.figures import Figure, own_memory
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.errors import SandboxError
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Answer, Code
-from saccade.record.content import Message
-from saccade.record.status import Status
+from saccade.record.content import Answer, Code, Message
+from saccade.record.execution import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Trajectory
 from saccade.sandbox.base import Sandbox

@@ -36,31 +36,27 @@ from transformers.utils import logging
 from benchmarks.figures import Figure, Peak
 from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.registry import load_dialect
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.errors import UnavailableError
-from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
 from saccade.models.pictures import decoded_picture
-from saccade.models.tiny import save_tiny
-from saccade.record.action import Action, Code
-from saccade.record.content import ImagePart, Message, TextPart
+from saccade.models.random_checkpoint import save_tiny
+from saccade.record.content import Action, Code, ImagePart, Message, TextPart
 from saccade.record.execution import Execution
 from saccade.record.task import NamedMedia, Task
-from saccade.record.trajectory import EpisodeLimits, Sampling
-from saccade.record.turn import FinishReason
-from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, RolloutTiming, generate_rollouts
-from saccade.rl.losses.settings import RlLossSettings
-from saccade.rl.recipe import Recipe, RewardSettings
-from saccade.rl.rollout import Rollout
-from saccade.rl.train.step import Updater
-from saccade.sandbox.base import Sandbox, SessionOptions
-from saccade.sandbox.limits import Limits
+from saccade.record.trajectory import EpisodeLimits, FinishReason, Sampling
+from saccade.sandbox.base import Limits, Sandbox, SessionOptions
 from saccade.sandbox.local import LocalSandbox
 from saccade.tokens.batch import Collator, token_row
+from saccade.tokens.decoder import TransformersEngine
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import SegmentKind, TokenTrajectory, image_parts
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
+from saccade.training.rl.recipe import Recipe, RewardSettings, RlLossSettings
+from saccade.training.rl.rollout import Rollout
+from saccade.training.rl.rollouts import GenerationSettings, RolloutResources, RolloutTiming, generate_rollouts
+from saccade.training.rl.step import Updater
 from saccade.training.settings import ModelSettings
 from saccade.training.settings import OptimizerSettings as LearnerSettings
 from saccade.training.weights import Trainable, load_trainable

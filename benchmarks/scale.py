@@ -38,22 +38,22 @@ from benchmarks.figures import Figure, Peak, cpu_of, descendants, only_child, ow
 from benchmarks.servers import RECEIVED, TimedAnswers
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import sandbox_at
 from saccade.errors import SandboxError, SettingsError
 from saccade.media.store import MediaStore
-from saccade.models.tiny import save_tiny
-from saccade.record.action import Answer, Code
-from saccade.record.status import Status
+from saccade.models.random_checkpoint import save_tiny
+from saccade.record.content import Answer, Code
+from saccade.record.execution import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Trajectory
-from saccade.rl.engines import guard
-from saccade.rl.engines.server import ServerEngine
-from saccade.rl.engines.server_http import Connection
-from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, generate_rollouts
-from saccade.rl.train.rollout_store import with_worth
 from saccade.sandbox.base import Sandbox
+from saccade.training.rl.engines import guard
+from saccade.training.rl.engines.server import ServerEngine
+from saccade.training.rl.engines.server_http import Connection
+from saccade.training.rl.metrics import with_worth
+from saccade.training.rl.rollouts import GenerationSettings, RolloutResources, generate_rollouts
 from saccade.training.settings import ModelSettings
 from saccade.training.weights import Trainable, load_trainable
 

@@ -25,16 +25,16 @@ from urllib.parse import urlsplit
 
 from benchmarks.evaluation import CODE, SECONDS, WITH_CODE, WITHOUT, straight
 from benchmarks.figures import Figure, cpu_of, memory_of
+from saccade.core.web import AsgiApp, Receive, Scope, Send, send_json
 from saccade.dialects.registry import load_dialect
 from saccade.episode.asking import AskSettings
 from saccade.errors import SandboxError
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.scripted import speak
-from saccade.record.action import Answer, Code
-from saccade.serve.agent_app import agent_app
-from saccade.serve.agent_request import AgentServeSettings
-from saccade.serve.agents import AgentPool
-from saccade.serve.asgi import AsgiApp, Receive, Scope, Send, send_json
+from saccade.plugins.serve.agent_app import agent_app
+from saccade.plugins.serve.agent_request import AgentServeSettings
+from saccade.plugins.serve.agents import AgentPool
+from saccade.record.content import Answer, Code
 
 PAUSE: Final = "/pause"
 """An address that waits as long as the model and answers: what HTTP costs without an agent."""

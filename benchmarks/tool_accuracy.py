@@ -18,18 +18,18 @@ from PIL import Image
 
 from benchmarks.figures import Figure
 from saccade.errors import DataError, UnavailableError
+from saccade.plugins.vista.chart.tools import ChartOcr
+from saccade.plugins.vista.geometry.image_cdl import ImageCdl
+from saccade.plugins.vista.geometry.inter_gps import InterGps
+from saccade.plugins.vista.geometry.text_cdl import TextCdl
+from saccade.plugins.worlds.charts.bars_lines import WORLD as BARS
+from saccade.plugins.worlds.charts.bars_lines import ChartBarKnobs, bar_chart
+from saccade.plugins.worlds.geometry import WORLD as GEOMETRY
+from saccade.plugins.worlds.geometry import GeometryKind, GeometryKnobs
 from saccade.tasks.worlds.base import draw_sample, seed_of
-from saccade.tasks.worlds.chart_bars import WORLD as BARS
-from saccade.tasks.worlds.chart_bars import ChartBarKnobs, bar_chart
-from saccade.tasks.worlds.geometry import WORLD as GEOMETRY
-from saccade.tasks.worlds.geometry import GeometryKind, GeometryKnobs
 from saccade.tasks.worlds.rng import Rng
 from saccade.tools.base import Tool
-from saccade.tools.chart.chartocr import ChartOcr
 from saccade.tools.context import ToolContext
-from saccade.tools.geometry.image_cdl import ImageCdl
-from saccade.tools.geometry.inter_gps import InterGps
-from saccade.tools.geometry.text_cdl import TextCdl
 
 Progress = Callable[[str], None]
 Values = Mapping[tuple[str, str], float]

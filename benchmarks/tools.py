@@ -25,20 +25,20 @@ from benchmarks.figures import Figure
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
-from saccade.episode.equip import equipped
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
+from saccade.episode.workbench import equipped
 from saccade.errors import ToolLostError
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Answer, ToolCall
+from saccade.plugins.worlds.charts.bars_lines import WORLD
+from saccade.record.content import Answer, ToolCall
 from saccade.record.task import Task
 from saccade.tasks.worlds.base import make_task
-from saccade.tasks.worlds.chart_bars import WORLD
 from saccade.tools.context import ToolContext
 from saccade.tools.registry import lacking, make_tool
 from saccade.tools.setup import VARIABLE, tool_setup
 from saccade.tools.toolbox import Toolbox
-from saccade.tools.workers.shared import close_shared_pools
+from saccade.tools.workers.pool import close_shared_pools
 
 DETECTOR = "grounding_dino"
 CAPTION = "a red bar. a label. a line."

@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
 from saccade.errors import SandboxClosedError
-from saccade.sandbox.base import Binding, SessionOptions
+from saccade.sandbox.base import Binding, Limits, SessionOptions
 from saccade.sandbox.isolation import Isolation
-from saccade.sandbox.limits import Limits
 from saccade.sandbox.local import LocalSandbox, check_options
 from saccade.sandbox.result import RunResult
 

@@ -326,7 +326,7 @@ def test_only_the_environment_needs_gymnasium() -> None:
         for path in FILES
         if not {"env", "openenv"} & set(path.relative_to(SOURCE).parts)
         for name in imported(path)
-        if name.startswith(("saccade.env", "gymnasium"))
+        if name.startswith(("saccade.training.env", "gymnasium"))
     )
 
 

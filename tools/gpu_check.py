@@ -23,20 +23,18 @@ import torch
 import transformers
 
 from saccade.errors import SettingsError
-from saccade.generate.base import TurnRequest
-from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
-from saccade.models.tiny import SPECIAL_TOKENS, save_tiny, tiny_tokenizer
+from saccade.models.random_checkpoint import SPECIAL_TOKENS, save_tiny, tiny_tokenizer
 from saccade.tokens.batch import BatchRow, Collator
+from saccade.tokens.build import PromptDelta
+from saccade.tokens.decoder import TransformersEngine
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.stream import PromptDelta
-from saccade.training.learner import Learner
-from saccade.training.memory.peak import PeakBytes
-from saccade.training.memory.plan import TrainingMemory, training_memory, usable
-from saccade.training.memory.shapes import known_shapes
+from saccade.tokens.turn import TurnRequest
+from saccade.training.learner import Learner, make_learner
+from saccade.training.memory import TrainingMemory, training_memory, usable
+from saccade.training.memory_passes import PeakBytes, known_shapes
 from saccade.training.parallel import Processes
 from saccade.training.settings import ModelSettings, OptimizerSettings
-from saccade.training.shards import make_learner
 from saccade.training.weights import Trainable, load_trainable
 
 SHAPE = "Qwen2.5-VL-3B-Instruct"

@@ -45,7 +45,7 @@ assert made.answer == "red" and len(made.turns) == 2, made
 CHECKPOINT = """
 import sys
 from pathlib import Path
-from tests.rl.train.conftest import save_tiny, write_tasks
+from tests.training.rl.train.conftest import save_tiny, write_tasks
 save_tiny(Path(sys.argv[1]) / "tiny", "qwen2_5_vl")
 write_tasks(Path(sys.argv[1]), 2)
 """
@@ -54,7 +54,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 import pytest
-from tests.rl.train.support import rl_settings, toy
+from tests.training.rl.train.support import rl_settings, toy
 toy(pytest.MonkeyPatch())
 here = Path(sys.argv[1])
 more = {"steps": 1, "rounds": {"tasks": 1, "groups": 1, "rounds": 1}}

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.json_output import AsJson, print_json, teller
 from saccade.cli.main import run
-from saccade.cli.train_options import need_training
+from saccade.cli.output import AsJson, print_json, teller
+from saccade.cli.train import need_training
 
 if TYPE_CHECKING:
-    from saccade.rl.train.metrics import RlCallback
-    from saccade.sft.train.callback import SftCallback
+    from saccade.training.rl.metrics import RlCallback
+    from saccade.training.sft.examples import SftCallback
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -61,7 +61,7 @@ def reproduce(
         return
     chosen = load_claim(claim)
     from examples.reproduce.settings import RECIPES, Reproduction
-    from saccade.record.settings import load_settings
+    from saccade.core.settings import load_settings
 
     named_overrides = [f"model={model}"] * (model is not None) + [f"minutes={minutes}"] * (minutes is not None)
     named_overrides += [f"processes={processes}"] * (processes is not None)
@@ -98,13 +98,13 @@ class _Screen:
 
     def sft(self) -> AbstractContextManager[SftCallback]:
         """As `saccade sft` shows it."""
-        from saccade.cli.sft_screen import SftScreen
+        from saccade.cli.train_screen import SftScreen
 
         return SftScreen()
 
     def rl(self) -> AbstractContextManager[RlCallback]:
         """As `saccade rl` shows it."""
-        from saccade.cli.rl_screen import RlScreen
+        from saccade.cli.train_screen import RlScreen
 
         return RlScreen()
 

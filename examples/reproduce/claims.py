@@ -16,17 +16,16 @@ import numpy as np
 from examples.reproduce.evidence import Claim, Evidence, Expectation, MeasuredEffect, blocks
 from examples.reproduce.exam import ExamAnswer
 from examples.reproduce.settings import Arm, Reproduction
+from saccade.core.registry import did_you_mean
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.record.codec import read_lines
-from saccade.record.suggest import did_you_mean
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.reward import Reward, RewardGroup
-from saccade.rl.advantages.rules import Grpo
-from saccade.rl.rollout import Rollout, RolloutGroup, group_of
-from saccade.rl.select.oversample import OversampleFilterRank
-from saccade.rl.select.selection import Selection
-from saccade.rl.train.settings import RlSettings
+from saccade.training.rl.advantages import Grpo
+from saccade.training.rl.rollout import Rollout, RolloutGroup, group_of
+from saccade.training.rl.select import OversampleFilterRank, Selection
+from saccade.training.rl.settings import RlSettings
 
 LOOKS: Final = 0.2
 """Share of the rollouts with a crop from which a policy can look: in so many a crop holds the evidence."""

@@ -26,7 +26,7 @@ from examples.reproduce.exam import ExamAnswer, Places, read_exam
 from examples.reproduce.settings import Arm, Reproduction
 from saccade.errors import SettingsError
 from saccade.evals.intervals import Interval, bootstrap
-from saccade.rl.train.settings import RlSettings
+from saccade.training.rl.settings import RlSettings
 
 FEWEST: Final = 4
 """Pairs with which anything can be decided."""

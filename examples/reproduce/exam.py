@@ -17,18 +17,17 @@ from pathlib import Path
 from typing import Final, Literal
 
 from examples.reproduce.settings import Arm, Reproduction, TaskSet
+from saccade.episode.regions import StoredPixels, regions
 from saccade.episode.run_folder import MEDIA, RunFolder
-from saccade.looks.regions import StoredPixels, regions
 from saccade.media.store import MediaStore
+from saccade.plugins.worlds.experts.demonstrator import is_looked_for
 from saccade.record.codec import read_lines, write_lines
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.box import BoxJudge, BoxRule
-from saccade.rewards.reading import accuracy, calls, returned_pictures
-from saccade.sft.experts.demonstrator import is_looked_for
+from saccade.rewards.reward import accuracy, calls, returned_pictures
 from saccade.tasks.sources.folder import TASKS
-from saccade.tasks.worlds.base import draw_sample, store_sample
-from saccade.tasks.worlds.registry import chosen_knobs, load_world
+from saccade.tasks.worlds.base import chosen_knobs, draw_sample, load_world, store_sample
 
 DEMONSTRATIONS_END: Final = 100_000
 """Index from which tasks of the split `train` are in no demonstration."""

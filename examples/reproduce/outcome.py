@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from examples.reproduce.evidence import Claim, ClaimVerdict, Evidence, Expectation, Finding
 from examples.reproduce.exam import ExamAnswer
 from examples.reproduce.settings import TrialPlan
+from saccade.core.disk import write_atomic
 from saccade.evals.intervals import Interval, of_mean
 from saccade.evals.tables import markdown
-from saccade.record.disk import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -41,40 +41,45 @@ from examples.reproduce.settings import (
 )
 from saccade.core import sync
 from saccade.dialects.registry import load_dialect
-from saccade.episode.continued import continued
-from saccade.episode.equip import equipped
-from saccade.episode.plan import Plan, limits_with
+from saccade.episode.flow import Plan, limits_with
 from saccade.episode.run_folder import MEDIA, RunFolder
-from saccade.episode.settings import sandbox_at
+from saccade.episode.settings import continued, sandbox_at
+from saccade.episode.workbench import equipped
 from saccade.errors import SettingsError, TrainingError
-from saccade.generate.in_process import TransformersEngine
-from saccade.grading.grade import scored_by_rule
+from saccade.grading.registry import scored_by_rule
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.registry import checkpoint_named
+from saccade.plugins.worlds.experts.expert import Expert
+from saccade.plugins.worlds.experts.scene import ExpertSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
-from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, generate_rollouts
-from saccade.rl.train.metrics import RlCallback
-from saccade.rl.train.run import train as train_rl
-from saccade.rl.train.settings import RlSettings, load_rl_settings
-from saccade.rl.train.tasks import as_list
-from saccade.sft.experts.expert import Expert
-from saccade.sft.experts.settings import ExpertSettings
-from saccade.sft.synth.in_order import in_order
-from saccade.sft.synth.jobs import Job, jobs
-from saccade.sft.synth.resume import opened
-from saccade.sft.synth.settings import SynthSettings
-from saccade.sft.synth.studio import Synthesizer
-from saccade.sft.train.callback import SftCallback
-from saccade.sft.train.run import train as train_sft
-from saccade.sft.train.settings import BatchSettings, DataSettings, SftLossSettings, SftSettings, SftValidationSettings
 from saccade.tasks.sources.folder import TASKS
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.tasks.worlds.rng import Rng
+from saccade.tokens.decoder import TransformersEngine
 from saccade.training.folder import SETTINGS
 from saccade.training.launch import launch
+from saccade.training.rl.metrics import RlCallback
+from saccade.training.rl.rollouts import GenerationSettings, RolloutResources, generate_rollouts
+from saccade.training.rl.run import train as train_rl
+from saccade.training.rl.settings import RlSettings, load_rl_settings
+from saccade.training.rl.tasks import as_list
 from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
+from saccade.training.sft.examples import SftCallback
+from saccade.training.sft.run import train as train_sft
+from saccade.training.sft.settings import (
+    BatchSettings,
+    DataSettings,
+    SftLossSettings,
+    SftSettings,
+    SftValidationSettings,
+)
+from saccade.training.sft.synth.jobs import Job, jobs
+from saccade.training.sft.synth.made import in_order
+from saccade.training.sft.synth.outcome import opened
+from saccade.training.sft.synth.run import Synthesizer
+from saccade.training.sft.synth.settings import SynthSettings
 from saccade.training.weights import load_trainable
 
 PROFILE = "tiny"

@@ -3,7 +3,7 @@
 A claim's file in `recipes/` holds the settings; what a claim says, and what decides it, is in `claims.py` and is no
 setting. Demonstrations for a start that is to be weak are good ones, and ones that go wrong in a known way:
 
-right: as `saccade.sft.experts.demonstrator` plays it. known: the gold answer at once. guess: some answer at once.
+right: as the demonstrator of the plug-in `worlds` plays it. known: the gold answer at once. guess: some answer at once.
 glance: the picture once more as it is, one call or several, then the gold answer.
 middle: the middle of the picture, cut out wherever the evidence lies, then the gold answer.
 astray: looks as if the evidence lay somewhere else, then some answer. again: the first call several times over.
@@ -23,18 +23,17 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from saccade.episode.plan import Plan
+from saccade.core.disk import write_atomic
+from saccade.core.settings import Settings
+from saccade.episode.flow import Plan
 from saccade.errors import SettingsError
 from saccade.models.base import Completion, MediaReader, Request
-from saccade.record.action import Action, Answer, Code
-from saccade.record.content import ImagePart
-from saccade.record.disk import write_atomic
-from saccade.record.settings import Settings
+from saccade.plugins.worlds.experts.demonstrator import Demonstrator, gold, is_looked_for
+from saccade.record.content import Action, Answer, Code, ImagePart
 from saccade.record.task import AnswerType, Task
-from saccade.record.turn import FinishReason
-from saccade.rl.train.settings import RlSettings
-from saccade.sft.experts.demonstrator import Demonstrator, gold, is_looked_for
+from saccade.record.trajectory import FinishReason
 from saccade.tasks.worlds.rng import Rng
+from saccade.training.rl.settings import RlSettings
 
 DemonstrationKind = Literal["right", "known", "guess", "glance", "middle", "astray", "again", "stumble", "consult"]
 """How a demonstration goes: see `examples.reproduce.settings`."""

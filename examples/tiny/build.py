@@ -15,8 +15,8 @@ from typing import Annotated
 import typer
 
 from saccade.cli.main import run
-from saccade.cli.train_options import need_training
-from saccade.record.settings import load_settings
+from saccade.cli.train import need_training
+from saccade.core.settings import load_settings
 from saccade_tiny.screen import Screen
 from saccade_tiny.settings import RECIPE, TinySettings
 

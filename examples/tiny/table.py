@@ -14,11 +14,11 @@ from typing import Annotated
 import typer
 
 from saccade.cli.main import run
-from saccade.cli.train_options import need_training
+from saccade.cli.train import need_training
+from saccade.core.settings import load_settings
 from saccade.errors import SettingsError
 from saccade.models.registry import load_model
-from saccade.record.settings import load_settings
-from saccade.sft.exams import ExamRow, hold_exam
+from saccade.training.sft.synth.exams import ExamRow, hold_exam
 from saccade_tiny.screen import markdown
 from saccade_tiny.settings import RECIPE, TinySettings
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from saccade.dialects.registry import load_dialect as load_dialect
     from saccade.episode.ask import AskOptions as AskOptions
     from saccade.episode.ask import ask as ask
+    from saccade.episode.drive import NotKeptError as NotKeptError
     from saccade.episode.drive import run_episode as run_episode
+    from saccade.episode.drive import run_kept as run_kept
     from saccade.episode.drive_sync import SyncPlayer as SyncPlayer
-    from saccade.episode.kept import NotKeptError as NotKeptError
-    from saccade.episode.kept import run_kept as run_kept
-    from saccade.episode.plan import Plan as Plan
+    from saccade.episode.flow import Plan as Plan
     from saccade.episode.run_folder import RunFolder as RunFolder
     from saccade.errors import SaccadeError as SaccadeError
     from saccade.evals.api import Evaluation as Evaluation
@@ -39,60 +39,59 @@ if TYPE_CHECKING:
     from saccade.models.registry import load_model as load_model
     from saccade.models.replay import ReplayModel as ReplayModel
     from saccade.models.scripted import ScriptedModel as ScriptedModel
-    from saccade.record.action import Action as Action
-    from saccade.record.action import Answer as Answer
-    from saccade.record.action import Code as Code
-    from saccade.record.action import ParseError as ParseError
-    from saccade.record.action import ToolCall as ToolCall
+    from saccade.record.content import Action as Action
+    from saccade.record.content import Answer as Answer
+    from saccade.record.content import Code as Code
     from saccade.record.content import ImagePart as ImagePart
     from saccade.record.content import Message as Message
+    from saccade.record.content import ParseError as ParseError
     from saccade.record.content import TextPart as TextPart
+    from saccade.record.content import ToolCall as ToolCall
     from saccade.record.content import VideoPart as VideoPart
     from saccade.record.execution import Execution as Execution
-    from saccade.record.score import Score as Score
-    from saccade.record.status import Status as Status
+    from saccade.record.execution import Status as Status
     from saccade.record.task import AnswerType as AnswerType
     from saccade.record.task import EvidenceBox as EvidenceBox
     from saccade.record.task import NamedMedia as NamedMedia
     from saccade.record.task import Task as Task
     from saccade.record.trajectory import EpisodeLimits as EpisodeLimits
+    from saccade.record.trajectory import FinishReason as FinishReason
     from saccade.record.trajectory import Sampling as Sampling
+    from saccade.record.trajectory import Score as Score
     from saccade.record.trajectory import StopReason as StopReason
     from saccade.record.trajectory import Trajectory as Trajectory
-    from saccade.record.turn import FinishReason as FinishReason
-    from saccade.record.turn import Turn as Turn
-    from saccade.report.api import make_report as make_report
+    from saccade.record.trajectory import Turn as Turn
+    from saccade.report.write import make_report as make_report
     from saccade.rewards.registry import load_reward as load_reward
     from saccade.rewards.reward import Reward as Reward
     from saccade.rewards.reward import RewardGroup as RewardGroup
-    from saccade.rl.recipe import load_recipe as load_recipe
+    from saccade.sandbox.base import Limits as Limits
     from saccade.sandbox.base import Sandbox as Sandbox
     from saccade.sandbox.base import Session as Session
     from saccade.sandbox.base import SessionOptions as SessionOptions
     from saccade.sandbox.base import StatePolicy as StatePolicy
     from saccade.sandbox.base import VideoFile as VideoFile
-    from saccade.sandbox.limits import Limits as Limits
     from saccade.sandbox.local import LocalSandbox as LocalSandbox
     from saccade.sandbox.remote import RemoteSandbox as RemoteSandbox
     from saccade.sandbox.result import RunResult as RunResult
     from saccade.sandbox.sync import SyncSandbox as SyncSandbox
-    from saccade.tasks.from_files import task_from_files as task_from_files
+    from saccade.tasks.own_media import task_from_files as task_from_files
     from saccade.tasks.sources.resolve import SourceDefaults as SourceDefaults
     from saccade.tasks.sources.settings import SourceSettings as SourceSettings
     from saccade.tasks.sources.task_set import TaskPool as TaskPool
     from saccade.tasks.sources.task_set import open_tasks as open_tasks
-    from saccade.tasks.worlds.registry import load_world as load_world
+    from saccade.tasks.worlds.base import load_world as load_world
     from saccade.tools.toolbox import Toolbox as Toolbox
+    from saccade.training.rl.recipe import load_recipe as load_recipe
 
     __version__: str
 
 PUBLIC = {
     "Ask and play": {
         "episode.ask": "AskOptions ask",
-        "episode.drive": "run_episode",
+        "episode.drive": "NotKeptError run_episode run_kept",
         "episode.drive_sync": "SyncPlayer",
-        "episode.kept": "NotKeptError run_kept",
-        "episode.plan": "Plan",
+        "episode.flow": "Plan",
         "episode.run_folder": "RunFolder",
         "tools.toolbox": "Toolbox",
         "errors": "SaccadeError",
@@ -107,111 +106,94 @@ PUBLIC = {
         "core.retry": "RetryPolicy",
         "models.scripted": "ScriptedModel",
     },
-    "Dialects": {"dialects.registry": "load_dialect", "dialects.base": "Dialect"},
+    "Dialects": {
+        "dialects.registry": "load_dialect",
+        "dialects.base": "Dialect",
+    },
     "Tasks and media": {
         "record.task": "AnswerType EvidenceBox NamedMedia Task",
-        "tasks.from_files": "task_from_files",
+        "tasks.own_media": "task_from_files",
         "tasks.sources.resolve": "SourceDefaults",
         "tasks.sources.settings": "SourceSettings",
         "tasks.sources.task_set": "TaskPool open_tasks",
-        "tasks.worlds.registry": "load_world",
+        "tasks.worlds.base": "load_world",
         "media.store": "MediaStore",
     },
     "Sandboxes": {
-        "sandbox.base": "Sandbox Session SessionOptions StatePolicy VideoFile",
-        "sandbox.limits": "Limits",
+        "sandbox.base": "Limits Sandbox Session SessionOptions StatePolicy VideoFile",
         "sandbox.local": "LocalSandbox",
         "sandbox.remote": "RemoteSandbox",
         "sandbox.result": "RunResult",
         "sandbox.sync": "SyncSandbox",
     },
     "Records": {
-        "record.trajectory": "EpisodeLimits Sampling StopReason Trajectory",
-        "record.turn": "FinishReason Turn",
-        "record.action": "Action Answer Code ParseError ToolCall",
-        "record.content": "ImagePart Message TextPart VideoPart",
-        "record.execution": "Execution",
-        "record.score": "Score",
-        "record.status": "Status",
+        "record.trajectory": "EpisodeLimits FinishReason Sampling Score StopReason Trajectory Turn",
+        "record.content": "Action Answer Code ImagePart Message ParseError TextPart ToolCall VideoPart",
+        "record.execution": "Execution Status",
     },
     "Grading and rewards": {
         "grading.base": "Grader",
         "grading.registry": "grader_for load_grader",
         "rewards.registry": "load_reward",
         "rewards.reward": "Reward RewardGroup",
-        "rl.recipe": "load_recipe",
+        "training.rl.recipe": "load_recipe",
     },
     "Evaluations": {
         "evals.api": "Evaluation evaluate open_evaluation",
-        "report.api": "make_report",
+        "report.write": "make_report",
     },
 }
 """What can be imported from `saccade`: topic -> module -> names."""
 
 PUBLIC_MODULES = {
-    "episode.effects": "Ask Call Effect Event Notice Ran Reply Run Said Stopped Wrote",
-    "episode.flow": "flow",
-    "env": "ExactMatch Graded LookAgainEnv PicturesSpace Rewarded Rubric TextSpace register_envs",
+    "episode.flow": "Ask Call Effect Event Notice Ran Reply Run Said Stopped Wrote flow",
+    "training.env": "ExactMatch Graded LookAgainEnv PicturesSpace Rewarded Rubric TextSpace register_envs",
     "errors": "*",
     "record.base": "clean_text",
     "record.codec": "append_line dumps loads read_lines recover_lines",
-    "record.registry": "Registry",
-    "record.score": "CORRECT",
-    "record.settings": "Settings differences load_settings save_settings",
-    "media.budget": "fit policy",
+    "core.registry": "Registry",
+    "record.trajectory": "CORRECT",
+    "core.settings": "Settings differences load_settings save_settings",
+    "media.modes": "fit policy",
     "media.decode": "decode",
-    "models.error_words": "COMMON ErrorWords",
-    "models.local_settings": "LocalSettings",
+    "models.failures": "COMMON ErrorWords",
+    "models.local_text": "LocalSettings",
     "models.local_weights": "load_checkpoint",
-    "models.openai_wire": "Server",
-    "models.provider": "Provider",
-    "models.providers.openai": "chat_model",
+    "models.providers.openai": "Server chat_model",
+    "models.registry": "Provider",
     "core.retry": "OutageError with_retries",
-    "models.stops": "StopWatch apply_stops",
-    "models.tiny": "save_tiny",
-    "tools.arguments": "ToolModel",
+    "models.base": "StopWatch apply_stops",
+    "models.random_checkpoint": "save_tiny",
+    "tools.definition": "ToolModel",
     "tools.base": "Alias Needs Tool ToolOutcome",
-    "tools.context": "ToolContext",
-    "tools.problem": "CallProblem",
-    "dialects.base": "Observation Opening",
-    "dialects.layout": "join_texts labelled question_parts",
-    "dialects.tags": "TagGuard",
+    "tools.context": "CallProblem ToolContext",
+    "dialects.base": "Observation Opening join_texts labelled question_parts",
+    "dialects.question": "TagGuard pictures_of question_text videos_of",
     "dialects.text": "answer_in code_in_block cut_middle fences outside_thoughts python_fences",
-    "dialects.question": "pictures_of question_text videos_of",
     "tasks.worlds.base": "Clip Knobs World WorldSample draw_sample make_task",
     "tasks.worlds.rng": "Rng",
     "tasks.benchmarks.card": "Card",
     "tasks.benchmarks.loaders.base": "Loader first_match",
-    "tasks.benchmarks.problem": "RowProblem",
+    "tasks.benchmarks.values": "RowProblem",
     "tasks.benchmarks.row_files": "SourceRow",
     "grading.base": "Verdict gold_of judged right unread wrong",
-    "evals.protocols.base": "Protocol Studied",
-    "evals.protocols.findings": "Findings Mean Rate SampleRow StudiedRun",
-    "evals.protocols.rates": "Rates",
-    "evals.protocols.stored": "read_findings",
+    "evals.protocols.base": "Protocol Studied read_findings",
+    "evals.protocols.findings": "Findings Mean Rate Rates SampleRow StudiedRun",
     "evals.export": "export",
     "evals.listing": "list_runs",
     "evals.requests": "read_requests with_media",
     "evals.rows": "EvalRow",
-    "report.site": "write_pages",
-    "sandbox.conformance": "LIMITS run_all",
-    "sandbox.conformance.model": "draw play",
-    "serve.inspect.logs": "write_inspect_log",
-    "serve.inspect.parts": "dataset graded look look_again",
-    "serve.inspect.sandbox": "SaccadeSandboxConfig",
-    "serve.openenv.client": "SaccadeClient blocks called chat opened turn",
-    "serve.openenv.episodes": "episodes",
-    "sft.curate.stage": "AskStage BatchStage DatasetStage Drop FilterContext FilterOutcome FilterSettings FilterStage "
-    "KEEP Keep Undecided each",
-    "sft.formats.base": "Format",
-    "sft.synth.experts": "ExpertFactory ExpertStopped UnfitSampleError completion",
+    "report.episodes": "write_pages",
+    "training.sft.curate.stage": "KEEP AskStage BatchStage DatasetStage Drop FilterContext "
+    "FilterOutcome FilterSettings FilterStage Keep Undecided each",
+    "training.sft.formats.base": "Format",
+    "training.sft.synth.experts": "ExpertFactory ExpertStopped UnfitSampleError completion",
     "rewards.judges.registry": "JudgeContext",
     "rewards.judges.verdict": "Judge JudgeVerdict",
-    "rewards.reading": "accuracy calls",
-    "rewards.reward": "RewardPreset TurnPart reward_each",
-    "rl.rollout": "Advantage Rollout RolloutGroup",
-    "rl.advantages.rules": "AdvantageRule",
-    "rl.select.selection": "Selection SelectionRule best keep_usable",
+    "rewards.reward": "RewardPreset TurnPart accuracy calls reward_each",
+    "training.rl.rollout": "Advantage Rollout RolloutGroup",
+    "training.rl.advantages": "AdvantageRule",
+    "training.rl.select": "Selection SelectionRule best keep_usable",
     "tokens.batch": "Collator token_row",
     "tokens.build": "token_trajectory",
     "tokens.encoder": "Encoder",

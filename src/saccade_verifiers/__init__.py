@@ -5,7 +5,6 @@ verifiers imports a plugin by its id as a module of its own, and takes the one c
 
 from __future__ import annotations
 
-from saccade.serve.verifiers.loop import LookHarness
-from saccade.serve.verifiers.tasks import LookTaskset
+from saccade.plugins.integrations.verifiers.loop import LookHarness, LookTaskset
 
 __all__ = ["LookHarness", "LookTaskset"]

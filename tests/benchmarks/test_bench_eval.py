@@ -13,7 +13,7 @@ from benchmarks.__main__ import app
 from benchmarks.evaluation import EvalScale
 from saccade.cli.main import run
 from saccade.errors import SandboxError
-from saccade.record.action import Answer
+from saccade.record.content import Answer
 
 
 @linux_only

@@ -14,10 +14,10 @@ from benchmarks.__main__ import app
 from benchmarks.loop import LoopScale, measure_loop
 from saccade.cli.main import run
 from saccade.dialects.registry import load_dialect
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.errors import SandboxError
 from saccade.media.store import MediaStore
-from saccade.record.status import Status
+from saccade.record.execution import Status
 from saccade.sandbox.result import RunResult
 from saccade.sandbox.scripted import ScriptedSandbox
 

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.plugins.serve.agents import serving
 from tests.sandbox.providers import linux_only
-from tests.serve.agents import serving
 
 from benchmarks import serve as measured
 from benchmarks.__main__ import app

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from benchmarks.__main__ import app
 from benchmarks.tool_accuracy import QUICK_ACCURACY, _plots, _world_charts, measure_accuracy
 from saccade.errors import DataError
-from saccade.tools.ocr import Ocr
+from saccade.plugins.vista.ocr import Ocr
 
 needs_engine = pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
 

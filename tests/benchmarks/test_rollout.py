@@ -2,8 +2,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from benchmarks.figures import Peak  # noqa: E402
-from benchmarks.rollout import RolloutScale, measure_rollout  # noqa: E402
+from benchmarks.figures import Peak
+from benchmarks.rollout import RolloutScale, measure_rollout
 
 
 @pytest.mark.slow

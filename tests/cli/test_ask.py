@@ -18,13 +18,11 @@ from tests.tasks.sources.files import video
 
 from saccade.cli.ask_screen import AskScreen
 from saccade.cli.main import main
-from saccade.cli.plain import visible
-from saccade.episode.effects import Said, Wrote
+from saccade.cli.output import visible
+from saccade.episode.flow import Said, Wrote
 from saccade.models.base import Completion
 from saccade.record.codec import read_lines
-from saccade.record.stop_facts import STOPS
-from saccade.record.trajectory import StopReason, Trajectory
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import STOPS, FinishReason, StopReason, Trajectory
 
 LOOK = "I look.\n<code>\n```python\nprint(image_clue_0.size)\nimage_clue_0.show()\n```\n</code>"
 ANSWER = "Red.\n<answer>\n\\boxed{red \x1b]0;owned\x07}\n</answer>"

@@ -13,7 +13,7 @@ from PIL import Image
 from tests.models.wire_server import WireServer, chat, then_slow
 
 from saccade.cli.main import main
-from saccade.episode.journal import unfinished
+from saccade.episode.run_folder import unfinished
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import StopReason, Trajectory
 

@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from saccade.cli import ask, ask_tiny
-from saccade.cli.ask_settings import NO_MODEL
+from saccade.cli import ask
+from saccade.cli.ask import NO_MODEL
 from saccade.episode.asking import Question
 from saccade.errors import SettingsError, UnavailableError
+from saccade.plugins.worlds import tiny
 
 DOT = "What colour is the dot on the green sign?"
 
 
 @pytest.fixture(autouse=True)
 def weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ask_tiny, "tiny_weights", lambda: Path("weights"))
+    monkeypatch.setattr(tiny, "tiny_weights", lambda: Path("weights"))
 
 
 @pytest.mark.parametrize(("question", "choices"), [("Count the pentagons in the image.", ()), (DOT, ("red", "blue"))])
@@ -38,7 +39,7 @@ def test_without_weights_a_model_must_be_named(monkeypatch: pytest.MonkeyPatch) 
     def lost() -> Path:
         raise UnavailableError("no weights")
 
-    monkeypatch.setattr(ask_tiny, "tiny_weights", lost)
+    monkeypatch.setattr(tiny, "tiny_weights", lost)
     with pytest.raises(SettingsError) as refused:
         ask._default_model(Question("Count the pentagons in the image.", (), ()))
     assert str(refused.value) == NO_MODEL

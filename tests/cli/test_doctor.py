@@ -10,8 +10,8 @@ from tests.sandbox.providers import linux_only
 
 from saccade.cli import doctor
 from saccade.cli.main import main
-from saccade.record.registry import Registry
-from saccade.sandbox import audit
+from saccade.core.registry import Registry
+from saccade.sandbox import registry
 from saccade.sandbox.isolation import Isolation, Layer, LayerState
 from saccade.sandbox.promises import WEAKENED
 
@@ -82,14 +82,14 @@ def test_missing_required_layer_is_exit_code_1(
 def test_without_the_plug_in_it_is_said_what_is_missing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "AUDITS", Registry[audit.Audit]("audits_of_nobody", {}))
+    monkeypatch.setattr(registry, "AUDITS", Registry[registry.Audit]("audits_of_nobody", {}))
     assert main(["doctor", "--attack"]) != 0
     assert "plug-in `audit` of Saccade, which is not installed" in " ".join(capsys.readouterr().err.split())
 
 
 def test_the_sandbox_imports_neither_attacks_nor_conformance() -> None:
     """Not even late, inside a function."""
-    folder = Path(audit.__file__).parent
+    folder = Path(registry.__file__).parent
     for file in folder.glob("*.py"):
         imported = [line for line in file.read_text().splitlines() if re.match(r"\s*(from|import) ", line)]
         assert not [line for line in imported if re.search(r"sandbox[. ].*(attacks|conformance)", line)], file

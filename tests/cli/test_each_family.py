@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.cli.test_rl import command
+from tests.cli.test_train import command
 from tests.models.helpers import Media, ask
-from tests.sft.train.support import settings, write_run
+from tests.training.sft.train.support import settings, write_run
 
 from saccade.cli.main import main
-from saccade.generate.local_model import LocalModel
+from saccade.core.settings import save_settings
 from saccade.models.base import Completion, Request
-from saccade.models.tiny import save_tiny
-from saccade.record.settings import save_settings
+from saccade.models.random_checkpoint import save_tiny
+from saccade.tokens.local_model import LocalModel
 
 pytestmark = [
     pytest.mark.slow,

@@ -15,9 +15,9 @@ import pytest
 from PIL import Image
 from tests.cli.commands import commands, options
 
-from saccade.cli.json_output import print_json
 from saccade.cli.main import main
-from saccade.record.score import Score
+from saccade.cli.output import print_json
+from saccade.record.trajectory import Score
 
 WITHOUT = {
     "completion": "prints a script for a shell",

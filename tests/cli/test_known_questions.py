@@ -2,9 +2,8 @@
 
 import pytest
 
-from saccade.cli.ask_tiny import known_kind
-from saccade.tasks.worlds.base import draw_sample
-from saccade.tasks.worlds.registry import load_world
+from saccade.plugins.worlds.tiny import known_kind
+from saccade.tasks.worlds.base import draw_sample, load_world
 
 
 @pytest.mark.parametrize(

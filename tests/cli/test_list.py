@@ -11,8 +11,8 @@ import pytest
 from saccade.cli import list as listing
 from saccade.cli.list import KINDS, parts_of
 from saccade.cli.main import main
-from saccade.record import registry as module
-from saccade.record.registry import Registry
+from saccade.core import registry as module
+from saccade.core.registry import Registry
 
 
 def test_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:

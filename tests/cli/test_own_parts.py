@@ -13,25 +13,21 @@ from PIL import Image
 from tests.test_extending import FILES
 
 from saccade.cli.main import main
-from saccade.episode.asking import AskSettings
-from saccade.episode.suited import suited
+from saccade.core.settings import save_settings
+from saccade.episode.asking import AskSettings, suited
 from saccade.errors import RegistryError, SettingsError
-from saccade.evals.protocols.errors.calls import call_errors
-from saccade.grading.grade import scored_by_rule
-from saccade.grading.registry import newest
-from saccade.models.learned_dialect import write_learned
+from saccade.evals.protocols.errors import call_errors
+from saccade.grading.registry import newest, scored_by_rule
+from saccade.models.local_text import write_learned
 from saccade.models.registry import load_model
-from saccade.record.action import ToolCall
 from saccade.record.codec import read_lines
-from saccade.record.execution import Execution
-from saccade.record.settings import save_settings
-from saccade.record.status import Status
+from saccade.record.content import ToolCall
+from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import Turn
-from saccade.rl.recipe import load_recipe
-from saccade.rl.train.settings import load_rl_settings
+from saccade.record.trajectory import Trajectory, Turn
 from saccade.training.folder import check_folder
+from saccade.training.rl.recipe import load_recipe
+from saccade.training.rl.settings import load_rl_settings
 
 
 @pytest.fixture(autouse=True)

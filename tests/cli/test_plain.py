@@ -12,7 +12,7 @@ from rich.table import Table
 
 import saccade
 from saccade.cli.main import main
-from saccade.cli.plain import error_text, plain_column, plain_console
+from saccade.cli.output import error_text, plain_column, plain_console
 
 SOURCE = Path(saccade.__file__).parent
 HINT = re.compile(r"saccade\[[a-z,]+\]")

@@ -23,11 +23,10 @@ from tests.tasks.sources.files import jsonl, picture, video
 
 from saccade.cli.main import main
 from saccade.dialects.registry import load_dialect
-from saccade.models.tiny import save_tiny
-from saccade.record.action import Answer, Code
+from saccade.models.random_checkpoint import save_tiny
 from saccade.record.codec import read_lines
-from saccade.record.score import CORRECT
-from saccade.record.trajectory import Trajectory
+from saccade.record.content import Answer, Code
+from saccade.record.trajectory import CORRECT, Trajectory
 from saccade.tasks.sources.task_set import SourceFile, open_tasks
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "your-data.md"

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from saccade.cli.main import main
+from saccade.core import registry as module
+from saccade.core.registry import Registry
 from saccade.errors import RegistryError, UnavailableError
 from saccade.models.registry import PROVIDERS, checkpoint_named, load_model
-from saccade.record import registry as module
-from saccade.record.registry import Registry
-from saccade.sft.synth.experts import EXPERTS
-from saccade.tasks.worlds.registry import WORLDS
+from saccade.tasks.worlds.base import WORLDS
+from saccade.training.sft.synth.experts import EXPERTS
 
 FOLDER_GONE = [
     SimpleNamespace(

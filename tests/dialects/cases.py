@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.record.content import ImagePart, Message, TextPart, VideoPart
-from saccade.record.execution import Execution, ExecutionPicture, PictureSource
-from saccade.record.status import Status
+from saccade.record.execution import Execution, ExecutionPicture, PictureSource, Status
 from saccade.record.task import AnswerType, NamedMedia, Task
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -7,18 +7,29 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.dialects.cases import task
 
+from saccade.dialects.base import Fault, FaultKind, ends_inside, find_tag_faults
 from saccade.dialects.calls import (
+    FAMILIES,
     TOOL_SYNONYMS,
     CallShape,
     ReadCall,
     dump_json,
+    hint_lines,
+    listing,
     read_call,
     resolve_name,
     write_call,
 )
-from saccade.dialects.faults import Fault, FaultKind, ends_inside, find_tag_faults
-from saccade.record.action import ToolCall
+from saccade.dialects.registry import load_dialect
+from saccade.episode.settings import PromptSettings
+from saccade.episode.workbench import equipped
+from saccade.errors import SettingsError
+from saccade.models.base import ToolSpec
+from saccade.record.content import ToolCall
+from saccade.tools.registry import TOOLS, tool_class
+from saccade.tools.toolbox import Toolbox
 
 SHAPES = [
     ('{"name": "zoom", "arguments": {"a": 1}}', CallShape.ARGUMENTS, {"a": 1}, None),
@@ -286,3 +297,71 @@ def test_faults_of_tags_in_the_order_of_the_text(text: str, kinds: list[str]) ->
 )
 def test_the_tag_that_a_cut_text_ends_in(text: str, tag: str | None) -> None:
     assert ends_inside(text, ("answer", "code")) == tag
+
+
+def system(**settings: object) -> str:
+    dialect, _ = PromptSettings.model_validate(settings).equipped(load_dialect("vista"))
+    return dialect.open(task()).messages[0].text
+
+
+def test_hints_name_tools_on_offer_alone() -> None:
+    plain, hinted = system(tools=("contours", "ocr")), system(tools=("contours", "ocr"), tool_hints=True)
+    assert hinted.startswith(plain)
+    lines = hinted.removeprefix(plain).splitlines()
+    assert lines[-2:] == ["- tables, forms and other print: ocr", "- counting: contours"]
+    assert sum(line.startswith("- ") for line in lines) == 2
+
+
+def test_tools_of_a_family_come_in_the_order_to_try_them() -> None:
+    lines = hint_lines([ToolSpec(name, "", {}) for name in TOOLS.names()])
+    assert [line[2:].partition(":")[0] for line in lines] == list(FAMILIES)
+    assert lines[0] == "- charts: chartocr, chartmoe, deplot, unichart, chartdet, opencv, chartassistant, chartvlm"
+    assert hint_lines(()) == ()
+
+
+def test_two_tools_of_a_family_have_two_places() -> None:
+    places = [place for name in TOOLS.names() if (kind := tool_class(name)) for place in kind.suits]
+    assert len(places) == len(set(places))
+
+
+@pytest.mark.parametrize("name", ["codedance", "native", "direct:think", "tiny:tools"])
+def test_a_dialect_without_a_list_takes_no_hints(name: str) -> None:
+    with pytest.raises(SettingsError, match="Leave out tool_hints"):
+        PromptSettings(tool_hints=True).equipped(load_dialect(name))
+
+
+def test_nothing_known_is_refused() -> None:
+    with pytest.raises(SettingsError, match="nothing is known"):
+        system(tools=("match_template",), tool_hints=True)
+
+
+def system_tool_list(name: str, form: str = "") -> str:
+    dialect, _ = equipped(listing(load_dialect(name), form))  # type: ignore[arg-type]
+    return dialect.open(task()).messages[0].text
+
+
+def test_a_list_of_lines_is_far_shorter_than_schemas() -> None:
+    short, schema = system_tool_list("vista"), system_tool_list("vista", "schema")
+    box = Toolbox.of()
+    names = {tool.name for tool in box.definitions} - set(box.missing())
+    assert len(names) > 20
+    assert all(f"- {name}(" in short for name in names)
+    assert len(short) <= len(schema) / 8
+    assert '"additionalProperties"' in schema
+
+
+def test_a_line_names_what_a_tool_takes() -> None:
+    assert (
+        "- crop(box, image?, units?=pixels|normalized, scale?, min_side?): "
+        "Cut a box out of an image as a new image, enlarged `scale` times.\n"
+    ) in system_tool_list("vista")
+
+
+def test_deepeyes_lists_its_published_schema_or_a_line() -> None:
+    assert '{"type": "function", "function": {"name": "image_zoom_in_tool"' in system_tool_list("deepeyes")
+    assert "- image_zoom_in_tool(bbox_2d, label?): Cuts a box" in system_tool_list("deepeyes", "short")
+
+
+def test_a_dialect_without_a_list_refuses_a_form_of_it() -> None:
+    with pytest.raises(SettingsError, match="pyvision@1:repo has no list of tools"):
+        listing(load_dialect("pyvision"), "short")

@@ -5,14 +5,13 @@ from typing import Any
 import pytest
 
 from saccade.dialects.base import Dialect
-from saccade.dialects.code_blocks import CUT as CUT_OFF
 from saccade.dialects.prompt_texts import Prompts
 from saccade.dialects.registry import load_dialect
+from saccade.dialects.text import CUT as CUT_OFF
 from saccade.errors import PromptFileError, SettingsError
-from saccade.record.action import Answer, Code, ParseError
-from saccade.record.execution import Execution
-from saccade.record.status import Status
-from saccade.record.turn import FinishReason
+from saccade.record.content import Answer, Code, ParseError
+from saccade.record.execution import Execution, Status
+from saccade.record.trajectory import FinishReason
 from saccade.sandbox.base import StatePolicy
 from saccade.sandbox.local import check_options
 

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from saccade.dialects.direct import PRESETS, DirectDialect
 from saccade.dialects.prompt_texts import Prompts
 from saccade.errors import PromptFileError, SettingsError
-from saccade.record.action import Answer, Code, ParseError
-from saccade.record.content import TextPart
-from saccade.record.execution import Execution
-from saccade.record.status import Status
+from saccade.record.content import Answer, Code, ParseError, TextPart
+from saccade.record.execution import Execution, Status
 from saccade.record.task import NamedMedia
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import FinishReason
 
 from .cases import GOLDEN, PHOTO, PLAN, SECRET, choice_task, plain, task, video_task
 

@@ -10,27 +10,22 @@ import pytest
 from PIL import Image
 
 from saccade.dialects.registry import load_dialect
-from saccade.env import LookAgainEnv
 from saccade.episode.drive import run_episode
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.errors import RecordError, SettingsError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
-from saccade.models.kept import KeptModel
+from saccade.models.exchanges import KeptModel
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Answer
-from saccade.record.content import VideoPart
-from saccade.record.execution import Execution, ExecutionPicture
-from saccade.record.hosted_call import HostedCall
-from saccade.record.status import Status
+from saccade.plugins.integrations.atif_write import SPACE, write_document
+from saccade.record.content import Answer, VideoPart
+from saccade.record.execution import Execution, ExecutionPicture, HostedCall, Status
 from saccade.record.task import NamedMedia, Task
-from saccade.record.trajectory import StopReason, Trajectory
-from saccade.record.turn import FinishReason
-from saccade.rl.recipe import load_recipe
-from saccade.sft.formats.atif_content import SPACE
-from saccade.sft.formats.atif_write import write_document
-from saccade.sft.formats.conversation import flatten
+from saccade.record.trajectory import FinishReason, StopReason, Trajectory
 from saccade.tokens.build import token_trajectory
+from saccade.training.env import LookAgainEnv
+from saccade.training.rl.recipe import load_recipe
+from saccade.training.sft.formats.conversation import flatten
 
 
 @pytest.fixture

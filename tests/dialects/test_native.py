@@ -8,10 +8,9 @@ import pytest
 from tests.dialects.cases import CROP, ERROR, PLOT, ok, plain
 
 from saccade.dialects.native import PRESETS
-from saccade.record.action import Answer, Code, ParseError, ToolCall
-from saccade.record.execution import Execution
-from saccade.record.status import Status
-from saccade.record.turn import FinishReason
+from saccade.record.content import Answer, Code, ParseError, ToolCall
+from saccade.record.execution import Execution, Status
+from saccade.record.trajectory import FinishReason
 
 NATIVE = PRESETS[""]
 NAMED = '<tool_call id="x">{"name": "zoom", "arguments": {"a": 1}}</tool_call>'

@@ -6,14 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.dialects.clues import GUARD
+from saccade.dialects.question import GUARD
 from saccade.dialects.registry import load_dialect, presets
-from saccade.record.action import Action, Answer, Code, ParseError
 from saccade.record.base import clean_text
-from saccade.record.content import Message
-from saccade.record.execution import Execution
-from saccade.record.status import Status
-from saccade.record.turn import FinishReason
+from saccade.record.content import Action, Answer, Code, Message, ParseError
+from saccade.record.execution import Execution, Status
+from saccade.record.trajectory import FinishReason
 
 from .cases import CROP, PLOT, ok, plain
 

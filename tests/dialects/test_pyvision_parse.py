@@ -3,8 +3,8 @@
 import pytest
 
 from saccade.dialects.registry import load_dialect
-from saccade.record.action import Answer, Code, ParseError
-from saccade.record.turn import FinishReason
+from saccade.record.content import Answer, Code, ParseError
+from saccade.record.trajectory import FinishReason
 
 PYVISION = load_dialect("pyvision")
 RL = load_dialect("pyvision-rl-image")

@@ -8,8 +8,7 @@ from saccade.dialects.pyvision_rl import PyVisionRLDialect
 from saccade.dialects.registry import load_dialect
 from saccade.errors import SettingsError
 from saccade.record.content import TextPart
-from saccade.record.execution import Execution
-from saccade.record.status import Status
+from saccade.record.execution import Execution, Status
 from saccade.record.task import NamedMedia
 
 from .cases import CROP, ERROR, PHOTO, PLAN, PLOT, SECRET, TIMEOUT, choice_task, golden, ok, plain, task, video_task

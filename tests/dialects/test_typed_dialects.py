@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from saccade.dialects.base import FaultKind
 from saccade.dialects.deepeyes import PRESETS as DEEPEYES
 from saccade.dialects.deepeyes import USER_PROMPT, DeepEyesDialect
-from saccade.dialects.faults import FaultKind
 from saccade.dialects.native import PRESETS as NATIVES
 from saccade.dialects.native import NativeDialect, with_calls
 from saccade.dialects.registry import load_dialect, presets
@@ -22,12 +22,10 @@ from saccade.dialects.vista import PRESETS as VISTA
 from saccade.dialects.vista import VistaDialect
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
-from saccade.record.action import Answer, Code, ParseError, ToolCall
-from saccade.record.content import ImagePart, Message, TextPart, VideoPart
-from saccade.record.execution import Execution, ExecutionPicture
-from saccade.record.status import Status
+from saccade.record.content import Answer, Code, ImagePart, Message, ParseError, TextPart, ToolCall, VideoPart
+from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.record.task import AnswerType, NamedMedia, Task
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import FinishReason
 
 GOLDEN = Path(__file__).parent / "golden"
 STOP, CUT = FinishReason.STOP_STRING, FinishReason.LENGTH

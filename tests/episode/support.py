@@ -10,17 +10,26 @@ from PIL import Image
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
-from saccade.episode.effects import Ask, Call, Effect, Ran, Reply, Run, Said, Stopped
-from saccade.episode.flow import EpisodeOutcome, flow
-from saccade.episode.plan import Plan, limits_with
+from saccade.episode.flow import (
+    Ask,
+    Call,
+    Effect,
+    EpisodeOutcome,
+    Plan,
+    Ran,
+    Reply,
+    Run,
+    Said,
+    Stopped,
+    flow,
+    limits_with,
+)
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, Usage
 from saccade.record.content import ImagePart
-from saccade.record.execution import Execution, ExecutionPicture
-from saccade.record.status import Status
+from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.record.task import NamedMedia, Task
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import FinishReason, Trajectory
 
 CODE = "<code>\n```python\nprint(1)\n```\n</code>"
 ANSWER = "<answer>\n\\boxed{cat}\n</answer>"

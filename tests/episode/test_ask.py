@@ -14,13 +14,13 @@ from tests.media import clips
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.ask import ask
-from saccade.episode.effects import Event, Notice
+from saccade.episode.flow import Event, Notice
 from saccade.errors import PromptFileError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import read_lines
 from saccade.record.content import ImagePart, TextPart
-from saccade.record.status import Status
+from saccade.record.execution import Status
 from saccade.record.trajectory import EpisodeLimits, Sampling, Trajectory
 
 from .support import ANSWER
@@ -212,7 +212,7 @@ def test_the_time_of_a_call_is_a_setting() -> None:
 
 
 def test_limits_of_sessions_fit_together() -> None:
-    from saccade.episode.session_limits import SessionLimits
+    from saccade.episode.settings import SessionLimits
 
     usual = load_dialect("pyvision-rl-video").sandbox
     longer = SessionLimits(wall_seconds=90.5).over(usual)

@@ -7,23 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.tasks.solvers.blindtest import FOLDER, TASKS, needs_files, rows
-from tests.tasks.solvers.running import plain
+from tests.plugins.worlds.solvers.blindtest import FOLDER, TASKS, needs_files, rows
+from tests.plugins.worlds.solvers.running import plain
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Answer, Code
+from saccade.plugins.worlds.solvers.questions import solver_for
 from saccade.record.codec import dumps, loads
-from saccade.record.content import Message, TextPart
-from saccade.record.status import Status
+from saccade.record.content import Answer, Code, Message, TextPart
+from saccade.record.execution import Status
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sandbox.local import LocalSandbox
-from saccade.tasks.from_files import task_from_files
-from saccade.tasks.solvers.questions import solver_for
+from saccade.tasks.own_media import task_from_files
 
 pytestmark = needs_files
 

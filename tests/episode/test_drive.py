@@ -14,7 +14,7 @@ import pytest
 from saccade.episode.ask import ask
 from saccade.episode.drive import run_episode, within
 from saccade.episode.drive_sync import SyncPlayer
-from saccade.episode.effects import Ask, Event, Ran, Reply, Run, Said, Stopped, Wrote
+from saccade.episode.flow import Ask, Event, Ran, Reply, Run, Said, Stopped, Wrote
 from saccade.errors import (
     ContextLimitError,
     IsolationError,
@@ -28,8 +28,7 @@ from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import read_lines
-from saccade.record.execution import Execution
-from saccade.record.status import Status
+from saccade.record.execution import Execution, Status
 from saccade.record.trajectory import EpisodeLimits, StopReason, Trajectory
 from saccade.sandbox.local import LocalSandbox
 from saccade.sandbox.result import Picture, RunResult

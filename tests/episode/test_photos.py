@@ -9,20 +9,19 @@ import pytest
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
-from saccade.episode.equip import equipped
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
+from saccade.episode.workbench import equipped
 from saccade.media.decode import decode
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion
 from saccade.models.replay import ReplayModel
 from saccade.models.scripted import Reply, ScriptedModel
-from saccade.record.action import Answer, Code, ToolCall
 from saccade.record.codec import dumps, loads
-from saccade.record.status import Status
-from saccade.record.trajectory import StopReason, Trajectory
-from saccade.record.turn import FinishReason
+from saccade.record.content import Answer, Code, ToolCall
+from saccade.record.execution import Status
+from saccade.record.trajectory import FinishReason, StopReason, Trajectory
 from saccade.sandbox.local import LocalSandbox
-from saccade.tasks.from_files import task_from_files
+from saccade.tasks.own_media import task_from_files
 
 from .support import photo, timeless
 

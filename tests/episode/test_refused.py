@@ -13,33 +13,23 @@ from tests.episode.support import CODE, OK, plan, stored_task, task
 from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.prompt_texts import Prompts
 from saccade.dialects.registry import load_dialect
-from saccade.episode.asking import AskSettings
-from saccade.episode.continued import check_continued
-from saccade.episode.effects import Ask, Ran, Run, Said, Stopped
-from saccade.episode.equip import equipped
-from saccade.episode.journal import EpisodeJournal
-from saccade.episode.kept import NotKeptError, run_kept
-from saccade.episode.performer import Performer
+from saccade.episode.asking import AskSettings, check_speaks
+from saccade.episode.drive import NotKeptError, Performer, run_kept
+from saccade.episode.flow import Ask, Ran, Run, Said, Stopped
 from saccade.episode.prepared import check_room, prepared_to_ask
-from saccade.episode.run_folder import RunFolder
-from saccade.episode.session_limits import SessionLimits
-from saccade.episode.settings import EpisodeSettings, PromptSettings
-from saccade.episode.suited import check_speaks
+from saccade.episode.run_folder import EpisodeJournal, RunFolder, begun
+from saccade.episode.settings import EpisodeSettings, PromptSettings, SessionLimits, check_continued
 from saccade.episode.task_media import check_listed
-from saccade.episode.trajectories import begun
-from saccade.episode.workbench import Workbench, _video_path
+from saccade.episode.workbench import Workbench, _video_path, equipped
 from saccade.errors import IsolationError, RecordError, SandboxLostError, SettingsError, ToolLostError
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Action, Code
-from saccade.record.content import VideoPart
-from saccade.record.execution import Execution
-from saccade.record.status import Status
+from saccade.record.content import Action, Code, VideoPart
+from saccade.record.execution import Execution, Status
 from saccade.record.task import NamedMedia, Task
-from saccade.record.trajectory import StopReason, Trajectory
-from saccade.record.turn import FinishReason, Turn
-from saccade.sandbox.limits import MIB, Limits
+from saccade.record.trajectory import FinishReason, StopReason, Trajectory, Turn
+from saccade.sandbox.base import MIB, Limits
 from saccade.tasks.frames import FrameSettings
 
 CLIP = VideoPart(sha256="b" * 64, width=64, height=64, frames=8, fps=1, seconds=8)

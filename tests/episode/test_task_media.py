@@ -16,10 +16,10 @@ from saccade.errors import SettingsError
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
-from saccade.sft.synth.settings import SynthSettings
-from saccade.sft.synth.studio import Synthesizer
 from saccade.tasks.frames import FrameSettings
 from saccade.tasks.sources.task_set import open_tasks
+from saccade.training.sft.synth.run import Synthesizer
+from saccade.training.sft.synth.settings import SynthSettings
 
 PICTURE, VIDEO = {"image": "a.png"}, {"video": "b.mp4"}
 

@@ -10,17 +10,16 @@ from tests.sandbox.providers import linux_only
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
-from saccade.episode.equip import equipped
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
+from saccade.episode.workbench import equipped
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Answer, Code, ToolCall
-from saccade.record.content import ImagePart
-from saccade.record.status import Status
+from saccade.record.content import Answer, Code, ImagePart, ToolCall
+from saccade.record.execution import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import StopReason
 from saccade.sandbox.local import LocalSandbox
-from saccade.tasks.from_files import task_from_files
+from saccade.tasks.own_media import task_from_files
 
 pytest.importorskip("av", reason="the extra `video` is not installed")
 

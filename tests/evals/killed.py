@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.scripted import speak
-from saccade.record.action import Answer, Code
+from saccade.record.content import Answer, Code
 
 
 class Slow:

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Answer
 from saccade.record.codec import write_lines
+from saccade.record.content import Answer
 from saccade.record.task import AnswerType, Task
 
 Say = Callable[[Plan], str]

@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from tests.tasks.solvers.blindtest import FOLDER, needs_files
+from tests.plugins.worlds.solvers.blindtest import FOLDER, needs_files
 
 from saccade.errors import DataError, RegistryError, SettingsError
 from saccade.evals.api import open_evaluation
-from saccade.evals.card_metrics import Tagged, card_numbers, we_math
-from saccade.evals.failures import open_failures
-from saccade.evals.metrics import TaskResult
+from saccade.evals.grades import open_failures
+from saccade.evals.metrics import Tagged, TaskResult, card_numbers, we_math
 from saccade.evals.rows import read_rows
-from saccade.evals.run import evaluate
-from saccade.evals.sources import open_sources
-from saccade.sft.experts.solver_model import SolverModel
+from saccade.evals.run import evaluate, open_sources
+from saccade.plugins.worlds.experts.solver_model import SolverModel
 from saccade.tasks.benchmarks.card import Metric
 
 from .rows import row

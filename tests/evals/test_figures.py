@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from saccade.errors import SettingsError
 from saccade.evals.compare import compare
+from saccade.evals.intervals import mcnemar
 from saccade.evals.metrics import by_task, majority, mean_pass, pass_at
-from saccade.evals.paired_tests import mcnemar
-from saccade.evals.rows import natural
-from saccade.evals.spent import Known
+from saccade.evals.rows import Known, natural
 from saccade.evals.summary import figures, summarise
 from saccade.evals.tables import comparison_text, summary_text
 

@@ -17,7 +17,7 @@ from saccade.evals.api import Evaluation, evaluate
 from saccade.models.replay import ReplayModel
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
-from saccade.report.api import make_report
+from saccade.report.write import make_report
 
 CALL = interpreted("print(crop)", logs("TRACE-7"), image(png()))
 FAILED = interpreted("boom()", logs("no"), status="failed", at=2)
@@ -53,7 +53,7 @@ def test_theirs_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def _check_pages(run: Evaluation, folder: Path) -> None:
     from typer.testing import CliRunner
 
-    from saccade.cli.show import app
+    from saccade.cli.runs import app
 
     done = CliRunner().invoke(app, [str(run.path), "--no-open", "--out", str(folder / "page.html")])
     assert done.exit_code == 0, done.output

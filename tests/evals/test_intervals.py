@@ -8,22 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.evals import intervals, paired_tests
+from saccade.evals import intervals
+from saccade.evals import intervals as paired_tests
 from saccade.evals.compare import compare
 from saccade.evals.intervals import (
     BOOTSTRAP,
     NEWCOMBE,
     WILSON,
     bootstrap,
+    mcnemar,
     newcombe,
     of_difference,
     of_mean,
+    permutation,
     wilson,
 )
-from saccade.evals.paired_tests import mcnemar, permutation
-from saccade.evals.protocols import rates as rates_module
-from saccade.evals.protocols.findings import SampleRow
-from saccade.evals.protocols.rates import Rates
+from saccade.evals.protocols import findings as rates_module
+from saccade.evals.protocols.findings import Rates, SampleRow
 from saccade.evals.summary import figures, summarise
 
 from .rows import row

@@ -15,8 +15,8 @@ from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError, 
 from saccade.evals import judged as judged_module
 from saccade.evals import regrade as regrade_module
 from saccade.evals import run as run_module
-from saccade.evals.agreement import ContingencyTable, agreement
 from saccade.evals.grades import BY_JUDGE, BY_RULE
+from saccade.evals.intervals import ContingencyTable, agreement
 from saccade.evals.merge import merge, run_settings
 from saccade.evals.progress import EvalProgress
 from saccade.evals.regrade import Regrading, regrade
@@ -27,8 +27,7 @@ from saccade.evals.tables import summary_text
 from saccade.models.scripted import Reply, ScriptedModel
 from saccade.record.codec import read_lines
 from saccade.record.content import Message
-from saccade.record.score import CORRECT, total
-from saccade.record.trajectory import Trajectory
+from saccade.record.trajectory import CORRECT, Trajectory, total
 from saccade.rewards.judges import client
 
 from .rows import row

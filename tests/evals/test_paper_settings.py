@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from saccade.cli.main import main
+from saccade.core.settings import load_settings, save_settings
 from saccade.errors import SettingsError
 from saccade.evals.paper_settings import as_published, beside_published, differing
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
-from saccade.record.settings import load_settings, save_settings
 from saccade.tasks.benchmarks.registry import card_ids, load_card
 
 from .support import oracle

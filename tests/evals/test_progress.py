@@ -5,14 +5,11 @@ from __future__ import annotations
 import pytest
 
 from saccade.errors import ModelLostError, SandboxLostError, SettingsError
-from saccade.evals.failures import SampleFailure
+from saccade.evals.grades import SampleFailure
 from saccade.evals.progress import EvalProgress
-from saccade.record.action import Answer, Code, ParseError
-from saccade.record.content import VideoPart
-from saccade.record.score import Score
+from saccade.record.content import Answer, Code, ParseError, VideoPart
 from saccade.record.task import FrameOf, NamedMedia, Task
-from saccade.record.trajectory import StopReason, Trajectory
-from saccade.record.turn import Turn
+from saccade.record.trajectory import Score, StopReason, Trajectory, Turn
 
 NOTHING, LOOK = Turn(text="", action=ParseError(reason="?")), Turn(text="", action=Code(code="1"))
 SAID = Turn(text="7", action=Answer(text="7"))

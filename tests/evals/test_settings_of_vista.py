@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.errors import SettingsError
 from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Answer, ToolCall
 from saccade.record.codec import read_lines
-from saccade.record.content import Message
-from saccade.record.status import Status
+from saccade.record.content import Answer, Message, ToolCall
+from saccade.record.execution import Status
 from saccade.record.trajectory import Trajectory
 
 from .support import settings

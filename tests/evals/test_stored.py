@@ -13,18 +13,17 @@ import pytest
 
 from saccade.errors import ModelLostError, RecordError, RegistryError, SettingsError, UnavailableError
 from saccade.evals.export import WRITERS, export, table
-from saccade.evals.failures import SampleFailure
+from saccade.evals.grades import SampleFailure
 from saccade.evals.merge import merge
 from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import read_rows
 from saccade.evals.run import continuing, evaluate
 from saccade.evals.verdicts import _needs_no_card
-from saccade.grading.grade import grade_of
-from saccade.record.action import Code
+from saccade.grading.registry import grade_of
 from saccade.record.codec import read_lines, write_lines
+from saccade.record.content import Code
 from saccade.record.task import Task
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import TokenCounts, Turn
+from saccade.record.trajectory import TokenCounts, Trajectory, Turn
 
 from .rows import row
 from .support import LostModel, oracle, saying, settings, stored, write_tasks

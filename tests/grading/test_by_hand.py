@@ -8,27 +8,17 @@ from fractions import Fraction
 import pytest
 
 from saccade.grading import anls
-from saccade.grading.anls import similarity
-from saccade.grading.boxes import read_box
-from saccade.grading.choice import _read
+from saccade.grading.anls import mean_relative_accuracy, read_box, similarity
+from saccade.grading.choice import _read, asserts, in_sentence, label, options_of
 from saccade.grading.clean import LONGEST_ANSWER, clean, clipped, folded
-from saccade.grading.clock import Time, same_time, time_of
-from saccade.grading.compare import Tolerance, number_said, same_quantity
-from saccade.grading.formula import _matrix
-from saccade.grading.formula_value import NoValueError
-from saccade.grading.mentions import in_sentence
-from saccade.grading.mra import mean_relative_accuracy
-from saccade.grading.number_words import says_another, with_digits
-from saccade.grading.numerals import numerals, repeating_as_fraction
-from saccade.grading.options import label, options_of
-from saccade.grading.prose import leading_number
-from saccade.grading.quantities import Quantity, quantity
+from saccade.grading.extract import leading_number
+from saccade.grading.formula import NoValueError, _matrix
+from saccade.grading.number_words import Time, same_time, says_another, time_of, with_digits
+from saccade.grading.quantities import Quantity, numerals, quantity, repeating_as_fraction, unit_named
 from saccade.grading.registry import load_grader
-from saccade.grading.text import same_text
-from saccade.grading.units import unit_named
+from saccade.grading.text import Tolerance, number_said, same_quantity, same_text
 from saccade.grading.vqa import normalised, vqa_accuracy
-from saccade.grading.yes_no import asserts
-from saccade.record.box import Box, iou
+from saccade.record.content import Box, iou
 from saccade.record.task import AnswerType, Task
 
 

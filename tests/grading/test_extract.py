@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from saccade.grading.clean import clean
-from saccade.grading.compare import number_said
+from saccade.grading.clean import clean, marked, tagged, unwrapped
 from saccade.grading.extract import final_answer
-from saccade.grading.marks import marked, tagged
 from saccade.grading.quantities import quantity
-from saccade.grading.wrappers import unwrapped
+from saccade.grading.text import number_said
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,17 @@ import math
 
 import pytest
 
-from saccade.grading.formula import LONGEST, differ_in_kind, read_formula, same_formula
-from saccade.grading.formula_value import DEEPEST, LARGEST_EXPONENT, SETTINGS, NoValueError, values_of
+from saccade.grading.formula import (
+    DEEPEST,
+    LARGEST_EXPONENT,
+    LONGEST,
+    SETTINGS,
+    NoValueError,
+    differ_in_kind,
+    read_formula,
+    same_formula,
+    values_of,
+)
 
 READ = {
     "7": 7,

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import UnavailableError
-from saccade.grading import math_process
-from saccade.grading.latex import comparable_formula
-from saccade.grading.math_process import FormulaComparer
+from saccade.grading import math
+from saccade.grading.math import FormulaComparer, comparable_formula
 
-WORKER = Path(math_process.__file__).with_name("math_worker.py")
+WORKER = Path(math.__file__).with_name("math_worker.py")
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def test_threads_share_a_process(comparer: FormulaComparer) -> None:
 def test_silent_process_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = tmp_path / "worker.py"
     worker.write_text("import sys, time\nprint('ready', flush=True)\nsys.stdin.readline()\ntime.sleep(600)\n")
-    monkeypatch.setattr(math_process, "REPLY_SECONDS", 0.2)
+    monkeypatch.setattr(math, "REPLY_SECONDS", 0.2)
     comparer = FormulaComparer(worker)
     assert comparer.same("1", "2") is None
     comparer.close()
@@ -72,7 +71,7 @@ IDLE = "import time\nprint('ready', flush=True)\ntime.sleep(600)\n"
 @pytest.fixture
 def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FormulaComparer, subprocess.Popen[bytes]]]:
     (tmp_path / "worker.py").write_text(IDLE)
-    monkeypatch.setattr(math_process, "REPLY_SECONDS", 0.01)
+    monkeypatch.setattr(math, "REPLY_SECONDS", 0.01)
     comparer = FormulaComparer(tmp_path / "worker.py")
     process = comparer._running()
     yield comparer, process
@@ -127,8 +126,8 @@ def test_process_that_is_not_ready_in_time_is_started_anew_and_not_asked(
 ) -> None:
     worker = tmp_path / "worker.py"
     worker.write_text("import time\ntime.sleep(600)\n")
-    monkeypatch.setattr(math_process, "START_SECONDS", 0.1)
-    monkeypatch.setattr(math_process, "REPLY_SECONDS", 0.1)
+    monkeypatch.setattr(math, "START_SECONDS", 0.1)
+    monkeypatch.setattr(math, "REPLY_SECONDS", 0.1)
     comparer = FormulaComparer(worker)
     for _ in range(2):
         with pytest.raises(UnavailableError, match="did not start"):

@@ -24,7 +24,7 @@ from saccade.guest.cell import run_cell
 from saccade.guest.config import GuestConfig
 from saccade.guest.outbox import Outbox, layout
 from saccade.guest.preload import preload
-from saccade.guest.show import ShownPictures, install
+from saccade.guest.show import ShownPictures, install_show
 from saccade.guest.workspace import Workspace, WorkspaceTooLarge
 
 HANGS = 60
@@ -131,7 +131,7 @@ class Guest:
         workspace = Workspace(os.open(self.workspace, os.O_RDONLY), *limits)
         workspace.commit()
         shown = ShownPictures(self.config, outbox)
-        install(shown)
+        install_show(shown)
         context = types.SimpleNamespace(
             module=module, config=self.config, outbox=outbox, workspace=workspace, shown=shown
         )

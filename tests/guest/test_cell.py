@@ -9,7 +9,7 @@ import pytest
 from tests.guest.cells import Guest, Start, memfd_outbox
 
 from saccade.guest import cell
-from saccade.guest.program import Program
+from saccade.guest.cell import Program
 from saccade.guest.shown import ShownPictures
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from saccade.guest.interpreter import interpreter_paths, too_wide
+from saccade.guest.nursery import interpreter_paths, too_wide
 
 
 def test_what_the_interpreter_needs_is_covered() -> None:

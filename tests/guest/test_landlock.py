@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.guest.children import NOBODY, in_child, open_to_all, outcome
 
-from saccade.guest import landlock, privileges
+from saccade.guest import jail, privileges
 
-pytestmark = pytest.mark.skipif(landlock.abi() == 0, reason="this kernel has no Landlock")
+pytestmark = pytest.mark.skipif(jail.abi() == 0, reason="this kernel has no Landlock")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def restricted(
 
     def run() -> Any:
         privileges.no_new_privs()
-        landlock.restrict([folders[0]], [folders[1]], confine_files=confine)
+        jail.restrict([folders[0]], [folders[1]], confine_files=confine)
         return function()
 
     return in_child(run, user=user)
@@ -86,7 +86,7 @@ def test_files_are_confined(folders: tuple[str, str, str], user: int | None) -> 
         "remove",
         "null",
     }
-    if landlock.abi() == 1:
+    if jail.abi() == 1:
         allowed -= {"move between folders", "remove"}
     assert {name for name, result in found.items() if result == "ok"} == allowed
     refused = {name: result for name, result in found.items() if name not in allowed}
@@ -112,7 +112,7 @@ def test_with_a_private_root_only_programs_and_special_files_are_refused(folders
 
     found = restricted(folders, attempts, confine=False)
     assert found.pop("read") == "ok"
-    assert found.pop("move") == ("ok" if landlock.abi() >= 2 else "EXDEV")
+    assert found.pop("move") == ("ok" if jail.abi() >= 2 else "EXDEV")
     assert set(found.values()) == {"EACCES"}
 
 
@@ -134,9 +134,9 @@ def test_network_and_signals_are_refused_as_the_version_allows(folders: tuple[st
             }
 
         found = restricted(folders, attempts, confine=False)
-    if landlock.abi() >= 4:
+    if jail.abi() >= 4:
         assert found["connect"] == found["bind"] == "EACCES"
-    if landlock.abi() >= 6:
+    if jail.abi() >= 6:
         assert found["abstract"] == found["signal"] == "EPERM"
 
 
@@ -144,7 +144,7 @@ def test_an_open_folder_serves_as_well_as_a_path(folders: tuple[str, str, str]) 
     def run() -> list[str]:
         handle = os.open(folders[1], os.O_RDONLY)
         privileges.no_new_privs()
-        landlock.restrict([], [handle], confine_files=True)
+        jail.restrict([], [handle], confine_files=True)
         return [outcome(lambda: touch(f"{folders[1]}/new")), outcome(lambda: touch(f"{folders[2]}/new"))]
 
     assert in_child(run) == ["ok", "EACCES"]
@@ -158,7 +158,7 @@ def test_a_folder_out_of_reach_is_left_out(tmp_path: Path) -> None:
 
     def run() -> str:
         privileges.no_new_privs()
-        landlock.restrict([inner], [], confine_files=True)
+        jail.restrict([inner], [], confine_files=True)
         return outcome(lambda: os.listdir(inner))
 
     assert in_child(run, user=NOBODY) == ("EACCES" if os.geteuid() == 0 else "ok")
@@ -167,27 +167,27 @@ def test_a_folder_out_of_reach_is_left_out(tmp_path: Path) -> None:
 def test_what_is_enforced_is_told() -> None:
     def run(confine: bool) -> list[str]:
         privileges.no_new_privs()
-        return landlock.restrict(["/usr", "/no/such/folder"], [], confine_files=confine)
+        return jail.restrict(["/usr", "/no/such/folder"], [], confine_files=confine)
 
     confined, private = in_child(lambda: run(True)), in_child(lambda: run(False))
     assert "read" in confined
     assert "read" not in private
     assert "execute" in private
-    assert ("tcp" in private) == (landlock.abi() >= 4)
+    assert ("tcp" in private) == (jail.abi() >= 4)
 
 
-@pytest.mark.parametrize("version", range(1, landlock.abi() + 1))
+@pytest.mark.parametrize("version", range(1, jail.abi() + 1))
 def test_every_older_version_is_served(folders: tuple[str, str, str], version: int) -> None:
     def run() -> str:
-        landlock.abi = lambda: version  # type: ignore[assignment]
+        jail.abi = lambda: version  # type: ignore[assignment]
         privileges.no_new_privs()
-        landlock.restrict([folders[0]], [folders[1]], confine_files=True)
+        jail.restrict([folders[0]], [folders[1]], confine_files=True)
         return outcome(lambda: os.listdir(folders[2])) + outcome(lambda: touch(f"{folders[1]}/new"))
 
     assert in_child(run) == "EACCESok"
 
 
 def test_without_landlock_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landlock, "abi", lambda: 0)
+    monkeypatch.setattr(jail, "abi", lambda: 0)
     with pytest.raises(OSError, match="no Landlock"):
-        landlock.restrict([], [], confine_files=True)
+        jail.restrict([], [], confine_files=True)

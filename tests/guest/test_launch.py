@@ -15,7 +15,7 @@ import pytest
 from tests.guest.children import fork, in_child, until
 
 from saccade.guest import groups, launch, wire
-from saccade.guest.namespaces import CLONE_NEWNET, CLONE_NEWUSER, NAMESPACES, NO_OWN_PROC, Standing, ladder
+from saccade.guest.root import CLONE_NEWNET, CLONE_NEWUSER, NAMESPACES, NO_OWN_PROC, Standing, ladder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 USER_AND_NET = ("user_namespace", "net_namespace")

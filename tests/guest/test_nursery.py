@@ -13,10 +13,10 @@ from typing import Any, TextIO, cast
 import numpy as np
 import pytest
 
-from saccade.guest import jail, namespaces, nursery
+from saccade.guest import jail, nursery, root
 from saccade.guest.jail import JailPlan
-from saccade.guest.namespaces import NAMESPACES, Standing, ladder, with_own_proc
 from saccade.guest.nursery import Nursery
+from saccade.guest.root import NAMESPACES, Standing, ladder, with_own_proc
 from saccade.guest.session_entry import FAMILY_SESSIONS
 from saccade.guest.workspaces import PlainWorkspaces
 
@@ -174,7 +174,7 @@ def beneath(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(path: str, mode: str = "r") -> TextIO:
         return cast(TextIO, open(folder / path.replace("/", "_"), mode))
 
-    monkeypatch.setattr(namespaces, "open", opened, raising=False)
+    monkeypatch.setattr(root, "open", opened, raising=False)
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ def test_user_ids_that_sessions_may_have(
     (tmp_path / "_proc_self_uid_map").write_text("".join(f"{line}\n" for line in maps))
     beneath(tmp_path, monkeypatch)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert namespaces.id_range() == ids
+    assert root.id_range() == ids
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert namespaces.id_range() == (0, 0)
+    assert root.id_range() == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_what_is_mapped(
     beneath(tmp_path, monkeypatch)
     monkeypatch.setattr(os, "geteuid", lambda: 7)
     monkeypatch.setattr(os, "getegid", lambda: 8)
-    namespaces.write_maps(44, 900, count)
+    root.write_maps(44, 900, count)
     written = {path.name: path.read_text() for path in tmp_path.iterdir()}
     expected = {"_proc_44_uid_map": uids, "_proc_44_gid_map": uids.replace("0 7", "0 8")}
     assert written == expected | ({"_proc_44_setgroups": setgroups} if setgroups else {})

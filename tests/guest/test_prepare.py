@@ -18,8 +18,8 @@ from tests.guest.children import NOBODY, in_child, open_to_all
 from saccade.guest import groups, nursery, wire
 from saccade.guest.fork import Forker
 from saccade.guest.jail import JailPlan
-from saccade.guest.namespaces import Standing
 from saccade.guest.nursery import Nursery
+from saccade.guest.root import Standing
 from saccade.guest.workspaces import PlainWorkspaces
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from saccade.guest import groups, registry
-from saccade.guest.registry import WORK_SECONDS, SessionBooks
+from saccade.guest import groups, zygote
 from saccade.guest.session_entry import SessionEntry
+from saccade.guest.zygote import WORK_SECONDS, SessionBooks
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 KEEPER, LEAF, FORMER, TEMPLATE = 50, 60, 40, 10
@@ -223,7 +223,7 @@ def test_ended_children_are_collected_one_after_the_other(books: Books, monkeypa
             raise ChildProcessError
         return end
 
-    monkeypatch.setattr(registry.os, "wait4", wait4)
+    monkeypatch.setattr(zygote.os, "wait4", wait4)
     assert books.reap()
     assert books.said() == [
         *(["noted", LEAF], ["stands", LEAF], ["forgotten", 99], ["forgotten", LEAF], ["killed", LEAF]),

@@ -12,7 +12,7 @@ import pytest
 from tests.guest.children import in_child
 
 from saccade.guest import inspection, wire
-from saccade.guest.remap import remap
+from saccade.guest.session import remap
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 PAGE = mmap.PAGESIZE

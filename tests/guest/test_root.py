@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from tests.guest.children import NOBODY, fork, in_child, in_namespaces, outcome
 
-from saccade.guest import interpreter, landlock, namespaces, privileges, root, seccomp
+from saccade.guest import jail, nursery, privileges, root, seccomp
+from saccade.guest import root as namespaces
 from saccade.guest.syscalls import machine
 from saccade.guest.workspaces import Workspaces
 
@@ -20,7 +21,7 @@ FD = 100
 
 @pytest.fixture(scope="module")
 def plan() -> root.RootPlan:
-    return root.plan_root(interpreter.interpreter_paths(), FD)
+    return root.plan_root(nursery.interpreter_paths(), FD)
 
 
 def visible_to(user: int | None, plan: root.RootPlan) -> root.RootPlan:
@@ -103,7 +104,7 @@ def test_a_session_lives_in_its_workspace(plan: root.RootPlan, user: int | None)
         privileges.drop_capabilities()
         privileges.no_new_privs()
         privileges.set_dumpable(0)
-        landlock.restrict(plan.binds, [family], confine_files=True)
+        jail.restrict(plan.binds, [family], confine_files=True)
         seccomp.install(program)
         os.fchdir(FD)
 
@@ -134,7 +135,7 @@ def test_a_session_lives_in_its_workspace(plan: root.RootPlan, user: int | None)
         workspaces.release(path)
         return dict(answer) | {"released": outcome(lambda: os.stat(path))}
 
-    if landlock.abi() < 2:
+    if jail.abi() < 2:
         pytest.skip("Landlock 2 or newer is needed to move files between folders")
     found = rooted(plan, user, run)
     assert found["write"] == "ok"

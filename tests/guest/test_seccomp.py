@@ -16,9 +16,8 @@ from tests.guest.bpf import ALLOW, ARCH, ERRNO, KILL, decide
 from tests.guest.children import in_child, outcome
 
 from saccade.guest import privileges, seccomp
-from saccade.guest.syscall_rules import ALLOWED, ARGUMENT_RULES, FORK_FLAGS, NOT_IMPLEMENTED, PRETENDED
-from saccade.guest.syscall_table import NUMBERS
-from saccade.guest.syscalls import MACHINES, machine, number, syscall
+from saccade.guest.seccomp import ALLOWED, ARGUMENT_RULES, FORK_FLAGS, NOT_IMPLEMENTED, PRETENDED
+from saccade.guest.syscalls import MACHINES, NUMBERS, machine, number, syscall
 
 EPERM, ENOSYS, NOTHING = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS, ERRNO
 REFUSED = sorted(set(NUMBERS) - set(ALLOWED) - set(ARGUMENT_RULES) - set(NOT_IMPLEMENTED) - set(PRETENDED))

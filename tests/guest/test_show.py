@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.guest.cells import Guest, Start
 
-from saccade.guest.show_cv2 import to_rgb
+from saccade.guest.show import to_rgb
 
 IMPORTS = """
 import numpy as np

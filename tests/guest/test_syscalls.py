@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from saccade.guest import syscall_rules
-from saccade.guest.syscall_table import NUMBERS
-from saccade.guest.syscalls import machine, number, syscall
+from saccade.guest import seccomp
+from saccade.guest.syscalls import NUMBERS, machine, number, syscall
 
 INCLUDE = Path("/usr/include")
 NEWEST = {
@@ -101,28 +100,28 @@ def test_newer_calls_have_one_number_on_all_machines() -> None:
 
 def test_flags_of_clone_are_those_of_the_kernels_headers() -> None:
     header = declared("CLONE_", "linux/sched.h")
-    ours = {name[6:]: value for name, value in vars(syscall_rules).items() if name.startswith("CLONE_")}
+    ours = {name[6:]: value for name, value in vars(seccomp).items() if name.startswith("CLONE_")}
     assert ours == {name: header[name] for name in ours}
-    assert (syscall_rules.SIGKILL, syscall_rules.SIGCHLD) == (signal.SIGKILL, signal.SIGCHLD)
+    assert (seccomp.SIGKILL, seccomp.SIGCHLD) == (signal.SIGKILL, signal.SIGCHLD)
 
 
 def test_values_of_arguments_are_those_of_the_c_library() -> None:
     assert (
         *(fcntl.F_DUPFD, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL, fcntl.F_SETFL, fcntl.F_GETLK),
         *(fcntl.F_OFD_GETLK, 1027, fcntl.F_DUPFD_CLOEXEC, fcntl.F_GETPIPE_SZ, fcntl.F_GET_SEALS),  # F_DUPFD_QUERY
-    ) == syscall_rules._FCNTL
-    assert syscall_rules._LOCKS == (fcntl.F_SETLK, fcntl.F_SETLKW, fcntl.F_OFD_SETLK, fcntl.F_OFD_SETLKW)
+    ) == seccomp._FCNTL
+    assert seccomp._LOCKS == (fcntl.F_SETLK, fcntl.F_SETLKW, fcntl.F_OFD_SETLK, fcntl.F_OFD_SETLKW)
     assert (
         *(termios.TCGETS, 0x802C542A),  # TCGETS2, of which Python knows nothing
         *(termios.FIONREAD, termios.FIONBIO, termios.FIONCLEX, termios.FIOCLEX),
-    ) == syscall_rules._IOCTL
+    ) == seccomp._IOCTL
     names = ["TYPE", "ERROR", "SNDBUF", "RCVBUF", "RCVTIMEO", "SNDTIMEO", "ACCEPTCONN", "PROTOCOL", "DOMAIN"]
     options = {"RCVTIMEO": 20, "SNDTIMEO": 21, **vars(socket)}
-    assert tuple(options.get(f"SO_{name}", options.get(name)) for name in names) == syscall_rules._GETSOCKOPT
+    assert tuple(options.get(f"SO_{name}", options.get(name)) for name in names) == seccomp._GETSOCKOPT
     for name in ("SOL_SOCKET", "AF_UNIX", "SOCK_STREAM", "SOCK_SEQPACKET", "SOCK_NONBLOCK", "SOCK_CLOEXEC"):
-        assert vars(syscall_rules)[f"_{name}"] == vars(socket)[name], name
-    assert syscall_rules._RWF_NOWAIT == os.RWF_NOWAIT
-    assert syscall_rules._MAP_SHARED_ANONYMOUS == mmap.MAP_SHARED | mmap.MAP_ANONYMOUS
+        assert vars(seccomp)[f"_{name}"] == vars(socket)[name], name
+    assert seccomp._RWF_NOWAIT == os.RWF_NOWAIT
+    assert seccomp._MAP_SHARED_ANONYMOUS == mmap.MAP_SHARED | mmap.MAP_ANONYMOUS
 
 
 def test_what_prctl_may_be_asked_is_named_in_the_kernels_headers() -> None:
@@ -131,4 +130,4 @@ def test_what_prctl_may_be_asked_is_named_in_the_kernels_headers() -> None:
         "SET_PDEATHSIG GET_PDEATHSIG GET_DUMPABLE SET_NAME GET_NAME GET_SECCOMP CAPBSET_READ GET_SECUREBITS "
         "GET_TIMERSLACK GET_NO_NEW_PRIVS GET_TID_ADDRESS GET_THP_DISABLE SET_VMA"
     )
-    assert tuple(header[name] for name in names.split()) == syscall_rules._PRCTL
+    assert tuple(header[name] for name in names.split()) == seccomp._PRCTL

@@ -14,10 +14,9 @@ import pytest
 from tests.media import clips
 from tests.media.clips import clip, number_of
 
-from saccade.guest import video
-from saccade.guest.video import DECORDError, VideoReader
-from saccade.guest.video_frames import open_frames, read_frames
-from saccade.guest.video_source import ReopenedFile
+from saccade.guest import images
+from saccade.guest.images import DECORDError, VideoReader
+from saccade.guest.video_stream import ReopenedFile, open_frames, read_frames
 from saccade.guest.video_timeline import FrameLimits, VideoError, VideoTooLargeError
 
 pytest.importorskip("av", reason="the extra `video` is not installed")
@@ -190,7 +189,7 @@ def test_a_file_is_not_held_open_and_not_mixed_with_another(tmp_path: Path) -> N
 @pytest.fixture
 def reader(tmp_path: Path) -> VideoReader:
     (tmp_path / "v.mp4").write_bytes(clips.h264(60))
-    return VideoReader(str(tmp_path / "v.mp4"), ctx=video.cpu(0), num_threads=1)
+    return VideoReader(str(tmp_path / "v.mp4"), ctx=images.cpu(0), num_threads=1)
 
 
 def test_indexing(reader: VideoReader) -> None:
@@ -252,7 +251,7 @@ def test_size_and_file_objects() -> None:
 
 
 def test_the_cache_is_bounded(reader: VideoReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(video, "CACHE_BYTES", 5 * clips.WIDTH * clips.HEIGHT * 3)
+    monkeypatch.setattr(images, "CACHE_BYTES", 5 * clips.WIDTH * clips.HEIGHT * 3)
     for index in range(20):
         reader[index]
     assert list(reader._kept) == [15, 16, 17, 18, 19]
@@ -269,5 +268,5 @@ def test_errors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         len(later)
     with pytest.raises(ImportError, match="numpy arrays"):
-        video.bridge.set_bridge("torch")
-    video.bridge.set_bridge("native")
+        images.bridge.set_bridge("torch")
+    images.bridge.set_bridge("native")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.guest.children import in_child
 
-from saccade.guest import wire, workpath
+from saccade.guest import folders, wire
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 
@@ -22,10 +22,10 @@ def test_paths_are_shown_below_the_alias(tmp_path: Path) -> None:
     def say() -> Any:
         os.dup2(os.open(tmp_path / "work", os.O_RDONLY), wire.WORKSPACE_FD)
         places = []
-        workpath.install("/workspace")
+        folders.install("/workspace")
         for name in ("work", "work/d", "workshop"):
             os.chdir(tmp_path / name)
-            places.append([workpath.inside(), os.getcwd(), os.fsdecode(os.getcwdb()), os.path.realpath(".")])
+            places.append([folders.inside(), os.getcwd(), os.fsdecode(os.getcwdb()), os.path.realpath(".")])
         os.chdir(tmp_path / "work")
         odd = [os.fsdecode(os.path.realpath(b"d")), os.path.realpath(tmp_path), type(os.path.realpath(b"d")).__name__]
         with pytest.raises(FileNotFoundError):

@@ -18,8 +18,8 @@ from tests.guest.children import fork, unmap_what_is_shared
 from saccade.guest import privileges, wire
 from saccade.guest.fork import CLONE_PARENT, Forker
 from saccade.guest.jail import JailPlan
-from saccade.guest.namespaces import Standing
 from saccade.guest.nursery import Nursery
+from saccade.guest.root import Standing
 from saccade.guest.template import Template, serve
 from saccade.guest.workspaces import PlainWorkspaces
 from saccade.guest.zygote import Zygote
@@ -117,7 +117,7 @@ class Host:
 
 @contextmanager
 def playing(folder: Path, **constants: float) -> Iterator[Host]:
-    """A zygote whose `constants` (of `saccade.guest.registry` and `zygote`) are others, to be asked from here."""
+    """A zygote whose `constants` (of `saccade.guest.zygote` and `zygote`) are others, to be asked from here."""
     host, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = fork()
     if pid == 0:
@@ -134,7 +134,8 @@ def playing(folder: Path, **constants: float) -> Iterator[Host]:
 
 
 def _be_zygote(control: socket.socket, folder: Path, constants: dict[str, float]) -> None:
-    from saccade.guest import registry, zygote
+    from saccade.guest import zygote
+    from saccade.guest import zygote as registry
 
     try:
         for name, value in constants.items():

@@ -10,7 +10,7 @@ import pytest_asyncio
 from tests.sandbox.providers import PROVIDERS, linux_only
 
 from saccade.errors import SettingsError
-from saccade.sandbox.attacks import ATTACKS, LIMITS, Attack, AttackRunner, choose, run_attacks
+from saccade.plugins.audit.attacks import ATTACKS, LIMITS, Attack, AttackRunner, choose, run_attacks
 from saccade.sandbox.isolation import Layer
 
 pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="module")]

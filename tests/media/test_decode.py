@@ -27,8 +27,8 @@ from saccade.media.decode import (
     header,
     mime_type,
 )
-from saccade.media.encode import EncodeOptions, encode
 from saccade.media.modes import to_plain
+from saccade.media.store import EncodeOptions, encode
 
 SIZE = (48, 32)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from saccade.png import MOST_PIXELS, MOST_ROWS, quick_image, quick_png
+from saccade.core.png import MOST_PIXELS, MOST_ROWS, quick_image, quick_png
 
 
 def noise(mode: str, width: int, height: int, seed: int = 0) -> Image.Image:

@@ -1,5 +1,8 @@
-"""The store keeps whole objects only: two writers, killed writers, damaged files."""
+"""Encoding with stated options; data URLs tell the true type."""
 
+from __future__ import annotations
+
+import base64
 import hashlib
 import os
 import pickle
@@ -16,11 +19,84 @@ import pytest
 from PIL import Image
 
 from saccade.errors import DecodeError, MediaError, MissingMediaError, TooLargeError
-from saccade.media.decode import DecodeLimits, mime_type
-from saccade.media.store import MediaStore, _copy
+from saccade.media.decode import DecodeLimits, decode, decode_plain, mime_type
+from saccade.media.store import EncodeOptions, MediaStore, _copy, data_url, encode
 from saccade.media.video import VideoLimits
 from saccade.record.content import ImagePart
 from saccade.sandbox.base import LazyImage
+
+
+def gradient(mode: str = "RGBA") -> Image.Image:
+    y, x = np.mgrid[0:40, 0:60]
+    return Image.fromarray(np.stack([4 * x, 6 * y, x + y, 255 - 4 * x], axis=-1).astype(np.uint8)).convert(mode)
+
+
+@pytest.mark.parametrize(
+    "options", [EncodeOptions(compression=0), EncodeOptions(), EncodeOptions("WEBP", lossless=True)]
+)
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def test_lossless(options: EncodeOptions, mode: str) -> None:
+    image = gradient(mode)
+    again = decode_plain(encode(image, options))
+    wanted = image if again.mode == mode else image.convert(again.mode)  # WebP has no grey
+    assert again.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("format", ["JPEG", "WEBP"])
+def test_quality_costs_bytes(format: str) -> None:
+    image = gradient("RGB")
+    low, high = (encode(image, EncodeOptions(format, quality=quality)) for quality in (10, 95))  # type: ignore[arg-type]
+    assert len(low) < len(high)
+    assert np.abs(np.asarray(decode(high), int) - np.asarray(image, int)).mean() < 6
+
+
+def test_jpeg_composites_transparency() -> None:
+    clear = Image.new("RGBA", (16, 16), (0, 0, 0, 0))
+    data = encode(clear, EncodeOptions("JPEG", background=(200, 100, 50)))
+    assert np.abs(np.array(decode(data).getpixel((8, 8)), int) - (200, 100, 50)).max() <= 3
+
+
+def test_same_picture_same_bytes_and_no_metadata() -> None:
+    image = gradient("RGB")
+    marked = image.copy()
+    marked.info["dpi"] = (300, 300)
+    marked.info["comment"] = "secret"
+    for format in ("PNG", "JPEG", "WEBP"):
+        options = EncodeOptions(format)  # type: ignore[arg-type]
+        assert encode(image, options) == encode(image, options) == encode(marked, options)
+
+
+def test_other_modes_are_made_plain() -> None:
+    assert decode_plain(encode(gradient("P"))).mode in ("RGB", "RGBA")
+    assert decode_plain(encode(Image.new("I;16", (4, 4), 65_535))).getpixel((0, 0)) == 255
+
+
+@pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP"])
+def test_data_url_has_the_true_type(format: str) -> None:
+    options = EncodeOptions(format)  # type: ignore[arg-type]
+    url = data_url(encode(gradient("RGB"), options))
+    head, _, body = url.partition(",")
+    data = base64.b64decode(body, validate=True)
+    assert head == f"data:image/{format.lower()};base64"
+    assert mime_type(data) == f"image/{format.lower()}"
+
+
+def test_data_url_of_no_picture() -> None:
+    with pytest.raises(DecodeError):
+        data_url(b"plain text")
+
+
+def test_what_a_format_cannot_hold() -> None:
+    with pytest.raises(TooLargeError, match="use PNG"):
+        encode(Image.new("L", (16_400, 1)), EncodeOptions("WEBP"))
+    with pytest.raises(MediaError, match="holds nothing"):
+        encode(Image.new("RGB", (0, 5)))
+
+
+@pytest.mark.parametrize("change", [{"quality": 0}, {"quality": 101}, {"compression": 10}, {"format": "GIF"}])
+def test_options_out_of_range(change: dict[str, object]) -> None:
+    with pytest.raises(MediaError):
+        EncodeOptions(**change)  # type: ignore[arg-type]
 
 
 def noise(mode: str = "RGB", seed: int = 0) -> Image.Image:
@@ -57,7 +133,7 @@ def test_a_picture_that_another_version_stored_comes_back_too(store: MediaStore,
     assert (image.mode, image.tobytes()) == (mode, noise(mode).tobytes())
 
 
-def test_other_modes_are_made_plain(store: MediaStore) -> None:
+def test_other_modes_are_made_plain_store(store: MediaStore) -> None:
     assert store.put_image(noise().convert("P")).mode == "RGB"
     assert store.put_image(noise().convert("1")).mode == "L"
     assert store.put_image(noise().convert("CMYK")).mode == "RGB"

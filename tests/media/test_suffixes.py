@@ -10,13 +10,13 @@ from tests.media import clips
 
 from saccade.cli.main import main
 from saccade.media.decode import MIME_TYPES as PICTURES
+from saccade.media.decode import SUFFIXES, named_as, suffix_of
 from saccade.media.store import MediaStore
-from saccade.media.suffixes import SUFFIXES, named_as, suffix_of
 from saccade.media.video import MIME_TYPES as VIDEOS
 from saccade.record.codec import read_lines
 from saccade.record.content import VideoPart
 from saccade.record.trajectory import Trajectory
-from saccade.sft.formats.media_refs import MediaOut
+from saccade.training.sft.formats.files import MediaOut
 
 CLIPS = [("flv", "flv1", "flv"), ("ts", "mpeg2video", "mpegts"), ("wmv", "wmv2", "asf"), ("3gp", "mpeg4", "3gp")]
 

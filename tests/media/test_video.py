@@ -16,7 +16,7 @@ from tests.media import clips
 from tests.media.clips import clip, number_of
 
 from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableError
-from saccade.media.budget import PixelBudget
+from saccade.media.modes import PixelBudget
 from saccade.media.store import MediaStore
 from saccade.media.video import (
     AtIndices,
@@ -248,7 +248,7 @@ def test_no_memory_for_a_frame_is_too_large(monkeypatch: pytest.MonkeyPatch, tmp
     def full(*_: object) -> None:
         raise MemoryError("64 GB")
 
-    monkeypatch.setattr("saccade.guest.video_frames.read_frames", full)
+    monkeypatch.setattr("saccade.guest.video_stream.read_frames", full)
     (tmp_path / "v.mp4").write_bytes(clips.h264())
     with pytest.raises(TooLargeError, match=r"v\.mp4 needs more memory than there is for it: 64 GB\. Scale it down\.$"):
         probe(tmp_path / "v.mp4")

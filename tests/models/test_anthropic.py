@@ -9,14 +9,11 @@ from tests.models.helpers import Media, ask, endpoint, said
 from tests.models.wire_server import WireServer, messages
 
 from saccade.errors import ModelRefusedError, UnavailableError
-from saccade.models.anthropic_wire import DEFAULT_MAX_TOKENS, picture_rules
 from saccade.models.base import ToolSpec
 from saccade.models.endpoint import Endpoint
-from saccade.models.providers.anthropic import AnthropicModel
-from saccade.record.action import ToolCall
-from saccade.record.content import VideoPart
-from saccade.record.trajectory import Sampling
-from saccade.record.turn import FinishReason
+from saccade.models.providers.anthropic import DEFAULT_MAX_TOKENS, AnthropicModel, picture_rules
+from saccade.record.content import ToolCall, VideoPart
+from saccade.record.trajectory import FinishReason, Sampling
 
 Maker = Callable[..., AnthropicModel]
 CODE = ("</code>",)

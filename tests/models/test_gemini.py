@@ -16,10 +16,8 @@ from saccade.core.retry import RetryPolicy
 from saccade.errors import ContextLimitError, ModelDeniedError, ModelError, ModelLostError, ModelRefusedError
 from saccade.models.base import Request, ToolSpec
 from saccade.models.providers.gemini import GeminiModel
-from saccade.record.action import ToolCall
-from saccade.record.content import Message, TextPart, VideoPart
-from saccade.record.trajectory import Sampling
-from saccade.record.turn import FinishReason
+from saccade.record.content import Message, TextPart, ToolCall, VideoPart
+from saccade.record.trajectory import FinishReason, Sampling
 
 Maker = Callable[..., GeminiModel]
 CANARY = "AIza-canary-77"

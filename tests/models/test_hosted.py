@@ -38,9 +38,8 @@ from saccade.models.providers.anthropic import AnthropicModel
 from saccade.models.providers.gemini import GeminiModel
 from saccade.models.providers.openai import OpenAIModel
 from saccade.models.providers.responses import ResponsesModel
-from saccade.record.hosted_call import HostedCall
-from saccade.record.status import Status
-from saccade.record.turn import FinishReason
+from saccade.record.execution import HostedCall, Status
+from saccade.record.trajectory import FinishReason
 
 CANARY = "sk-canary-77"
 MAKERS: dict[str, Callable[..., Model]] = {
@@ -338,7 +337,7 @@ async def test_what_cannot_be_deleted_is_a_warning(
 ) -> None:
     box.undeletable = True
     box.files["file_out"] = ("crop.png", png())
-    with caplog.at_level(logging.WARNING, "saccade.models.hosted_files"):
+    with caplog.at_level(logging.WARNING, "saccade.models.hosted"):
         answer = await asked(box.will(said(name)), store, name)  # type: ignore[arg-type]
     assert answer.text.endswith("<answer>red</answer>")
     assert "could not be deleted" in caplog.text

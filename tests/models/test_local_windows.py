@@ -11,8 +11,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from saccade.models.local_windows import attend_together  # noqa: E402
-from saccade.models.tiny import save_tiny  # noqa: E402
+from saccade.models.local_weights import attend_together
+from saccade.models.random_checkpoint import save_tiny
 
 GRIDS = {
     "one picture": [(1, 6, 4)],

@@ -11,11 +11,9 @@ from tests.models.wire_server import WireServer, chat, messages, status
 
 from saccade.errors import ModelRefusedError
 from saccade.models.base import Request, ToolSpec
-from saccade.models.native_calls import paired
 from saccade.models.providers.anthropic import AnthropicModel
-from saccade.models.providers.openai import OpenAIModel
-from saccade.record.action import ToolCall
-from saccade.record.content import ImagePart, Message
+from saccade.models.providers.openai import OpenAIModel, paired
+from saccade.record.content import ImagePart, Message, ToolCall
 
 TOOL = ToolSpec("crop", "Cut out.", {"type": "object"})
 OPENING = (said("system", "Look."), said("user", "What?"))

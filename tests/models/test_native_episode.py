@@ -18,8 +18,8 @@ from saccade.dialects.base import Dialect
 from saccade.dialects.native import PRESETS, NativeDialect
 from saccade.dialects.thyme import ThymeDialect
 from saccade.episode.drive import run_episode
-from saccade.episode.equip import equipped
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
+from saccade.episode.workbench import equipped
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, Model
 from saccade.models.providers.anthropic import AnthropicModel
@@ -28,11 +28,10 @@ from saccade.models.providers.openai import OpenAIModel
 from saccade.models.providers.responses import ResponsesModel
 from saccade.models.replay import ReplayModel
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import ToolCall
-from saccade.record.status import Status
+from saccade.record.content import ToolCall
+from saccade.record.execution import Status
 from saccade.record.task import NamedMedia, Task
-from saccade.record.trajectory import EpisodeLimits, StopReason, Trajectory
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import EpisodeLimits, FinishReason, StopReason, Trajectory
 from saccade.sandbox.result import Picture, RunResult
 from saccade.sandbox.scripted import ScriptedSandbox
 

@@ -12,11 +12,9 @@ from saccade.errors import ModelRefusedError, RegistryError, SettingsError, Unav
 from saccade.models.base import Request, ToolSpec
 from saccade.models.endpoint import Endpoint
 from saccade.models.providers.openai import OpenAIModel
-from saccade.record.action import ToolCall
-from saccade.record.content import VideoPart
+from saccade.record.content import ToolCall, VideoPart
 from saccade.record.task import NamedMedia, Task
-from saccade.record.trajectory import Sampling
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import FinishReason, Sampling
 
 Maker = Callable[..., OpenAIModel]
 CODE = ("</code>",)

@@ -10,18 +10,16 @@ from tests.models.helpers import Media, ask
 from tests.models.wire_server import WireServer, chat, status
 
 from saccade.dialects.registry import load_dialect
-from saccade.episode.asking import AskSettings
-from saccade.episode.suited import check_speaks, suited
+from saccade.episode.asking import AskSettings, check_speaks, suited
 from saccade.errors import ContextLimitError, ModelRefusedError, RegistryError, SettingsError
 from saccade.models.prices import default_prices, load_prices
-from saccade.models.registry import PROVIDERS, load_model, provider_of
-from saccade.models.sampling import check_sampling, unheard_sampling
+from saccade.models.registry import PROVIDERS, check_sampling, load_model, provider_of, unheard_sampling
 from saccade.record.trajectory import Sampling
 
 OWN = """
-from saccade.models.error_words import ErrorWords
-from saccade.models.openai_wire import Server
-from saccade.models.provider import Provider
+from saccade.models.failures import ErrorWords
+from saccade.models.providers.openai import Server
+from saccade.models.registry import Provider
 from saccade.models.providers.openai import chat_model
 from saccade.models.scripted import ScriptedModel
 
@@ -105,7 +103,7 @@ def test_of_plain_code_and_of_slips_nothing_is_known(own: str) -> None:
 def test_an_installed_package_adds_one(own: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(str(Path(own).parent))
     point = EntryPoint("acme", "acme:ACME", "saccade.models")
-    monkeypatch.setattr("saccade.record.registry.entry_points", lambda group: [point] * (group == "saccade.models"))
+    monkeypatch.setattr("saccade.core.registry.entry_points", lambda group: [point] * (group == "saccade.models"))
     for cached in ("_registered", "entries", "owners"):
         monkeypatch.delitem(vars(PROVIDERS), cached, raising=False)
     try:

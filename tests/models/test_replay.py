@@ -5,12 +5,10 @@ import pytest
 from saccade.errors import ModelRefusedError, SettingsError
 from saccade.models.base import Request
 from saccade.models.replay import ReplayModel, replay_from_file
-from saccade.record.action import Answer, Code, ToolCall
 from saccade.record.codec import write_lines
-from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.content import Answer, Code, ImagePart, Message, TextPart, ToolCall
 from saccade.record.task import Task
-from saccade.record.trajectory import Provenance, Trajectory
-from saccade.record.turn import FinishReason, TokenCounts, Turn
+from saccade.record.trajectory import FinishReason, Provenance, TokenCounts, Trajectory, Turn
 
 PICTURE = ImagePart(sha256="a" * 64, width=2, height=2)
 

@@ -13,8 +13,7 @@ from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError
 from saccade.models.base import Request, ToolSpec
 from saccade.models.providers.responses import ResponsesModel
 from saccade.record.content import Message, TextPart
-from saccade.record.trajectory import Sampling
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import FinishReason, Sampling
 
 TOOL = ToolSpec("crop", "Cut out.", {"type": "object"})
 

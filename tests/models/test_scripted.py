@@ -6,8 +6,7 @@ from saccade.errors import ModelRefusedError, SettingsError
 from saccade.models.base import Completion, Request
 from saccade.models.scripted import ScriptedModel, scripted_from_file
 from saccade.record.content import Message, TextPart
-from saccade.record.trajectory import Sampling
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import FinishReason, Sampling
 
 
 class NoMedia:

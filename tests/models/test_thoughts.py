@@ -8,7 +8,7 @@ from tests.models.helpers import Media, ask, endpoint
 from tests.models.wire_server import WireServer, chat, stream
 
 from saccade.models.providers.openai import OpenAIModel
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import FinishReason
 
 
 def chunk(finish: str | None = None, **delta: Any) -> str:

@@ -16,17 +16,16 @@ from PIL import Image
 from tests.models.helpers import Media, Waits, ask, endpoint, said
 
 from saccade.errors import ModelLostError, ModelRefusedError
-from saccade.generate.local_model import LocalModel
 from saccade.models.base import Request
 from saccade.models.providers.openai import OpenAIModel
-from saccade.record.trajectory import Sampling
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import FinishReason, Sampling
+from saccade.tokens.local_model import LocalModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from tests.models.taught import SAYS, save_taught  # noqa: E402 (needs torch)
+from tests.models.taught import SAYS, save_taught
 
 MEDIA = Media()
 RED = MEDIA.put(Image.new("RGB", (112, 56), "red"))

@@ -13,7 +13,7 @@ from PIL import Image
 from tests.packaging.environments import PYTHONS, ROOT, Built, Environment, install, pythons
 
 from saccade.dialects.registry import load_dialect
-from saccade.record.action import Answer, Code
+from saccade.record.content import Answer, Code
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
 

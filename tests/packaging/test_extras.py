@@ -16,7 +16,7 @@ from tests.models.wire_server import chat, messages, running
 from tests.packaging.environments import PYTHONS, ROOT, Built, Environment, install, pythons
 
 from saccade.dialects.registry import load_dialect
-from saccade.record.action import Answer, Code
+from saccade.record.content import Answer, Code
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
 
@@ -84,7 +84,7 @@ def ocr(made: Environment) -> None:
     code = """
 from PIL import Image, ImageDraw, ImageFont
 from saccade.tools.context import ToolContext
-from saccade.tools.ocr import Ocr
+from saccade.plugins.vista.ocr import Ocr
 image = Image.new("RGB", (500, 160), "white")
 ImageDraw.Draw(image).text((40, 40), "HELLO 42", fill="black", font=ImageFont.load_default(44))
 print(Ocr().call({}, ToolContext({"page": image})).value["text"])
@@ -129,7 +129,7 @@ def local(made: Environment) -> None:
 
 def train(made: Environment) -> None:
     made.run("saccade", "synth", "touching-circles", "--dialect", "pyvision", "--n", "4", "--out", "expert")
-    code = "from saccade.models.tiny import save_tiny; save_tiny('CHECKPOINT', 'qwen2_5_vl')"
+    code = "from saccade.models.random_checkpoint import save_tiny; save_tiny('CHECKPOINT', 'qwen2_5_vl')"
     made.run("python", "-c", code)
     command = (
         "saccade",
@@ -176,20 +176,20 @@ with SyncSandbox(LocalSandbox()) as box, box.open({}) as session:
 LIGHT: tuple[Callable[[Environment], None], ...] = (models, env, data, video, ocr, math, serve, otel, mcp, sandbox)
 ENTRIES = {
     "serve": (
-        "saccade.serve.agent_app",
-        "saccade.serve.sandbox_app",
-        "saccade.serve.tools.app",
-        "saccade.serve.review",
+        "saccade.plugins.serve.agent_app",
+        "saccade.sandbox.serving",
+        "saccade.tools.serving.app",
+        "saccade.training.sft.review_page",
     ),
-    "mcp": ("saccade.serve.mcp_server",),
+    "mcp": ("saccade.plugins.serve.mcp_server",),
     "models": ("saccade.models.providers.anthropic", "saccade.models.providers.gemini"),
-    "env": ("saccade.env",),
+    "env": ("saccade.training.env",),
     "math": ("saccade.grading.registry",),
-    "ocr": ("saccade.tools.ocr",),
+    "ocr": ("saccade.plugins.vista.ocr",),
     "video": ("saccade.media.video", "av"),
     "sandbox": ("skimage", "sklearn", "pandas", "shapely", "pytesseract"),
-    "data": ("saccade.sft.formats.registry", "openpyxl", "pyarrow", "atif"),
-    "otel": ("saccade.exchange.otel",),
+    "data": ("saccade.training.sft.formats.base", "openpyxl", "pyarrow", "atif"),
+    "otel": ("saccade.plugins.integrations.otel",),
     "bench": ("jupyter_client", "smolagents"),
 }
 """Extra without torch -> what needs it, and is imported where it is installed."""

@@ -11,12 +11,10 @@ import pytest
 
 from saccade.errors import RecordError, SchemaVersionError, TornRecordError
 from saccade.record import codec
-from saccade.record.action import Answer, Code
 from saccade.record.codec import append_line, append_lines, dumps, loads, read_lines, recover_lines, write_lines
-from saccade.record.score import Score
+from saccade.record.content import Answer, Code
 from saccade.record.task import Task
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import Turn
+from saccade.record.trajectory import Score, Trajectory, Turn
 
 TRAJECTORY = Trajectory(
     id="t1",

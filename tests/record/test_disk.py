@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from saccade.core.disk import begin_folder, finish_folder, new_folder
 from saccade.errors import RecordError
-from saccade.record.disk import begin_folder, finish_folder, new_folder
 
 
 def test_a_new_folder_appears_when_its_block_ends_well(tmp_path: Path) -> None:

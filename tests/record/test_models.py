@@ -8,17 +8,22 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from saccade.record.action import Answer, Code, ParseError, ToolCall
+from saccade.core.disk import disk_words, write_atomic, writing
 from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, Message, TextPart, VideoPart, VideoSample
-from saccade.record.conversation import conversation
-from saccade.record.disk import disk_words, write_atomic, writing
-from saccade.record.execution import Execution, ExecutionPicture, ExecutionTimings
-from saccade.record.score import Score, total
-from saccade.record.status import Status
+from saccade.record.content import (
+    Answer,
+    Code,
+    ImagePart,
+    Message,
+    ParseError,
+    TextPart,
+    ToolCall,
+    VideoPart,
+    VideoSample,
+)
+from saccade.record.execution import Execution, ExecutionPicture, ExecutionTimings, Status
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
-from saccade.record.trajectory import StopReason, Trajectory
-from saccade.record.turn import Turn
+from saccade.record.trajectory import Score, StopReason, Trajectory, Turn, conversation, total
 
 
 def image(digit: str = "a") -> ImagePart:

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from saccade.core import registry as own_code
+from saccade.core.disk import check_files, noted_files
+from saccade.core.registry import PresetRegistry, Reference, Registry, blame, is_a, load, reference
+from saccade.core.settings import Settings, load_settings, save_settings, settings_toml
 from saccade.errors import RegistryError, SettingsError
-from saccade.record import own_code
-from saccade.record.file_notes import check_files, noted_files
-from saccade.record.own_code import Reference, blame, load, reference
-from saccade.record.registry import PresetRegistry, Registry, is_a
-from saccade.record.settings import Settings, load_settings, save_settings, settings_toml
 
 
 @pytest.fixture(autouse=True)

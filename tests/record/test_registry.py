@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from saccade.core import registry as module
+from saccade.core.registry import Lacks, PresetRegistry, Registry, has_members, is_a, is_subclass
 from saccade.errors import RegistryError
-from saccade.record import registry as module
-from saccade.record.registry import Lacks, PresetRegistry, Registry, has_members, is_a, is_subclass
 
 ENTRIES = {"pyvision@1": "json:loads", "pyvision@2": "json:dumps", "pyvision@10": "json:load", "thyme@1": "no_such:x"}
 
@@ -74,7 +74,7 @@ def test_bad_entry_points_are_named(monkeypatch: pytest.MonkeyPatch, name: str, 
 
 def test_making_a_registry_imports_nothing() -> None:
     code = (
-        "import sys; from saccade.record.registry import Registry; before = set(sys.modules);"
+        "import sys; from saccade.core.registry import Registry; before = set(sys.modules);"
         "r = Registry('things', {'x@1': 'wave:open'}); assert r.resolve('x') == 'x@1';"
         "assert 'wave' not in sys.modules; r.load('x'); assert 'wave' in sys.modules"
     )

@@ -7,23 +7,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saccade.record.action import Answer, Code, ParseError, ToolCall
 from saccade.record.base import Record
 from saccade.record.codec import dumps, loads, read_lines, write_lines
-from saccade.record.content import ImagePart, Message, TextPart, VideoPart
+from saccade.record.content import Answer, Code, ImagePart, Message, ParseError, TextPart, ToolCall, VideoPart
 from saccade.record.execution import (
     Execution,
     ExecutionFile,
     ExecutionPicture,
     ExecutionRepair,
     ExecutionTimings,
+    HostedCall,
+    Status,
 )
-from saccade.record.hosted_call import HostedCall
-from saccade.record.score import Score
-from saccade.record.status import Status
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
-from saccade.record.trajectory import EpisodeLimits, Provenance, Sampling, StopReason, Trajectory
-from saccade.record.turn import FinishReason, TokenCounts, Turn
+from saccade.record.trajectory import (
+    EpisodeLimits,
+    FinishReason,
+    Provenance,
+    Sampling,
+    Score,
+    StopReason,
+    TokenCounts,
+    Trajectory,
+    Turn,
+)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)

@@ -11,8 +11,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
-from saccade.errors import SettingsError
-from saccade.record.settings import (
+from saccade.core.registry import did_you_mean
+from saccade.core.settings import (
     Settings,
     differences,
     is_saved,
@@ -20,9 +20,9 @@ from saccade.record.settings import (
     load_settings,
     save_settings,
     settings_toml,
+    to_toml,
 )
-from saccade.record.suggest import did_you_mean
-from saccade.record.toml_text import to_toml
+from saccade.errors import SettingsError
 
 
 class Limits(Settings):

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from saccade.episode.journal import NumberedTurn
+from saccade.episode.run_folder import NumberedTurn
 from saccade.evals.protocols.findings import Findings
 from saccade.evals.verdicts import Verdicts
 from saccade.record.base import SCHEMA_VERSION
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.report import CurateReport
+from saccade.training.sft.curate.report import CurateReport
 
 GOLDEN = Path(__file__).parent / "golden"
 STORED = (Trajectory, NumberedTurn, Verdicts, Findings, CurateReport)

@@ -11,20 +11,27 @@ import numpy as np
 from PIL import Image
 
 from saccade.media.store import MediaStore
-from saccade.record.action import Action, Answer, Code, ToolCall
-from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.content import Action, Answer, Code, ImagePart, Message, TextPart, ToolCall
 from saccade.record.execution import (
     Execution,
     ExecutionFile,
     ExecutionPicture,
     ExecutionRepair,
     ExecutionTimings,
+    Status,
 )
-from saccade.record.score import Score
-from saccade.record.status import Status
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
-from saccade.record.trajectory import EpisodeLimits, Provenance, Sampling, StopReason, Trajectory
-from saccade.record.turn import FinishReason, TokenCounts, Turn
+from saccade.record.trajectory import (
+    EpisodeLimits,
+    FinishReason,
+    Provenance,
+    Sampling,
+    Score,
+    StopReason,
+    TokenCounts,
+    Trajectory,
+    Turn,
+)
 
 SIZE = (400, 300)
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from saccade.cli.demo_scene import draw_street
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive_sync import SyncPlayer
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
+from saccade.plugins.worlds.cli_demo import draw_street
 from saccade.record.codec import write_lines
-from saccade.record.score import Score
 from saccade.record.task import NamedMedia, Task
+from saccade.record.trajectory import Score
 from saccade.sandbox.local import LocalSandbox
 
 

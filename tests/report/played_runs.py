@@ -14,14 +14,14 @@ from pathlib import Path
 
 from tests.evals.support import LostModel, write_tasks
 
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.errors import ModelLostError
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.models.base import Model
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Answer
-from saccade.training.journal import TrainingJournal
+from saccade.record.content import Answer
+from saccade.training.run import TrainingJournal
 from saccade.training.settings import KeepSettings
 
 HOSTILE = "</script></template><img src=x onerror=alert(1)>\u202e"

@@ -11,7 +11,7 @@ from tests.report.cases import Scene, answered, filled, noise
 from tests.report.chromium import CONTRAST, NEEDED, Watched
 
 from saccade.record.task import EvidenceBox
-from saccade.report.site import write_pages
+from saccade.report.episodes import write_pages
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -7,7 +7,7 @@ import pytest
 from tests.report.demo_run import make
 
 from saccade.cli.main import main
-from saccade.looks.regions import regions
+from saccade.episode.regions import regions
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.report.picture_book import PictureBook

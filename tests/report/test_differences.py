@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.evals.support import saying, settings, write_tasks
 
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.evals.compare import Comparison, compare
 from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate

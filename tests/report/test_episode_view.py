@@ -7,15 +7,20 @@ from tests.media import clips
 from tests.report.cases import Scene, answered, noise
 
 from saccade.errors import UnavailableError
-from saccade.record.action import Code, ParseError
-from saccade.record.content import VideoPart
-from saccade.record.score import Score
-from saccade.record.status import Status
+from saccade.record.content import Code, ParseError, VideoPart
+from saccade.record.execution import Status
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia
-from saccade.record.trajectory import EpisodeLimits, Provenance, StopReason, Trajectory
-from saccade.record.turn import FinishReason, TokenCounts, Turn
-from saccade.report.episode_view import card, episode_view, is_frame, verdict
-from saccade.report.overlay import legend
+from saccade.record.trajectory import (
+    EpisodeLimits,
+    FinishReason,
+    Provenance,
+    Score,
+    StopReason,
+    TokenCounts,
+    Trajectory,
+    Turn,
+)
+from saccade.report.episode_view import card, episode_view, is_frame, legend, verdict
 from saccade.report.page import episode_html, page_html
 from saccade.report.picture_book import PictureBook
 from saccade.report.words import STATUSES, duration, money
@@ -166,7 +171,7 @@ def test_a_video_without_frames_says_why(scene: Scene, monkeypatch: pytest.Monke
 
     assert "no media folder" in problem(PictureBook(None))
     with monkeypatch.context() as patch:
-        patch.setattr("saccade.report.video_strip.sample_frames", lacking)
+        patch.setattr("saccade.report.episode_view.sample_frames", lacking)
         assert "pip install 'saccade[video]'" in problem(PictureBook(scene.store))
     scene.store.path(part.sha256).write_bytes(b"broken")
     assert "cannot be read" in problem(PictureBook(scene.store))

@@ -11,7 +11,7 @@ from tests.report.test_report import rows
 
 from saccade.cli.main import main
 from saccade.evals.run import evaluate
-from saccade.report.sections.judged import HEADS, NOTE
+from saccade.report.sections.results import HEADS, NOTE
 
 
 async def test_both_verdicts_and_the_headline_stand_in_the_table(

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from PIL import Image
+from tests.plugins.serve.agents import TOKEN
+from tests.plugins.serve.live_pages import Typing, live, watched
 from tests.report.chromium import CONTRAST, NEEDED
-from tests.serve.agents import TOKEN
-from tests.serve.live_pages import Typing, live, watched
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

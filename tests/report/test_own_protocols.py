@@ -15,7 +15,7 @@ BREVITY = """
 from saccade.evals.protocols.base import Protocol
 from saccade.evals.protocols.findings import Findings, Mean, Rate, SampleExamples, SampleRow
 from saccade.evals.protocols.findings import examples
-from saccade.evals.protocols.rates import Rates
+from saccade.evals.protocols.findings import Rates
 from saccade.record.base import Record
 
 class Row(SampleRow):

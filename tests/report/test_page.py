@@ -13,8 +13,8 @@ import pytest
 from markupsafe import Markup
 from tests.report.cases import Scene, answered, filled
 
+from saccade.report.episodes import write_pages
 from saccade.report.page import page_html, script_json
-from saccade.report.site import write_pages
 
 ATTACKS = [
     "<script>alert(1)</script>",

@@ -10,12 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.report.plots.bars import StackedBar, bars, shares
-from saccade.report.plots.curves import HEIGHT, WIDTH, Axes, Series, curves, smoothed
-from saccade.report.plots.dots import Dot, dots
-from saccade.report.plots.figure import Figure
-from saccade.report.plots.scale import scale, short, tight
-from saccade.report.plots.stacks import stacks
+from saccade.report.plots import (
+    CURVES_WIDTH,
+    HEIGHT,
+    Axes,
+    Dot,
+    Figure,
+    Series,
+    StackedBar,
+    bars,
+    curves,
+    dots,
+    scale,
+    shares,
+    short,
+    smoothed,
+    stacks,
+    tight,
+)
 
 HOSTILE = "</svg><script>alert(1)</script>&\u202e"
 AXES = Axes("step", "right", percent=True)
@@ -65,7 +77,7 @@ def test_curves_stand_where_their_values_are_and_skip_what_is_no_number() -> Non
     figure = curves("Accuracy", "right by step", [Series("a", points, 0, marks=True)], AXES)
     marks = [(float(mark.get("cx", "")), float(mark.get("cy", ""))) for mark in elements(figure, "circle")]
     (left, low), (right, high) = marks
-    assert 0 < left < right < WIDTH
+    assert 0 < left < right < CURVES_WIDTH
     assert 0 < high < low < HEIGHT
     assert [mark[0].text for mark in elements(figure, "circle")] == ["a: 0% at 1", "a: 100% at 3"]
     assert curves("nothing", "", [Series("a", ((1.0, math.nan),), 0)], AXES) is None

@@ -13,19 +13,17 @@ from tests.report.played_runs import HOSTILE, eval_run, training_run
 from tests.report.test_page import Seen
 
 from saccade.cli.main import main
+from saccade.evals.protocols.base import findings_file, load_protocol, write_findings
 from saccade.evals.protocols.findings import Mean, Rate
-from saccade.evals.protocols.registry import load_protocol
-from saccade.evals.protocols.stored import findings_file, write_findings
 from saccade.evals.protocols.study import Study, study
-from saccade.evals.protocols.tool_use.records import OperationShare, ToolUse
-from saccade.report.runs.findings import findings_of
-from saccade.report.runs.open import open_runs
-from saccade.report.sections import about
-from saccade.report.sections.protocols.tool_use import tool_use
+from saccade.evals.protocols.tool_use_records import OperationShare, ToolUse
+from saccade.report.runs import findings_of, open_runs
+from saccade.report.sections import training
+from saccade.report.sections.protocols import tool_use
 from saccade.report.sections.view import SectionRow, mean
 from saccade.report.write import write_report
 from saccade.tasks.benchmarks.registry import load_card
-from saccade.tools.operation import Operation
+from saccade.tools.context import Operation
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +169,7 @@ def test_the_settings_that_differ_name_the_models_without_their_places(page: str
     ],
 )
 def test_models_are_shown_by_as_much_of_their_path_as_tells_them_apart(values: list[str], shown: list[str]) -> None:
-    lines = about.differences({str(place): {"model": value} for place, value in enumerate(values)})[0].lines
+    lines = training.differences({str(place): {"model": value} for place, value in enumerate(values)})[0].lines
     assert lines == (SectionRow(("model", *shown)),)
 
 

@@ -14,9 +14,8 @@ from tests.report.chromium import CONTRAST, NEEDED, Watched
 from tests.report.played_runs import training_run
 
 from saccade.record.codec import write_lines
-from saccade.record.score import Score
-from saccade.record.trajectory import Trajectory
-from saccade.report.runs.open import open_runs
+from saccade.record.trajectory import Score, Trajectory
+from saccade.report.runs import open_runs
 from saccade.report.write import write_report
 
 pytestmark = [NEEDED, pytest.mark.slow]

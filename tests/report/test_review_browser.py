@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.plugins.serve.review_folders import HOSTILE, TOKEN, reviewing, run_folder, task_folder
 from tests.report.chromium import NEEDED
-from tests.serve.review_folders import HOSTILE, TOKEN, reviewing, run_folder, task_folder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

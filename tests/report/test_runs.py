@@ -10,11 +10,9 @@ from tests.report.played_runs import training_run
 
 from saccade.errors import SettingsError
 from saccade.record.codec import dumps
-from saccade.record.score import Score
-from saccade.record.status import Status
-from saccade.record.trajectory import StopReason
-from saccade.report.runs.eval_run import open_eval_run
-from saccade.report.runs.open import open_runs, run_names
+from saccade.record.execution import Status
+from saccade.record.trajectory import Score, StopReason
+from saccade.report.runs import open_eval_run, open_runs, run_names
 
 
 def test_of_two_of_one_id_the_later_one_counts_and_a_cut_line_is_told(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 import pytest
 
 from saccade.dialects.registry import DIALECTS, load_dialect
-from saccade.record.action import Action, Answer, Code, ParseError, ToolCall
-from saccade.record.turn import FinishReason, Turn
+from saccade.record.content import Action, Answer, Code, ParseError, ToolCall
+from saccade.record.trajectory import FinishReason, Turn
 from saccade.report.segments import segments
 
 

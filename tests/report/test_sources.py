@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 
-from saccade.report.runs.training_run import flat
-from saccade.report.sections.about import _sources
+from saccade.report.runs import flat
+from saccade.report.sections.training import _sources
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.report.cases import Scene, answered, noise
 from tests.report.chromium import NEEDED, Watched
 
 from saccade.record.task import NamedMedia
-from saccade.report.site import write_pages
+from saccade.report.episodes import write_pages
 
 pytestmark = [NEEDED, pytest.mark.slow]
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from saccade.record.action import Action, Answer, Code, ParseError, ToolCall
-from saccade.record.content import ImagePart
-from saccade.record.execution import Execution, ExecutionFile, ExecutionPicture
-from saccade.record.score import Score
-from saccade.record.status import Status
+from saccade.record.content import Action, Answer, Code, ImagePart, ParseError, ToolCall
+from saccade.record.execution import Execution, ExecutionFile, ExecutionPicture, Status
 from saccade.record.task import EvidenceBox, NamedMedia, Task
-from saccade.record.trajectory import StopReason, Trajectory
-from saccade.record.turn import Turn
+from saccade.record.trajectory import Score, StopReason, Trajectory, Turn
 from saccade.rewards.judges.verdict import JudgeVerdict
 from saccade.rewards.reward import Reward, RewardGroup, RewardPreset
 

@@ -10,7 +10,7 @@ import pytest
 
 from saccade.errors import GradingError, ModelRefusedError
 from saccade.models.base import Completion, MediaReader, Request
-from saccade.models.kept import KeptModel
+from saccade.models.exchanges import KeptModel
 from saccade.models.scripted import ScriptedModel
 from saccade.record.content import Message
 from saccade.record.task import Task

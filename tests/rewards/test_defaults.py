@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from saccade.record.settings import Settings
-from saccade.rewards import codedance, codev, deepeyes, pixel_reasoner, pyvision_rl, thyme, vista
+from saccade.core.settings import Settings
+from saccade.rewards import codedance, codev, peers, vista
 from saccade.rewards.judges.box import BoxRule
 from saccade.rewards.judges.client import AskRules
 from saccade.rewards.judges.model import JudgeRules
-from saccade.rewards.repetition import RepetitionRule
+from saccade.rewards.vista import RepetitionRule
 
 CODEDANCE = {
     "accuracy_weight": 1.0,
@@ -29,7 +29,7 @@ SHARES = (
     (BoxRule, "touched"),
     (BoxRule, "largest"),
     (vista.VistaReward, "right_from"),
-    (pyvision_rl.PyVisionRlReward, "right_from"),
+    (peers.PyVisionRlReward, "right_from"),
 )
 MATH = {"accuracy_weight": 1.2, "format_weight": 0.4}
 
@@ -42,12 +42,12 @@ MATH = {"accuracy_weight": 1.2, "format_weight": 0.4}
         (codedance.PRESETS["repo-math"], CODEDANCE | MATH | {"base": 1.0}),
         (codev.PRESETS["paper"], {"accuracy_weight": 1.0, "tool_weight": 0.5, "redline": -1.0, "format_weight": 0.0}),
         (codev.PRESETS["with-format"], {"format_weight": 0.3}),
-        (deepeyes.PRESETS["repo"], {"accuracy_weight": 0.8, "format_weight": 0.2, "tool_weight": 1.2}),
-        (deepeyes.PRESETS["math"], MATH | {"tool_weight": 0.0}),
-        (pixel_reasoner.PixelReasonerReward(), {"curiosity_weight": 0.5, "target": 0.3, "redundancy_weight": 0.05}),
-        (pyvision_rl.PRESETS["paper"], {"tool_weight": 0.1, "right_from": 1.0}),
-        (pyvision_rl.PRESETS["repo"], {"tool_weight": 0.1, "right_from": 0.5}),
-        (thyme.ThymeReward(), {"accuracy_weight": 1.0, "format_weight": 0.5, "consistency_weight": 0.5}),
+        (peers.DEEPEYES_PRESETS["repo"], {"accuracy_weight": 0.8, "format_weight": 0.2, "tool_weight": 1.2}),
+        (peers.DEEPEYES_PRESETS["math"], MATH | {"tool_weight": 0.0}),
+        (peers.PixelReasonerReward(), {"curiosity_weight": 0.5, "target": 0.3, "redundancy_weight": 0.05}),
+        (peers.PRESETS["paper"], {"tool_weight": 0.1, "right_from": 1.0}),
+        (peers.PRESETS["repo"], {"tool_weight": 0.1, "right_from": 0.5}),
+        (peers.ThymeReward(), {"accuracy_weight": 1.0, "format_weight": 0.5, "consistency_weight": 0.5}),
         (vista.VistaReward(), {"penalties": (-1.5, -2.0, -3.0), "right_from": 1.0}),
         (
             RepetitionRule(),

@@ -12,25 +12,20 @@ from tests.rewards.rollouts import rollout, wrote
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
-from saccade.episode.plan import Plan, limits_with
-from saccade.looks.regions import StoredPixels, regions
+from saccade.episode.flow import Plan, limits_with
+from saccade.episode.regions import StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Answer, Code, ToolCall
-from saccade.record.score import Score
-from saccade.record.status import Status
-from saccade.record.stop_facts import Broken
+from saccade.record.content import Answer, Code, ToolCall
+from saccade.record.execution import Status
 from saccade.record.task import EvidenceBox, NamedMedia, Task
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import FinishReason, Turn
-from saccade.rewards.form import boxed_answer, follows_protocol, tags_in_order
+from saccade.record.trajectory import Broken, FinishReason, Score, Trajectory, Turn
+from saccade.rewards.codev import Redline, redlines
 from saccade.rewards.judges.box import BoxJudge
-from saccade.rewards.reading import silent
-from saccade.rewards.redlines import Redline, redlines
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import RewardGroup
-from saccade.rl.rollout import broken
+from saccade.rewards.reward import RewardGroup, boxed_answer, follows_protocol, silent, tags_in_order
 from saccade.sandbox.local import LocalSandbox
+from saccade.training.rl.rollout import broken
 
 NEAR, FAR = (90, 90, 190, 190), (250, 150, 330, 230)
 

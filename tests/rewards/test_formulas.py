@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from tests.rewards.rollouts import SEARCH, answered, boxed, called, lost, ran, rollout, scored, wrote
 
-from saccade.record.score import Score
-from saccade.record.status import Status
+from saccade.record.execution import Status
+from saccade.record.trajectory import Score
 from saccade.rewards.codedance import PRESETS as CODEDANCE
 from saccade.rewards.codedance import CodeDanceReward, adaptive_weight, discounted
 from saccade.rewards.codev import PRESETS as CODEV
 from saccade.rewards.codev import CodeVReward
-from saccade.rewards.deepeyes import PRESETS as DEEPEYES
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
-from saccade.rewards.pixel_reasoner import PRESETS as PIXEL
-from saccade.rewards.pyvision_rl import PRESETS as PYVISION
-from saccade.rewards.thyme import PRESETS as THYME
-from saccade.rewards.thyme import ThymeReward
+from saccade.rewards.peers import DEEPEYES_PRESETS as DEEPEYES
+from saccade.rewards.peers import PIXEL_REASONER_PRESETS as PIXEL
+from saccade.rewards.peers import PRESETS as PYVISION
+from saccade.rewards.peers import THYME_PRESETS as THYME
+from saccade.rewards.peers import ThymeReward
 from saccade.rewards.vista import PRESETS as VISTA
 
 FAILED = Status.ERROR

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 from tests.rewards.rollouts import SEARCH, answered, boxed, part, ran, rollout, wrote
 
-from saccade.record.action import Answer, Code, ToolCall
-from saccade.record.score import Score
-from saccade.record.status import Status
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import Turn
+from saccade.record.content import Answer, Code, ToolCall
+from saccade.record.execution import Status
+from saccade.record.trajectory import Score, Trajectory, Turn
 from saccade.rewards.judges.box import BoxJudge
 from saccade.rewards.registry import REWARDS, load_reward, presets
 from saccade.rewards.reward import RewardGroup

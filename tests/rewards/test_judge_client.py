@@ -15,12 +15,10 @@ from saccade.models.base import Completion, MediaReader, Request, Usage
 from saccade.models.registry import load_model
 from saccade.models.scripted import ScriptedModel
 from saccade.record.content import Message, TextPart
-from saccade.record.trajectory import Sampling
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import FinishReason, Sampling
 from saccade.rewards.judges.answer import NO_MEDIA
-from saccade.rewards.judges.client import AskRules, JudgeClient, NoReply, strict_verdict
+from saccade.rewards.judges.client import AskRules, JudgeClient, NoReply, PaidModel, Purse, strict_verdict
 from saccade.rewards.judges.model import read_score
-from saccade.rewards.judges.purse import PaidModel, Purse
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 
 HANGS = 120

@@ -18,16 +18,14 @@ from saccade.core.retry import RetryPolicy
 from saccade.errors import ModelDeniedError, PromptFileError
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
-from saccade.record.execution import Execution, ExecutionPicture
-from saccade.record.status import Status
+from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.record.task import Task
-from saccade.record.trajectory import StopReason, Trajectory
-from saccade.record.turn import Turn
+from saccade.record.trajectory import StopReason, Trajectory, Turn
 from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.judges.verdict import NoVerdict
-from saccade.rl.recipe import RewardSettings
-from saccade.rl.rollout import Rollout
-from saccade.rl.train.scoring import Scorer, accuracy_alone, load_scorer
+from saccade.training.rl.recipe import RewardSettings
+from saccade.training.rl.rollout import Rollout
+from saccade.training.rl.scoring import Scorer, accuracy_alone, load_scorer
 
 ONCE = RetryPolicy(tries=1, seconds=10)
 

@@ -10,25 +10,24 @@ import pytest
 from tests.report.cases import Scene
 from tests.rewards.rollouts import GOLD, SEARCH, answered, lost, part, ran, rollout
 
+from saccade.episode.regions import Region, StoredPixels, regions
 from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError, RegistryError, SettingsError
-from saccade.looks.regions import Region, StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
-from saccade.models.kept import KeptModel
+from saccade.models.exchanges import KeptModel
 from saccade.models.scripted import ScriptedModel
-from saccade.record.box import area, iou
-from saccade.record.content import Message
-from saccade.record.status import Status
+from saccade.record.content import Message, area, iou
+from saccade.record.execution import Status
 from saccade.record.task import EvidenceBox
 from saccade.record.trajectory import Trajectory
+from saccade.rewards.judges.answer import ConsistencyJudge
 from saccade.rewards.judges.box import BoxJudge, BoxRule, containment
 from saccade.rewards.judges.client import AskRules, client_of
-from saccade.rewards.judges.consistency import ConsistencyJudge
 from saccade.rewards.judges.group import judged, unjudged
 from saccade.rewards.judges.model import JudgeRules, ModelJudge, read_score
 from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
-from saccade.rewards.reading import calls
+from saccade.rewards.reward import calls
 
 
 class NoMedia:

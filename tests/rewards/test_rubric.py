@@ -4,14 +4,12 @@ from typing import Any
 
 import pytest
 
-from saccade.env import ExactMatch, Graded, Rewarded
 from saccade.errors import RegistryError, SettingsError
-from saccade.record.action import Answer
-from saccade.record.score import total
+from saccade.record.content import Answer
 from saccade.record.task import Task
-from saccade.record.trajectory import StopReason, Trajectory
-from saccade.record.turn import Turn
+from saccade.record.trajectory import StopReason, Trajectory, Turn, total
 from saccade.rewards.rubric import as_rubric
+from saccade.training.env import ExactMatch, Graded, Rewarded
 
 
 def score(gold: str | None, answer: str | None) -> float | None:

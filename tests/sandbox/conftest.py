@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from saccade.sandbox.limits import Limits
+from saccade.sandbox.base import Limits
 from saccade.sandbox.local import LocalSandbox
 
 

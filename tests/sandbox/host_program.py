@@ -11,9 +11,8 @@ import sys
 from typing import Any
 
 from saccade.errors import SandboxError
-from saccade.record.status import Status
-from saccade.sandbox.base import Session
-from saccade.sandbox.limits import MIB, Limits
+from saccade.record.execution import Status
+from saccade.sandbox.base import MIB, Limits, Session
 from saccade.sandbox.local import LocalSandbox
 
 LIMITS = Limits(wall_seconds=5, memory_bytes=256 * MIB)

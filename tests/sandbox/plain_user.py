@@ -19,7 +19,7 @@ def become_nobody() -> None:
 
 
 async def calls(python: str) -> dict[str, object]:
-    from saccade.sandbox.limits import Limits
+    from saccade.sandbox.base import Limits
     from saccade.sandbox.local import LocalSandbox
 
     async with LocalSandbox(python=python, limits=Limits(wall_seconds=3)) as sandbox:
@@ -67,7 +67,7 @@ async def contained(python: str) -> dict[str, object]:
 
 
 async def checks(python: str) -> dict[str, object]:
-    from saccade.sandbox.conformance import LIMITS, run_all
+    from saccade.plugins.audit.conformance import LIMITS, run_all
     from saccade.sandbox.local import LocalSandbox
 
     outcomes = await run_all(lambda: LocalSandbox(python=python, limits=LIMITS))
@@ -78,7 +78,7 @@ async def checks(python: str) -> dict[str, object]:
 
 
 async def attacks(python: str) -> dict[str, object]:
-    from saccade.sandbox.attacks import LIMITS, run_attacks
+    from saccade.plugins.audit.attacks import LIMITS, run_attacks
     from saccade.sandbox.local import LocalSandbox
 
     outcomes = await run_attacks(lambda: LocalSandbox(python=python, limits=LIMITS))

@@ -6,11 +6,10 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from tests.serve.served import ServedSandbox
+from tests.plugins.serve.served import ServedSandbox
 
-from saccade.sandbox.base import Sandbox
+from saccade.sandbox.base import Limits, Sandbox
 from saccade.sandbox.isolation import Layer
-from saccade.sandbox.limits import Limits
 from saccade.sandbox.local import LocalSandbox
 
 NAMESPACES = (

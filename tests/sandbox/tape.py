@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from saccade.errors import SaccadeError, SandboxClosedError
-from saccade.sandbox.base import Binding, Sandbox, Session
+from saccade.sandbox.base import Binding, Limits, Sandbox, Session
 from saccade.sandbox.isolation import Isolation
-from saccade.sandbox.limits import Limits
 from saccade.sandbox.result import RunResult
 
 

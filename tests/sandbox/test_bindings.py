@@ -8,9 +8,8 @@ from PIL import Image
 
 from saccade.errors import SandboxError
 from saccade.guest.wire import MAX_FDS
-from saccade.sandbox.base import VideoFile
+from saccade.sandbox.base import Limits, VideoFile
 from saccade.sandbox.bindings import bound, bound_all, bound_file, messages
-from saccade.sandbox.limits import Limits
 from saccade.sandbox.result import Picture
 from saccade.sandbox.shared_images import SharedImages
 

@@ -8,12 +8,13 @@ import pytest
 from tests.sandbox.providers import linux_only
 
 from saccade.errors import SandboxError
-from saccade.sandbox import capacity, cgroup_places, cgroup_room
-from saccade.sandbox.attacks.surroundings import descendants
-from saccade.sandbox.cgroup_places import CONTROLLERS
-from saccade.sandbox.cgroup_room import Room
+from saccade.plugins.audit.attacks.surroundings import descendants
+from saccade.sandbox import capacity, cgroup
+from saccade.sandbox import capacity as cgroup_room
+from saccade.sandbox.base import Limits
+from saccade.sandbox.capacity import Room
+from saccade.sandbox.cgroup import CONTROLLERS
 from saccade.sandbox.isolation import Layer
-from saccade.sandbox.limits import Limits
 from saccade.sandbox.local import LocalSandbox
 
 MIB = 1 << 20
@@ -62,8 +63,8 @@ class TestGroupsAround:
 
     def tree(self, monkeypatch: pytest.MonkeyPatch, own: str, mounts: str) -> None:
         texts = {"/proc/self/cgroup": own, "/proc/self/mountinfo": mounts}
-        real = cgroup_places.read
-        for module in (cgroup_places, cgroup_room):
+        real = cgroup.read
+        for module in (cgroup, cgroup_room):
             monkeypatch.setattr(module, "read", lambda path: texts.get(path) or real(path))
 
     def test_version_2(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,9 @@ import pytest
 from tests.guest.children import NOBODY, fork, in_child, outcome
 
 from saccade.errors import SandboxError
-from saccade.sandbox import cgroup, cgroup_places
-from saccade.sandbox.cgroup import Cgroups, SessionCgroup, sweep
-from saccade.sandbox.cgroup_places import candidates
+from saccade.sandbox import cgroup
+from saccade.sandbox import cgroup as cgroup_places
+from saccade.sandbox.cgroup import Cgroups, SessionCgroup, candidates, sweep
 
 MIB = 1024 * 1024
 

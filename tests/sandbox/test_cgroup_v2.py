@@ -13,7 +13,8 @@ import pytest
 from tests.sandbox.providers import linux_only
 
 from saccade.errors import SandboxError
-from saccade.sandbox import cgroup, cgroup_places
+from saccade.sandbox import cgroup
+from saccade.sandbox import cgroup as cgroup_places
 from saccade.sandbox.cgroup import FORK_BYTES, LESS, Cgroups
 
 pytestmark = linux_only

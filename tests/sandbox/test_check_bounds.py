@@ -11,9 +11,9 @@ import pytest
 from tests.sandbox.tape import PlayingSandbox, Tape
 
 from saccade.errors import DecodeError, SaccadeError
-from saccade.record.status import Status
-from saccade.sandbox.conformance import CHECKS, LIMITS, ConformanceError, limit_checks
-from saccade.sandbox.conformance.output import SLACK
+from saccade.plugins.audit.conformance import CHECKS, LIMITS, ConformanceError, limit_checks
+from saccade.plugins.audit.conformance.output import SLACK
+from saccade.record.execution import Status
 from saccade.sandbox.isolation import Isolation
 from saccade.sandbox.result import Picture, RunResult, Timings
 

@@ -10,11 +10,10 @@ from tests.sandbox.providers import PROVIDERS, SUITES, linux_only
 from tests.sandbox.tape import PlayingSandbox, PlayingSession, RecordingSandbox, Tape
 
 from saccade.errors import SandboxClosedError, SettingsError
-from saccade.record.status import Status
-from saccade.sandbox.base import Sandbox
-from saccade.sandbox.conformance import CHECKS, LIMITS, Check, ConformanceError, run_all
+from saccade.plugins.audit.conformance import CHECKS, LIMITS, Check, ConformanceError, run_all
+from saccade.record.execution import Status
+from saccade.sandbox.base import MIB, Sandbox
 from saccade.sandbox.isolation import Isolation
-from saccade.sandbox.limits import MIB
 from saccade.sandbox.result import Picture, RunResult, Timings, WrittenFile
 
 pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="module")]

@@ -11,13 +11,12 @@ from tests.sandbox.providers import linux_only
 
 from benchmarks.sandbox_peers import FULL, Measurement, Saccade
 from benchmarks.sandbox_work import Setup, four_hostile, one_hostile
-from saccade.sandbox.attacks.surroundings import descendants
+from saccade.plugins.audit.attacks.surroundings import descendants
+from saccade.sandbox.base import Limits
 from saccade.sandbox.cgroup import LESS
 from saccade.sandbox.gate import MOMENT_SECONDS
 from saccade.sandbox.isolation import Layer
-from saccade.sandbox.limits import Limits
-from saccade.sandbox.local import LocalSandbox
-from saccade.sandbox.local_session import LocalSession
+from saccade.sandbox.local import LocalSandbox, LocalSession
 
 WEAKER = "without cpu_shares, `bounded` is weaker here: a session with many processes gets many shares"
 TRIES = 4

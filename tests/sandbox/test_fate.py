@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 from tests.sandbox.providers import linux_only
 
-from saccade.record.status import Status
-from saccade.sandbox.attacks.surroundings import descendants
-from saccade.sandbox.base import Session
-from saccade.sandbox.fate import Death, Memory, how_it_died, whose_doing
-from saccade.sandbox.limits import Limits
+from saccade.plugins.audit.attacks.surroundings import descendants
+from saccade.record.execution import Status
+from saccade.sandbox.base import Limits, Session
+from saccade.sandbox.link import Death, Memory, how_it_died, whose_doing
 from saccade.sandbox.local import LocalSandbox
 
 LIMITS = Limits(cpu_seconds=10, wall_seconds=5)

@@ -14,13 +14,13 @@ from tests.sandbox.providers import linux_only
 from tests.sandbox.test_report import SOUND
 
 from saccade.guest.outbox import REPORT_ROOM, layout
-from saccade.record.status import Status
-from saccade.sandbox.attacks.attack import PREAMBLE
-from saccade.sandbox.attacks.evidence import Held
-from saccade.sandbox.attacks.reports import REPORTS
+from saccade.plugins.audit.attacks.attack import PREAMBLE
+from saccade.plugins.audit.attacks.forging import REPORTS
+from saccade.plugins.audit.attacks.runner import Held
+from saccade.record.execution import Status
+from saccade.sandbox.base import Limits
 from saccade.sandbox.channel import GuestFaultError
-from saccade.sandbox.endpoints import fixed_memfd
-from saccade.sandbox.limits import Limits
+from saccade.sandbox.link import fixed_memfd
 from saccade.sandbox.local import LocalSandbox
 from saccade.sandbox.report import check_report, cut_short
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from tests.sandbox.providers import linux_only
 
-from saccade.record.status import Status
-from saccade.sandbox.limits import MIB, Limits
+from saccade.record.execution import Status
+from saccade.sandbox.base import MIB, Limits
 from saccade.sandbox.local import LocalSandbox
 
 pytestmark = linux_only

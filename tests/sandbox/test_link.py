@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from tests.sandbox.providers import linux_only
 
-from saccade.record.status import Status
-from saccade.sandbox.fate import KILLED_OUTSIDE
+from saccade.record.execution import Status
+from saccade.sandbox.base import Limits
 from saccade.sandbox.gate import Gate
-from saccade.sandbox.limits import Limits
-from saccade.sandbox.link import Link
+from saccade.sandbox.link import KILLED_OUTSIDE, Link
 from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import ZygoteClient
 

@@ -8,11 +8,10 @@ import pytest
 from tests.sandbox.providers import linux_only
 
 from saccade import LocalSandbox
-from saccade.record.status import Status
-from saccade.sandbox.attacks.branches import GUEST
+from saccade.plugins.audit.attacks.rollback import GUEST
+from saccade.record.execution import Status
 from saccade.sandbox.isolation import Layer
-from saccade.sandbox.link import Link
-from saccade.sandbox.rehearsal import REHEARSE_SECONDS
+from saccade.sandbox.link import REHEARSE_SECONDS, Link
 
 pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="session")]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tests.sandbox.providers import NAMESPACES, linux_only
 
-from saccade.sandbox.attacks import LIMITS as ATTACK_LIMITS
-from saccade.sandbox.attacks import run_attacks
-from saccade.sandbox.conformance import LIMITS, run_all
+from saccade.plugins.audit.attacks import LIMITS as ATTACK_LIMITS
+from saccade.plugins.audit.attacks import run_attacks
+from saccade.plugins.audit.conformance import LIMITS, run_all
+from saccade.sandbox.base import Limits
 from saccade.sandbox.isolation import Layer
-from saccade.sandbox.limits import Limits
 from saccade.sandbox.local import LocalSandbox
 from saccade.sandbox.promises import WEAKENED, Promise
 
@@ -72,7 +72,7 @@ async def test_calls_rollbacks_and_branches(name: str) -> None:
 KILLED = """
 import asyncio, os
 from saccade import LocalSandbox
-from saccade.sandbox.attacks.surroundings import descendants
+from saccade.plugins.audit.attacks.surroundings import descendants
 from saccade.sandbox.isolation import Layer
 
 async def main():

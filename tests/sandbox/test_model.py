@@ -10,9 +10,17 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.sandbox.providers import PROVIDERS, linux_only
 
-from saccade.sandbox.conformance import LIMITS, ConformanceError
-from saccade.sandbox.conformance.model import ENDINGS, MOST_SESSIONS, ModelStep, draw, play
-from saccade.sandbox.conformance.world import OPERATIONS, ModelOperation, ModelWorld
+from saccade.plugins.audit.conformance import LIMITS, ConformanceError
+from saccade.plugins.audit.conformance.model import (
+    ENDINGS,
+    MOST_SESSIONS,
+    OPERATIONS,
+    ModelOperation,
+    ModelStep,
+    ModelWorld,
+    draw,
+    play,
+)
 
 pytestmark = [linux_only, pytest.mark.timeout(3600)]
 

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from tests.sandbox.providers import linux_only
 
-from saccade.record.status import Status
-from saccade.sandbox.attacks.surroundings import descendants
+from saccade.plugins.audit.attacks.surroundings import descendants
+from saccade.record.execution import Status
 from saccade.sandbox.local import LocalSandbox
 
 pytestmark = [linux_only, pytest.mark.timeout(240)]

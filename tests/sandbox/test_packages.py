@@ -5,10 +5,10 @@ from importlib.util import find_spec
 import pytest
 from tests.sandbox.providers import PROVIDERS, linux_only
 
-from saccade.record.status import Status
-from saccade.sandbox.limits import MIB, Limits
+from saccade.record.execution import Status
+from saccade.sandbox.base import MIB, Limits
+from saccade.sandbox.isolation import OFFERED, OfferedPackage
 from saccade.sandbox.local import LocalSandbox
-from saccade.sandbox.packages import OFFERED, OfferedPackage
 
 pytestmark = [linux_only, pytest.mark.timeout(240)]
 

@@ -9,18 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from tests.serve.fakes import TOKEN, FakeSandbox, Wire, serving
+from tests.plugins.serve.fakes import TOKEN, FakeSandbox, Wire, serving
 
 from saccade.core.retry import RetryPolicy
 from saccade.episode.settings import sandbox_at
 from saccade.errors import SandboxClosedError, SandboxError, SandboxFullError, SandboxLostError, SettingsError
-from saccade.record.status import Status
-from saccade.rl.generation.branches import GroupSandbox
-from saccade.sandbox.base import Sandbox
+from saccade.record.execution import Status
+from saccade.sandbox.base import Limits, Sandbox
 from saccade.sandbox.isolation import Isolation, Layer, LayerState
-from saccade.sandbox.limits import Limits
 from saccade.sandbox.pool import PooledSession, PoolTimes, SandboxPool
 from saccade.sandbox.remote import RemoteSandbox
+from saccade.training.rl.rollouts import GroupSandbox
 
 TIMES = PoolTimes(wait=20, look=0.02, again=0.05)
 

@@ -10,15 +10,15 @@ import pytest
 from saccade.dialects.registry import load_dialect
 from saccade.episode.settings import EpisodeSettings
 from saccade.errors import RegistryError, SettingsError
-from saccade.record.status import Status
-from saccade.sandbox.limits import Limits
+from saccade.record.execution import Status
+from saccade.sandbox.base import Limits
 from saccade.sandbox.local import LocalSandbox
 from saccade.sandbox.pool import SandboxPool
 from saccade.sandbox.registry import has_own_limits, is_local, sandbox_at
 from saccade.sandbox.scripted import ScriptedSandbox
 
 OWN = """
-from saccade.record.status import Status
+from saccade.record.execution import Status
 from saccade.sandbox.result import RunResult
 from saccade.sandbox.scripted import ScriptedSandbox
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from saccade.errors import ProtocolError, SandboxError, TooLargeError
-from saccade.record.status import Status
+from saccade.record.execution import Status
+from saccade.sandbox import remote_codec
 from saccade.sandbox import remote_codec as codec
-from saccade.sandbox import remote_pixels
 from saccade.sandbox import remote_wire as wire
 from saccade.sandbox.base import VideoFile
-from saccade.sandbox.remote_pixels import RawPixels, pixels_of, read_png
+from saccade.sandbox.remote_codec import RawPixels, pixels_of, read_png
 from saccade.sandbox.result import Picture, Repair, RunResult, Timings, WrittenFile
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=()), max_size=20)
@@ -164,9 +164,9 @@ def test_other_modes_are_converted() -> None:
 
 def test_too_many_pixels_are_refused() -> None:
     with pytest.raises(TooLargeError):
-        remote_pixels.check_size("L", 65_000, 65_000)
+        remote_codec.check_size("L", 65_000, 65_000)
     with pytest.raises(TooLargeError):
-        remote_pixels.check_size("L", 0, 1)
+        remote_codec.check_size("L", 0, 1)
 
 
 @dataclass
@@ -287,10 +287,10 @@ def test_a_video_travels_as_its_path() -> None:
 )
 def test_the_sizes_that_travel(mode: str, width: int, height: int, travels: bool) -> None:
     if travels:
-        remote_pixels.check_size(mode, width, height)
+        remote_codec.check_size(mode, width, height)
     else:
         with pytest.raises(TooLargeError):
-            remote_pixels.check_size(mode, width, height)
+            remote_codec.check_size(mode, width, height)
 
 
 def test_a_palette_with_a_transparent_colour_keeps_it_and_pixels_must_be_as_many_as_stated() -> None:
@@ -307,7 +307,7 @@ def test_a_palette_with_a_transparent_colour_keeps_it_and_pixels_must_be_as_many
 
 @pytest.mark.parametrize(("mode", "bound"), [("L", "L"), ("RGB", "RGB"), ("RGBA", "RGBA"), ("CMYK", "RGB")])
 def test_a_lazy_picture_arrives_in_the_mode_that_it_states(mode: str, bound: str) -> None:
-    found = remote_pixels.from_lazy(Lazy(mode=mode))
+    found = remote_codec.from_lazy(Lazy(mode=mode))
     assert (found.mode, len(found.data)) == (bound, 4 * len(bound))
     assert found.image() == Image.new("RGB", (2, 2), "red").convert(bound)
 

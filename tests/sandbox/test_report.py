@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from saccade.guest.outbox import Layout, layout
-from saccade.record.status import Status
+from saccade.record.execution import Status
+from saccade.sandbox.base import Limits
 from saccade.sandbox.channel import GuestFaultError
-from saccade.sandbox.endpoints import fixed_memfd
-from saccade.sandbox.limits import Limits
+from saccade.sandbox.link import fixed_memfd
 from saccade.sandbox.report import (
     _UNPRINTABLE,
     MOST_CONTAINERS,

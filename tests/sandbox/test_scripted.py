@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from saccade.errors import SandboxClosedError, SandboxError
-from saccade.record.status import Status
+from saccade.record.execution import Status
 from saccade.sandbox.base import SessionOptions
 from saccade.sandbox.result import RunResult
 from saccade.sandbox.scripted import ScriptedSandbox

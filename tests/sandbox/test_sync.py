@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.serve.fakes import FakeSandbox
+from tests.plugins.serve.fakes import FakeSandbox
 
 from saccade.core import sync
 from saccade.errors import SandboxClosedError, SandboxError
-from saccade.record.status import Status
+from saccade.record.execution import Status
 from saccade.sandbox.sync import SyncSandbox
 
 

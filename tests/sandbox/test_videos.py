@@ -11,9 +11,8 @@ from tests.media import clips
 from tests.sandbox.providers import PROVIDERS, SUITES, linux_only
 
 from saccade.errors import SandboxError
-from saccade.record.status import Status
-from saccade.sandbox.base import Sandbox, Session, SessionOptions, VideoFile
-from saccade.sandbox.limits import MIB, Limits
+from saccade.record.execution import Status
+from saccade.sandbox.base import MIB, Limits, Sandbox, Session, SessionOptions, VideoFile
 from saccade.sandbox.result import RunResult
 
 pytest.importorskip("av", reason="the extra `video` is not installed")

@@ -16,11 +16,10 @@ from PIL import Image
 from tests.media import clips
 
 from saccade.errors import DecodeError, MediaError, SaccadeError, SettingsError, TooLargeError
-from saccade.media.settings import OwnMediaSettings
+from saccade.media.download import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
-from saccade.tasks.from_files import brought, task_from_files
-from saccade.tasks.own_media import take
+from saccade.tasks.own_media import brought, take, task_from_files
 
 USUAL = OwnMediaSettings()
 

@@ -8,14 +8,17 @@ from typing import Any
 
 from PIL import Image
 
-from saccade.models import tiny, tiny_families
+from saccade.models import random_checkpoint
 from saccade.record.content import ImagePart, Message, TextPart
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import FinishReason, Trajectory
 from saccade.tokens.encoder import Encoder
 
 FAMILIES = ("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "internvl", "qwen3_5", "glm46v", "gemma4")
-SPECIAL = tuple(dict.fromkeys((*tiny.SPECIAL_TOKENS, *tiny_families.GLM_SPECIAL, *tiny_families.GEMMA4_SPECIAL)))
+SPECIAL = tuple(
+    dict.fromkeys(
+        (*random_checkpoint.SPECIAL_TOKENS, *random_checkpoint.GLM_SPECIAL, *random_checkpoint.GEMMA4_SPECIAL)
+    )
+)
 """Special tokens of any of them."""
 END = dict.fromkeys(FAMILIES, "<|im_end|>") | {"glm46v": "<|user|>", "gemma4": "<turn|>"}
 # Closed thoughts: what a model writes after them is what is read later, word for word.
@@ -26,15 +29,15 @@ OPENING = {
 }
 START = {"glm46v": ("[gMASK]", "<sop>"), "gemma4": ("<bos>",)}
 CLOSED = {
-    "qwen3_5": tiny_families.QWEN3_5_TEMPLATE.replace("<think>\n{% endif %}", OPENING["qwen3_5"] + "{% endif %}"),
-    "glm46v": tiny_families.GLM_TEMPLATE.replace("{{ '' }}", "<think></think>{{ '\n' }}"),
+    "qwen3_5": random_checkpoint.QWEN3_5_TEMPLATE.replace("<think>\n{% endif %}", OPENING["qwen3_5"] + "{% endif %}"),
+    "glm46v": random_checkpoint.GLM_TEMPLATE.replace("{{ '' }}", "<think></think>{{ '\n' }}"),
 }
 
 
 @cache
 def encoder(family: str, template: str | None = None) -> Encoder:
-    tokenizer = tiny.tiny_tokenizer(family)
-    processor, config = tiny._image_processor(family), tiny._config(family, len(tokenizer))
+    tokenizer = random_checkpoint.tiny_tokenizer(family)
+    processor, config = random_checkpoint._image_processor(family), random_checkpoint._config(family, len(tokenizer))
     written = template or CLOSED.get(family, tokenizer.chat_template)
     return Encoder(f"tiny {family}", tokenizer, processor, config, written)
 

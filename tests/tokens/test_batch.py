@@ -7,25 +7,25 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.sft.train.support import trajectory, write_run
 from tests.tokens.support import FAMILIES
+from tests.training.sft.train.support import trajectory, write_run
 
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import SettingsError, TrainingError
-from saccade.generate.prompt import build_prompt
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
-from saccade.models.local_settings import LocalSettings
+from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.models.tiny import save_tiny
-from saccade.record.conversation import conversation
-from saccade.sft.train.loss import token_loss
+from saccade.models.random_checkpoint import save_tiny
+from saccade.record.trajectory import conversation
 from saccade.tokens.batch import BatchRow, Collator, forward_passes, token_row, work
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
+from saccade.tokens.prompt import build_prompt
 from saccade.tokens.segments import PromptPicture, TokenTrajectory
-from saccade.training.scorer import TokenScorer
+from saccade.training.sft.run import token_loss
+from saccade.training.weights import TokenScorer
 
 
 @pytest.fixture(scope="module", params=FAMILIES)

@@ -5,16 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.sft.train.support import said, turn
 from tests.tokens.support import FAMILIES, SPECIAL, encoder, features
+from tests.training.sft.train.support import said, turn
 
 from saccade.errors import TrainingError
-from saccade.models import tiny
-from saccade.record.action import Answer, Code, ToolCall
-from saccade.record.content import ImagePart, Message, TextPart, VideoPart
+from saccade.models import random_checkpoint
+from saccade.record.content import Answer, Code, ImagePart, Message, TextPart, ToolCall, VideoPart
 from saccade.record.task import Task
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import FinishReason, Turn
+from saccade.record.trajectory import FinishReason, Trajectory, Turn
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import PromptPicture, SegmentKind, TokenSegment, TokenTrajectory, truncate
@@ -136,10 +134,12 @@ def test_spelled_reserved_tokens_are_text_and_what_stands_around_them_stays(fami
 
 
 def test_a_reserved_token_that_the_tokenizer_does_not_call_special_is_text_too() -> None:
-    tokenizer = tiny.tiny_tokenizer("internvl")
+    tokenizer = random_checkpoint.tiny_tokenizer("internvl")
     tokenizer.add_tokens(["<video>"])
-    config = tiny._config("internvl", len(tokenizer))
-    one = Encoder("some-model", tokenizer, tiny._image_processor("internvl"), config, tokenizer.chat_template)
+    config = random_checkpoint._config("internvl", len(tokenizer))
+    one = Encoder(
+        "some-model", tokenizer, random_checkpoint._image_processor("internvl"), config, tokenizer.chat_template
+    )
     assert tokenizer.convert_tokens_to_ids("<video>") in one.reserved_ids
     check_spelled(one, "<video>", "<img>")
 
@@ -172,8 +172,8 @@ def test_what_has_no_token_form_is_refused_by_name() -> None:
 
 
 def test_a_checkpoint_that_does_not_fit_is_refused_by_name() -> None:
-    tokenizer, processor = tiny.tiny_tokenizer(), tiny._image_processor("qwen2_5_vl")
-    config = tiny._config("qwen2_5_vl", len(tokenizer))
+    tokenizer, processor = random_checkpoint.tiny_tokenizer(), random_checkpoint._image_processor("qwen2_5_vl")
+    config = random_checkpoint._config("qwen2_5_vl", len(tokenizer))
 
     def make(template: str = tokenizer.chat_template) -> Encoder:
         return Encoder("some-model", tokenizer, processor, config, template)
@@ -226,8 +226,8 @@ class Changed:
 
 
 def test_a_tokenizer_that_does_not_fit_is_refused_by_name() -> None:
-    tokenizer, processor = tiny.tiny_tokenizer(), tiny._image_processor("qwen2_5_vl")
-    config = tiny._config("qwen2_5_vl", len(tokenizer))
+    tokenizer, processor = random_checkpoint.tiny_tokenizer(), random_checkpoint._image_processor("qwen2_5_vl")
+    config = random_checkpoint._config("qwen2_5_vl", len(tokenizer))
     words = tokenizer.get_vocab()
     for missing in ("<|im_end|>", "<|image_pad|>"):
         known = {word: number for word, number in words.items() if word != missing}
@@ -240,17 +240,19 @@ def test_a_tokenizer_that_does_not_fit_is_refused_by_name() -> None:
 
 
 def test_a_tokenizer_that_cuts_and_pads_is_read_without_both() -> None:
-    tokenizer, text = tiny.tiny_tokenizer(), "twelve words or so, which are more than four tokens"
+    tokenizer, text = random_checkpoint.tiny_tokenizer(), "twelve words or so, which are more than four tokens"
     tokenizer.backend_tokenizer.enable_truncation(4)
     tokenizer.backend_tokenizer.enable_padding(length=200)
-    config = tiny._config("qwen2_5_vl", len(tokenizer))
-    one = Encoder("some-model", tokenizer, tiny._image_processor("qwen2_5_vl"), config, tokenizer.chat_template)
+    config = random_checkpoint._config("qwen2_5_vl", len(tokenizer))
+    one = Encoder(
+        "some-model", tokenizer, random_checkpoint._image_processor("qwen2_5_vl"), config, tokenizer.chat_template
+    )
     assert one.text(text) == encoder("qwen2_5_vl").text(text)
 
 
 def test_padding_ends_and_context_are_those_of_the_checkpoint() -> None:
-    tokenizer, processor = tiny.tiny_tokenizer(), tiny._image_processor("qwen2_5_vl")
-    config = tiny._config("qwen2_5_vl", len(tokenizer))
+    tokenizer, processor = random_checkpoint.tiny_tokenizer(), random_checkpoint._image_processor("qwen2_5_vl")
+    config = random_checkpoint._config("qwen2_5_vl", len(tokenizer))
     config.get_text_config().max_position_embeddings = 77
     for pad, eos, expected in ((5, 9, 5), (0, None, 0), (None, 9, tokenizer.convert_tokens_to_ids("<|im_end|>"))):
         changed = Changed(tokenizer, pad_token_id=pad, eos_token_id=eos)

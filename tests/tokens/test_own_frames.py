@@ -13,16 +13,14 @@ import pytest
 import torch
 import transformers
 from PIL import Image
-from tests.sft.train.support import said, turn
 from tests.tokens.support import encoder
+from tests.training.sft.train.support import said, turn
 
 from saccade.errors import TrainingError
-from saccade.models import tiny
-from saccade.record.action import Answer, Code
-from saccade.record.content import ImagePart, Message, Role, TextPart
+from saccade.models import random_checkpoint
+from saccade.record.content import Answer, Code, ImagePart, Message, Role, TextPart
 from saccade.record.task import Task
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import FinishReason, Turn
+from saccade.record.trajectory import FinishReason, Trajectory, Turn
 from saccade.tokens.build import ChatFormatter, token_trajectory
 from saccade.tokens.segments import PromptPicture, SegmentKind
 
@@ -99,7 +97,10 @@ def processor(which: str) -> Any:
     made = PROCESSORS[family]
     plain = type(made.__name__, (made,), {"check_argument_for_proper_class": lambda self, name, given: type(given)})
     more = {"feature_extractor": None} if family == "gemma4" else {}
-    parts = {"image_processor": tiny._image_processor(family), "tokenizer": tiny.tiny_tokenizer(family)}
+    parts = {
+        "image_processor": random_checkpoint._image_processor(family),
+        "tokenizer": random_checkpoint.tiny_tokenizer(family),
+    }
     return plain(**parts, video_processor=None, chat_template=PUBLISHED[which], **more)
 
 
@@ -215,7 +216,7 @@ def test_a_forward_pass_is_that_over_the_processors_inputs(which: str) -> None:
     family = which.split()[0]
     one = encoder(family, PUBLISHED[which])
     torch.manual_seed(0)
-    config = tiny._config(family, len(one._tokenizer))
+    config = random_checkpoint._config(family, len(one._tokenizer))
     model = transformers.AutoModelForImageTextToText.from_config(config).eval()
     inputs = processed(which, ASKED, generation=True)
     made = one.image_processor(

@@ -13,13 +13,10 @@ from saccade.dialects.base import Dialect
 from saccade.dialects.direct import DirectDialect
 from saccade.dialects.registry import DIALECTS, load_dialect, presets
 from saccade.errors import SettingsError, TrainingError
-from saccade.record.action import Answer, ParseError
-from saccade.record.content import ImagePart, VideoPart
-from saccade.record.execution import Execution, ExecutionPicture
-from saccade.record.status import Status
+from saccade.record.content import Answer, ImagePart, ParseError, VideoPart
+from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.record.task import NamedMedia, Task
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import FinishReason, Turn
+from saccade.record.trajectory import FinishReason, Trajectory, Turn
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.segments import SegmentKind, TokenTrajectory, truncate
 

@@ -12,28 +12,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from tests.sft.train.support import said
+from tests.training.sft.train.support import said
 
 pytest.importorskip("torch")
 renderers: Any = pytest.importorskip("renderers.qwen3_vl", reason="`make parity` installs renderers")
 
-from saccade.models import tiny  # noqa: E402
-from saccade.record.action import ParseError  # noqa: E402
-from saccade.record.content import ImagePart, Message, TextPart  # noqa: E402
-from saccade.record.task import Task  # noqa: E402
-from saccade.record.trajectory import Trajectory  # noqa: E402
-from saccade.record.turn import Turn  # noqa: E402
-from saccade.tokens.build import token_trajectory  # noqa: E402
-from saccade.tokens.encoder import Encoder  # noqa: E402
+from saccade.models import random_checkpoint
+from saccade.record.content import ImagePart, Message, ParseError, TextPart
+from saccade.record.task import Task
+from saccade.record.trajectory import Trajectory, Turn
+from saccade.tokens.build import token_trajectory
+from saccade.tokens.encoder import Encoder
 
 pytestmark = pytest.mark.slow
 
 FAMILY = "qwen3_vl"
 MARKS = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"]
-TOKENIZER = tiny.tiny_tokenizer(FAMILY)
+TOKENIZER = random_checkpoint.tiny_tokenizer(FAMILY)
 TOKENIZER.add_tokens(MARKS)
-PROCESSOR = tiny._image_processor(FAMILY)
-OURS = Encoder("tiny", TOKENIZER, PROCESSOR, tiny._config(FAMILY, len(TOKENIZER)), TOKENIZER.chat_template)
+PROCESSOR = random_checkpoint._image_processor(FAMILY)
+OURS = Encoder("tiny", TOKENIZER, PROCESSOR, random_checkpoint._config(FAMILY, len(TOKENIZER)), TOKENIZER.chat_template)
 THEIRS = renderers.Qwen3VLRenderer(TOKENIZER, processor=SimpleNamespace(image_processor=PROCESSOR))
 
 texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"], exclude_characters="<>"), min_size=1).map(

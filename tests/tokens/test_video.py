@@ -22,21 +22,19 @@ from tests.tokens.videos import FORMS, Videos, record
 from transformers.video_utils import VideoMetadata
 
 from saccade.errors import ModelRefusedError, TrainingError
-from saccade.generate.prompt import build_prompt
 from saccade.models.families.known import FAMILIES
-from saccade.models.local_settings import LocalSettings
-from saccade.models.local_video import FILE, load_video_rules
+from saccade.models.local_text import LocalSettings
+from saccade.models.local_tokens import FILE, load_video_rules
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.models.tiny import save_tiny
-from saccade.record.action import Answer
-from saccade.record.content import ImagePart, VideoPart
+from saccade.models.random_checkpoint import save_tiny
+from saccade.record.content import Answer, ImagePart, VideoPart
 from saccade.record.task import Task
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import Turn
+from saccade.record.trajectory import Trajectory, Turn
 from saccade.tokens.batch import Collator, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors, video_tensors
+from saccade.tokens.prompt import build_prompt
 from saccade.tokens.segments import PromptPicture, image_parts
 
 VIDEOS = Videos()

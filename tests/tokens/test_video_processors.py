@@ -27,12 +27,12 @@ from tests.tokens.videos import FORMS, Videos, record
 if not torchvision_imports():
     pytest.skip("`make parity` installs torchvision", allow_module_level=True)
 
-from saccade.generate.prompt import build_prompt
-from saccade.models.local_settings import LocalSettings
+from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.models.tiny import save_tiny
+from saccade.models.random_checkpoint import save_tiny
 from saccade.record.content import ImagePart, VideoPart
 from saccade.tokens.pictures import PictureTensors
+from saccade.tokens.prompt import build_prompt
 
 pytestmark = pytest.mark.slow
 

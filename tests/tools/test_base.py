@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from saccade.errors import DecodeError, ToolError, UnavailableError
-from saccade.record.status import Status
-from saccade.tools.arguments import ToolModel
+from saccade.record.execution import Status
 from saccade.tools.base import Alias, Needs, Tool, ToolCallInput, ToolOutcome
-from saccade.tools.context import ToolContext
-from saccade.tools.problem import ProblemKind
+from saccade.tools.context import ProblemKind, ToolContext
+from saccade.tools.definition import ToolModel
 from saccade.tools.registry import make_tool
 from saccade.tools.setup import VARIABLE, SetupEntry
 from saccade.tools.toolbox import Toolbox

@@ -12,15 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from saccade.record.status import Status
-from saccade.tools.context import ToolContext
+from saccade.plugins.vista.ocr import Ocr
+from saccade.record.execution import Status
+from saccade.tools.context import ToolContext, ToolResult
 from saccade.tools.crop import MAX_ASPECT, MAX_SIDE
-from saccade.tools.hough import _segment
 from saccade.tools.look import Look
-from saccade.tools.match_template import MatchTemplateArguments, _peaks
-from saccade.tools.ocr import Ocr
 from saccade.tools.registry import aliases, make_tool, own_name, recorded_tool
-from saccade.tools.result import ToolResult
+from saccade.tools.shapes import MatchTemplateArguments, _peaks, _segment
 from saccade.tools.toolbox import Toolbox
 
 GRADIENT = np.zeros((6, 8, 3), np.uint8)

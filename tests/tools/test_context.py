@@ -9,8 +9,7 @@ import pytest
 from PIL import Image
 
 from saccade.errors import ToolError
-from saccade.tools.context import Numbering, ToolContext
-from saccade.tools.problem import CallProblem, ProblemKind
+from saccade.tools.context import CallProblem, Numbering, ProblemKind, ToolContext
 
 
 def test_an_image_is_decoded_when_asked_for_and_once() -> None:

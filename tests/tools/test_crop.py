@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from saccade.record.status import Status
-from saccade.tools.context import ToolContext
+from saccade.record.execution import Status
+from saccade.tools.context import ProblemKind, ToolContext
 from saccade.tools.crop import MAX_SIDE, Crop, CropArguments
-from saccade.tools.problem import ProblemKind
 
 PHOTO = Path(__file__).parents[3] / "shared/data/photos/signicade.JPG"
 NUMBER = st.floats(-1e3, 1e3) | st.floats() | st.integers()

@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageChops, ImageDraw, ImageFont
 
-from saccade.tools.context import ToolContext
+from saccade.tools.context import ProblemKind, ToolContext, ToolResult
 from saccade.tools.draw import Draw, _Board
-from saccade.tools.problem import ProblemKind
-from saccade.tools.result import ToolResult
 
 WHITE = Image.new("RGB", (120, 80), "white")
 CONTEXT = ToolContext({"a": WHITE})

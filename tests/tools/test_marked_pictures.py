@@ -10,8 +10,8 @@ from PIL import Image, ImageDraw
 
 from saccade.tools.context import ToolContext
 from saccade.tools.look import Look, fraction
-from saccade.tools.match_template import MatchTemplateArguments, _peaks
 from saccade.tools.registry import make_tool
+from saccade.tools.shapes import MatchTemplateArguments, _peaks
 
 
 def page(size: tuple[int, int]) -> tuple[Image.Image, ImageDraw.ImageDraw]:

@@ -14,8 +14,8 @@ from tests.tools.mcp_server import server
 
 from saccade.errors import UnavailableError
 from saccade.tools.context import Numbering, ToolContext
-from saccade.tools.mcp.connection import TOKEN_VARIABLE, close_connections
-from saccade.tools.settings import ToolCallSettings
+from saccade.tools.mcp import TOKEN_VARIABLE, close_connections
+from saccade.tools.setup import ToolCallSettings
 from saccade.tools.toolbox import Toolbox
 
 TOKEN = "a-token-of-the-test"

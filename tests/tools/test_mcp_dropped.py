@@ -9,10 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from saccade.record.status import Status
+from saccade.record.execution import Status
 from saccade.tools.context import ToolContext
-from saccade.tools.mcp.connection import close_connections
-from saccade.tools.settings import ToolCallSettings
+from saccade.tools.mcp import close_connections
+from saccade.tools.setup import ToolCallSettings
 from saccade.tools.toolbox import Toolbox
 
 TOOLS = {"tools": [{"name": "odd", "inputSchema": {"type": "object"}}]}

@@ -13,11 +13,10 @@ import pytest
 from PIL import Image
 
 from saccade.errors import ToolError, UnavailableError
-from saccade.record.status import Status
-from saccade.tools.context import ToolContext
-from saccade.tools.mcp.connection import close_connections
-from saccade.tools.problem import ProblemKind
-from saccade.tools.settings import ToolCallSettings
+from saccade.record.execution import Status
+from saccade.tools.context import ProblemKind, ToolContext
+from saccade.tools.mcp import close_connections
+from saccade.tools.setup import ToolCallSettings
 from saccade.tools.toolbox import Toolbox
 
 SERVER = Path(__file__).parent / "nonsense_server.py"
@@ -62,7 +61,7 @@ def test_a_list_of_tools_that_is_none_is_refused(tools: dict[str, Any], error: t
 
 
 def test_a_list_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saccade.tools.mcp.tool._LIST_SECONDS", 1.0)
+    monkeypatch.setattr("saccade.tools.mcp._LIST_SECONDS", 1.0)
     with pytest.raises(UnavailableError, match="no end of it came in 1 s"):
         box_of({"tools": [], "nextCursor": "again"})
 

@@ -17,14 +17,11 @@ from PIL import Image
 from pydantic import TypeAdapter, ValidationError
 
 from saccade.errors import MediaError, ToolLostError
-from saccade.record.status import Status
-from saccade.tools.context import Numbering, ToolContext
-from saccade.tools.mcp import connection
-from saccade.tools.mcp.connection import McpConnection, _words, close_connections, connection_to
-from saccade.tools.mcp.tool import McpTool
-from saccade.tools.problem import ProblemKind
-from saccade.tools.result import ToolResult
-from saccade.tools.settings import ToolCallSettings
+from saccade.record.execution import Status
+from saccade.tools import mcp
+from saccade.tools.context import Numbering, ProblemKind, ToolContext, ToolResult
+from saccade.tools.mcp import McpConnection, McpTool, _words, close_connections, connection_to
+from saccade.tools.setup import ToolCallSettings
 
 NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a"]}
 TEXT = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -211,7 +208,7 @@ def test_a_process_has_one_connection_to_each_server_and_ends_its_own(monkeypatc
     atexit: list[tuple[object, ...]] = []
     monkeypatch.setattr("atexit.register", lambda function, *given: atexit.append(given))
     held: dict[tuple[int, str], McpConnection] = {}
-    monkeypatch.setattr(connection, "_connections", held)
+    monkeypatch.setattr(mcp, "_connections", held)
     closed: list[str] = []
 
     async def close(self: McpConnection) -> None:

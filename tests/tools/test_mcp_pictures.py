@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from saccade.tools import mcp
 from saccade.tools.context import ToolContext
-from saccade.tools.mcp import pictures
-from saccade.tools.mcp.pictures import filled, taken, wants_text
+from saccade.tools.mcp import filled, taken, wants_text
 
 RED = Image.new("RGB", (3, 2), "red")
 SCENE = ToolContext({"image_0": RED})
@@ -80,7 +80,7 @@ def test_a_picture_of_a_server_is_taken_in_a_plain_mode(mode: str, becomes: str)
 def test_a_picture_of_no_use_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert taken("AAAA") == "(A picture was left out: it cannot be read, UnidentifiedImageError.)"
     assert taken(png(RED)[:-40]).startswith("(A picture was left out: it cannot be read, ")  # type: ignore[union-attr]
-    monkeypatch.setattr(pictures, "MOST_PIXELS", 6)
+    monkeypatch.setattr(mcp, "MOST_PIXELS", 6)
     assert isinstance(taken(png(RED)), Image.Image)
-    monkeypatch.setattr(pictures, "MOST_PIXELS", 5)
+    monkeypatch.setattr(mcp, "MOST_PIXELS", 5)
     assert taken(png(RED)) == "(A picture of 3 × 2 pixels was left out: it is too large.)"

@@ -14,19 +14,17 @@ from tests.episode.support import stored_task
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
-from saccade.episode.equip import equipped
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
+from saccade.episode.workbench import equipped
 from saccade.errors import RegistryError, ToolLostError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Answer, ToolCall
-from saccade.record.status import Status
-from saccade.tools.context import Numbering, ToolContext
-from saccade.tools.mcp.connection import McpConnection, close_connections
-from saccade.tools.named import check_recorded_tools
-from saccade.tools.problem import ProblemKind
-from saccade.tools.settings import ToolCallSettings
-from saccade.tools.toolbox import Toolbox
+from saccade.record.content import Answer, ToolCall
+from saccade.record.execution import Status
+from saccade.tools.context import Numbering, ProblemKind, ToolContext
+from saccade.tools.mcp import McpConnection, close_connections
+from saccade.tools.setup import ToolCallSettings
+from saccade.tools.toolbox import Toolbox, check_recorded_tools
 
 SERVER = f"mcp:{shlex.join([sys.executable, str(Path(__file__).parent / 'mcp_server.py')])}"
 
@@ -138,7 +136,7 @@ async def test_a_server_that_cannot_be_started_is_lost_and_says_why() -> None:
 
 
 async def test_a_server_that_never_answers_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saccade.tools.mcp.connection._OPEN_SECONDS", 0.2)
+    monkeypatch.setattr("saccade.tools.mcp._OPEN_SECONDS", 0.2)
     program = tmp_path / "silent.py"
     program.write_text("import sys; sys.stdin.read()")
     connection = McpConnection(f"{sys.executable} {program}")

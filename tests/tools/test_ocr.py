@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from saccade.record.status import Status
-from saccade.tools.context import ToolContext
-from saccade.tools.ocr import Ocr, OcrResult, TextLine, _around, _padded
-from saccade.tools.problem import ProblemKind
-from saccade.tools.result import ToolResult
+from saccade.plugins.vista.ocr import Ocr, OcrResult, TextLine, _around, _padded
+from saccade.record.execution import Status
+from saccade.tools.context import ProblemKind, ToolContext, ToolResult
 from saccade.tools.setup import VARIABLE
 
 PHOTO = Path(__file__).parents[3] / "shared/data/photos/signicade.JPG"

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from saccade.record.status import Status
-from saccade.tools.context import ToolContext
-from saccade.tools.problem import ProblemKind
+from saccade.record.execution import Status
+from saccade.tools.context import ProblemKind, ToolContext
 from saccade.tools.toolbox import Toolbox
 
 NAMES = ["color_mask", "color_stats", "contours", "edges", "hough_circles", "hough_lines", "threshold"]

@@ -16,17 +16,14 @@ import pytest
 from tests.tools.tricky import HERE
 
 from saccade.errors import ToolLostError
-from saccade.record.status import Status
+from saccade.record.execution import Status
 from saccade.tools.base import ToolCallInput
-from saccade.tools.context import ToolContext
+from saccade.tools.context import Problem, ProblemKind, ToolContext, ToolResult, failed
 from saccade.tools.definition import Cost
-from saccade.tools.problem import Problem, ProblemKind
 from saccade.tools.registry import ToolSource
-from saccade.tools.result import ToolResult, failed
 from saccade.tools.workers import pool as pooling
-from saccade.tools.workers import shared
-from saccade.tools.workers.pool import PooledTool, WorkerPool
-from saccade.tools.workers.process import WorkerDiedError, WorkerTimeoutError
+from saccade.tools.workers import pool as shared
+from saccade.tools.workers.pool import PooledTool, WorkerDiedError, WorkerPool, WorkerTimeoutError
 from saccade.tools.workers.wire import WorkerJob
 
 EMPTY = ToolContext({})

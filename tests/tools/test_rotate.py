@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from PIL import Image
 
-from saccade.tools.context import ToolContext
-from saccade.tools.problem import ProblemKind
-from saccade.tools.rotate import Rotate
+from saccade.tools.context import ProblemKind, ToolContext
+from saccade.tools.crop import Rotate
 
 
 def test_quarter_turns_lose_no_pixel(context: ToolContext, picture: Image.Image) -> None:

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from saccade.guest.video_frames import open_frames
+from saccade.guest.video_stream import open_frames
 from saccade.guest.video_timeline import VideoError
-from saccade.record.status import Status
-from saccade.tools.context import ToolContext
-from saccade.tools.problem import ProblemKind
-from saccade.tools.result import ToolResult
+from saccade.record.execution import Status
+from saccade.tools.context import ProblemKind, ToolContext, ToolResult
 from saccade.tools.select_frames import SelectFrames
 
 av = pytest.importorskip("av", reason="the extra `video` is not installed")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import SettingsError
+from saccade.tools.registry import _warn
 from saccade.tools.setup import VARIABLE, SetupEntry, tool_setup
-from saccade.tools.setup_check import _warn
 from saccade.tools.toolbox import Toolbox
 
 

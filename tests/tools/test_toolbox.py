@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import RegistryError, ToolError
-from saccade.record.status import Status
-from saccade.tools.context import ToolContext
+from saccade.record.execution import Status
+from saccade.tools.context import ProblemKind, ToolContext
 from saccade.tools.crop import Crop
-from saccade.tools.problem import ProblemKind
 from saccade.tools.registry import TOOLS, aliases, make_tool
 from saccade.tools.toolbox import Toolbox
 

@@ -20,13 +20,12 @@ import pytest
 from tests.tools.tricky import HERE
 
 from saccade.errors import ToolLostError
-from saccade.record.status import Status
+from saccade.record.execution import Status
 from saccade.tools.base import ToolCallInput
-from saccade.tools.context import ToolContext
+from saccade.tools.context import ToolContext, ToolResult
 from saccade.tools.registry import ToolSource
-from saccade.tools.result import ToolResult
-from saccade.tools.workers import child, process
-from saccade.tools.workers.process import Worker, WorkerDiedError, WorkerTimeoutError
+from saccade.tools.workers import child, pool
+from saccade.tools.workers.pool import Worker, WorkerDiedError, WorkerTimeoutError
 from saccade.tools.workers.wire import WorkerFault, WorkerJob, WorkerState
 
 EMPTY = ToolContext({})
@@ -74,7 +73,7 @@ def test_answers_of_a_worker_that_lose_the_call(
     ends: Ends, monkeypatch: pytest.MonkeyPatch, replies: list[Any], why: str, alive: bool
 ) -> None:
     worker, other = ends
-    monkeypatch.setattr(process, "LOAD_SECONDS", 0.01)
+    monkeypatch.setattr(pool, "LOAD_SECONDS", 0.01)
     for reply in replies:
         other.send_bytes(pickle.dumps(reply))
     with pytest.raises(ToolLostError, match=why):
@@ -128,8 +127,8 @@ def test_a_worker_that_does_not_start_is_ended(
         return made[-1]
 
     monkeypatch.setattr(subprocess, "Popen", started)
-    monkeypatch.setattr(process, "_PROGRAM", program)
-    monkeypatch.setattr(process, "START_SECONDS", seconds)
+    monkeypatch.setattr(pool, "_PROGRAM", program)
+    monkeypatch.setattr(pool, "START_SECONDS", seconds)
     with pytest.raises(ToolLostError, match=f"a worker process for tools does not start: {why}"):
         Worker(1)
     assert made[0].returncode is not None

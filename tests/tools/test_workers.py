@@ -17,13 +17,11 @@ from PIL import Image
 from tests.tools.tricky import HERE
 
 from saccade.media.store import MediaStore
-from saccade.record.status import Status
+from saccade.record.execution import Status
 from saccade.tools.base import ToolCallInput
-from saccade.tools.context import ToolContext
-from saccade.tools.problem import ProblemKind
+from saccade.tools.context import ProblemKind, ToolContext, ToolResult
 from saccade.tools.registry import ToolSource, make_tool
-from saccade.tools.result import ToolResult
-from saccade.tools.settings import ToolCallSettings
+from saccade.tools.setup import ToolCallSettings
 from saccade.tools.toolbox import Toolbox
 from saccade.tools.workers.pool import PooledTool, WorkerPool
 
@@ -184,7 +182,7 @@ async def test_parallel_calls_do_not_wait_for_each_other_nor_hold_the_loop() -> 
 def test_a_wrong_call_needs_no_worker(context: ToolContext) -> None:
     box = Toolbox.of("crop", calls=ToolCallSettings(workers=7))
     from saccade.tools.definition import Cost
-    from saccade.tools.workers.shared import shared_pool
+    from saccade.tools.workers.pool import shared_pool
 
     wrong = box.call("crop", {"bx": [0, 0, 1, 1]}, context)
     assert wrong.problem is not None
@@ -194,7 +192,7 @@ def test_a_wrong_call_needs_no_worker(context: ToolContext) -> None:
 
 def test_a_machine_that_does_not_tell_its_cores_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
     from saccade.tools.definition import Cost
-    from saccade.tools.workers.shared import close_shared_pools, shared_pool
+    from saccade.tools.workers.pool import close_shared_pools, shared_pool
 
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert shared_pool(Cost.LIGHT, 0) is shared_pool(Cost.LIGHT, 1)

@@ -12,9 +12,9 @@ from typing import Literal
 from PIL import Image
 
 from saccade.errors import UnavailableError
-from saccade.tools.arguments import ToolModel
 from saccade.tools.base import Cost, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
+from saccade.tools.definition import ToolModel
 
 HERE = f"{Path(__file__).resolve()}:Tricky"
 

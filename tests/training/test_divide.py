@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import load_file
 from tests.training.divided import SCENARIOS
 
-from saccade.models.tiny import save_tiny
-from saccade.training.memory.division import state_bytes
-from saccade.training.memory.skeleton import make_skeleton
+from saccade.models.random_checkpoint import save_tiny
+from saccade.training.memory import state_bytes
+from saccade.training.memory_passes import make_skeleton
 from saccade.training.settings import ModelSettings
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

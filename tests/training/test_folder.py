@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from saccade.core.settings import Settings, save_settings
 from saccade.errors import SettingsError
-from saccade.record.settings import Settings, save_settings
-from saccade.rl.recipe import load_recipe
-from saccade.rl.train.settings import RlSettings
-from saccade.sft.train.settings import DataSettings, SftSettings
 from saccade.training.folder import SETTINGS, check_folder
+from saccade.training.rl.recipe import load_recipe
+from saccade.training.rl.settings import RlSettings
+from saccade.training.sft.settings import DataSettings, SftSettings
 
 
 class Small(Settings):

@@ -10,8 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from saccade.errors import TrainingError
-from saccade.training.scorer import TokenScorer
 from saccade.training.token_scores import LogitRules, TokenScores, token_scores
+from saccade.training.weights import TokenScorer
 
 TOKENS, SIZE, VOCABULARY = 37, 24, 501
 

@@ -11,8 +11,8 @@ import sys
 
 import uvicorn
 
-from saccade.serve.openenv.app import openenv_app
-from saccade.serve.openenv.settings import OpenEnvSettings
+from saccade.plugins.integrations.openenv.environment import openenv_app
+from saccade.plugins.integrations.openenv.wire import OpenEnvSettings
 
 TASKS = os.environ.get("SACCADE_TASKS", "nested-squares").split()
 DIALECT = os.environ.get("SACCADE_DIALECT", "pyvision")

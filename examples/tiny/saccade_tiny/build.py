@@ -19,24 +19,24 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol
 
+from saccade.core.settings import differences, load_settings, save_settings
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
+from saccade.plugins.worlds.experts.demonstrator import DIRECT
 from saccade.record.codec import read_lines
-from saccade.record.settings import differences, load_settings, save_settings
 from saccade.record.trajectory import Trajectory
-from saccade.sft.experts.demonstrator import DIRECT
-from saccade.sft.synth.report import SynthProgress
-from saccade.sft.train.callback import SftCallback
-from saccade.sft.train.settings import (
+from saccade.training.launch import end_with_parent, launch
+from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
+from saccade.training.sft.examples import SftCallback
+from saccade.training.sft.settings import (
     BatchSettings,
     DataSettings,
     SftLossSettings,
     SftSettings,
     SftValidationSettings,
 )
-from saccade.training.launch import end_with_parent, launch
-from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
+from saccade.training.sft.synth.outcome import SynthProgress
 from saccade_tiny.demonstrations import hold
 from saccade_tiny.settings import DemonstrationRun, Stage, TinySettings
 
@@ -229,7 +229,7 @@ def _run(settings: SftSettings, out: Path, watch: SftCallback, processes: int) -
 def _train(settings: SftSettings, out: Path, resume: bool, watch: SftCallback) -> None:
     from transformers.utils import logging
 
-    from saccade.sft.train.run import train
+    from saccade.training.sft.run import train
 
     logging.disable_progress_bar()  # ours is there
     train(settings, out, resume=resume, callback=watch)

@@ -13,18 +13,15 @@ from pathlib import Path
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.media.store import MediaStore
-from saccade.sft.experts.demonstrator import DIRECT, Demonstrator, is_search, turns_to_look
-from saccade.sft.synth.experts import ExpertStopped
-from saccade.sft.synth.in_order import in_order
-from saccade.sft.synth.jobs import Job, job_count, jobs
-from saccade.sft.synth.made import is_right
-from saccade.sft.synth.report import SynthProgress, may_pass
-from saccade.sft.synth.resume import opened
-from saccade.sft.synth.run import SynthCallback
-from saccade.sft.synth.settings import SynthSettings
-from saccade.sft.synth.studio import SampleCheck, Synthesizer
+from saccade.plugins.worlds.experts.demonstrator import DIRECT, Demonstrator, is_search, turns_to_look
 from saccade.tasks.worlds.base import WorldSample
 from saccade.tasks.worlds.rng import Rng
+from saccade.training.sft.synth.experts import ExpertStopped
+from saccade.training.sft.synth.jobs import Job, job_count, jobs
+from saccade.training.sft.synth.made import in_order, is_right
+from saccade.training.sft.synth.outcome import SynthProgress, may_pass, opened
+from saccade.training.sft.synth.run import SampleCheck, SynthCallback, Synthesizer
+from saccade.training.sft.synth.settings import SynthSettings
 from saccade_tiny.settings import DemonstrationRun
 from saccade_tiny.wordings import reworded
 

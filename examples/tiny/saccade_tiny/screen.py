@@ -6,9 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from math import sqrt
 
-from saccade.sft.exams import ExamRow
-from saccade.sft.synth.report import SynthProgress
-from saccade.sft.train.callback import SftCallback
+from saccade.training.sft.examples import SftCallback
+from saccade.training.sft.synth.exams import ExamRow
+from saccade.training.sft.synth.outcome import SynthProgress
 
 
 class Screen:

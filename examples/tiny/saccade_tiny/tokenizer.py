@@ -18,9 +18,8 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from saccade.models.tiny import SPECIAL_TOKENS
-from saccade.record.action import Code
-from saccade.record.content import TextPart
+from saccade.models.random_checkpoint import SPECIAL_TOKENS
+from saccade.record.content import Code, TextPart
 from saccade.record.trajectory import Trajectory
 from saccade_tiny.settings import TokenizerSettings
 

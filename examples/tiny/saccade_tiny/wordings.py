@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
+from saccade.plugins.worlds.solvers.questions import colours_in, solver_for
 from saccade.record.task import Task
-from saccade.tasks.solvers.questions import colours_in, solver_for
 from saccade.tasks.worlds.rng import Rng
 
 _QUESTIONS = {

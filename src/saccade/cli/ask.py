@@ -6,18 +6,21 @@ import asyncio
 import os
 import signal
 import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from saccade.cli.json_output import AsJson, print_json
-from saccade.cli.tool_option import ToolNames
+from saccade.cli.output import AsJson, ToolNames, print_json
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
     from saccade.episode.asking import AskSettings, Question
     from saccade.record.trajectory import Trajectory
+
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -96,10 +99,8 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Ask a model about a picture; it writes Python, looks at what comes back, and answers."""
-    from saccade.cli.ask_batch import ask_batch
-    from saccade.cli.ask_settings import named
+    from saccade.core.settings import load_settings
     from saccade.episode.asking import AskSettings
-    from saccade.record.settings import load_settings
 
     given = named(model=model, dialect=dialect, prompt_file=prompt_file, tools=tools)
     if batch:
@@ -128,7 +129,6 @@ def _query(words: list[str], images: list[str], choices: list[str]) -> Question:
 
 def _default_model(query: Question) -> str:
     """The model that answers where none is named. Raises `SettingsError` if none does; says how one is named."""
-    from saccade.cli.ask_settings import NO_MODEL
     from saccade.errors import RegistryError, UnavailableError
     from saccade.models.registry import DEFAULT, provider_of
 
@@ -158,11 +158,9 @@ def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:
 
 async def _ask(question: Question, settings: AskSettings, out: Path | None, *, quiet: bool) -> Trajectory:
     from saccade.cli.ask_screen import AskScreen
-    from saccade.cli.plain import plain_console
-    from saccade.episode.asking import AskTarget, answered
-    from saccade.episode.kept import NotKeptError
-    from saccade.episode.performer import unwatched
-    from saccade.episode.suited import suited
+    from saccade.cli.output import plain_console
+    from saccade.episode.asking import AskTarget, answered, suited
+    from saccade.episode.drive import NotKeptError, unwatched
 
     settings, says = suited(settings)
     screen = AskScreen(plain_console(stderr=quiet, highlight=False), settings.dialect)
@@ -229,3 +227,98 @@ def _cancel_on_interrupt() -> asyncio.Event:
     except NotImplementedError as error:  # Windows' loop has no signal handlers
         raise SettingsError(f"this system's event loop cannot be interrupted: {error}") from error
     return cancel
+
+
+# `saccade ask --tasks`: every question of some sources, answered side by side and kept as an evaluation is.
+
+
+_AT_ONCE = 16
+
+
+def ask_batch(
+    sources: Sequence[str],
+    file: Path | None,
+    options: Sequence[str],
+    given: Mapping[str, object],
+    out: Path | None,
+    *,
+    as_json: bool,
+    beside: Mapping[str, object],
+) -> int:
+    """Ask, print an answer for each task as it is stored, and give the exit status.
+
+    `options` are settings of `saccade eval` as text, over those that are `given`; `beside` is what one question may
+    have and a batch may not. Without `out` nothing is kept.
+
+    Raises:
+        SettingsError: names every mistake, or a source is none.
+    """
+    from saccade.cli.eval_screen import screen
+    from saccade.core.settings import load_settings
+    from saccade.errors import SettingsError
+    from saccade.evals.run import continuing, evaluate
+    from saccade.evals.settings import EvalSettings
+
+    if strange := [name for name, value in beside.items() if value]:
+        raise SettingsError(f"--tasks asks the questions of its sources: leave out {', '.join(strange)}.")
+    check_model(file, given, options)
+    with ExitStack() as stack:
+        folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-")))
+        loaded = load_settings(EvalSettings, file, options, {**given, "sources": list(sources)})
+        settings, said = continuing(loaded, folder)
+        for line in said:
+            print(f"saccade: {line}", file=sys.stderr)
+        with screen() as show:
+            made = asyncio.run(evaluate(settings, folder, workers=_AT_ONCE, watch=show))
+        unanswered = _print(folder, as_json=as_json)
+    if out is not None and not as_json:
+        print(f"Kept in {out}; see them with: saccade show {out}")
+    if made.progress.failed:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in made.progress.kinds.most_common())
+        print(f"saccade: {made.progress.failed} questions came to nothing ({kinds})", file=sys.stderr)
+        return 3
+    return int(unanswered > 0)
+
+
+def _print(folder: Path, *, as_json: bool) -> int:
+    """Print what is stored; how many tasks have no answer."""
+    from saccade.cli.output import print_json
+    from saccade.episode.run_folder import TRAJECTORIES
+    from saccade.record.codec import read_lines
+    from saccade.record.trajectory import Trajectory
+
+    unanswered = 0
+    path = folder / TRAJECTORIES
+    for item in read_lines(path, Trajectory) if path.exists() else ():
+        unanswered += item.answer is None
+        if as_json:
+            line = {"id": item.task.id, "question": item.task.question, "answer": item.answer, "stop": item.stop}
+            print_json(line)
+        else:
+            print(f"{item.task.id}: {'(no answer)' if item.answer is None else item.answer}")
+    return unanswered
+
+
+# Options of commands that ask a model, as the settings that they give.
+
+
+NO_MODEL = (
+    "no model is named. Use --model, as in --model openai:gpt-4.1 (key in OPENAI_API_KEY) or --model "
+    "vllm:NAME@http://host:8000/v1; `saccade list models` has all."
+)
+"""What to say where no model is named."""
+
+
+def named(**options: object) -> dict[str, object]:
+    """Return the options that a command was given, as settings; a path as its text."""
+    return {
+        name: os.fspath(value) if isinstance(value, Path) else value
+        for name, value in options.items()
+        if value is not None and value != [] and value is not False
+    }
+
+
+def check_model(file: Path | None, given: Mapping[str, object], options: Sequence[str] | None) -> None:
+    """Raise `SettingsError` where neither a file nor an option could name a model."""
+    if file is None and "model" not in given and not any(item.startswith("model=") for item in options or ()):
+        raise SettingsError(NO_MODEL)

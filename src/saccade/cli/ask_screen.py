@@ -9,13 +9,10 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from saccade.cli.plain import visible
-from saccade.episode.effects import Ask, Call, Event, Notice, Ran, Run, Said, Wrote
-from saccade.episode.idle import IDLE_NOTICE, idle_detail
-from saccade.record.execution import Execution
-from saccade.record.status import Status
-from saccade.record.stop_facts import STOPS
-from saccade.record.trajectory import StopReason, Trajectory
+from saccade.cli.output import visible
+from saccade.episode.flow import IDLE_NOTICE, Ask, Call, Event, Notice, Ran, Run, Said, Wrote, idle_detail
+from saccade.record.execution import Execution, Status
+from saccade.record.trajectory import STOPS, StopReason, Trajectory
 
 
 class AskScreen:

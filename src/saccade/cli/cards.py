@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.json_output import AsJson, print_json, teller
-from saccade.cli.progress import counted
+from saccade.cli.output import AsJson, counted, print_json, teller
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def list_cards(as_json: AsJson = False) -> None:
 @app.command()
 def show(wanted: Wanted, as_json: AsJson = False) -> None:
     """Print a card with all its settings."""
-    from saccade.record.settings import settings_toml
+    from saccade.core.settings import settings_toml
     from saccade.tasks.benchmarks.registry import load_card
 
     card = load_card(wanted)
@@ -95,7 +94,7 @@ def check(
 
 def _recognised(data: Path, say: Callable[[str], None]) -> str:
     """The card of a folder: the one of its name, else the one that reads it; what else could read it is said."""
-    from saccade.tasks.benchmarks.recognise import card_matches
+    from saccade.tasks.benchmarks.check import card_matches
     from saccade.tasks.benchmarks.registry import cards
 
     matches = card_matches(data) if data.is_dir() else []
@@ -122,7 +121,7 @@ def _recognised(data: Path, say: Callable[[str], None]) -> str:
 
 def _splits(card: Card, data: Path) -> list[tuple[str, str, bool]]:
     """The further splits of the card: how each is called, what names it, and whether it lies there."""
-    from saccade.tasks.benchmarks.recognise import other_splits
+    from saccade.tasks.benchmarks.check import other_splits
     from saccade.tasks.benchmarks.registry import card_ids, load_card
 
     if card.id not in card_ids():

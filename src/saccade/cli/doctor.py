@@ -19,15 +19,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from saccade.cli.json_output import AsJson, print_json
-from saccade.cli.plain import plain_console, visible
-from saccade.cli.progress import waiting
+from saccade.cli.output import AsJson, plain_console, print_json, visible, waiting
 from saccade.errors import IsolationError, SandboxError, SettingsError
 from saccade.sandbox.isolation import MINIMUM, Isolation, Layer
 from saccade.sandbox.promises import weakened
 
 if TYPE_CHECKING:
-    from saccade.sandbox.audit import Audit, AuditOutcome
+    from saccade.sandbox.registry import Audit, AuditOutcome
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -179,7 +177,7 @@ def memory_facts() -> dict[str, str]:
 
 def package_facts() -> list[dict[str, str | None]]:
     """The packages of the extra `sandbox`, each with its version (None: absent) and what to know of it."""
-    from saccade.sandbox.packages import INSTALL, OFFERED
+    from saccade.sandbox.isolation import INSTALL, OFFERED
 
     return [
         {
@@ -193,7 +191,7 @@ def package_facts() -> list[dict[str, str | None]]:
 
 def _audit(names: list[str] | None) -> Audit:
     """Load the attacks. Raises `UnavailableError` without the plug-in, `SettingsError` for an unknown name."""
-    from saccade.sandbox.audit import load_audit
+    from saccade.sandbox.registry import load_audit
 
     audit = load_audit("attacks")
     audit.choose(names)

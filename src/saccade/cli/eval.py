@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.json_output import AsJson, print_json, teller
-from saccade.cli.tool_option import ToolNames
+from saccade.cli.output import AsJson, ToolNames, print_json, teller
 
 if TYPE_CHECKING:
     from saccade.evals.run import Evaluated
@@ -80,7 +79,7 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Play tasks with a model, grade the answers, and report how many are right."""
-    from saccade.cli.ask_settings import named
+    from saccade.cli.ask import named
 
     given = named(
         sources=sources,
@@ -119,10 +118,10 @@ def resolve(
     Raises:
         SettingsError: names every mistake.
     """
-    from saccade.cli.ask_settings import check_model
+    from saccade.cli.ask import check_model
+    from saccade.core.settings import load_settings
     from saccade.evals.run import continuing
     from saccade.evals.settings import EvalSettings
-    from saccade.record.settings import load_settings
 
     check_model(file, given or {}, overrides)
     settings, notices = continuing(load_settings(EvalSettings, file, overrides, given), out)
@@ -151,9 +150,9 @@ def _values(evaluated: Evaluated, out: Path) -> dict[str, object]:
 
 def _tell(evaluated: Evaluated, out: Path, settings: EvalSettings, *, as_json: bool) -> None:
     from saccade.evals.benchmarks import cards_of, judged_cards
-    from saccade.evals.beside import compared, published_beside
     from saccade.evals.paper_settings import beside_published
     from saccade.evals.rows import read_rows
+    from saccade.evals.summary import compared, published_beside
     from saccade.evals.tables import beside_text, summary_text
 
     say = teller(as_json)

@@ -19,7 +19,7 @@ def screen() -> Iterator[ProgressCallback]:
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    from saccade.cli.plain import plain_column, plain_console, visible
+    from saccade.cli.output import plain_column, plain_console, visible
 
     columns = (BarColumn(), MofNCompleteColumn(), plain_column("{task.description}"), TimeRemainingColumn())
     with Bars(*columns, console=plain_console(stderr=True), transient=True, speed_estimate_period=120) as bars:

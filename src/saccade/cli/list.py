@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from saccade.cli.json_output import AsJson, print_json
+from saccade.cli.output import AsJson, print_json
+from saccade.core.recipes import Kind as RecipeKind
+from saccade.core.recipes import about_recipe, recipe_list, recipe_names
 from saccade.errors import SaccadeError, SettingsError
-from saccade.recipes.find import Kind as RecipeKind
-from saccade.recipes.find import about_recipe, recipe_list, recipe_names
 
 if TYPE_CHECKING:
-    from saccade.record.registry import Registry
+    from saccade.core.registry import Registry
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -47,37 +47,41 @@ KINDS = {
     ),
     "models": ListedKind("saccade.models.registry:PROVIDERS", "providers of models", "--model NAME:MODEL, --judge"),
     "worlds": ListedKind(
-        "saccade.tasks.worlds.registry:WORLDS", "generated tasks", "eval NAME, synth NAME, rl --tasks NAME"
+        "saccade.tasks.worlds.base:WORLDS", "generated tasks", "eval NAME, synth NAME, rl --tasks NAME"
     ),
-    "experts": ListedKind("saccade.sft.synth.experts:EXPERTS", "who plays without a teacher", "synth --expert NAME"),
+    "experts": ListedKind(
+        "saccade.training.sft.synth.experts:EXPERTS", "who plays without a teacher", "synth --expert NAME"
+    ),
     "cards": ListedKind("saccade.tasks.benchmarks.registry:cards", "benchmarks", "eval NAME"),
-    "loaders": ListedKind(
-        "saccade.tasks.benchmarks.loaders.registry:LOADERS", "formats of benchmarks", "cards: loader.id"
-    ),
+    "loaders": ListedKind("saccade.tasks.benchmarks.loaders.base:LOADERS", "formats of benchmarks", "cards: loader.id"),
     "protocols": ListedKind(
-        "saccade.evals.protocols.registry:PROTOCOLS", "studies of stored runs", "protocols --only NAME"
+        "saccade.evals.protocols.base:PROTOCOLS", "studies of stored runs", "protocols --only NAME"
     ),
-    "filters": ListedKind("saccade.sft.curate.registry:FILTERS", "which trajectories stay", "pipelines: filter.name"),
+    "filters": ListedKind(
+        "saccade.training.sft.curate.registry:FILTERS", "which trajectories stay", "pipelines: filter.name"
+    ),
     "formats": ListedKind(
-        "saccade.sft.formats.registry:FORMATS", "formats of training data", "convert --from NAME --to NAME"
+        "saccade.training.sft.formats.base:FORMATS", "formats of training data", "convert --from NAME --to NAME"
     ),
-    "exports": ListedKind("saccade.evals.exports:EXPORTS", "forms of episodes for others", "export --to NAME"),
-    "task-forms": ListedKind("saccade.tasks.forms:TASK_FORMS", "forms of tasks for others", "tasks write --to NAME"),
+    "exports": ListedKind("saccade.evals.export:EXPORTS", "forms of episodes for others", "export --to NAME"),
+    "task-forms": ListedKind(
+        "saccade.tasks.sources.survey:TASK_FORMS", "forms of tasks for others", "tasks write --to NAME"
+    ),
     "rewards": ListedKind("saccade.rewards.registry:REWARDS", "what a rollout is worth", "recipes: reward.preset"),
     "judges": ListedKind("saccade.rewards.judges.registry:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
     "selections": ListedKind(
-        "saccade.rl.select.selection:SELECTIONS", "which rollouts are trained on", "recipes: selection.rule"
+        "saccade.training.rl.select:SELECTIONS", "which rollouts are trained on", "recipes: selection.rule"
     ),
     "advantages": ListedKind(
-        "saccade.rl.advantages.rules:ADVANTAGES", "from rewards to advantages", "recipes: advantage.rule"
+        "saccade.training.rl.advantages:ADVANTAGES", "from rewards to advantages", "recipes: advantage.rule"
     ),
     "kl-estimators": ListedKind(
-        "saccade.rl.losses.kl:KL_ESTIMATORS", "how far a policy is from its reference", "recipes: loss.kl"
+        "saccade.training.rl.kl:KL_ESTIMATORS", "how far a policy is from its reference", "recipes: loss.kl"
     ),
     "tool-servers": ListedKind(
-        "saccade.serve.tools.registry:TOOL_SERVERS", "where served tools run", "tools serve --on NAME"
+        "saccade.tools.serving.backend:TOOL_SERVERS", "where served tools run", "tools serve --on NAME"
     ),
-    "trainers": ListedKind("saccade.rl.train.trainers:TRAINERS", "who trains by reinforcement", "rl --on NAME"),
+    "trainers": ListedKind("saccade.training.rl.trainers:TRAINERS", "who trains by reinforcement", "rl --on NAME"),
 }
 
 
@@ -141,7 +145,7 @@ def parts_of(kind: str) -> Iterator[ListedPart]:
         SettingsError: there is no such kind; suggests the nearest.
         RegistryError: two installed packages claim one id, or one claims something that is no id.
     """
-    from saccade.record.suggest import did_you_mean
+    from saccade.core.registry import did_you_mean
 
     if kind == RECIPES:
         yield from _recipes()
@@ -164,7 +168,7 @@ def _recipes() -> Iterator[ListedPart]:
 
 
 def _part(registry: Registry[Any], entry: str) -> ListedPart:
-    from saccade.record.registry import PresetRegistry
+    from saccade.core.registry import PresetRegistry
 
     owner = registry.owners.get(entry, "")
     source = "built in" if owner in ("", "saccade") else f"{owner} {_version(owner)}".strip()

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Self
 
 import typer
 
-from saccade.cli.plain import visible
+from saccade.cli.output import visible
 
 MOST, SECONDS = 6, 10.0
 """So many lines are printed in so many seconds, unless more are asked for."""

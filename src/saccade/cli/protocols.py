@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.json_output import AsJson, print_json
-from saccade.cli.progress import count_bar
+from saccade.cli.output import AsJson, count_bar, print_json
 
 if TYPE_CHECKING:
     from saccade.evals.protocols.findings import Findings
@@ -53,14 +52,13 @@ def protocols(
     as_json: AsJson = False,
 ) -> None:
     """Apply evaluation protocols to stored runs; the findings are kept as JSON beside each run."""
+    from saccade.core.settings import load_settings
     from saccade.dialects.registry import load_dialect
     from saccade.errors import SettingsError
-    from saccade.evals.protocols.registry import load_protocol, protocol_names
-    from saccade.evals.protocols.stored import REPLIES, findings_file, write_findings
+    from saccade.evals.protocols.base import REPLIES, findings_file, load_protocol, protocol_names, write_findings
     from saccade.evals.protocols.study import Study
-    from saccade.media.budget import policy
-    from saccade.record.settings import load_settings
-    from saccade.report.sections.protocols.all import findings_text
+    from saccade.media.modes import policy
+    from saccade.report.sections.protocols import findings_text
     from saccade.rewards.judges.client import PatientRules
 
     if out is not None and len(runs) > 1:
@@ -108,7 +106,7 @@ async def _studied(
     run: Path, asked: Study, judge: str | None, rules: PatientRules, replies: Path
 ) -> dict[str, Findings]:
     from saccade.episode.run_folder import MEDIA
-    from saccade.evals.protocols.faithfulness.judges import PictureJudge
+    from saccade.evals.protocols.faithfulness import PictureJudge
     from saccade.evals.protocols.study import study
     from saccade.media.store import MediaStore
     from saccade.models.registry import load_model

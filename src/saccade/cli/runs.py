@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import webbrowser
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.json_output import AsJson, print_json
-from saccade.cli.progress import waiting
+from saccade.cli.output import AsJson, count_bar, counted, print_json, teller, waiting
+from saccade.core.registry import did_you_mean
+from saccade.errors import RecordError, SettingsError
+
+if TYPE_CHECKING:
+    from saccade.evals.compare import Comparison
+    from saccade.record.trajectory import Trajectory
+
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -36,3 +46,302 @@ def runs(
         print(runs_text(listed))
     else:
         raise SettingsError(f"{folder} holds no run of `saccade eval`. Name the folder in which runs lie.")
+
+
+# `saccade compare`: two runs of an evaluation over the same tasks.
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(help="Run folder.")],
+    second: Annotated[Path, typer.Argument(help="Run folder.")],
+    gallery: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with every episode of the tasks that differ.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say which of two runs is better, by how much, with what certainty, and in which tasks they differ."""
+    from dataclasses import asdict
+
+    from saccade.evals.compare import compare as compared
+    from saccade.evals.rows import read_rows
+    from saccade.evals.tables import comparison_text
+
+    with waiting("Reading runs"):
+        comparison = compared(read_rows(first), read_rows(second))
+    if as_json:
+        data = {**asdict(comparison), "differing": [asdict(pair) for pair in comparison.differing]}
+        del data["pairs"]
+        print_json(data)
+    else:
+        print(comparison_text(comparison, str(first), str(second)))
+    if gallery is not None:
+        _write(comparison, (first, second), gallery, teller(as_json))
+
+
+def _write(comparison: Comparison, runs: tuple[Path, Path], target: Path, say: Callable[[str], None]) -> None:
+    from saccade.report.differences import RunSide, write_differences
+    from saccade.report.stored_run import open_run
+
+    first, second = (RunSide(name, open_run(run)) for name, run in zip(_names(runs), runs, strict=True))
+    with waiting("Drawing episodes"):
+        written = write_differences(comparison, (first, second), target)
+    beside = f" and {written.folder}" if written.folder is not None else ""
+    say(f"\n{written.episodes} episodes: {written.page}{beside}")
+
+
+def _names(runs: tuple[Path, Path]) -> tuple[str, str]:
+    """What the page calls the runs: their folders' names, or their paths where these are the same."""
+    first, second = (run.resolve().name for run in runs)
+    return (first, second) if first != second else (str(runs[0]), str(runs[1]))
+
+
+# `saccade merge`: the shards of an evaluation as one run.
+
+
+@app.command()
+def merge(
+    shards: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders made with --shard.")],
+    out: Annotated[Path, typer.Option(help="A new run folder.")],
+    incomplete: Annotated[
+        bool, typer.Option("--incomplete", help="Merge although some shards are missing; their tasks are in no figure.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Put the shards of an evaluation together and summarise them."""
+    from saccade.evals.merge import merge as merged
+    from saccade.evals.merge import missing_shards, run_settings
+    from saccade.evals.tables import summary_text
+
+    with waiting("Copying samples and media"):
+        summary = merged(shards, out, incomplete=incomplete)
+    missing = missing_shards([run_settings(shard) for shard in shards])
+    if as_json:
+        print_json({"summary": summary, "shards": len(shards), "missing": missing, "out": out})
+        return
+    print(summary_text(summary))
+    without = f", without {', '.join(missing)}" if missing else ""
+    print(f"\n{len(shards)} shards{without}: {out}")
+
+
+# `saccade regrade`: the scores of a stored run, computed anew.
+
+
+_SHOWN = 20
+"""Changed samples that are listed."""
+
+
+@app.command()
+def regrade(
+    run: Annotated[Path, typer.Argument(help="Run folder of `saccade eval`.")],
+    grader: Annotated[
+        str,
+        typer.Option(
+            help="Grader of all samples.  [default: each source's own, in its newest version; with --judge or "
+            "--headline alone: as before]"
+        ),
+    ] = "",
+    judge: Annotated[str, typer.Option(help="A model to ask about every answer, as `saccade ask --model`.")] = "",
+    headline: Annotated[str, typer.Option(help="Whose verdict counts: rule or judge.  [default: as before]")] = "",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Of the judge: seconds, attempts, concurrent, outages, max_tokens, dollars, retry.tries, "
+            "retry.seconds, ...  [default: as before]",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Grade a stored run again, without the model, and list the samples that changed; the earlier verdicts are kept."""
+    from saccade.cli.eval_screen import screen
+    from saccade.errors import SettingsError
+    from saccade.evals.regrade import Regrading
+    from saccade.evals.regrade import regrade as regraded
+    from saccade.evals.tables import summary_text
+
+    if headline not in ("", "rule", "judge"):
+        raise SettingsError(f"--headline {headline} is nobody's verdict; name rule or judge.")
+    with screen() as show:
+        try:
+            wanted = Regrading(grader, judge, headline, tuple(option or ()))  # type: ignore[arg-type]
+            outcome = regraded(run, wanted, watch=show)
+        except KeyboardInterrupt:
+            print(f"Interrupted; {run} holds what was judged. The same command continues from there.", file=sys.stderr)
+            raise
+    if as_json:
+        print_json(outcome)
+        return
+    print(summary_text(outcome.summary))
+    print(f"\ngraded by {outcome.grader or 'the own grader of each source'}")
+    if outcome.kept is not None:
+        print(f"the earlier verdicts: {outcome.kept}")
+    print(f"{len(outcome.changes)} of {outcome.samples} scores changed")
+    for change in outcome.changes[:_SHOWN]:
+        print(f"  {change.id}: {change.before} -> {change.after}; gold {change.gold!r}, answer {change.answer!r:.80}")
+    if len(outcome.changes) > _SHOWN:
+        print(f"  and {len(outcome.changes) - _SHOWN} more")
+
+
+# `saccade view`: runs in the browser while they grow.
+
+
+@app.command()
+def view(
+    folder: Annotated[Path, typer.Argument(help="Folder of a run, or one with runs in it.")] = Path("runs"),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 8765,
+    open_it: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser. [default: do not]")
+    ] = False,
+) -> None:
+    """Serve a run, or all runs of a folder, as pages that follow an evaluation while it runs."""
+    from saccade.cli.web import serve_app
+    from saccade.errors import SettingsError
+    from saccade.report.live_server import HOST, viewer
+
+    if not folder.is_dir():
+        raise SettingsError(f"{folder} is no folder. Name the folder of a run, or one with runs in it.")
+    line = f"{{url}}/ shows {str(folder).replace('{', '{{').replace('}', '}}')}; Ctrl-C ends it"
+    raise typer.Exit(serve_app(viewer(folder), HOST, port, line, grace_seconds=1, opened="{url}/" if open_it else ""))
+
+
+# `saccade report`: evaluations and training runs as one page of tables, figures and episodes.
+
+
+EPILOG = (
+    "A run is a folder of `saccade eval`, `saccade rl` or `saccade sft`; runs of one kind are shown side by side. "
+    "The page is one file with everything in it; if the episodes have too many pictures for it, they are in a folder "
+    "beside it. For a folder of evaluations the page is a list of them. docs/report.md says what the figures mean. "
+    "Exit codes: 0 written; 2 a folder is not a run, or cannot be read."
+)
+
+
+@app.command(epilog=EPILOG)
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write. [default: report.html in the first run's folder]")
+    ] = None,
+    title: Annotated[str, typer.Option(help="Title of the page. [default: the names of the runs]")] = "",
+    open_it: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser. [default: do not]")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a page of evaluations and training runs: tables, figures, and every episode."""
+    from saccade.report.runs import open_runs
+    from saccade.report.write import write_report
+
+    if len(runs) == 1 and _holds_runs(runs[0]):
+        _list(runs[0], out, open_it, as_json=as_json)
+        return
+    opened = open_runs(runs)
+    for run in opened.evals:
+        run.stored.check_readable()
+    first = runs[0] if runs[0].is_dir() else runs[0].parent
+    target = out if out is not None else first / "report.html"
+    if target.is_dir():
+        target = target / "report.html"
+    with count_bar("Episodes") as bar:
+        written = write_report(opened, target, title=title, watch=bar.reach)
+    for run in opened.episodes:
+        for problem in run.stored.problems:
+            print(f"saccade: {problem}", file=sys.stderr)
+    beside = f" and {written.folder}" if written.folder is not None else ""
+    if as_json:
+        print_json(written)
+    else:
+        print(f"{written.episodes} episode{'' if written.episodes == 1 else 's'}: {written.page}{beside}")
+    if open_it:
+        webbrowser.open(written.page.resolve().as_uri())
+
+
+def _holds_runs(folder: Path) -> bool:
+    """Whether `folder` is no run and has evaluations below it."""
+    from saccade.evals.listing import is_run, list_runs
+    from saccade.report.runs import METRICS
+
+    return folder.is_dir() and not is_run(folder) and not (folder / METRICS).is_file() and bool(list_runs(folder))
+
+
+def _list(folder: Path, out: Path | None, open_it: bool, *, as_json: bool) -> None:
+    from saccade.evals.listing import list_runs
+    from saccade.report.episodes import write_page
+    from saccade.report.runs_page import report_beside, runs_page
+
+    target = folder / "index.html" if out is None else out / "index.html" if out.is_dir() else out
+    listed = list_runs(folder)
+    href = report_beside(folder) if target.parent.resolve() == folder.resolve() else lambda run: ""
+    write_page(target, runs_page(listed, href))
+    if as_json:
+        print_json({"runs": len(listed), "page": target})
+    else:
+        print(f"{len(listed)} runs: {target}; runs with a report.html are links (saccade report RUN makes it)")
+    if open_it:
+        webbrowser.open(target.resolve().as_uri())
+
+
+# `saccade show`: a run's episodes as a page that can be looked at, kept and sent on.
+#
+# The page is one file with everything in it; it needs no network and no Saccade.
+
+
+@app.command()
+def show(
+    path: Annotated[Path, typer.Argument(help="Folder of a run, or a .jsonl file of trajectories.")],
+    out: Annotated[Path | None, typer.Option(help="File to write. [default: index.html in the run's folder]")] = None,
+    open_it: Annotated[
+        bool | None,
+        typer.Option("--open/--no-open", help="Open the page in the browser. [default: where there is a screen]"),
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="Show only the episodes of the task of this id.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a page of a run's episodes, and open it."""
+    from saccade.report.episodes import Site
+    from saccade.report.stored_run import open_run
+    from saccade.report.wire_view import wires_of
+
+    run = open_run(path)
+    target = out if out is not None else run.file.parent / "index.html"
+    if target.is_dir():
+        target = target / "index.html"
+    site = Site(target, run.store)
+    shown = 0
+    for trajectory in _of_task(counted(run.trajectories(), "Episodes", run.count()), task):
+        site.add(trajectory, wires_of(run.file.parent, trajectory.id, run.problems))
+        shown += 1
+    for problem in run.problems:
+        print(f"saccade: {problem}", file=sys.stderr)
+    if not shown and run.problems:
+        raise RecordError(f"{run.file} holds no episode that can be shown; see above.")
+    written = site.finish(tuple(run.problems))
+    beside = f" and {written.folder}" if written.folder is not None else ""
+    if as_json:
+        print_json(written)
+    else:
+        print(f"{written.episodes} episode{'' if written.episodes == 1 else 's'}: {written.page}{beside}")
+    if _wants_browser() if open_it is None else open_it:
+        webbrowser.open(written.page.resolve().as_uri())
+
+
+def _of_task(trajectories: Iterable[Trajectory], task: str | None) -> Iterator[Trajectory]:
+    """Those of `task`, or all. Raises `SettingsError` in the end if a task was named and has none."""
+    others = set()
+    is_there = False
+    for trajectory in trajectories:
+        if task is None or trajectory.task.id == task:
+            is_there = True
+            yield trajectory
+        else:
+            others.add(trajectory.task.id)
+    if task is not None and not is_there:
+        raise SettingsError(f"no episode is of the task {task!r}. {did_you_mean(task, others)}".rstrip())
+
+
+def _wants_browser() -> bool:
+    """Whether somebody sits before a screen."""
+    if os.environ.get("CI") or not sys.stdout.isatty():
+        return False
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

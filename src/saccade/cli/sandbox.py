@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.server_settings import check_tables, of_table, read_tables
-from saccade.cli.web import serve_app
+from saccade.cli.web import check_tables, of_table, read_tables, serve_app
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
-    from saccade.sandbox.limits import Limits
-    from saccade.serve.sandbox_service import ServeSettings
+    from saccade.sandbox.base import Limits
+    from saccade.sandbox.serving import ServeSettings
 
 TOKEN_VARIABLE = "SACCADE_SANDBOX_TOKEN"
 SHORTEST_TOKEN = 16
@@ -60,7 +59,7 @@ def serve(
 ) -> None:
     """Lend out sandboxes of this machine over HTTP; see `saccade doctor` for what isolates them."""
     from saccade.sandbox.local import LocalSandbox
-    from saccade.serve.sandbox_app import sandbox_app
+    from saccade.sandbox.serving import sandbox_app
 
     token = read_token(token_file, host, no_token=no_token)
     limits, serving = read_settings(settings, {"max_sessions": max_sessions, "idle_seconds": idle_seconds})
@@ -118,8 +117,8 @@ def read_settings(file: Path | None, options: dict[str, int | float | None]) -> 
     Raises:
         SettingsError: the file cannot be read, or names something that does not exist.
     """
-    from saccade.sandbox.limits import Limits
-    from saccade.serve.sandbox_service import ServeSettings
+    from saccade.sandbox.base import Limits
+    from saccade.sandbox.serving import ServeSettings
 
     tables = read_tables(file)
     check_tables(file, tables, "limits", "serve")

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.json_output import AsJson, print_json, teller
-from saccade.cli.progress import count_bar
-from saccade.cli.tool_option import ToolNames, with_tools
+from saccade.cli.output import AsJson, ToolNames, count_bar, print_json, teller, with_tools
 
 if TYPE_CHECKING:
-    from saccade.sft.synth.report import SynthProgress
-    from saccade.sft.synth.settings import SynthSettings
+    from saccade.training.sft.synth.outcome import SynthProgress
+    from saccade.training.sft.synth.settings import SynthSettings
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -78,8 +76,8 @@ def synth(
 ) -> None:
     """Make trajectories for fine-tuning: N tasks of each source, solved turn by turn."""
     option = with_tools(option, tools)
-    from saccade.record.settings import load_settings
-    from saccade.sft.synth.settings import SynthSettings
+    from saccade.core.settings import load_settings
+    from saccade.training.sft.synth.settings import SynthSettings
 
     data = [f"sources={_list(sources)}", f"dialect={dialect}", f"n={n}", f"split={split}", f"seed={seed}"]
     options = {"teacher.model": teacher, "teacher.recipe": recipe, "teacher.dollars": dollars, "expert.name": expert}
@@ -100,8 +98,8 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> SynthProgress:
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    from saccade.cli.plain import plain_column, plain_console
-    from saccade.sft.synth.run import synthesise
+    from saccade.cli.output import plain_column, plain_console
+    from saccade.training.sft.synth.run import synthesise
 
     columns = (BarColumn(), MofNCompleteColumn(), plain_column("{task.description}"), TimeRemainingColumn())
     with Bar(*columns, console=plain_console(stderr=True), transient=True, speed_estimate_period=120) as bar:
@@ -163,7 +161,7 @@ def _tell(progress: SynthProgress, out: Path, say: Callable[[str], None]) -> Non
 
 
 def _questions(settings: SynthSettings, out: Path, workers: int, *, as_json: bool) -> int:
-    from saccade.sft.synth.questions import QuestionProgress, make_questions
+    from saccade.training.sft.synth.questions import QuestionProgress, make_questions
 
     with count_bar("Pictures") as bar:
 

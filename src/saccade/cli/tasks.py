@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.json_output import AsJson, print_json, teller
-from saccade.cli.progress import count_bar, counted, waiting
+from saccade.cli.output import AsJson, count_bar, counted, print_json, teller, waiting
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Count tasks by source and tag, and say which rows give none; 1 if there are such rows."""
-    from saccade.episode.task_graders import grader_problems
+    from saccade.episode.prepared import grader_problems
     from saccade.tasks.sources.survey import counts, lines, media_problems
 
     opened = _opened(sources, n, data, split, tag)
@@ -106,7 +105,7 @@ def sample(
     seed: Seed = 0,
 ) -> None:
     """Draw a contact sheet: pictures with gold boxes, questions, choices and gold answers."""
-    from saccade.tasks.sources.sheet import sheet_page, sheet_picture
+    from saccade.tasks.sources.survey import sheet_page, sheet_picture
 
     if out.suffix not in (".png", ".html"):
         raise SettingsError(f"{out}: a sheet is a .png file or an .html page. Give it one of these suffixes.")
@@ -139,7 +138,7 @@ def write(
     as_json: AsJson = False,
 ) -> None:
     """Write tasks with their media as one folder that every command takes, or in a form of others."""
-    from saccade.tasks.sources.write import LEFT_OUT, write_tasks
+    from saccade.tasks.sources.survey import LEFT_OUT, write_tasks
 
     if option and not to:
         raise SettingsError("--set is for a form of others. Name one with --to, or leave it out.")
@@ -163,9 +162,9 @@ def write(
 
 def _write_form(to: str, overrides: list[str], opened: TaskPool, n: int | None, out: Path, *, as_json: bool) -> None:
     """Write tasks in a form of others; one that has no place in it is left out, with a line that says why."""
+    from saccade.core.settings import load_settings
     from saccade.errors import DataError
-    from saccade.record.settings import load_settings
-    from saccade.tasks.forms import TASK_FORMS
+    from saccade.tasks.sources.survey import TASK_FORMS
 
     form = TASK_FORMS.load(to)
     settings = load_settings(form.settings, None, overrides)

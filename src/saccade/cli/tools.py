@@ -5,17 +5,99 @@ The token is read as `saccade sandbox serve` reads its own, from a file or from 
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
+from saccade.cli.output import AsJson, plain_console, print_json
 from saccade.cli.sandbox import read_token
-from saccade.cli.tool_list import list_tools
 from saccade.cli.web import serve_app
 
 if TYPE_CHECKING:
-    from saccade.serve.tools.settings import ToolServeSettings
+    from saccade.tools.serving.backend import ToolServeSettings
+
+
+# List every typed tool with its state, what it needs and what a call costs; those of a paper first, by its names.
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """One line: a tool, or a paper's name for it."""
+
+    paper: str
+    """List of `saccade.tool-lists`, family and name there; empty for a tool of none."""
+    tool: str
+    given: dict[str, str]
+    """Arguments by which it does what the paper's does."""
+    state: str
+    """`ready` or `unavailable`."""
+    cost: str
+    needs: str
+    """What it loads or asks; empty for nothing."""
+    remedy: str
+    """How to have it; empty if it is ready."""
+    aliases: tuple[str, ...]
+
+
+def list_tools(as_json: AsJson = False) -> None:
+    """List all tools, those of VISTA-Gym first: state, cost, needs, and how to have what is missing."""
+    from saccade.tools.registry import warn_of_unread_tables
+
+    warn_of_unread_tables()
+    listed = list(listed_tools())
+    if as_json:
+        print_json(listed)
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("paper", "tool", "state", "cost", "needs"):
+        table.add_column(title, overflow="fold")
+    for item in listed:
+        given = "".join(f" {name}={value}" for name, value in item.given.items())
+        table.add_row(item.paper or "-", item.tool + given, item.state, item.cost, item.needs or "-")
+    console = plain_console(width=None if sys.stdout.isatty() else 170)
+    console.print(table)
+    remedies = {item.tool: item.remedy for item in listed if item.remedy}
+    if remedies:
+        console.print("\nTo have those that are unavailable:", highlight=False, markup=False)
+        for tool, remedy in remedies.items():
+            console.print(f"  {tool}: {remedy}", highlight=False, markup=False, soft_wrap=True)
+
+
+def listed_tools() -> Iterator[ListedTool]:
+    """Yield the tools of each list of a paper in its order, then the others by name."""
+    from saccade.tools.registry import TOOL_LISTS, TOOLS
+
+    known = set()
+    for paper in TOOL_LISTS.names():
+        for item in TOOL_LISTS.load(paper):
+            known.add(item.tool)
+            yield _listed(item.tool, f"{paper}, {item.family}: {item.name}", dict(item.given))
+    for name in TOOLS.names():
+        if name not in known:
+            yield _listed(name, "", {})
+
+
+def _listed(name: str, paper: str, given: dict[str, str]) -> ListedTool:
+    from saccade.tools.registry import make_tool
+
+    tool = make_tool(name)
+    needs, remedy = tool.needs, tool.needs.remedy
+    return ListedTool(
+        paper=paper,
+        tool=name,
+        given=given,
+        state="unavailable" if remedy else "ready",
+        cost=tool.cost.value,
+        needs=needs.weights or ", ".join(needs.modules),
+        remedy=remedy,
+        aliases=tuple(alias.name for alias in tool.aliases),
+    )
+
 
 TOKEN_VARIABLE = "SACCADE_TOOLS_TOKEN"
 
@@ -50,9 +132,8 @@ def serve(
     ] = "processes",
 ) -> None:
     """Run typed tools for other processes and hosts."""
-    from saccade.record.settings import load_settings
-    from saccade.serve.tools.registry import TOOL_SERVERS
-    from saccade.serve.tools.settings import ToolServeSettings
+    from saccade.core.settings import load_settings
+    from saccade.tools.serving.backend import TOOL_SERVERS, ToolServeSettings
 
     serve_on = TOOL_SERVERS.load(on)
     settings = load_settings(ToolServeSettings, file, [])
@@ -62,8 +143,8 @@ def serve(
 
 def serve_in_processes(settings: ToolServeSettings, token: str | None, host: str, port: int, line: str) -> int:
     """Processes of this machine, as many for each group of tools as its table says. Returns the exit code."""
-    from saccade.serve.tools.app import ToolService, tools_app
-    from saccade.serve.tools.backend import PooledBackend
+    from saccade.tools.serving.app import ToolService, tools_app
+    from saccade.tools.serving.backend import PooledBackend
 
     application = tools_app(ToolService(PooledBackend(settings), settings.server), token)
     return serve_app(application, host, port, line)

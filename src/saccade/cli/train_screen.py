@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
-from saccade.cli.plain import plain_column, plain_console
-from saccade.training.callback import Metrics, TrainingCallback
+from saccade.cli.output import plain_column, plain_console
 from saccade.training.launch import is_first
+from saccade.training.parts import Metrics, TrainingCallback
+from saccade.training.rl.metrics import RlCallback
+from saccade.training.sft.examples import SftCallback, TrainingExamples
 
 _LINES = 20
 """Lines that a whole run prints where the bar cannot be drawn."""
@@ -73,3 +76,81 @@ class TrainScreen(TrainingCallback, ABC):
     def print(self, line: str) -> None:
         """A line above the bar."""
         self.progress.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+# What `saccade rl` shows while it works: reward, accuracy and calls of each step.
+
+
+class RlScreen(TrainScreen, RlCallback):
+    """Draws bars, and says in a line what has no bar."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._choosing = self.progress.add_task("Choosing tasks", total=None, summary="", visible=False)
+
+    def takes(self, sources: Sequence[str]) -> None:
+        """A line for each, also where nothing is left out."""
+        for line in sources:
+            self.print(f"trained on {line}")
+
+    def choosing(self, done: int, total: int) -> None:
+        """Move a bar of its own."""
+        self.progress.update(self._choosing, completed=done, total=total, visible=done < total)
+
+    def chose(self, tasks: int, total: int) -> None:
+        """A line of its own."""
+        self.print(f"{tasks} of {total} tasks have a pass rate in the curriculum's band, and are trained on")
+
+    def summary(self, values: Metrics) -> str:
+        """Those that have a value."""
+        shown = [name for name in ("reward", "accuracy", "tool_calls") if name in values]
+        return "  ".join(f"{name} {values[name]:.3f}" for name in shown)
+
+    def validated(self, number: int, values: Metrics) -> None:
+        """A line of its own."""
+        right, calls = values.get("validation/accuracy"), values.get("validation/tool_calls", 0.0)
+        grade = "could not be graded" if right is None else f"{right:.1%} right"
+        self.print(f"after {number} steps, held-out tasks: {grade}, {calls:.2f} calls")
+
+
+# What `saccade sft` shows while it works: what is learned from, then loss and speed of each step.
+
+
+class SftScreen(TrainScreen, SftCallback):
+    """Draws bars, and says in a line what has no bar."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._examples: TrainingExamples | None = None
+        self._reading = self.progress.add_task("Reading", total=None, summary="")
+
+    def reading(self, trajectories: int) -> None:
+        """Move the first bar."""
+        self.progress.update(self._reading, completed=trajectories)
+
+    def learns_from(self, examples: TrainingExamples) -> None:
+        """Said when training begins."""
+        self._examples = examples
+
+    def begins(self, done: int, total: int) -> None:
+        """Say what is learned from, and what is not."""
+        if (examples := self._examples) is not None:
+            tokens = sum(len(row) for row in examples.train)
+            learned = sum(int(row.trained.sum()) for row in examples.train)
+            self.print(
+                f"{len(examples.train)} trajectories of {tokens} tokens, {learned} of them learned; "
+                f"{len(examples.validation)} held out; {total} steps" + (f", {done} of them done" if done else "")
+            )
+            for reason, count in examples.left_out.items():
+                self.print(f"left out: {count} {reason}" + (f" ({examples.refusal})" if "token form" in reason else ""))
+        self.progress.update(self._reading, visible=False)
+        super().begins(done, total)
+
+    def summary(self, values: Metrics) -> str:
+        """Of the whole step, over all processes."""
+        return f"loss {values['loss']:.4f}  {values['tokens_per_second']:.0f} tokens/s"
+
+    def validated(self, number: int, values: Metrics) -> None:
+        """A line of its own."""
+        loss, right = values["validation_loss"], values["validation_accuracy"]
+        self.print(f"step {number}: loss on held-out tasks {loss:.4f}, {right:.1%} of the tokens right")

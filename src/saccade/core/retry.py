@@ -27,8 +27,8 @@ from typing import TypeVar
 
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
+from saccade.core.settings import Settings
 from saccade.errors import ModelLostError, SaccadeError
-from saccade.record.settings import Settings
 
 T = TypeVar("T")
 

@@ -7,23 +7,90 @@ an action, if need be a `ParseError` whose reason the model may read. Nothing he
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, ClassVar, Self, cast
 
-from saccade.dialects.faults import Fault
-from saccade.dialects.prompt_texts import NO_PROMPTS, Prompts
+from saccade.dialects.prompt_texts import NO_PROMPTS, SYSTEM, Prompts
+from saccade.dialects.question import split_at_media
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
-from saccade.record.action import Action, ToolCall
-from saccade.record.content import ImagePart, Message
-from saccade.record.execution import Execution
+from saccade.record.content import Action, ImagePart, MediaPart, Message, Part, TextPart, ToolCall
+from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
-from saccade.record.trajectory import EpisodeLimits
-from saccade.record.turn import FinishReason
-from saccade.sandbox.base import SessionOptions
-from saccade.sandbox.limits import Limits
+from saccade.record.trajectory import EpisodeLimits, FinishReason
+from saccade.sandbox.base import Limits, SessionOptions
+
+# What can be wrong with the form of a turn, as a type: the schema errors (E1) of VISTA's taxonomy.
+#
+# A fault tells what is wrong with tags and JSON. Whether a tool exists, and whether its arguments fit, is not looked
+# at. `find_tag_faults` only reads; which faults stop a turn is decided by each dialect.
+
+
+class FaultKind(StrEnum):
+    """Every way in which the form of a turn can be wrong."""
+
+    UNCLOSED_TAG = "unclosed_tag"
+    UNOPENED_TAG = "unopened_tag"
+    NESTED_TAG = "nested_tag"
+    CLOSED_BY_OPENING_TAG = "closed_by_opening_tag"
+    """A block ends with `<tag>` where `</tag>` is meant."""
+    TRUNCATED = "truncated"
+    """The token limit came in the middle of an action."""
+    NO_ACTION = "no_action"
+    CALL_AND_ANSWER = "call_and_answer"
+    """A tool call and an answer in one turn."""
+    SEVERAL_CALLS = "several_calls"
+    NOT_JSON = "not_json"
+    NOT_AN_OBJECT = "not_an_object"
+    NO_TOOL_NAME = "no_tool_name"
+    BAD_ARGUMENTS = "bad_arguments"
+    """The arguments are no JSON object."""
+    OTHER_SHAPE = "other_shape"
+    """A call of a shape that is known, but not allowed here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault, and a sentence about it that the model may read."""
+
+    kind: FaultKind
+    reason: str
+    error: ClassVar[str] = "E1"
+    """Its class in VISTA's taxonomy of errors."""
+
+
+def ends_inside(text: str, tags: Iterable[str]) -> str | None:
+    """The tag of a block that `text` ends in, for a text that the token limit cut; None if it ends in none."""
+    return next((tag for tag in tags if text.rfind(f"<{tag}>") > text.rfind(f"</{tag}>")), None)
+
+
+def find_tag_faults(text: str, tags: Iterable[str]) -> tuple[Fault, ...]:
+    """The faults in pairing and nesting of `<tag>`...`</tag>` for the named `tags`, in the order of the text."""
+    faults: list[Fault] = []
+    inside: str | None = None
+    for match in re.finditer(rf"<(/?)({'|'.join(map(re.escape, tags))})>", text):
+        closing, tag = match[1] == "/", match[2]
+        if closing and tag == inside:
+            inside = None
+        elif closing:
+            reason = f"</{tag}> closes a block that is not open."
+            faults.append(Fault(FaultKind.UNOPENED_TAG, reason))
+        elif inside is None:
+            inside = tag
+        elif tag == inside:
+            reason = f"<{tag}> comes twice; a block that it opened is closed with </{tag}>."
+            faults.append(Fault(FaultKind.CLOSED_BY_OPENING_TAG, reason))
+            inside = None
+        else:
+            reason = f"<{tag}> lies inside <{inside}>; close </{inside}> first."
+            faults.append(Fault(FaultKind.NESTED_TAG, reason))
+    if inside is not None:
+        faults.append(Fault(FaultKind.UNCLOSED_TAG, f"<{inside}> is never closed with </{inside}>."))
+    return tuple(faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +219,111 @@ class Dialect(ABC):
     def _with(self, **fields: object) -> Self:
         changed: Any = self
         return cast(Self, replace(changed, **fields))
+
+
+# How questions, pictures and observations lie in the parts of a message, for dialects without numbered tags.
+
+
+def system_message(prompts: Prompts, tools: str = "") -> tuple[Message, ...]:
+    """The system message with the list of `tools` in it; none where its text is empty."""
+    text = prompts.fill(SYSTEM, {"tools": tools}) if SYSTEM in prompts.templates else ""
+    return (Message(role="system", parts=(TextPart(text=text),)),) if text else ()
+
+
+def question_parts(text: str, media: Sequence[MediaPart], label: str = "") -> tuple[Part, ...]:
+    """Media without a placeholder in `text` first, each with a line break after it; the others where theirs stand.
+
+    With a `label` such as `image_` its number and a colon come before each.
+    """
+    pieces = split_at_media(text, media)
+    placed = {piece for piece in pieces if isinstance(piece, int)}
+    parts: list[Part] = []
+    for index, part in enumerate(media):
+        if index not in placed:
+            parts += [*_label(label, index), part, TextPart(text="\n")]
+    for piece in pieces:
+        parts += [TextPart(text=piece)] if isinstance(piece, str) else [*_label(label, piece), media[piece]]
+    return join_texts(parts)
+
+
+def labelled(pictures: Sequence[ImagePart], label: str, first: int) -> tuple[Part, ...]:
+    """A line for each picture: its label and number (`image_3: `), counted from `first`, and the picture."""
+    parts: list[Part] = []
+    for number, picture in enumerate(pictures, first):
+        parts += [*_label(label, number), picture, TextPart(text="\n")]
+    return tuple(parts)
+
+
+def join_texts(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """`parts` with texts that follow each other joined and empty ones left out."""
+    joined: list[Part] = []
+    for part in parts:
+        last = joined[-1] if joined else None
+        if isinstance(part, TextPart) and isinstance(last, TextPart):
+            joined[-1] = TextPart(text=last.text + part.text)
+        elif not isinstance(part, TextPart) or part.text:
+            joined.append(part)
+    return tuple(joined)
+
+
+def _label(label: str, number: int) -> tuple[Part, ...]:
+    return (TextPart(text=f"{label}{number}: "),) if label else ()
+
+
+# What dialects read from an execution: the pictures they show, and why a call failed.
+#
+# A lost execution is an outage of ours; no dialect may show it, and `reject_lost` holds that line.
+
+
+_EXCEPTION = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?", re.DOTALL)
+_TIMEOUT = "TimeoutError"
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailure:
+    """Why a call did not end well."""
+
+    kind: str
+    """Class of the exception, e.g. `ValueError`; for a call that was ended from outside, the name of such a class."""
+    message: str
+    """What the exception says, as `str` gives it; the class where it says nothing. Never empty."""
+
+
+def reject_lost(execution: Execution) -> None:
+    """Raise ValueError for a lost execution."""
+    if execution.status is Status.LOST:
+        raise ValueError("a lost execution is an outage of ours and is never shown to a model: end the episode instead")
+
+
+def shown(execution: Execution, sources: Collection[str]) -> tuple[ImagePart, ...]:
+    """The pictures that came from one of `sources`, in the order in which they were shown."""
+    return tuple(picture.image for picture in execution.pictures if picture.source in sources)
+
+
+def with_notes(text: str, execution: Execution) -> str:
+    """`text` and, on lines of their own, what the sandbox says was cut or dropped."""
+    if not execution.notes:
+        return text
+    return "\n".join([*([text.removesuffix("\n")] if text else []), *execution.notes]) + "\n"
+
+
+def failure(execution: Execution) -> CallFailure:
+    """The failure of an execution whose status is not ok."""
+    reason = (execution.traceback or "").strip("\n")
+    if execution.status is not Status.ERROR:
+        kind = {Status.TIMEOUT: _TIMEOUT, Status.OUT_OF_MEMORY: "MemoryError"}.get(execution.status, "RuntimeError")
+        return CallFailure(kind, reason or f"the call ended as {execution.status.value}")
+    match = _EXCEPTION.fullmatch(_last_exception(reason))
+    if match is None:
+        return CallFailure("Exception", reason or "the code failed")
+    return CallFailure(match["name"].rpartition(".")[2], match["message"] or match["name"])
+
+
+def _last_exception(traceback: str) -> str:
+    """The text of the last exception of a traceback: its first line after the last frame, and all that follows."""
+    lines = traceback.split("\n")
+    frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
+    start = frames[-1] + 1 if frames else 0
+    while start < len(lines) and (lines[start].startswith((" ", "Traceback ")) or not lines[start]):
+        start += 1
+    return "\n".join(lines[start:])

@@ -15,15 +15,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 from pydantic import JsonValue, ValidationError
 
-from saccade.dialects.faults import Fault, FaultKind
-from saccade.record.action import ToolCall
+from saccade.dialects.base import Dialect, Fault, FaultKind
+from saccade.dialects.prompt_texts import SYSTEM, TOOL, Prompts
+from saccade.errors import SettingsError
+from saccade.models.base import ToolSpec
+from saccade.record.content import ToolCall
+from saccade.tools.registry import tool_class
 
 TOOL_SYNONYMS: tuple[frozenset[str], ...] = (
     frozenset({"grounding_dino", "groundingdino"}),
@@ -185,3 +189,110 @@ def _record(name: str, arguments: dict[str, Any], shape: CallShape, server: str 
 def _kind(value: object) -> str:
     kinds = {type(None): "null", bool: "a boolean", str: "a text", list: "an array", dict: "an object"}
     return kinds.get(type(value), "a number")
+
+
+# How typed tools are described in a prompt: a line each, by a template of the dialect or of the user's prompt file.
+#
+# `SHORT` has a tool's name, its arguments and the first sentence of its description, as in
+# `crop(box, image?, units?=pixels|normalized, scale?): Cut ...`; a question mark follows what may be left out. `SCHEMA`
+# has the whole description and the JSON Schema, and is ten times as long.
+
+
+ToolList = Literal["", "short", "schema"]
+"""How tools are listed; empty: as the dialect, or a prompt file, has it."""
+SHORT: Final = "- {name}({arguments}): {summary}"
+SCHEMA: Final = "- {name}: {description} Arguments: {schema}"
+
+
+def listed(tools: Sequence[ToolSpec], prompts: Prompts) -> str:
+    """A line for each tool, by the template `tool`; `(none)` without any."""
+    return "\n".join(prompts.fill(TOOL, _values(tool)) for tool in tools) or "(none)"
+
+
+def listing(dialect: Dialect, form: ToolList) -> Dialect:
+    """Return the dialect with its tools listed in that form.
+
+    Raises:
+        SettingsError: it lists none in its prompt.
+    """
+    if not form:
+        return dialect
+    if TOOL not in dialect.prompts.templates:
+        raise SettingsError(f"dialect {dialect.id} has no list of tools in its prompt. Leave out tool_list.")
+    return dialect.with_text(TOOL, SHORT if form == "short" else SCHEMA)
+
+
+def _values(tool: ToolSpec) -> dict[str, str]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {
+        "name": tool.name,
+        "summary": tool.description.partition(". ")[0].removesuffix(".") + ".",
+        "description": tool.description,
+        "arguments": _arguments_tool_list(tool.parameters),
+        "schema": json.dumps(tool.parameters),
+        "function": json.dumps({"type": "function", "function": function}),
+    }
+
+
+def _arguments_tool_list(schema: Mapping[str, Any]) -> str:
+    """The names, those that may be left out with a question mark, and the words that one may be."""
+    required = schema.get("required", ())
+    return ", ".join(
+        name + ("" if name in required else "?") + _words(given) for name, given in schema.get("properties", {}).items()
+    )
+
+
+def _words(given: object) -> str:
+    words = given.get("enum", ()) if isinstance(given, Mapping) else ()
+    return "=" + "|".join(map(str, words)) if words else ""
+
+
+# Which tools suit which questions: knowledge of the choice of tools, said in the prompt (VISTA-Gym's "T&R").
+#
+# One line for each family of questions, of the tools that are on offer alone. The families are those of the paper's
+# tools and data; which tools suit them is our wording. The lines are the same for every task, so they give no answer
+# away.
+
+
+FAMILIES: Final = (
+    "charts",
+    "tables, forms and other print",
+    "diagrams of geometry",
+    "problems of geometry",
+    "counting",
+    "colours and coloured maps",
+    "small or hidden things",
+    "lengths, lines and circles",
+    "videos",
+)
+"""Families of questions in the order of their lines; others that a tool names follow by name."""
+
+
+def hint_lines(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
+    """Return a line for each family that a registered tool on offer suits, its tools in the order to try them."""
+    classes = [kind for tool in tools if (kind := tool_class(tool.name))]
+    suits = {kind.name: dict(kind.suits) for kind in classes}
+    further = sorted({family for families in suits.values() for family in families} - set(FAMILIES))
+    lines = []
+    for family in (*FAMILIES, *further):
+        names = sorted((places[family], name) for name, places in suits.items() if family in places)
+        if names:
+            lines.append(f"- {family}: {', '.join(name for _, name in names)}")
+    return tuple(lines)
+
+
+def hinted(dialect: Dialect) -> Dialect:
+    """Return the dialect with the lines at the end of its system message.
+
+    Raises:
+        SettingsError: it lists no tools in its system message, or no registered tool of those says what it suits.
+    """
+    texts = dialect.prompts.templates
+    if not dialect.offers_tools or TOOL not in texts or not texts.get(SYSTEM):
+        raise SettingsError(f"dialect {dialect.id} lists no tools in a system message. Leave out tool_hints.")
+    lines = hint_lines(dialect.tools)
+    if not lines:
+        raise SettingsError(f"nothing is known of the tools that {dialect.id} offers. Leave out tool_hints.")
+    return dialect.with_text(
+        SYSTEM, "\n".join([texts[SYSTEM], "", "Which tools suit which questions, the first ones first:", *lines])
+    )

@@ -27,24 +27,26 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from saccade.dialects.base import Dialect, Observation, Opening
-from saccade.dialects.code_blocks import CUT, checked, fenced_code, tagged_code, was_cut
-from saccade.dialects.layout import join_texts, question_parts, system_message
-from saccade.dialects.outcome import failure, reject_lost, shown
+from saccade.dialects.base import (
+    Dialect,
+    Observation,
+    Opening,
+    failure,
+    join_texts,
+    question_parts,
+    reject_lost,
+    shown,
+    system_message,
+)
 from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompts
-from saccade.dialects.question import pictures_of, question_values
-from saccade.dialects.tags import TagGuard
-from saccade.dialects.text import answer_in, blocks
-from saccade.record.action import Action, Answer, Code, ParseError
+from saccade.dialects.question import TagGuard, pictures_of, question_values
+from saccade.dialects.text import CUT, answer_in, blocks, checked, fenced_code, tagged_code, was_cut
 from saccade.record.base import clean_text
-from saccade.record.content import Message, Part, TextPart
-from saccade.record.execution import Execution
-from saccade.record.status import Status
+from saccade.record.content import Action, Answer, Code, Message, ParseError, Part, TextPart
+from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
-from saccade.record.trajectory import EpisodeLimits
-from saccade.record.turn import FinishReason
-from saccade.sandbox.base import SessionOptions, StatePolicy
-from saccade.sandbox.limits import Limits
+from saccade.record.trajectory import EpisodeLimits, FinishReason
+from saccade.sandbox.base import Limits, SessionOptions, StatePolicy
 
 GUARD = TagGuard(("think", "code", "answer", "tool_call", "tool_response", "image"))
 TOOL = "execute_python_code"

@@ -16,26 +16,28 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
-from saccade.dialects.base import Dialect, Observation, Opening
-from saccade.dialects.calls import CallShape, ReadCall, read_call, write_call
-from saccade.dialects.layout import join_texts, question_parts, system_message
-from saccade.dialects.outcome import failure, reject_lost, with_notes
+from saccade.dialects.base import (
+    Dialect,
+    Observation,
+    Opening,
+    failure,
+    join_texts,
+    question_parts,
+    reject_lost,
+    system_message,
+    with_notes,
+)
+from saccade.dialects.calls import CallShape, ReadCall, listed, read_call, write_call
 from saccade.dialects.prompt_texts import CORRECTION, REMINDER, SYSTEM, TOOL, USER, Prompts, as_written
-from saccade.dialects.question import pictures_of, question_values
-from saccade.dialects.tags import TagGuard
+from saccade.dialects.question import TagGuard, pictures_of, question_values
 from saccade.dialects.text import answer_in, blocks, outside_thoughts
-from saccade.dialects.tool_list import listed
 from saccade.models.base import ToolSpec
-from saccade.record.action import Action, Answer, ParseError, ToolCall
 from saccade.record.base import clean_text
-from saccade.record.content import Message, Part, TextPart
-from saccade.record.execution import Execution
-from saccade.record.status import Status
+from saccade.record.content import Action, Answer, Message, ParseError, Part, TextPart, ToolCall
+from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
-from saccade.record.trajectory import EpisodeLimits
-from saccade.record.turn import FinishReason
-from saccade.sandbox.base import SessionOptions
-from saccade.sandbox.limits import Limits
+from saccade.record.trajectory import EpisodeLimits, FinishReason
+from saccade.sandbox.base import Limits, SessionOptions
 
 ZOOM = ToolSpec(
     name="image_zoom_in_tool",

@@ -15,21 +15,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from saccade.dialects.base import Dialect, Observation, Opening
-from saccade.dialects.layout import question_parts, system_message
+from saccade.dialects.base import Dialect, Observation, Opening, question_parts, system_message
 from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
 from saccade.dialects.pyvision import information
 from saccade.dialects.question import pictures_of, question_values
 from saccade.dialects.text import answer_in, blocks, outside_thoughts
-from saccade.record.action import Action, Answer, ParseError
 from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, Message
+from saccade.record.content import Action, Answer, ImagePart, Message, ParseError
 from saccade.record.execution import Execution
 from saccade.record.task import Task
-from saccade.record.trajectory import EpisodeLimits
-from saccade.record.turn import FinishReason
-from saccade.sandbox.base import SessionOptions
-from saccade.sandbox.limits import Limits
+from saccade.record.trajectory import EpisodeLimits, FinishReason
+from saccade.sandbox.base import Limits, SessionOptions
 
 REASON = Prompts(
     {

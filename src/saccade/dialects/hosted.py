@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from saccade.dialects.base import Dialect, Opening
+from saccade.dialects.base import Dialect, Opening, question_parts, system_message
 from saccade.dialects.direct import DirectDialect
-from saccade.dialects.layout import question_parts, system_message
 from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
 from saccade.dialects.pyvision import information
 from saccade.dialects.question import pictures_of, question_values

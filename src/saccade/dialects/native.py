@@ -25,25 +25,28 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from saccade.dialects.base import Dialect, Observation, Opening
+from saccade.dialects.base import (
+    Dialect,
+    Observation,
+    Opening,
+    join_texts,
+    labelled,
+    question_parts,
+    reject_lost,
+    system_message,
+    with_notes,
+)
 from saccade.dialects.calls import CallShape, ReadCall, dump_json, read_call
-from saccade.dialects.layout import join_texts, labelled, question_parts, system_message
-from saccade.dialects.outcome import reject_lost, with_notes
 from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompts
-from saccade.dialects.question import question_values
-from saccade.dialects.tags import TagGuard
+from saccade.dialects.question import TagGuard, question_values
 from saccade.dialects.text import blocks
 from saccade.models.base import ToolSpec
-from saccade.record.action import Action, Answer, Code, ParseError, ToolCall
 from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, Message, TextPart, VideoPart
-from saccade.record.execution import Execution
-from saccade.record.status import Status
+from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, TextPart, ToolCall, VideoPart
+from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
-from saccade.record.trajectory import EpisodeLimits
-from saccade.record.turn import FinishReason
-from saccade.sandbox.base import SessionOptions
-from saccade.sandbox.limits import Limits
+from saccade.record.trajectory import EpisodeLimits, FinishReason
+from saccade.sandbox.base import Limits, SessionOptions
 
 PYTHON = ToolSpec(
     name="python",

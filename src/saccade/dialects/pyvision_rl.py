@@ -26,26 +26,46 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
-from saccade.dialects.base import Dialect, Observation, Opening
-from saccade.dialects.clues import FIGURES, GUARD, clue, opening_parts, written
-from saccade.dialects.code_blocks import CUT, checked, fenced_code, tagged_code, was_cut
-from saccade.dialects.layout import join_texts, system_message
-from saccade.dialects.outcome import failure, reject_lost, shown, with_notes
+from saccade.dialects.base import (
+    Dialect,
+    Observation,
+    Opening,
+    failure,
+    join_texts,
+    reject_lost,
+    shown,
+    system_message,
+    with_notes,
+)
 from saccade.dialects.prompt_texts import CORRECTION, Prompts
-from saccade.dialects.pyvision import NO_ACTION, SESSION, information, template_for
-from saccade.dialects.pyvision_prompts import MORE_IMAGES, NO_HINT, ONE_IMAGE, RL_OWN, VIDEO
-from saccade.dialects.question import pictures_of, question_values, videos_of
-from saccade.dialects.text import answer_in, blocks
-from saccade.record.action import Action, Answer, ParseError
+from saccade.dialects.pyvision import (
+    MORE_IMAGES,
+    NO_ACTION,
+    NO_HINT,
+    ONE_IMAGE,
+    RL_OWN,
+    SESSION,
+    VIDEO,
+    information,
+    template_for,
+)
+from saccade.dialects.question import (
+    FIGURES,
+    GUARD,
+    clue,
+    opening_parts,
+    pictures_of,
+    question_values,
+    videos_of,
+    written,
+)
+from saccade.dialects.text import CUT, answer_in, blocks, checked, fenced_code, tagged_code, was_cut
 from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, Message, TextPart
-from saccade.record.execution import Execution
-from saccade.record.status import Status
+from saccade.record.content import Action, Answer, ImagePart, Message, ParseError, TextPart
+from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
-from saccade.record.trajectory import EpisodeLimits
-from saccade.record.turn import FinishReason
-from saccade.sandbox.base import SessionOptions
-from saccade.sandbox.limits import MIB, Limits
+from saccade.record.trajectory import EpisodeLimits, FinishReason
+from saccade.sandbox.base import MIB, Limits, SessionOptions
 
 _PAPER = EpisodeLimits(turns=5, context_tokens=32_768, images=32)
 _REPO = EpisodeLimits(turns=5, context_tokens=52_480, response_tokens=20_480, images=32, failed_calls=0)

@@ -14,7 +14,7 @@ from string import ascii_uppercase
 from typing import Self
 
 from saccade.errors import SettingsError
-from saccade.record.content import ImagePart, MediaPart, VideoPart
+from saccade.record.content import Action, Answer, Code, ImagePart, MediaPart, Part, TextPart, VideoPart
 from saccade.record.task import AnswerType, Task
 
 
@@ -125,3 +125,93 @@ def videos_of(task: Task, dialect: str) -> tuple[tuple[str, VideoPart], ...]:
             "dialect for pictures, such as pyvision-rl-image."
         )
     return found
+
+
+# Keeps what a program printed from being taken for a tag of the protocol.
+#
+# The rule: a backslash is put after the `<` of every protocol tag in the text, opening or closing, in any case and with
+# any blanks inside: `</interpreter>` becomes `<\/interpreter>`. A tag that already has backslashes gets one more, so
+# that no two texts become one. Text that holds no protocol tag is not changed. Markers of chat templates, `<|name|>`,
+# always count as tags. This guards the text of messages; that printed text is also tokenised without special tokens is
+# the tokeniser's work.
+
+
+class TagGuard:
+    r"""The tags of one dialect. `names` are regular expressions of tag names, e.g. `code` or `image_clue_\d+`."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(names)
+        any_name = "|".join(self.names)
+        tag = rf"(?:\s*(?:/\s*)?(?:{any_name})\s*(?:/\s*)?>|\|\w+\|>)" if self.names else r"\|\w+\|>"
+        self._any = re.compile(rf"<(?=\\*{tag})", re.IGNORECASE)
+        self._tag = re.compile(f"<{tag}", re.IGNORECASE)
+
+    def escape(self, text: str) -> str:
+        """`text` with no protocol tag in it."""
+        return self._any.sub(lambda _: "<\\", text)
+
+    def tags(self, text: str) -> tuple[str, ...]:
+        """Every protocol tag in `text`, in order, as it stands there."""
+        return tuple(match.group() for match in self._tag.finditer(text))
+
+
+# What the PyVision dialects share: pictures in numbered clue tags, in openings and in observations.
+#
+# Numbers start at 0 and are never given twice; a picture keeps the number under which it was first shown.
+
+
+GUARD = TagGuard(
+    [
+        *("code", "interpreter", "answer", "tool_response", "think", "image"),
+        *(r"image_clue_\d+", r"image_hint_\d+", r"video_clue_\d+"),
+    ]
+)
+FIGURES = ("figure", "show", "display")
+"""How a program shows a picture in these dialects; saved files and last values are not shown."""
+
+
+def clue(number: int, image: ImagePart, after: str = "") -> tuple[Part, ...]:
+    """A picture between the tags of its number, with `after` behind the closing tag."""
+    return TextPart(text=f"<image_clue_{number}>"), image, TextPart(text=f"</image_clue_{number}>{after}")
+
+
+def opening_parts(
+    task: Task, pictures: Sequence[ImagePart], template: Sequence[str], *, after_tag: str = "", before_text: str = ""
+) -> tuple[Part, ...]:
+    """The first message: the pictures in their tags, then the template with the question at each of its cuts.
+
+    A picture with a placeholder in the question stands there instead of in front. `after_tag` follows the closing tag
+    of a picture in front, `before_text` comes between the last of them and the template.
+    """
+    question = question_text(task)
+    pieces = split_at_pictures(question, len(pictures))
+    inside = {piece for piece in pieces if isinstance(piece, int)}
+    parts: list[Part] = []
+    for number, image in enumerate(pictures):
+        if number not in inside:
+            parts += clue(number, image, after_tag)
+    first, *others = template
+    text = (before_text if parts else "") + first
+    for piece in pieces:
+        if isinstance(piece, str):
+            text += piece
+        else:
+            parts += [TextPart(text=text), *clue(piece, pictures[piece])]
+            text = ""
+    parts.append(TextPart(text=text + question.join(others)))
+    return tuple(part for part in parts if not isinstance(part, TextPart) or part.text)
+
+
+def written(action: Action, thought: str) -> str:
+    """The text of a turn in the form that these dialects ask for.
+
+    Raises:
+        ValueError: the action is neither code nor an answer.
+    """
+    before = f"{thought}\n\n" if thought else ""
+    match action:
+        case Code(code=code):
+            return f"{before}<code>\n```python\n{code}\n```\n</code>"
+        case Answer(text=text):
+            return f"{before}<answer>\n\\boxed{{{text}}}\n</answer>"
+    raise ValueError(f"an action of kind {action.kind} cannot be said in a PyVision dialect")

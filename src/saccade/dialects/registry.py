@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from saccade.core.registry import PresetRegistry, has_members, is_a
 from saccade.dialects.base import Dialect
 from saccade.errors import RegistryError
-from saccade.record.registry import PresetRegistry, has_members, is_a
 
 _members = has_members(("id", "stop", "session", "sandbox", "limits"))
 _class = is_a(Dialect, "an object of a subclass of saccade.dialects.base.Dialect")
@@ -36,7 +36,6 @@ DIALECTS: Final = PresetRegistry[Dialect](
         "native@1": "saccade.dialects.native:PRESETS",
         "direct@1": "saccade.dialects.direct:PRESETS",
         "hosted@1": "saccade.dialects.hosted:PRESETS",
-        "tiny@1": "saccade.dialects.tiny:PRESETS",
     },
     _lacks,
 )

@@ -18,24 +18,27 @@ from dataclasses import dataclass
 from posixpath import normpath
 from types import MappingProxyType
 
-from saccade.dialects.base import Dialect, Observation, Opening
-from saccade.dialects.faults import ends_inside
-from saccade.dialects.layout import join_texts, question_parts, system_message
-from saccade.dialects.outcome import failure, reject_lost, with_notes
+from saccade.dialects.base import (
+    Dialect,
+    Observation,
+    Opening,
+    ends_inside,
+    failure,
+    join_texts,
+    question_parts,
+    reject_lost,
+    system_message,
+    with_notes,
+)
 from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
-from saccade.dialects.question import pictures_of, question_values
-from saccade.dialects.tags import TagGuard
+from saccade.dialects.question import TagGuard, pictures_of, question_values
 from saccade.dialects.text import answer_in, blocks, code_in_block
-from saccade.record.action import Action, Answer, Code, ParseError
 from saccade.record.base import clean_text
-from saccade.record.content import Message, Part, TextPart
-from saccade.record.execution import Execution
-from saccade.record.status import Status
+from saccade.record.content import Action, Answer, Code, Message, ParseError, Part, TextPart
+from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
-from saccade.record.trajectory import EpisodeLimits
-from saccade.record.turn import FinishReason
-from saccade.sandbox.base import SessionOptions, StatePolicy
-from saccade.sandbox.limits import Limits
+from saccade.record.trajectory import EpisodeLimits, FinishReason
+from saccade.sandbox.base import Limits, SessionOptions, StatePolicy
 
 OUTPUT_FOLDER = "/mnt/data/temp_processed_images"
 """Where the checkpoints were trained to save pictures; stands for the workspace."""

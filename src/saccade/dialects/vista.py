@@ -23,27 +23,33 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
 
-from saccade.dialects.base import Dialect, Observation, Opening
-from saccade.dialects.calls import ALL_SHAPES, CallShape, ReadCall, read_call, resolve_name, write_call
-from saccade.dialects.faults import Fault, FaultKind, ends_inside, find_tag_faults
-from saccade.dialects.layout import join_texts, labelled, question_parts, system_message
-from saccade.dialects.outcome import failure, reject_lost, with_notes
+from saccade.dialects.base import (
+    Dialect,
+    Fault,
+    FaultKind,
+    Observation,
+    Opening,
+    ends_inside,
+    failure,
+    find_tag_faults,
+    join_texts,
+    labelled,
+    question_parts,
+    reject_lost,
+    system_message,
+    with_notes,
+)
+from saccade.dialects.calls import ALL_SHAPES, SHORT, CallShape, ReadCall, listed, read_call, resolve_name, write_call
 from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, TOOL, USER, Prompts, as_written
-from saccade.dialects.question import pictures_of, question_values
-from saccade.dialects.tags import TagGuard
+from saccade.dialects.question import TagGuard, pictures_of, question_values
 from saccade.dialects.text import answer_in, blocks, outside_thoughts
-from saccade.dialects.tool_list import SHORT, listed
 from saccade.models.base import ToolSpec
-from saccade.record.action import Action, Answer, ParseError, ToolCall
 from saccade.record.base import clean_text
-from saccade.record.content import Message, TextPart
-from saccade.record.execution import Execution
-from saccade.record.status import Status
+from saccade.record.content import Action, Answer, Message, ParseError, TextPart, ToolCall
+from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
-from saccade.record.trajectory import EpisodeLimits
-from saccade.record.turn import FinishReason
-from saccade.sandbox.base import SessionOptions
-from saccade.sandbox.limits import Limits
+from saccade.record.trajectory import EpisodeLimits, FinishReason
+from saccade.sandbox.base import Limits, SessionOptions
 
 _TAGS = ("think", "tool_call", "answer")
 _GUARD = TagGuard((*_TAGS, "image"))

@@ -17,13 +17,12 @@ from PIL import Image
 from pydantic import BaseModel
 
 from saccade.core import sync
+from saccade.core.settings import load_settings
 from saccade.dialects.base import Dialect
-from saccade.episode.asking import AskSettings, AskTarget, Question, answered
-from saccade.episode.performer import EventCallback, unwatched
-from saccade.episode.suited import suited
+from saccade.episode.asking import AskSettings, AskTarget, Question, answered, suited
+from saccade.episode.drive import EventCallback, unwatched
 from saccade.errors import SettingsError
 from saccade.models.base import Model
-from saccade.record.settings import load_settings
 from saccade.record.trajectory import EpisodeLimits, Sampling, Trajectory
 from saccade.tasks.own_media import TAKEN, OwnMedia
 
@@ -79,7 +78,7 @@ def ask(
         question: what you want to know.
         model: by name, or an object, which is closed in the end. None: that of `settings`.
         dialect: by name, or an object. None: that of `settings`, or the one that suits the model, see
-            `saccade.episode.suited`; which, is a warning of the logger `saccade.episode.ask`.
+            `saccade.episode.asking`; which, is a warning of the logger `saccade.episode.ask`.
         out: run folder that keeps the episode turn by turn, for `saccade show`; what was killed is continued by the
             same call. Without it the pictures are gone afterwards.
         options: the possible answers, limits, sampling, tools and all the rest, see `AskOptions`.

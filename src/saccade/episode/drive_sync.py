@@ -14,12 +14,9 @@ from contextlib import suppress
 from typing import Self
 
 from saccade.core.sync import LoopThread
-from saccade.episode.drive import within
-from saccade.episode.effects import Effect, Reply
-from saccade.episode.flow import EpisodeOutcome, flow
-from saccade.episode.performer import EventCallback, Performer, unwatched
-from saccade.episode.plan import Plan
-from saccade.episode.trajectories import trajectory
+from saccade.episode.drive import EventCallback, Performer, unwatched, within
+from saccade.episode.flow import Effect, EpisodeOutcome, Plan, Reply, flow
+from saccade.episode.run_folder import trajectory
 from saccade.episode.workbench import Workbench
 from saccade.errors import SandboxClosedError
 from saccade.media.store import MediaStore

@@ -17,21 +17,197 @@ does not count; a backend that counts its prompt itself is exact.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import islice
+from typing import Final, TypeVar
 
-from saccade.dialects.base import Observation
-from saccade.episode.effects import Ask, Call, Effect, Ran, Reply, Run, Said, Stopped
-from saccade.episode.idle import CUT, IDLE_NOTICE, idle_detail, idle_turns
-from saccade.episode.plan import Plan
-from saccade.models.base import Request
-from saccade.record.action import Action, Answer, Code, ParseError, ToolCall
+from saccade.dialects.base import Dialect, Observation, Opening
+from saccade.episode.task_media import ShownAs, as_shown
+from saccade.models.base import Completion, Request, ToolSpec
 from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, Message
-from saccade.record.conversation import conversation
-from saccade.record.status import Status
-from saccade.record.trajectory import StopReason
-from saccade.record.turn import FinishReason, TokenCounts, Turn
+from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, ToolCall
+from saccade.record.execution import Execution, Status
+from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits, FinishReason, Sampling, StopReason, TokenCounts, Turn, conversation
+
+# What the loop asks its driver to do, and what the driver says in return. Frozen data, nothing runs here.
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask the model. Answered by `Said`."""
+
+    request: Request
+    turns: tuple[Turn, ...] = ()
+    """The episode so far; so in every effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Run code in the episode's session. Answered by `Ran`."""
+
+    code: str
+    bindings: Mapping[str, ImagePart] = field(default_factory=dict)
+    """Variables to bind first: pictures that were shown since the last call."""
+    turns: tuple[Turn, ...] = ()
+    """The last one is the one that asks for this; so for `Call`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Call a typed tool. Answered by `Ran`."""
+
+    call: ToolCall
+    pictures: Mapping[str, ImagePart]
+    """The pictures that the tool may look at, by the names that the model knows, oldest first."""
+    shown: int
+    """Pictures shown so far: the number of the next one."""
+    turns: tuple[Turn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the model wrote, and the seconds that it took."""
+
+    completion: Completion
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What the sandbox or the tool gave back, and the seconds that it took."""
+
+    execution: Execution
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The driver could not do what it was asked, or must end the episode. May answer anything."""
+
+    reason: StopReason
+    detail: str = ""
+    """For a person."""
+
+
+Effect = Ask | Run | Call
+"""What the loop asks its driver for."""
+Reply = Said | Ran | Stopped
+"""What the driver sends back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """A piece of the model's text, as it comes; an empty one means that the text begins again."""
+
+    piece: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that a person should know of the episode, such as that it continues an earlier one."""
+
+    text: str
+
+
+Event = Effect | Reply | Wrote | Notice
+"""What somebody who watches an episode hears, in the order in which it happens."""
+
+
+# Turns without an action: how many there are at the end of an episode, and what may help.
+#
+# A model that does not follow its dialect writes prose, is told so, and writes prose again. Nothing here decides when
+# that is enough: `EpisodeLimits.idle_turns` does.
+
+
+IDLE_NOTICE: Final = 3
+"""So many in a row say that the model does not follow its dialect."""
+CUT: Final = "Each of these was cut off at its limit of tokens: allow more with sampling.max_tokens."
+_OTHERS: Final = {"native": "native (for an API with function calls)", "direct": "direct"}
+
+
+def idle_turns(turns: Sequence[Turn]) -> int:
+    """How many turns in a row, the last one among them, hold neither an action nor an answer."""
+    acting = [number for number, turn in enumerate(turns) if not isinstance(turn.action, ParseError)]
+    return len(turns) - 1 - acting[-1] if acting else len(turns)
+
+
+def idle_detail(dialect: str, idle: int, limit: int | None = None) -> str:
+    """What `idle` turns in a row say of a model that is spoken to in the dialect of that id, and what to try.
+
+    Args:
+        dialect: its id.
+        idle: turns without an action.
+        limit: the limit of such turns, where it was reached.
+    """
+    others = [words for name, words in _OTHERS.items() if name != dialect.partition("@")[0]]
+    reached = "" if limit is None else f" (limits.idle_turns = {limit})"
+    return (
+        f"the model wrote {idle} turns in a row without an action{reached}: it does not follow the dialect {dialect}. "
+        f"Try --dialect {' or '.join(others)}."
+    )
+
+
+# What an episode follows: the task, how the model is spoken to, and where it ends.
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One episode to be played; playing it changes nothing in it."""
+
+    task: Task
+    dialect: Dialect
+    sampling: Sampling = field(default_factory=Sampling)
+    given_limits: EpisodeLimits | None = None
+    """None: those of the dialect."""
+    group: str = ""
+    """Rollouts of one task that are compared with each other share it."""
+    rollout: int = 0
+    """Number of this rollout in its group."""
+    settings: str = ""
+    """The resolved settings of the command, for the record."""
+    shown: Mapping[str, ShownAs] = field(default_factory=dict)
+    """Pictures that the first messages show otherwise than they are, by sha256; code and tools have the pictures."""
+    notes: tuple[str, ...] = ()
+    """What was done to media and limits beforehand, for a person."""
+    opened: Opening | None = field(default=None, compare=False, repr=False)
+    """What `dialect.open(task)` gave, where it was asked already."""
+
+    @property
+    def limits(self) -> EpisodeLimits:
+        """The limits that hold."""
+        return self.dialect.limits if self.given_limits is None else self.given_limits
+
+    @cached_property
+    def opening(self) -> Opening:
+        """How the episode begins. Raises `SettingsError` for a task that the dialect cannot show."""
+        return as_shown(self.opened or self.dialect.open(self.task), self.shown)
+
+    @cached_property
+    def functions(self) -> tuple[ToolSpec, ...]:
+        """What the model may call through its API's own function calling."""
+        return self.dialect.functions
+
+    @cached_property
+    def hosted(self) -> bool:
+        """Whether the provider of the model runs its code."""
+        return self.dialect.provider_runs
+
+    @property
+    def id(self) -> str:
+        """Names the trajectory: the task and the number of the rollout."""
+        return f"{self.task.id}#{self.rollout}"
+
+
+@lru_cache(maxsize=256)  # a server of agents asks the same at every request
+def limits_with(limits: EpisodeLimits, **overrides: float | None) -> EpisodeLimits:
+    """`limits` with those of `given` that are not None in place of its own."""
+    return EpisodeLimits.model_validate(
+        {**limits.model_dump(), **{name: value for name, value in overrides.items() if value is not None}}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +426,54 @@ class _Talk:
         # Built anew and not copied: the record checks itself only when it is built.
         last = self.turns[-1]
         self.turns[-1] = Turn(**{**{name: getattr(last, name) for name in Turn.model_fields}, **fields})
+
+
+# Work on many items at once, results as they are done.
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+async def as_done(items: Iterable[T], work: Callable[[T], Awaitable[R]], workers: int) -> AsyncIterator[list[R]]:
+    """The results in the order in which they come, those that came since the last time together.
+
+    At most `workers` items are worked on at once, and items are drawn only when there is a worker for them. The first
+    exception of `work` ends it, after the results that came with it were given; what is under way is then cancelled, as
+    it is when the iterator is closed.
+    """
+    queue = iter(items)
+    working: set[asyncio.Future[R]] = set()
+    ended: list[asyncio.Future[R]] = []
+    woken = asyncio.Event()
+
+    # Each task tells its own end: asyncio.wait would go through all that are under way whenever one of them ends.
+    def end(task: asyncio.Future[R]) -> None:
+        working.discard(task)
+        ended.append(task)
+        woken.set()
+
+    def start(count: int) -> None:
+        for item in islice(queue, count):
+            task = asyncio.ensure_future(work(item))
+            working.add(task)
+            task.add_done_callback(end)
+
+    try:
+        start(workers)
+        while working or ended:
+            await woken.wait()
+            woken.clear()
+            done = ended.copy()
+            ended.clear()
+            start(len(done))
+            results = [task.result() for task in done if task.exception() is None]
+            if results:
+                yield results
+            for task in done:
+                task.result()
+    finally:
+        left = [*working, *ended]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)

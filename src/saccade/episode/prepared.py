@@ -6,21 +6,22 @@ fit into a session is refused here, before a model is asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from saccade.dialects.base import Dialect, Opening
 from saccade.dialects.question import VideoNotShownError
-from saccade.episode.session_limits import SessionLimits
-from saccade.episode.settings import EpisodeSettings
-from saccade.episode.shown import ShownAs, of_videos, scaled_down
+from saccade.episode.settings import EpisodeSettings, SessionLimits
+from saccade.episode.task_media import ShownAs, of_videos, scaled_down
 from saccade.errors import SettingsError
+from saccade.grading.registry import missing_graders
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import Task
 from saccade.sandbox.registry import has_own_limits
 from saccade.tasks.frames import FrameSettings, framed, sampled
-from saccade.tasks.from_files import own_name
+from saccade.tasks.own_media import own_name
+from saccade.tasks.sources.task_set import OpenSource
 
 FRAMES_OF_ASK = FrameSettings(fps=1.0, most=16)
 """What `saccade ask` shows of a video whose dialect shows pictures only."""
@@ -152,3 +153,21 @@ def _with_memory(dialect: Dialect, task: Task) -> Dialect:
     if pixels <= _ARRAY_PIXELS:
         return dialect
     return SessionLimits(memory_bytes=dialect.sandbox.memory_bytes + _BYTES_OF_ARRAY * pixels).applied(dialect)
+
+
+# Whether the graders that tasks name can be had, before the first of them is played.
+
+
+def grader_problems(parts: Iterable[OpenSource]) -> Iterator[str]:
+    """For each grader that tasks of a source name and that cannot be had: how many tasks, which one first, and why."""
+    for part in parts:
+        for spec, reason in missing_graders(light.grader for light in part.lights).items():
+            names = [light.id for light in part.lights if light.grader == spec]
+            several = "tasks name" if len(names) > 1 else "task names"
+            yield f"{part.settings}: {len(names)} {several} the grader {spec!r} (the first: {names[0]}): {reason}"
+
+
+def check_graders(parts: Iterable[OpenSource]) -> None:
+    """Raises `SettingsError` for the first of `grader_problems`."""
+    for problem in grader_problems(parts):
+        raise SettingsError(problem)

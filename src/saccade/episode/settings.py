@@ -2,46 +2,102 @@
 
 from __future__ import annotations
 
+import math
+import tomllib
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import Field
 
+from saccade.core.disk import check_files
 from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
+from saccade.core.settings import Settings, differences, load_saved, save_settings
 from saccade.dialects.base import Dialect
+from saccade.dialects.calls import ToolList, listing
 from saccade.dialects.registry import load_dialect
-from saccade.dialects.tool_list import ToolList, listing
-from saccade.episode.equip import equipped
-from saccade.episode.session_limits import SessionLimits
+from saccade.episode.run_folder import TRAJECTORIES, RunFolder, mended
+from saccade.episode.workbench import equipped
 from saccade.errors import SettingsError
-from saccade.media.settings import MediaSettings
-from saccade.record.settings import Settings
+from saccade.media.download import MediaSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
-from saccade.sandbox.base import Sandbox
+from saccade.sandbox.base import MIB, Limits, Sandbox
+from saccade.sandbox.registry import has_own_limits
 from saccade.sandbox.registry import sandbox_at as sandbox_at
 from saccade.tasks.frames import FrameSettings
-from saccade.tools.settings import DEFAULT_CALLS, ToolCallSettings
+from saccade.tools.setup import DEFAULT_CALLS, ToolCallSettings
 
 if TYPE_CHECKING:
     from saccade.tools.toolbox import Toolbox
+
+
+# Limits of the sandbox's sessions that a user sets in place of a dialect's, as `session.wall_seconds=60`.
+#
+# Those of a remote sandbox are its server's; of these only the wall time holds there.
+
+
+D = TypeVar("D", bound=Dialect)
+
+
+class SessionLimits(Settings):
+    """Those that are set stand in place of the dialect's; see `saccade.sandbox.base.Limits`."""
+
+    wall_seconds: float | None = Field(None, gt=0, le=86_400)
+    """Longest time of one call. Unless it is set too, `cpu_seconds` is at least as long."""
+    cpu_seconds: int | None = Field(None, gt=0, le=86_400)
+    memory_bytes: int | None = Field(None, ge=64 * MIB)
+    file_bytes: int | None = Field(None, ge=0)
+    """Largest file, a video among them. Unless it is set too, `workspace_bytes` has room for one, and as much as ever
+    beside it."""
+    workspace_bytes: int | None = Field(None, ge=MIB)
+
+    def applied(self, dialect: D, sandbox: str = "local") -> D:
+        """The dialect with these limits for its sessions in `sandbox`.
+
+        Raises:
+            SettingsError: a limit is set that a remote sandbox decides itself, or the dialect's cannot be replaced.
+        """
+        overrides = {name: value for name, value in self.model_dump().items() if value is not None}
+        if not overrides:
+            return dialect
+        if has_own_limits(sandbox) and overrides.keys() != {"wall_seconds"}:
+            name = min(overrides.keys() - {"wall_seconds"})
+            raise SettingsError(
+                f"session.{name} cannot be set for the sandbox at {sandbox}: its limits are its server's. "
+                "Start `saccade sandbox serve` with --settings that say so."
+            )
+        if "sandbox" not in getattr(dialect, "__dataclass_fields__", {}):
+            raise SettingsError(f"dialect {dialect.id} fixes the limits of its sessions. Leave out session.*.")
+        changed: D = replace(cast(Any, dialect), sandbox=self.over(dialect.sandbox))
+        return changed
+
+    def over(self, limits: Limits) -> Limits:
+        """`limits` with these in place of its own."""
+        overrides = {name: value for name, value in self.model_dump().items() if value is not None}
+        if self.wall_seconds is not None:
+            overrides.setdefault("cpu_seconds", max(limits.cpu_seconds, math.ceil(self.wall_seconds)))
+        if self.file_bytes is not None:
+            overrides.setdefault("workspace_bytes", max(limits.workspace_bytes, self.file_bytes + 128 * MIB))
+        return Limits.model_validate({**limits.model_dump(), **overrides})
 
 
 class PromptSettings(Settings):
     """What a dialect says and offers."""
 
     prompt_file: str = ""
-    """Texts in place of the dialect's own, as `saccade.dialects.prompt_file` reads them."""
+    """Texts in place of the dialect's own, as `saccade.dialects.prompt_texts` reads them."""
     prompt_names: dict[str, str] = Field(default_factory=dict)
     """Place of a text (`system`, `user`, ...) -> its name in the prompt file, where that has another; no other text of
     the file is used then."""
     tools: tuple[str, ...] = ()
-    """Typed tools to offer, for a dialect whose models call tools; none: see `saccade.episode.equip`."""
+    """Typed tools to offer, for a dialect whose models call tools; none: see `saccade.episode.workbench`."""
     tool_calls: ToolCallSettings = DEFAULT_CALLS
     """How long a call of a typed tool may take, and in how many processes they run."""
     tool_list: ToolList = ""
     """How the prompt lists them: `short` or `schema`; empty: as the dialect, or the prompt file, has it."""
     tool_hints: bool = False
-    """Whether the prompt also says which tools suit which questions (`saccade.dialects.tool_hints`)."""
+    """Whether the prompt also says which tools suit which questions (`saccade.dialects.calls`)."""
 
     def equipped(self, dialect: Dialect) -> tuple[Dialect, Toolbox | None]:
         """The dialect with the user's prompt and tools, and the toolbox.
@@ -55,12 +111,12 @@ class PromptSettings(Settings):
         if self.prompt_names and not self.prompt_file:
             raise SettingsError("prompt_names are names in a prompt file, and none is given. Name it in prompt_file.")
         if self.prompt_file:
-            from saccade.dialects.prompt_file import read_prompt_file
+            from saccade.dialects.prompt_texts import read_prompt_file
 
             dialect = dialect.with_prompts(read_prompt_file(Path(self.prompt_file), self.prompt_names))
         offering, tools = equipped(dialect, self.tools, self.tool_calls)
         if self.tool_hints:
-            from saccade.dialects.tool_hints import hinted
+            from saccade.dialects.calls import hinted
 
             offering = hinted(offering)
         return offering, tools
@@ -86,7 +142,7 @@ class EpisodeSettings(SpeechSettings):
     model: str
     """As `saccade.models.registry` names it."""
     dialect: str = ""
-    """Empty: the one that suits the model, see `saccade.episode.suited`."""
+    """Empty: the one that suits the model, see `saccade.episode.asking`."""
     sampling: Sampling = Sampling()
     limits: EpisodeLimits = EpisodeLimits()
     """Those that are set stand in place of the dialect's."""
@@ -104,3 +160,67 @@ class EpisodeSettings(SpeechSettings):
     def provider(self, dialect: Dialect) -> Sandbox:
         """The sandbox, with the limits of the dialect; those of a remote one are its server's."""
         return sandbox_at(self.sandbox, dialect.sandbox)
+
+
+# A run folder that can be interrupted and resumed: its settings lie beside it, and what it holds is not made again.
+#
+# Continuing is exact where a trajectory depends on nothing but the settings and its id. One command at a time may write
+# to a folder.
+
+
+SETTINGS = "settings.toml"
+
+S = TypeVar("S", bound=Settings)
+
+
+def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> RunFolder:
+    """The folder of a run, new or to be continued, with `settings` saved in it; a torn last line is cut off.
+
+    Raises:
+        SettingsError: it was made with other settings (names what differs but for `may_differ`), or it holds another
+            command's run, or a file of the user's own code is another now.
+        RecordError: its trajectories cannot be read.
+    """
+    check_continued(root, settings, may_differ=may_differ)
+    folder = mended(root)
+    save_settings(settings, root / SETTINGS)
+    return folder
+
+
+def check_continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> None:
+    """Raises `SettingsError` as `continued` does, and changes nothing."""
+    saved, lines = root / SETTINGS, root / TRAJECTORIES
+    if saved.exists():
+        _check(root, saved_settings(type(settings), root), settings, may_differ)
+    elif lines.exists():
+        raise SettingsError(f"{root} holds trajectories of another command. Name a folder of its own for this run.")
+
+
+def saved_settings(kind: type[S], root: Path) -> S:
+    """The settings of class `kind` in the run folder `root`.
+
+    Raises:
+        SettingsError: they are those of another command, or cannot be read.
+    """
+    file = root / SETTINGS
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        missing = {name for name, field in kind.model_fields.items() if field.is_required()} - data.keys()
+    except (OSError, ValueError):
+        missing = set()  # what is wrong with the file is said below
+    if missing:
+        raise SettingsError(
+            f"{root} holds the run of another command: its {SETTINGS} does not say {' and '.join(sorted(missing))}. "
+            "Name another folder."
+        )
+    return load_saved(kind, file)
+
+
+def _check(root: Path, before: Settings, now: Settings, may_differ: Collection[str]) -> None:
+    changed = [item for item in differences(before, now) if item.name not in may_differ]
+    if changed:
+        listed = "\n".join(f"  {item}" for item in changed)
+        raise SettingsError(
+            f"{root} was made with other settings:\n{listed}\nUse the same ones to continue it, or another folder."
+        )
+    check_files(root / SETTINGS)

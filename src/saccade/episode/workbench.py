@@ -7,21 +7,87 @@ the model still writes. Nothing of a workbench stays when it is closed but the p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from saccade.episode.effects import Call, Run
-from saccade.episode.executions import of_run, of_tool
-from saccade.episode.plan import Plan
+from saccade.dialects.base import Dialect
+from saccade.dialects.prompt_texts import SYSTEM, TOOL
+from saccade.episode.flow import Call, Plan, Run
 from saccade.errors import SettingsError, ToolLostError
 from saccade.media.store import MediaStore
+from saccade.models.base import ToolSpec
+from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, VideoPart
-from saccade.record.execution import Execution
-from saccade.record.status import Status
+from saccade.record.execution import (
+    Execution,
+    ExecutionFile,
+    ExecutionPicture,
+    ExecutionRepair,
+    ExecutionTimings,
+    Status,
+)
 from saccade.sandbox.base import Binding, Sandbox, Session, VideoFile
+from saccade.sandbox.result import RunResult
+from saccade.tools.setup import DEFAULT_CALLS, ToolCallSettings
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from saccade.tools.context import ToolResult
     from saccade.tools.toolbox import Toolbox
+
+
+# What a sandbox or a tool gave back, as it is recorded: pixels go into the media store, the record names them.
+
+
+async def of_run(result: RunResult, store: MediaStore) -> Execution:
+    """The record of a sandbox's call. Its pictures are stored, and on the disk, when this returns."""
+    parts = await _stored([picture.image() for picture in result.pictures], store)
+    return Execution(
+        status=result.status,
+        stdout=clean_text(result.stdout),
+        stderr=clean_text(result.stderr),
+        value=None if result.value is None else clean_text(result.value),
+        traceback=None if result.traceback is None else clean_text(result.traceback),
+        pictures=tuple(
+            ExecutionPicture(image=part, source=picture.source, path=_path(picture.path))
+            for picture, part in zip(result.pictures, parts, strict=True)
+        ),
+        files=tuple(ExecutionFile(path=clean_text(file.path), size=file.size) for file in result.files),
+        repairs=tuple(ExecutionRepair(name=repair.name, note=clean_text(repair.note)) for repair in result.repairs),
+        notes=tuple(clean_text(note) for note in result.notes),
+        committed=result.committed,
+        timings=ExecutionTimings(
+            wall=result.timings.wall, run=result.timings.run, cpu=result.timings.cpu, capture=result.timings.capture
+        ),
+        layers=result.layers,
+    )
+
+
+async def of_tool(result: ToolResult, store: MediaStore) -> Execution:
+    """The record of a tool's call. What the model may read of a failure stands where a traceback would."""
+    parts = await _stored([picture.image for picture in result.pictures], store)
+    failed = result.status is not Status.OK
+    text = clean_text(result.text)
+    return Execution(
+        status=result.status,
+        value=None if failed else text,
+        traceback=f"ToolError: {text}" if failed and text else None,
+        problem=None if result.problem is None else result.problem.kind.value,
+        pictures=tuple(ExecutionPicture(image=part, source="tool") for part in parts),
+        committed=not failed,
+    )
+
+
+async def _stored(images: Sequence[Image], store: MediaStore) -> list[ImagePart]:
+    if not images:
+        return []
+    # Encoding and waiting for the disk would hold up every other episode of this loop.
+    return await asyncio.to_thread(lambda: [store.put_image(image) for image in images])
+
+
+def _path(path: str | None) -> str | None:
+    return None if path is None else clean_text(path)
 
 
 class Workbench:
@@ -123,3 +189,58 @@ def _video_path(variable: str, part: VideoPart, files: Mapping[str, bytes]) -> s
     while path in files:
         path = f"_{path}"
     return path
+
+
+# Which typed tools an episode offers: described to the dialect in its own way, and put together to be called.
+
+
+def equipped(
+    dialect: Dialect, names: Sequence[str] = (), calls: ToolCallSettings = DEFAULT_CALLS
+) -> tuple[Dialect, Toolbox | None]:
+    """The dialect that offers the tools of these names, and the toolbox that answers its calls.
+
+    Without names: what the dialect offers by itself (DeepEyes its zoom, `native` its Python alone); a dialect that
+    offers nothing by itself (`vista`) gets every tool that lacks nothing here. A dialect that writes code
+    alone has no toolbox.
+
+    Raises:
+        SettingsError: names are given, and the dialect knows no typed tools, or one needs what is not installed.
+        RegistryError: there is no tool of such a name.
+    """
+    if not dialect.offers_tools:
+        return (dialect.with_tools(()) if names else dialect), None
+    from saccade.tools.toolbox import Toolbox  # and the tools, which most episodes do without
+
+    if not names and dialect.tools:
+        return dialect, Toolbox.of(*(tool.name for tool in dialect.tools), calls=calls)
+    if not names and dialect.functions:
+        return dialect, None
+    if names and TOOL in dialect.prompts.templates:
+        prompts = dialect.prompts
+        if SYSTEM in prompts.templates and not prompts.has_field(SYSTEM, "tools"):
+            raise SettingsError(
+                f"tools are named, and the system message of {prompts.source} has no {{tools}} where they could be "
+                "listed. Add it, or leave tools out."
+            )
+    tools = Toolbox.of(*names, calls=calls)
+    if names and (missing := tools.missing()):
+        listed = "; ".join(f"{name} ({need})" for name, need in missing.items())
+        raise SettingsError(f"not available here, so no model could call it: {listed}. Or do not name it.")
+    if missing := tools.missing():
+        tools = Toolbox.of(*(tool.name for tool in tools.definitions if tool.name not in missing), calls=calls)
+    specs = tuple(ToolSpec(tool.name, tool.description, dict(tool.parameters)) for tool in tools.definitions)
+    return dialect.with_tools(specs), tools
+
+
+def missing_words(tools: Toolbox | None) -> str:
+    """What a person should know of tools that lack something here, where all others are offered; empty for none."""
+    if tools is None:
+        return ""  # and no tool is imported, which takes a second
+    from saccade.tools.toolbox import Toolbox
+
+    everything = Toolbox.of()
+    missing = everything.missing()
+    ready = {tool.name for tool in everything.definitions if tool.name not in missing}
+    if not missing or {tool.name for tool in tools.definitions} != ready:
+        return ""
+    return f"Not available here, so not offered: {', '.join(missing)}. `saccade tools list` says why."

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from saccade.core import sync
+from saccade.core.settings import load_settings
 from saccade.errors import UnavailableError
 from saccade.evals.compare import Comparison
 from saccade.evals.compare import compare as compared
@@ -30,7 +31,6 @@ from saccade.evals.run import evaluate as play
 from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary
 from saccade.models.base import Model
-from saccade.record.settings import load_settings
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -1,7 +1,7 @@
 """Two runs over the same tasks, compared task by task.
 
 Only tasks that both runs graded are compared; the others are counted. A task is won by the run with the larger mean
-over its samples. `saccade.evals.paired_tests` says which test is used, `saccade.evals.intervals` which interval.
+over its samples. `saccade.evals.intervals` says which test is used, `saccade.evals.intervals` which interval.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from saccade.errors import SettingsError
-from saccade.evals.intervals import Interval, binary, of_difference
+from saccade.evals.intervals import MCNEMAR, PERMUTATION, Interval, binary, mcnemar, of_difference, permutation
 from saccade.evals.metrics import TaskResult, by_task
-from saccade.evals.paired_tests import MCNEMAR, PERMUTATION, mcnemar, permutation
 from saccade.evals.rows import EvalRow, natural
 
 

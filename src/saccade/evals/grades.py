@@ -2,18 +2,20 @@
 
 Without a judge there is `correct` alone, by the rule grader. With one there are also `correct-by-rule` and
 `correct-by-judge`, and `correct` is a copy of that one which is the headline. A score's detail is as
-`saccade.grading.grade` writes it. A task that cannot be graded has the score without a value; it is left out of every
-average and counted apart, and so is a sample whose headline is a judge without a verdict.
+`saccade.grading.registry` writes it. A task that cannot be graded has the score without a value; it is left out of
+every average and counted apart, and so is a sample whose headline is a judge without a verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import Final, Literal
 
-from saccade.grading.grade import scored_by_rule
-from saccade.record.score import CORRECT, Score
-from saccade.record.trajectory import Trajectory
+from saccade.grading.registry import scored_by_rule
+from saccade.record.base import Name, Record, Text
+from saccade.record.codec import append_line, read_lines, recover_lines
+from saccade.record.trajectory import CORRECT, Score, Trajectory
 
 BY_RULE: Final = "correct-by-rule"
 BY_JUDGE: Final = "correct-by-judge"
@@ -59,3 +61,45 @@ def rule_score(scores: Iterable[Score]) -> Score:
 def score_named(scores: Iterable[Score], name: str) -> Score | None:
     """The score of that name."""
     return next((score for score in scores if score.name == name), None)
+
+
+# Samples that came to nothing for a reason that is not the model's: outages, tasks that cannot be shown.
+#
+# They lie in `failures.jsonl` of the run folder, are in no average, and are played again when the run is continued. The
+# file only grows: a failure counts as long as no trajectory of its id is there.
+
+
+FAILURES = "failures.jsonl"
+
+
+class SampleFailure(Record):
+    """One sample without a trajectory."""
+
+    id: Name
+    """Of the sample."""
+    kind: Name
+    """A stop reason such as `model_lost`, or the name of an error's class."""
+    detail: Text = ""
+
+
+def add_failure(root: Path, failure: SampleFailure) -> None:
+    """Append `failure` to the run folder's list."""
+    append_line(root / FAILURES, failure)
+
+
+def mend_failures(root: Path) -> None:
+    """Cut off a last line that a killed writer left."""
+    if (root / FAILURES).exists():
+        recover_lines(root / FAILURES)
+
+
+def open_failures(root: Path, done: Collection[str]) -> dict[str, SampleFailure]:
+    """The last failure of every sample that is not among `done`, by its id.
+
+    Raises:
+        RecordError: the file cannot be read.
+    """
+    path = root / FAILURES
+    if not path.exists():
+        return {}
+    return {failure.id: failure for failure in read_lines(path, SampleFailure) if failure.id not in done}

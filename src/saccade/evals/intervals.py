@@ -18,7 +18,9 @@ Wilson takes whole counts only, and means of graded values are fractions; it has
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import Final, NamedTuple
 
@@ -151,3 +153,121 @@ def _apart(left: float, right: float, count: int, correlation: float) -> Interva
         max(-1.0, own - other - reach(own - low, other_high - other)),
         min(1.0, own - other + reach(high - own, other - other_low)),
     )
+
+
+# How far two judges of the same things agree: the four counts, raw agreement, and Cohen's kappa.
+
+
+class ContingencyTable(NamedTuple):
+    """How often two judges say yes and no to the same things."""
+
+    both: int
+    only_first: int
+    only_second: int
+    neither: int
+
+    @property
+    def of(self) -> int:
+        """Things that both judged."""
+        return sum(self)
+
+    @property
+    def same(self) -> int:
+        """Things on which both say the same."""
+        return self.both + self.neither
+
+    @property
+    def kappa(self) -> float | None:
+        """Cohen's kappa (1960): agreement beyond what two judges with these counts of yes would reach by chance.
+
+        None where chance alone gives full agreement: each says one thing only, and both the same.
+        """
+        first, second = self.both + self.only_first, self.both + self.only_second
+        chance = first * second + (self.of - first) * (self.of - second)
+        # In whole numbers: 1 - chance is 0 exactly where both judges say one thing alone.
+        return (self.same * self.of - chance) / (self.of**2 - chance) if self.of**2 > chance else None
+
+
+def table(pairs: Iterable[tuple[bool | None, bool | None]]) -> ContingencyTable:
+    """The counts over pairs of a first and a second judge's verdict; what only one of them judged is left out."""
+    counts = Counter(pair for pair in pairs if None not in pair)
+    return ContingencyTable(counts[True, True], counts[True, False], counts[False, True], counts[False, False])
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Verdicts of a rule and of a judge; what only one of them has a verdict on is left out."""
+
+    both: int
+    """Right for both."""
+    only_rule: int
+    """Right for the rule, wrong for the judge."""
+    only_judge: int
+    neither: int
+    raw: float
+    """Share of the same verdicts."""
+    kappa: float | None
+    """Cohen's kappa; None where chance alone gives full agreement."""
+
+
+def agreement(pairs: Iterable[tuple[bool | None, bool | None]]) -> Agreement | None:
+    """The agreement over pairs of a rule's and a judge's verdict; None without a pair of two."""
+    counts = table(pairs)
+    return Agreement(*counts, raw=counts.same / counts.of, kappa=counts.kappa) if counts.of else None
+
+
+# Tests of two runs over the same tasks: is one better than chance would make it? Two-sided; seeded where they draw.
+#
+# McNemar's exact test is for one right-or-wrong sample of each task: of the tasks that one run alone solved, each side
+# is as likely (a binomial sign test on these). Means over several samples and partial credit have sizes that a sign
+# test would throw away, so there the paired permutation test is used: if the runs were alike, each task's difference
+# might as well have the other sign. On differences of one size the two tests are the same.
+#
+# McNemar, Psychometrika 12 (1947). Permutation: Fisher 1935, Pitman 1937; for language models Noreen 1989 and Dror et
+# al., ACL 2018 (The Hitchhiker's Guide to Testing Statistical Significance in NLP).
+#
+# The permutation test is not `scipy.stats.permutation_test`: where the differences are drawn, that doubles the smaller
+# tail, and it takes sums that are 0 but for rounding for larger ones.
+
+
+MCNEMAR: Final = "McNemar's exact test"
+PERMUTATION: Final = "paired permutation test"
+_EXACT = 16
+"""Differences up to which every assignment of signs is counted: 65,536 of them."""
+_DRAWS = 20_000
+"""Assignments that are drawn where there are more."""
+"""Numbers held at a time."""
+_ROUNDING = 1e-9
+
+
+def mcnemar(wins: int, losses: int) -> float:
+    """Return the p-value of McNemar's exact test; `wins` and `losses` are the tasks that only one run solved."""
+    if wins == losses:
+        return 1.0
+    from scipy.stats import binomtest  # late: it takes half a second
+
+    return float(binomtest(wins, wins + losses).pvalue)
+
+
+def permutation(gaps: Sequence[float], *, seed: int = 0) -> float:
+    """p-value of the paired permutation test (random signs) on the mean of `gaps`, one for each task.
+
+    Exact for up to 16 gaps that are not 0; beyond, 20,000 assignments are drawn and the observed one is among them
+    (Phipson and Smyth 2010), so p is never 0.
+    """
+    sizes = np.abs(np.array([gap for gap in gaps if gap], dtype=np.float64))
+    observed = abs(float(np.sum(np.array(gaps, dtype=np.float64))))
+    if not len(sizes):
+        return 1.0
+    if len(sizes) <= _EXACT:
+        sums = np.zeros(1)
+        for size in sizes:
+            sums = np.concatenate([sums + size, sums - size])
+        return float(np.mean(np.abs(sums) >= observed - _ROUNDING))
+    random = np.random.default_rng(seed)
+    block = max(1, _AT_ONCE // len(sizes))
+    reached = 0
+    for start in range(0, _DRAWS, block):
+        signs = 2.0 * random.integers(0, 2, (min(block, _DRAWS - start), len(sizes))) - 1.0
+        reached += int(np.count_nonzero(np.abs(signs @ sizes) >= observed - _ROUNDING))
+    return (reached + 1) / (_DRAWS + 1)

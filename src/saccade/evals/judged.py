@@ -12,20 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from saccade.episode.as_done import as_done
+from saccade.episode.flow import as_done
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import GradingError, ModelDeniedError, ModelLostError, ModelRefusedError
 from saccade.evals.benchmarks import headline_of
 from saccade.evals.grades import BY_JUDGE, JUDGE, Headline, headed, rule_score, score_named
 from saccade.evals.progress import OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.settings import EvalSettings
-from saccade.grading.grade import Grade, grade_of, grade_score
+from saccade.grading.registry import Grade, grade_of, grade_score
 from saccade.models.registry import load_model
 from saccade.record.base import clean_text
 from saccade.record.codec import read_lines, write_lines
-from saccade.record.score import Score
 from saccade.record.task import Task
-from saccade.record.trajectory import Trajectory
+from saccade.record.trajectory import Score, Trajectory
 from saccade.rewards.judges.answer import AnswerJudge, judged_score
 from saccade.rewards.judges.client import JudgeClient
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from saccade.episode.continued import SETTINGS
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+from saccade.episode.settings import SETTINGS
 from saccade.errors import SaccadeError
 from saccade.evals.intervals import Interval
 from saccade.evals.merge import run_settings
+from saccade.evals.rows import dollars_text
 from saccade.evals.run import figures_of
 from saccade.evals.settings import EvalSettings
-from saccade.evals.spent import dollars_text
 from saccade.evals.summary import SUMMARY, Summary
 from saccade.evals.tables import markdown
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from saccade.episode.continued import SETTINGS, saved_settings
+from saccade.core.disk import noted_files
+from saccade.core.settings import differences, save_settings
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+from saccade.episode.settings import SETTINGS, saved_settings
 from saccade.errors import SettingsError
-from saccade.evals.failures import FAILURES, SampleFailure
+from saccade.evals.grades import FAILURES, SampleFailure
 from saccade.evals.run import sum_up
 from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines, write_lines
-from saccade.record.file_notes import noted_files
-from saccade.record.settings import differences, save_settings
 from saccade.record.trajectory import Trajectory
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from saccade.core.registry import did_you_mean
 from saccade.errors import RegistryError, SettingsError
 from saccade.evals.benchmarks import source_names
 from saccade.evals.settings import EvalSettings
-from saccade.record.suggest import did_you_mean
 from saccade.tasks.benchmarks.card import Card, PaperSettings
 from saccade.tasks.benchmarks.registry import load_card
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from saccade.episode.idle import IDLE_NOTICE, idle_turns
+from saccade.episode.flow import IDLE_NOTICE, idle_turns
 from saccade.errors import (
     ModelLostError,
     ModelRefusedError,
@@ -15,9 +15,8 @@ from saccade.errors import (
     SettingsError,
     ToolLostError,
 )
-from saccade.evals.failures import SampleFailure
-from saccade.record.score import CORRECT
-from saccade.record.trajectory import StopReason, Trajectory
+from saccade.evals.grades import SampleFailure
+from saccade.record.trajectory import CORRECT, StopReason, Trajectory
 
 ProgressCallback = Callable[["EvalProgress"], None]
 """Hears the counts after every sample."""

@@ -13,8 +13,9 @@ from typing import Literal
 
 from saccade.core import sync
 from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
-from saccade.episode.continued import SETTINGS
+from saccade.core.settings import load_settings, merged, save_settings
 from saccade.episode.run_folder import TRAJECTORIES
+from saccade.episode.settings import SETTINGS
 from saccade.errors import SettingsError
 from saccade.evals.judged import WORKERS, judge_run
 from saccade.evals.merge import run_settings
@@ -26,8 +27,7 @@ from saccade.evals.summary import Summary
 from saccade.evals.verdicts import Verdicts, grade_again, keep_verdicts, verdicts_of
 from saccade.grading.registry import check_recorded, load_grader
 from saccade.models.registry import load_model
-from saccade.record.score import Score
-from saccade.record.settings import load_settings, merged, save_settings
+from saccade.record.trajectory import Score
 from saccade.rewards.judges.client import JudgeClient
 
 

@@ -31,7 +31,7 @@ class EvalSettings(EpisodeSettings):
     """One run of an evaluation."""
 
     sources: tuple[str, ...] = Field(min_length=1)
-    """As `saccade.evals.sources` reads them."""
+    """As `saccade.evals.run` reads them."""
     published: str = ""
     """Name of a paper's settings in the cards of the sources; those that nobody set otherwise hold for this run."""
     data: str = ""

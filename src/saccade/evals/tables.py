@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from saccade.evals.beside import Beside
 from saccade.evals.compare import Comparison, Pair
-from saccade.evals.macro import macro_text
-from saccade.evals.spent import spent_text
-from saccade.evals.summary import Figures, JudgeSummary, Summary
+from saccade.evals.metrics import macro_text
+from saccade.evals.rows import spent_text
+from saccade.evals.summary import Beside, Figures, JudgeSummary, Summary
 from saccade.record.trajectory import StopReason
 
 _SHOWN = 20

@@ -16,15 +16,13 @@ from saccade.errors import SaccadeError, SettingsError
 from saccade.evals.benchmarks import headline_of, source_names
 from saccade.evals.grades import graded, rule_score
 from saccade.evals.settings import EvalSettings
-from saccade.grading.grade import grade_of
-from saccade.grading.registry import newest
+from saccade.grading.registry import grade_of, newest
 from saccade.record.base import SCHEMA_VERSION, Name, Record, SchemaVersion
 from saccade.record.codec import read_lines, write_lines
-from saccade.record.score import Score
-from saccade.record.trajectory import Trajectory
+from saccade.record.trajectory import Score, Trajectory
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import recorded_card
-from saccade.tasks.worlds.registry import WORLDS
+from saccade.tasks.worlds.base import WORLDS
 
 VERDICTS = "verdicts"
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from saccade.errors import GradingError
 from saccade.grading.clean import clipped
 from saccade.grading.extract import Says, final_answer, words_said
-from saccade.grading.literals import literal_list
+from saccade.grading.number_words import literal_list
 from saccade.record.task import Task
 
 

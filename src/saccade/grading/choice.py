@@ -10,13 +10,464 @@ that names several options, takes one back, or gives a letter with another optio
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from string import ascii_uppercase
+from typing import Final
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
-from saccade.grading.mentions import in_sentence
-from saccade.grading.options import AnswerOptions, label, options_of
-from saccade.grading.quantities import DOUBT
+from saccade.grading.clean import clean, folded, unwrapped
+from saccade.grading.formula import same_formula
+from saccade.grading.quantities import DOUBT, quantity
+from saccade.grading.text import bare, same_quantity, same_text, starts_as_number
 from saccade.record.task import Task
+
+# The options of a question: their letters, texts and values, and which of them a text holds.
+
+
+_MENTION = re.compile(r"[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?:option|choice)s?\s+(?P<named>[A-Z])\b")
+_MARKUP = re.compile(r"^#{1,6}\s+|\$|(?<!\\)\\[()\[\]]|\*\*|__|`")
+_INNER = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|boldsymbol)\s?\{([^{}\\]*)\}")
+_SMALL_WORDS = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "it",
+        "its",
+        "it's",
+        "this",
+        "that",
+        "these",
+        "those",
+        "on",
+        "to",
+        "at",
+        "in",
+        "of",
+        "from",
+        "by",
+        "as",
+        "with",
+        "has",
+        "have",
+        "had",
+        "says",
+        "shows",
+        "show",
+        "for",
+        "called",
+        "named",
+        "so",
+        "therefore",
+        "thus",
+        "hence",
+        "and",
+        "but",
+        "choose",
+        "chose",
+        "pick",
+        "select",
+        "selected",
+        "option",
+        "choice",
+        "answer",
+        "color",
+        "colour",
+        "there",
+        "their",
+        "they",
+        "he",
+        "she",
+        "both",
+        "only",
+        "likely",
+        "most",
+        "clearly",
+        "definitely",
+        "probably",
+        "because",
+        "since",
+        "than",
+        "i'd",
+        "say",
+        "not",
+        "or",
+        "either",
+        "looks",
+        "look",
+        "like",
+        "seems",
+        "appears",
+        "into",
+        "under",
+        "over",
+        "near",
+        "who",
+        "which",
+        "i",
+        "think",
+        "believe",
+        "you",
+        "we",
+        "see",
+        "becomes",
+        "also",
+    ]
+)
+_MODIFIES_NOT = re.compile(
+    r"(?:is|are|was|were|has|have|had|of|in|on|at|to|for|with|by|as|from|than|because|since|which|that|who|when|while|if|and|or|"
+    r"but|not|would|will|can|could|should|does|do|did|side|one|option|choice|answer|seems?|appears?|looks?|shows?|means|represents"
+    r"|[a-z]+ed)\b"
+)
+
+
+def label(index: int, count: int) -> str:
+    """What option number `index` (from 0) of `count` is called."""
+    return ascii_uppercase[index] if count <= len(ascii_uppercase) else str(index + 1)
+
+
+@cache
+def _labels(count: int) -> tuple[str, ...]:
+    return tuple(label(index, count) for index in range(count))
+
+
+@lru_cache
+def options_of(texts: tuple[str, ...]) -> AnswerOptions:
+    """The options with these texts, in this order."""
+    plains = tuple(_plain(text) for text in texts)
+    return AnswerOptions(texts, plains, tuple(bare(plain) for plain in plains))
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """The options of one question."""
+
+    texts: tuple[str, ...]
+    plains: tuple[str, ...] = field(repr=False)
+    words: tuple[str, ...] = field(repr=False)
+    """The texts as they are compared."""
+
+    def plain(self, said: str) -> str:
+        """`said` without the markup that means nothing for a choice."""
+        return _plain(said)
+
+    def index(self, name: str) -> int | None:
+        """The option that is called `name`."""
+        labels = _labels(len(self.texts))
+        return labels.index(name.upper()) if name.upper() in labels else None
+
+    def same(self, left: int, right: int) -> bool:
+        """Whether both options read the same."""
+        return left == right or self.words[left] == self.words[right] != ""
+
+    def doubles(self, index: int) -> set[int]:
+        """Options with the same text."""
+        return {other for other in range(len(self.texts)) if self.same(other, index)}
+
+    def exact(self, plain: str) -> int | None:
+        """The first option whose text `plain` is."""
+        said = bare(plain)
+        return self.words.index(said) if said and said in self.words else None
+
+    def starts_with_label(self, plain: str) -> bool:
+        """Whether an option's letter stands first, marked or before punctuation."""
+        match = re.match(r"[(\[]?([A-Za-z])[)\]]?(?![\w'])", plain)
+        return match is not None and self.index(match[1]) is not None
+
+    def glued(self, plain: str) -> int | None:
+        """The option whose letter and text are written without a space: `E2` where E is 2."""
+        said = "".join(plain.split()).casefold().rstrip(".")
+        for index, words in enumerate(self.words):
+            own = label(index, len(self.texts)).casefold() + "".join(words.split())
+            if words and not words[0].isalpha() and said == own:
+                return index
+        return None
+
+    def by_value(self, plain: str) -> int | None:
+        """The one option that states the same number or formula."""
+        if len(plain) > 200:
+            return None
+        same = [index for index, text in enumerate(self.plains) if same_text(plain, text)]
+        same = same or [
+            index for index, words in enumerate(self.words) if words and _closed(words) == _closed(bare(plain))
+        ]
+        same = same or self._by_quantity(plain)
+        same = same or [index for index, text in enumerate(self.plains) if same_formula(plain, text)]
+        return same[0] if same and len({self.words[index] for index in same}) == 1 else None
+
+    def _by_quantity(self, plain: str) -> list[int]:
+        said = quantity(plain)
+        if said is None or said.about:
+            return []
+        golds = [(index, quantity(text)) for index, text in enumerate(self.plains) if starts_as_number(text)]
+        return [index for index, gold in golds if gold is not None and same_quantity(said, gold)]
+
+    def begins(self, rest: str, index: int) -> bool:
+        """Whether `rest` begins with the text of that option."""
+        return self.without(rest, index) != rest
+
+    def without(self, rest: str, index: int) -> str:
+        """`rest` without the text of that option at its start, if it stands there as a whole."""
+        words = self.words[index]
+        said = bare(rest)
+        if not words:
+            return rest
+        if said == words or same_text(rest, self.plains[index]):
+            return ""
+        if _closed(said) == _closed(words):
+            return ""
+        if said.startswith(words) and not (said[len(words)].isalnum() and words[-1].isalnum()):
+            return said[len(words) :]
+        return rest
+
+    def begins_with_other(self, rest: str, index: int) -> bool:
+        """Whether `rest` begins with the text of another option, and not with that of its own."""
+        others = [other for other in range(len(self.texts)) if not self.same(other, index)]
+        first = re.split(r"[.,;:\n](?:\s|$)|\s(?:because|since|as)\s", rest.strip())[0]
+        if any(same_text(first, self.plains[other]) for other in others):
+            return True
+        return any(len(self.words[other]) > 1 and self.without(rest, other) != rest for other in others)
+
+    def mentioned(self, text: str) -> set[int]:
+        """Options mentioned in `text`; where one option's text holds another's, the longer one counts."""
+        found: set[int] = set()
+        for match in _MENTION.finditer(text):
+            index = self.index(match["bracketed"] or match["named"])
+            found |= set() if index is None else {index}
+        return found | self.mentioned_by_text(text)
+
+    def mentioned_by_text(self, text: str, alone: bool = True) -> set[int]:
+        """Options whose text stands in `text`; with `alone`, not within a longer phrase ("navy blue" for "blue")."""
+        rest = f" {bare(text)} "
+        found: set[int] = set()
+        for index in sorted(range(len(self.texts)), key=lambda index: -len(self.words[index])):
+            words = self.words[index]
+            if len(words) < 2 or not words[0].isalpha():
+                continue  # single letters and numbers turn up in any sentence
+            spots = list(re.finditer(rf"(?<![\w-]){re.escape(words)}(?![\w-])", rest))
+            if any(not alone or _stands_alone(rest, spot) for spot in spots):
+                found.add(index)
+            if spots:
+                rest = re.sub(rf"(?<![\w-]){re.escape(words)}(?![\w-])", " | ", rest)
+        return found
+
+    def without_texts(self, text: str) -> str:
+        """`text` without the texts of all options, the longest first."""
+        rest = bare(text)
+        for words in sorted(self.words, key=len, reverse=True):
+            rest = rest.replace(words, " ") if words else rest
+        return rest
+
+
+def _stands_alone(text: str, spot: re.Match[str]) -> bool:
+    before = re.search(r"([\w'-]+)\s+[\"'(]?$", text[: spot.start()])
+    after = re.match(r"\s+([a-z][\w'-]*)", text[spot.end() :])
+    begins = before is None or before[1] in _SMALL_WORDS or before[1].endswith("ly")
+    return begins and (after is None or _MODIFIES_NOT.match(after[1]) is not None or len(spot[0].split()) > 2)
+
+
+def _closed(text: str) -> str:
+    """`text` without spaces: `F = 7450 lbf` is `F=7450lbf`."""
+    return "".join(text.split())
+
+
+def _plain(text: str) -> str:
+    return unwrapped(_MARKUP.sub("", _INNER.sub(r"\1", clean(text)))).strip()
+
+
+# Yes or no: what a text asserts, negation included. "Yes and no", "unknown" and "I know" are neither.
+#
+# `yes` or `no` counts at the start of the text (and then nothing after it may contradict it), or as its last word. A
+# reason in a sentence of its own, or after "because", may deny other things.
+
+
+_YES: Final = frozenset({"yes", "yeah", "yep", "true"})
+_NO: Final = frozenset({"no", "nope", "false"})
+_SINGLE: Final = {**dict.fromkeys((*_YES, "y"), True), **dict.fromkeys((*_NO, "n"), False)}
+_FIRST = re.compile(
+    r"(?P<word>yes|yeah|yep|true|no|nope|false)[*_\"']{0,3}(?:\s*(?:[,.;:!\n(]|- )|\s+(?=(?:i|it|they|there|the|this|"
+    r"that|we|these|those|he|she|because|not)\b))(?P<rest>.*)",
+    re.DOTALL,
+)
+# A reason may deny other things ("Yes. The bars are not equal."), but not the answer.
+_REASON = re.compile(r"[*_\"')]{0,3}\s*(?:[.!;\n]|- |,?\s(?:because|since|as)\b)\s*(?=\S+\s+\S+)")
+_CONTRADICTS = re.compile(
+    r"(?:^|[.,;:!?\-]\s*|\b(?:or|is|and|be|answer)\s)(?:yes|yeah|yep|true|no|nope|false)\b(?=\s*(?:[.,;:!?]|$))"
+    r"|\b(?:not (?:sure|certain)|wait|actually)\b|^(?:yes|no)\b"
+)
+_LAST = re.compile(r"(?P<before>.*)\b(?P<word>yes|no|true|false)", re.DOTALL)
+_EITHER = re.compile(r"\b(?:yes|yeah|yep|true|no|nope|false)\b")
+_OPEN = re.compile(r"\b(?:maybe|perhaps|possibly|probably|might|could|unsure|unclear|unknown|or)\b|\?\s*$")
+_OPEN_FIRST = re.compile(
+    r"^[^.!;\n]*?\b(?:maybe|perhaps|possibly|probably|unsure|unclear|unknown)\b|\?\s*$"
+    r"|\b(?:not sure|could be|might be)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class YesNoGrader:
+    """Yes or no, true or false; what the answer asserts, and not which words it holds."""
+
+    def grade(self, answer: str | None, task: Task) -> Verdict:
+        """The verdict; see `Grader.grade`."""
+        gold = asserts(gold_of(task))
+        if gold is None:
+            raise unreadable(task, "yes or no")
+        return judged(answer, lambda prediction: _compare(prediction, gold), asserts, prose=True)
+
+
+def asserts(text: str) -> bool | None:
+    """True for yes, False for no, None for neither."""
+    plain = folded(unwrapped(clean(text))).strip(" .,;:!()[]*_\"'")
+    if plain in _SINGLE:
+        return _SINGLE[plain]
+    first = _FIRST.fullmatch(plain)
+    reason = _REASON.match(plain, first.end("word")) if first is not None else None
+    if (_OPEN if reason is None else _OPEN_FIRST).search(plain):
+        return None
+    if first is not None:
+        if reason is not None:
+            return None if _CONTRADICTS.search(plain, reason.end()) else first["word"] in _YES
+        return _backed(first["word"] in _YES, first["rest"])
+    last = _LAST.fullmatch(plain)
+    if last is None or DOUBT.search(last["before"]) or _EITHER.search(last["before"]):
+        return None
+    return last["word"] in _YES
+
+
+def _backed(asserted: bool, rest: str) -> bool | None:
+    """What was said first, unless the rest speaks against it."""
+    if _EITHER.search(rest) or (asserted and DOUBT.search(rest)):
+        return None
+    return asserted
+
+
+def _compare(prediction: str, gold: bool) -> Verdict:
+    answer = asserts(prediction)
+    if answer is None:
+        return unread("says neither yes nor no", prediction)
+    return right("same", prediction) if answer == gold else wrong("says the opposite", prediction)
+
+
+YES_NO = YesNoGrader()
+
+
+# The one option that a sentence settles on: "It is C", "not A, it is C", "the dog is on the left".
+#
+# Sentences that deny, hedge, or name several options settle on none.
+
+
+_LONGEST = 400
+_DENIED = re.compile(
+    DOUBT.pattern
+    + r"|\bor\b|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite|ruled? out|rules out"
+    r"|eliminated?|excluded?|rejected?)\b",
+    re.IGNORECASE,
+)
+_FIRST_NOT = re.compile(
+    r"^(?:it(?:'s|\sis)\s)?not\s+(?:option\s|choice\s)?(?P<denied>[^,;.]{1,60}?)\s*[,;.]?\s*"
+    r"(?=(?:but|it\sis|it's|so|rather|instead)\b)",
+    re.IGNORECASE,
+)
+_THEN_NOT = re.compile(r"(?:,\s(?:and\s|but\s)?|\sand\s)not\s[^,;.]{1,60}\W*$", re.IGNORECASE)
+_RULED_OUT = re.compile(
+    r"^(?:it\s(?:can't|cannot|can\snot)\sbe\s(?:option\s)?[^,;.]{1,60}(?=[,;])|(?:since|as|because)\s(?:options?\s)?"
+    r"(?-i:[A-Z])(?:(?:,\s|,?\sand\s|,?\sor\s)(?-i:[A-Z]))*\s(?:is|are)\s(?:all\s|both\s)?"
+    r"(?:wrong|incorrect|false|ruled\sout|eliminated|impossible))[,;]?\s(?=\S)",
+    re.IGNORECASE,
+)
+_CHOSEN_LETTER = re.compile(
+    r"(?:^(?:[=-]>|→|⇒|∴)?|'s\b|\b(?:is|be|like|final|result|conclusion|so|thus|hence|therefore|choose|chose|pick|select|say|with|for|option|choice|answer|letter|but|to|case)\b)"
+    r"[,:\s]*(?:option\s|choice\s|letter\s|answer\s)?(?:[(\[\"']?(?-i:(?P<label>[A-Z]))[)\]\"']?|\((?P<small>[a-z])\))"
+    r"(?=\s*(?:[.,;:!]|$|\s(?:because|since|as|which)\b))",
+    re.IGNORECASE,
+)
+_FURTHER = re.compile(r"\s*[,/&+]\s*(?:and\s|or\s)?[(\[]?(?P<label>[A-Z])(?![\w'])")
+_BECAUSE = re.compile(r"[,.]?\s(?:because|since)\s", re.IGNORECASE)
+_IS_IT = re.compile(
+    r"^(?:so|thus|hence|therefore)?[,\s]*(?:only\s)?(?:option\s)?(?P<label>[A-Z])\s(?:fits|matches|works|remains"
+    r"|(?:is|must\sbe|has\sto\sbe|seems|looks)\s(?:to\sbe\s)?(?:the\s)?(?:(?:correct|right|best)\s?)?(?:answer|option|choice|one)?)\W*$",
+    re.IGNORECASE,
+)
+_WITH_LETTER = re.compile(
+    r"(?P<text>.+?)[\s,\"'.:-]*(?:(?:which|this|that)\s(?:is|corresponds\sto|matches)\s|i\.e\.,?\s|so\s)?"
+    r"(?:the\s)?(?:answer\s)?(?:option|choice|answer|letter)?\s*[(\[]?(?P<label>[A-Z])[)\]]?[\s.]*",
+    re.DOTALL,
+)
+
+
+def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
+    """The option that a short sentence settles on by marked letter or by its text; None if on none, or on several."""
+    if len(prediction) > _LONGEST:
+        return None
+    with_letter = _WITH_LETTER.fullmatch(prediction.strip())
+    if with_letter is not None:
+        index = options.index(with_letter["label"])
+        if index is not None and (
+            options.exact(with_letter["text"]) == index or options.by_value(with_letter["text"]) == index
+        ):
+            return index
+    if set(options.words) == {"yes", "no"}:
+        return _yes_or_no(prediction, options)
+    said = _either(prediction, options)
+    if said is not None:
+        return said
+    denied = _FIRST_NOT.match(prediction) or _RULED_OUT.match(prediction)
+    if denied is not None:
+        prediction = prediction[denied.end() :]
+    prediction = _THEN_NOT.sub("", prediction)
+    lettered = _chosen_letters(prediction, options)
+    if lettered and len(lettered) == 1:
+        prediction = _BECAUSE.split(prediction)[0]  # a reason may deny the others
+    found = options.mentioned(prediction) | (lettered or set())
+    rest = options.without_texts(prediction)
+    touched = found | options.mentioned_by_text(prediction, alone=False)
+    if not found or len({options.words[index] or str(index) for index in touched}) != 1 or _DENIED.search(rest):
+        return None
+    return min(found)
+
+
+def _yes_or_no(prediction: str, options: AnswerOptions) -> int | None:
+    """What a sentence asserts, unless it settles on the letter of the other option."""
+    meant = asserts(prediction)
+    spoken = None if meant is None else options.words.index("yes" if meant else "no")
+    lettered = _chosen_letters(prediction, options) or options.mentioned(prediction)
+    if spoken is None:
+        return (
+            lettered.pop() if len(lettered) == 1 and DOUBT.search(options.without_texts(prediction)) is None else None
+        )
+    chosen = _chosen_letters(prediction, options)
+    return spoken if chosen is None or chosen == {spoken} else None
+
+
+def _either(prediction: str, options: AnswerOptions) -> int | None:
+    """Yes or no beside further options, if one of them is asserted and no other option is named."""
+    meant = asserts(prediction)
+    word = "yes" if meant else "no"
+    if meant is None or not {"yes", "no"} <= set(options.words):
+        return None
+    index = options.words.index(word)
+    return index if options.mentioned(prediction) <= options.doubles(index) else None
+
+
+def _chosen_letters(prediction: str, options: AnswerOptions) -> set[int] | None:
+    """The options whose letters stand where a sentence settles on one."""
+    spots = list(_CHOSEN_LETTER.finditer(prediction))
+    found = {options.index(spot["label"] or spot["small"]) for spot in spots}
+    further = [_FURTHER.match(prediction, spot.end()) for spot in spots]
+    found |= {options.index(other["label"]) for other in further if other is not None}
+    is_it = _IS_IT.match(prediction.strip())
+    found |= {options.index(is_it["label"])} if is_it else set()
+    known = {index for index in found if index is not None}
+    return known or None
+
 
 _LABEL = r"(?P<{0}>[A-Za-z]|[0-9]{{1,3}})"
 _MARKED = re.compile(
@@ -71,13 +522,13 @@ class ChoiceGrader:
         options = options_of(task.choices)
         return judged(
             answer,
-            lambda prediction: _compare(prediction, gold, options),
+            lambda prediction: _compare_choice(prediction, gold, options),
             lambda prediction: _said(prediction, options),
             prose=True,
         )
 
 
-def _compare(prediction: str, gold: str, options: AnswerOptions) -> Verdict:
+def _compare_choice(prediction: str, gold: str, options: AnswerOptions) -> Verdict:
     chosen = _read(prediction, options)
     if chosen is None:
         return unread("names no single option", prediction)

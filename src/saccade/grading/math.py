@@ -8,20 +8,200 @@ decided within the limits is wrong, and the verdict says so.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import importlib.util
+import json
+import os
 import re
+import select
+import subprocess
+import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
 
+from saccade.errors import UnavailableError
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
-from saccade.grading.compare import number_said, same_quantity
+from saccade.grading.clean import tight, unwrapped
 from saccade.grading.extract import words_said
 from saccade.grading.formula import differ_in_kind, same_formula
-from saccade.grading.latex import comparable_formula
-from saccade.grading.math_process import shared_comparer
 from saccade.grading.quantities import DOUBT, quantity
-from saccade.grading.text import same_text
-from saccade.grading.wrappers import tight, unwrapped
+from saccade.grading.text import number_said, same_quantity, same_text
 from saccade.record.task import Task
+
+# The one helper process that compares formulas: started when first needed, restarted when it gave up.
+#
+# A comparison that takes too long kills the process, and has no result. What is sent must have passed `latex`.
+
+
+START_SECONDS = 120.0
+"""Longest wait for the imports of the process."""
+REPLY_SECONDS = 30.0
+"""Longest wait for a reply; its own limit of processor time ends it long before, unless the machine stands still."""
+
+
+class FormulaComparer:
+    """Compares formulas in a process of its own. Safe to use from several threads, and after a fork."""
+
+    def __init__(self, worker: Path) -> None:
+        self._worker = worker
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = os.getpid()
+
+    def same(self, gold: str, answer: str) -> bool | None:
+        """Whether two formulas are equal; None if that was not found out within the limits.
+
+        Raises:
+            UnavailableError: math-verify is not installed, or the process cannot be started.
+        """
+        request = json.dumps({"gold": gold, "answer": answer}).encode() + b"\n"
+        with self._lock:
+            process = self._running()
+            assert process.stdin is not None
+            try:
+                process.stdin.write(request)
+                process.stdin.flush()
+            except BrokenPipeError:
+                reply = b""
+            else:
+                reply = _line(process, REPLY_SECONDS)
+            if not reply:
+                self._stop()
+                return None
+            return bool(json.loads(reply)["same"])
+
+    def close(self) -> None:
+        """End the process; the next comparison starts another."""
+        with self._lock:
+            self._stop()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._owner == os.getpid() and self._process.poll() is None:
+            return self._process
+        self._stop()
+        if importlib.util.find_spec("math_verify") is None:
+            raise UnavailableError("the package `math-verify` is not installed. Run: pip install 'saccade[math]'")
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(self._worker)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._owner = os.getpid()
+        if not _line(self._process, START_SECONDS):
+            self._stop()
+            raise UnavailableError(
+                f"the process that compares formulas did not start. Run {self._worker} by hand to see why."
+            )
+        return self._process
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+        if self._owner == os.getpid():
+            process.kill()
+            process.wait()
+
+
+def _line(process: subprocess.Popen[bytes], seconds: float) -> bytes:
+    """The next short line of the process, or nothing if it ended or took longer."""
+    assert process.stdout is not None
+    ready, _, _ = select.select([process.stdout], [], [], seconds)
+    return process.stdout.readline() if ready else b""
+
+
+@cache
+def shared_comparer() -> FormulaComparer:
+    """The comparer of this program; its process ends with it."""
+    comparer = FormulaComparer(Path(__file__).with_name("math_worker.py"))
+    atexit.register(comparer.close)
+    return comparer
+
+
+# A gate before the algebra: which formulas may be compared at all, and their spelling for it.
+#
+# Only short formulas of known commands pass: no unknown command, no word, no exponent in an exponent, no exponent
+# beyond two digits (one digit on a bracket), no factorial, no sum or integral, bounded depth and bounded numbers. So
+# neither a tower of powers nor a text that is no formula reaches the algebra system. Plain spellings (`2*sqrt(3)`,
+# `pi/4`) become LaTeX.
+
+
+LONGEST: Final = 300
+DEEPEST: Final = 8
+_FUNCTIONS: Final = "sin cos tan cot sec csc arcsin arccos arctan log ln exp"
+_COMMANDS: Final = frozenset(
+    (
+        "frac sqrt cdot times div pm mp pi theta alpha beta gamma lambda mu phi omega infty cup cap in le leq ge geq "
+        f"lt gt ne neq approx {_FUNCTIONS} mathbb emptyset varnothing setminus mid colon sim angle triangle"
+    ).split()
+)
+_ALPHABET: Final = re.compile(r"[A-Za-z0-9\s+\-*/^_=.,()\[\]{}|<>:'°%·×÷π√∞≤≥≠∪∩∈±∅&\\]*")
+_COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
+_WORD = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{4,}")
+_PLAIN_SQRT = re.compile(r"(?<![\\A-Za-z])sqrt\s?\(([^()]*)\)")
+_PLAIN_NAME = re.compile(rf"(?<![\\A-Za-z])(pi|infty|theta|{_FUNCTIONS.replace(' ', '|')})(?![A-Za-z])")
+_EXPONENT = re.compile(r"(?:\^|\*\*)\s?(?:\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|\(([^()]*)\)|(-?[0-9]+|.))", re.DOTALL)
+_SIGNS: Final = {
+    "√": "\\sqrt ",
+    "π": "\\pi ",
+    "∞": "\\infty ",
+    "≤": "\\le ",
+    "≥": "\\ge ",
+    "≠": "\\ne ",
+    "∪": "\\cup ",
+} | {
+    "∩": "\\cap ",
+    "∈": "\\in ",
+    "±": "\\pm ",
+    "×": "\\times ",
+    "·": "\\cdot ",
+    "÷": "\\div ",
+    "∅": "\\emptyset ",
+}
+
+
+def comparable_formula(text: str) -> str | None:
+    """`text` as LaTeX that may be parsed, or None if it is no such formula."""
+    if len(text) > LONGEST or not text.strip() or _ALPHABET.fullmatch(text) is None:
+        return None
+    for sign, command in _SIGNS.items():
+        text = text.replace(sign, command)
+    text = _PLAIN_NAME.sub(r"\\\1 ", _PLAIN_SQRT.sub(r"\\sqrt{\1}", text)).replace("**", "^")
+    text = re.sub(r"\^\s?\(([^()]*)\)", r"^{\1}", text).replace("*", "\\cdot ")
+    known = all(name in _COMMANDS or name in "{}|" for name in _COMMAND.findall(text))
+    return text if known and _is_small(text) else None
+
+
+def _is_small(text: str) -> bool:
+    few = text.count("^") <= 12 and text.count("\\sqrt") <= 8 and text.count("(") <= 16 and _depth(text) <= DEEPEST
+    long = _WORD.search(_COMMAND.sub(" ", text)) or re.search(r"[0-9]{16}", text)
+    return few and not long and not any(_is_large(exponent) for exponent in _EXPONENT.finditer(text))
+
+
+def _is_large(exponent: re.Match[str]) -> bool:
+    inside = next((group for group in exponent.groups() if group is not None), "")
+    on_bracket = exponent.string[: exponent.start()].rstrip().endswith((")", "}", "]"))
+    large = r"[0-9]{2}|[A-Za-z]{2}|\^" if on_bracket else r"[0-9]{3}|\^"
+    return re.search(large, inside) is not None or exponent.string[exponent.end() :].lstrip().startswith("^")
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for sign in text:
+        depth += (sign in "({[") - (sign in ")}]")
+        deepest = max(deepest, depth)
+    return deepest
 
 
 @dataclass(frozen=True, slots=True)

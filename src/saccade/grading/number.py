@@ -20,8 +20,8 @@ from pydantic import Field
 
 from saccade.grading.base import Verdict, golds_of, judged, right, unread, unreadable, wrong
 from saccade.grading.clean import folded
-from saccade.grading.compare import EXACT, Tolerance, number_said, same_quantity
 from saccade.grading.quantities import Quantity, quantity
+from saccade.grading.text import EXACT, Tolerance, number_said, same_quantity
 from saccade.record.task import Task
 
 

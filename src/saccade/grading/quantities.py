@@ -11,11 +11,210 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from saccade.grading.clean import clean
+from saccade.grading.clean import clean, unwrapped
 from saccade.grading.number_words import says_another, with_digits
-from saccade.grading.numerals import Numeral, numerals, repeating_as_fraction
-from saccade.grading.units import ATTACHED_SCALES, ORDINAL, SCALES, Unit, is_known, unit_named
-from saccade.grading.wrappers import unwrapped
+
+# Numbers as they are written, read exactly: `1,234.5`, `-3/4`, `1 3/4`, `\frac{3}{4}`, `1.5e3`, `2 × 10^-3`.
+#
+# Nothing is evaluated: a number that is part of a formula, a time, a date or a name such as `B12` is not read at all.
+# `3,5` is no number (the comma groups thousands and nothing else), and neither is one of absurd length or exponent.
+
+
+MOST_DIGITS: Final = 60
+LARGEST_EXPONENT: Final = 300
+
+_INT: Final = r"[0-9]{1,60}"
+_DECIMAL: Final = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,19}|[0-9]{1,60})(?:\.[0-9]{1,60})?|\.[0-9]{1,60}"
+_TIMES_TEN: Final = r"\s?(?:[x×*·]|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?[{(]?\s?(?P<power>[+-]?[0-9]{1,4})\s?[)}]?"
+_NUMBER = re.compile(
+    r"(?<![0-9A-Za-z_.,:/^\\])(?<![0-9A-Za-z_]-)"
+    r"(?P<sign>[-+]\s?(?=[$€£¥]?\s?[0-9.\\]))?(?P<currency>[$€£¥]\s?(?P<late_sign>-)?)?"
+    r"(?:"
+    rf"(?P<whole>{_INT})?(?:\s?\\frac\s?(?:\{{\s?(?P<over>-?{_INT})\s?\}}\s?\{{\s?(?P<under>{_INT})\s?\}}"
+    r"|(?P<over1>[0-9])\s?(?P<under1>[0-9])))"
+    rf"|(?P<mixed>{_INT})(?:\s|\s?\+\s?|\sand\s)(?P<above>{_INT})\s?/\s?(?P<below>{_INT})"
+    rf"|(?P<top>{_INT})\s?/\s?(?P<bottom>{_INT})"
+    r"|10\s?(?:\^|\*\*)\s?[{(]?\s?(?P<ten>[+-]?[0-9]{1,4})\s?[)}]?"
+    rf"|(?P<decimal>{_DECIMAL})(?:[eE](?P<exponent>[+-]?[0-9]{{1,4}})|{_TIMES_TEN})?"
+    r")(?P<end>(?![0-9_^/:]|\s?\*\*|\s?\^|,[0-9]|\.[0-9]|\s?\\frac))"
+)
+_REPEATING = re.compile(
+    r"(?<![0-9.])(?P<whole>[0-9]{1,20})\.(?P<start>[0-9]{0,20}?)(?:\\(?:overline|bar|dot)\s?\{?\s?(?P<marked>[0-9]{1,12})\s?\}?"
+    r"|\((?P<round>[0-9]{1,12})\)|(?P<written>(?P<group>[0-9]{1,6})(?P=group)+(?:(?P=group))*)\s?(?:\.{3}|\\l?dots))(?![0-9])"
+)
+_ANY_DIGIT = re.compile(r"[0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class Numeral:
+    """A number in a text."""
+
+    value: Fraction
+    start: int
+    """Index of its first character, the currency sign included."""
+    end: int
+    currency: str = ""
+
+
+def repeating_as_fraction(text: str) -> str:
+    r"""`text` with its repeating decimals as fractions: `0.\overline{3}` and `0.333...` are `1/3`."""
+    return _REPEATING.sub(_repeating, text)
+
+
+def _repeating(match: re.Match[str]) -> str:
+    group = match["marked"] or match["round"] or match["group"]
+    if match["written"] and len(match["written"]) < 3:
+        return match[0]
+    start = match["start"]
+    below = (10 ** len(group) - 1) * 10 ** len(start)
+    value = Fraction(int(match["whole"] + start), 10 ** len(start)) + Fraction(int(group), below)
+    return f"{value.numerator}/{value.denominator}"
+
+
+def numerals(text: str) -> tuple[Numeral, ...] | None:
+    """The numbers in `text`, in order; None if digits stand there that are part of no readable number."""
+    found: list[Numeral] = []
+    position = 0
+    for match in _NUMBER.finditer(text):
+        if _ANY_DIGIT.search(text, position, match.start()):
+            return None
+        value = _value(match)
+        if value is None:
+            return None
+        found.append(Numeral(value, match.start(), match.end(), (match["currency"] or "")[:1]))
+        position = match.end()
+    return None if _ANY_DIGIT.search(text, position) else tuple(found)
+
+
+def _value(match: re.Match[str]) -> Fraction | None:
+    negative = ((match["sign"] or "").strip() == "-") != bool(match["late_sign"])
+    value = _fraction(match) if match["decimal"] is None and match["ten"] is None else _decimal(match)
+    return -value if value is not None and negative else value
+
+
+def _decimal(match: re.Match[str]) -> Fraction | None:
+    exponent = int(match["exponent"] or match["power"] or match["ten"] or 0)
+    if abs(exponent) > LARGEST_EXPONENT:
+        return None
+    return Fraction((match["decimal"] or "1").replace(",", "")) * Fraction(10) ** exponent
+
+
+def _fraction(match: re.Match[str]) -> Fraction | None:
+    integer = int(match["whole"] or match["mixed"] or 0)
+    above = match["over"] or match["over1"] or match["above"] or match["top"]
+    below = int(match["under"] or match["under1"] or match["below"] or match["bottom"])
+    if below == 0 or (integer and above.startswith("-")):
+        return None
+    return integer + Fraction(int(above), below)
+
+
+# List units of measure: their spellings, and factors to the first unit of each dimension.
+#
+# A unit that is not listed is compared by its word only. Money of different currencies is never converted. The table is
+# our own: `pint` lacks 22 of its 138 spellings, takes `cat`, `pin` and `circle` for units, and needs half a second to
+# start.
+
+
+ORDINAL: Final = "ordinal"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit, as a multiple of the first one of its dimension."""
+
+    dimension: str
+    factor: Fraction
+
+
+_TABLE: Final = {
+    "length": {
+        "m meter metre meters metres": "1",
+        "mm millimeter millimetre millimeters millimetres": "1/1000",
+        "cm centimeter centimetre centimeters centimetres": "1/100",
+        "dm decimeter decimetre decimeters decimetres": "1/10",
+        "km kilometer kilometre kilometers kilometres": "1000",
+        "in inch inches": "0.0254",
+        "ft foot feet": "0.3048",
+        "yd yard yards": "0.9144",
+        "mi mile miles": "1609.344",
+    },
+    "mass": {
+        "kg kilogram kilograms": "1",
+        "g gram grams": "1/1000",
+        "mg milligram milligrams": "1/1000000",
+        "lb lbs": "0.45359237",
+        "oz ounce ounces": "0.028349523125",
+    },
+    "time": {
+        "s sec secs second seconds": "1",
+        "ms millisecond milliseconds": "1/1000",
+        "min mins minute minutes": "60",
+        "h hr hrs hour hours": "3600",
+        "day days": "86400",
+        "week weeks": "604800",
+    },
+    "volume": {
+        "l liter litre liters litres": "1",
+        "ml milliliter millilitre milliliters millilitres": "1/1000",
+    },
+    "area": {
+        "m² sqm": "1",
+        "cm²": "1/10000",
+        "mm²": "1/1000000",
+        "km²": "1000000",
+        "in²": "0.00064516",
+        "ft² sqft": "0.09290304",
+    },
+    "cubic": {"m³": "1", "cm³": "1/1000000", "mm³": "1/1000000000", "in³": "0.000016387064"},
+    "angle": {"° deg degs degree degrees": "1"},
+    "temperature": {"°c celsius": "1"},
+    "fahrenheit": {"°f fahrenheit": "1"},
+    "percent": {"% percent pct percentage": "1"},
+    "dollar": {"$ dollar dollars usd": "1", "¢ cent cents": "1/100"},
+    "euro": {"€ euro euros eur": "1"},
+    "pound": {"£ pound pounds gbp": "1"},
+    "yen": {"¥ yen jpy": "1"},
+    "year": {"year years yr yrs": "1", "month months": "1/12"},
+    "pixel": {"px pixel pixels": "1"},
+    ORDINAL: {"st nd rd th": "1"},
+}
+_UNITS: Final = {
+    name: Unit(dimension, Fraction(factor))
+    for dimension, rows in _TABLE.items()
+    for names, factor in rows.items()
+    for name in names.split()
+}
+SCALES: Final = {
+    "hundred": 100,
+    "dozen": 12,
+    "thousand": 1_000,
+    "million": 1_000_000,
+    "billion": 1_000_000_000,
+    "trillion": 1_000_000_000_000,
+    "mn": 1_000_000,
+    "bn": 1_000_000_000,
+}
+ATTACHED_SCALES: Final = {"K": 1_000, "k": 1_000, "M": 1_000_000, "B": 1_000_000_000, "T": 1_000_000_000_000}
+"""Read only where they follow the digits at once: `5M` is five million, `5 m` five metres."""
+
+
+def unit_named(word: str) -> Unit:
+    """The unit that `word` names; an unknown word is a dimension of its own, singular and plural alike."""
+    word = word.casefold()
+    known = _UNITS.get(word)
+    if known is not None:
+        return known
+    if len(word) > 4 and word.endswith("ies"):
+        word = word[:-3] + "y"
+    elif len(word) > 2 and word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    return Unit(f"word:{word}", Fraction(1))
+
+
+def is_known(word: str) -> bool:
+    """Whether `word` is in the table."""
+    return word.casefold() in _UNITS
+
 
 DOUBT = re.compile(
     r"\b(?:not|never|neither|nor|no|none|nothing|cannot|without|unless|except|wrong|incorrect|false|maybe|perhaps|"

@@ -8,39 +8,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Final, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from saccade.errors import SaccadeError, SettingsError
+from saccade.core.registry import Registry, has_members
+from saccade.errors import GradingError, SaccadeError, SettingsError
 from saccade.grading.base import Grader
-from saccade.record.registry import Registry, has_members
+from saccade.record.base import clean_text
 from saccade.record.task import OPEN, AnswerType, Task
+from saccade.record.trajectory import CORRECT, Score
 
 GRADERS: Final = Registry[Grader](
     "graders",
     {
         "text@1": "saccade.grading.text:TEXT",
         "choice@1": "saccade.grading.choice:CHOICE",
-        "yes-no@1": "saccade.grading.yes_no:YES_NO",
+        "yes-no@1": "saccade.grading.choice:YES_NO",
         "number@1": "saccade.grading.number:NUMBER",
         "number-rounded@1": "saccade.grading.number:ROUNDED",
         "number-1pct@1": "saccade.grading.number:ONE_PERCENT",
         "count@1": "saccade.grading.number:COUNT",
         "year@1": "saccade.grading.number:YEAR",
         "math@1": "saccade.grading.math:MATH [math]",
-        "list@1": "saccade.grading.lists:ORDERED",
-        "set@1": "saccade.grading.lists:SET",
+        "list@1": "saccade.grading.relaxed:ORDERED",
+        "set@1": "saccade.grading.relaxed:SET",
         "relaxed@1": "saccade.grading.relaxed:RELAXED",
-        "mra@1": "saccade.grading.mra:MRA",
+        "mra@1": "saccade.grading.anls:MRA",
         "anls@1": "saccade.grading.anls:ANLS",
         "anls-published@1": "saccade.grading.anls:PUBLISHED",
         "vqa@1": "saccade.grading.vqa:VQA",
-        "box@1": "saccade.grading.boxes:BOX",
-        "iou@1": "saccade.grading.boxes:IOU",
+        "box@1": "saccade.grading.anls:BOX",
+        "iou@1": "saccade.grading.anls:IOU",
     },
     has_members(("grade",)),
 )
@@ -139,3 +141,66 @@ def _value(text: str) -> object:
 def grader_for(task: Task) -> Grader:
     """The grader that fits the type of the task's answer."""
     return load_grader(DEFAULTS[task.answer_type])
+
+
+# A verdict on an answer as the score `correct`.
+#
+# A score's detail is JSON: `{"grader": "number@1", "extracted": "7", "reason": "..."}`; of a judge without a verdict
+# also `"invalid"`, the reason as a word. A task that cannot be graded has the score without a value, and the reason.
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """How a score came about."""
+
+    grader: str
+    """`name@version`, or `judge:` and the model; empty if the detail is not ours."""
+    extracted: str = ""
+    """What was taken for the answer."""
+    reason: str = ""
+    invalid: str = ""
+    """Of a judge: why there is no verdict."""
+
+
+def grader_id(task: Task, grader: str = "") -> str:
+    """The full id of the grader of a task: that one, else the one that the task names, else the one for its type.
+
+    Raises:
+        RegistryError: there is no such grader, or the task names code that was not loaded: a record runs none.
+    """
+    named = task.rule
+    if named and not grader:
+        check_recorded(named)
+    return full_spec(grader or named or DEFAULTS[task.answer_type])
+
+
+def scored_by_rule(answer: str | None, task: Task, grader: str = "") -> Score:
+    """The verdict of the grader of that id, or else of the task's, see `grader_id`.
+
+    Raises:
+        RegistryError: there is no such grader.
+        SettingsError: it has no such parameters.
+    """
+    name = grader_id(task, grader)
+    try:
+        verdict = load_grader(name).grade(answer, task)
+    except GradingError as error:
+        return grade_score(None, Grade(name, reason=str(error)))
+    return grade_score(verdict.correct, Grade(name, verdict.extracted, verdict.reason))
+
+
+def grade_score(value: float | None, grade: Grade) -> Score:
+    """A score `correct` with that value, which came about so."""
+    fields = {name: clean_text(text) for name, text in asdict(grade).items() if text or name != "invalid"}
+    return Score(name=CORRECT, value=value, detail=json.dumps(fields, ensure_ascii=False))
+
+
+def grade_of(detail: str) -> Grade:
+    """What the detail of a score says; all of it is the reason where it is not ours."""
+    try:
+        data = json.loads(detail)
+    except ValueError:
+        data = None
+    if not isinstance(data, Mapping) or not data.keys() >= {"grader", "extracted", "reason"}:
+        return Grade("", reason=detail)
+    return Grade(str(data["grader"]), str(data["extracted"]), str(data["reason"]), str(data.get("invalid", "")))

@@ -7,15 +7,92 @@ also met by another spelling of the same number, unless it is written with leadi
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
-from saccade.grading.clean import clean, folded
-from saccade.grading.clock import same_time
-from saccade.grading.compare import same_quantity
-from saccade.grading.quantities import quantity
-from saccade.grading.wrappers import unwrapped
+from saccade.grading.clean import clean, folded, unwrapped
+from saccade.grading.number_words import same_time
+from saccade.grading.quantities import ORDINAL, Quantity, quantity
 from saccade.record.task import Task
+
+# When two quantities are the same: units, the percent sign, tolerance.
+#
+# Units are converted where both are known and of one dimension (`100 cm` is `1 m`). A unit may be left out on either
+# side. Percent, with a sign on one side alone: a gold answer with the sign is met by the bare number and by the
+# fraction (`5%` by `5` and `0.05`); a gold answer without it is taken as a fraction if it is at most 1 (`0.05` is
+# `5%`), and otherwise as written in percent (`5` is `5%`).
+
+
+_HUNDRED = Fraction(100)
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far an answer may lie from the gold one; zero, zero means equal."""
+
+    relative: Fraction = Fraction(0)
+    """As a share of the gold value: 1/20 is 5 %."""
+    absolute: Fraction = Fraction(0)
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing but the same value will do."""
+        return not self.relative and not self.absolute
+
+    def holds(self, answer: Fraction, gold: Fraction) -> bool:
+        """Whether `answer` is near enough; the bound itself is near enough."""
+        return abs(answer - gold) <= max(abs(gold) * self.relative, self.absolute)
+
+
+EXACT = Tolerance()
+
+
+def same_quantity(answer: Quantity, gold: Quantity, tolerance: Tolerance = EXACT) -> bool:
+    """Whether `answer` is `gold` within `tolerance`. "About 5" is never exactly 5."""
+    if answer.about and tolerance.exact:
+        return False
+    return any(tolerance.holds(*values) for values in comparable(answer, gold))
+
+
+def comparable(answer: Quantity, gold: Quantity) -> Iterator[tuple[Fraction, Fraction]]:
+    """The values of both in one unit, in each reading that counts; none if their units do not agree."""
+    if answer.percent and gold.unit is None:
+        yield (answer.value / _HUNDRED if abs(gold.value) <= 1 else answer.value), gold.value
+    elif gold.percent and answer.unit is None:
+        yield answer.value, gold.value
+        yield answer.value * _HUNDRED, gold.value
+    elif gold.unit is None:
+        if answer.unit is None or answer.unit.dimension != ORDINAL:
+            yield answer.value, gold.value
+    elif answer.unit is None:
+        if gold.unit.dimension != ORDINAL:
+            yield answer.value, gold.value
+    elif answer.unit.dimension == gold.unit.dimension:
+        yield answer.value * answer.unit.factor, gold.value * gold.unit.factor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatedNumber:
+    """A number that a text states, equal to another one of the same value and with no other unit."""
+
+    quantity: Quantity
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StatedNumber):
+            return NotImplemented
+        pairs = (self.quantity, other.quantity), (other.quantity, self.quantity)
+        return any(answer == gold for pair in pairs for answer, gold in comparable(*pair))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def number_said(text: str) -> StatedNumber | None:
+    """The number that `text` states, for `judged`; None if it states none, or several."""
+    found = quantity(text)
+    return None if found is None else StatedNumber(found)
+
 
 _NUMERIC = re.compile(r"[-+$€£¥]{0,2}(?:0?\.|0(?![0-9])|[1-9])[0-9.,/\s]{0,80}[%°]?|-?\\frac.{0,80}")
 

@@ -8,29 +8,378 @@ call. A cell runs with the process's own rights: what it may do is the jail's ma
 
 from __future__ import annotations
 
+import ast
 import builtins
+import faulthandler
+import importlib
 import io
+import linecache
+import operator
 import os
+import signal
 import sys
 import time
-from collections.abc import Callable
+import warnings
+from _thread import _count as count_threads
+from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import ModuleType
-from typing import Any, NoReturn, Protocol, cast
+from time import monotonic, sleep
+from traceback import StackSummary, TracebackException
+from types import CodeType, ModuleType, TracebackType
+from typing import Any, NoReturn, Protocol, Self, cast
 
-from . import show_figures
+from PIL import Image
+
+from . import shown as show_figures
 from .config import GuestConfig
 from .descriptors import make_room
-from .files import report_files
-from .leftovers import ProcessState, restore_builtins
 from .outbox import Outbox
 from .pixels import DRAWN
-from .program import Program, prepare
-from .repairs import repairing
+from .repairs import RepairContext, RepairPass, find_passes, repair_text, repair_tree, repairing
 from .shown import ShownPictures
-from .trace import class_name, describe
-from .workspace import Workspace, WorkspaceTooLarge
+from .workspace import Entry, Workspace, WorkspaceTooLarge
+
+# From the text of a cell to code objects: repairs, the last expression, and lines for tracebacks.
+
+
+_sources: dict[str, list[str]] = {}
+"""File name of a cell -> its lines; kept apart from `linecache`, which a program may clear."""
+
+
+@dataclass
+class Program:
+    """A cell, ready to run. `body` or `value` may be missing; `repairs` says what was changed, and may still grow."""
+
+    filename: str
+    body: CodeType | None = None
+    value: CodeType | None = None
+    passes: tuple[RepairPass, ...] = ()
+    repairs: list[dict[str, str]] = field(default_factory=list)
+
+    def log(self, name: str, note: str) -> None:
+        """Record a repair, once."""
+        entry = {"name": name, "note": note[:1000]}
+        if entry not in self.repairs and len(self.repairs) < 200:
+            self.repairs.append(entry)
+
+
+def prepare(program: Program, code: str, namespace: MutableMapping[str, Any], config: GuestConfig) -> None:
+    """Compile `code` into `program`. Raises what the compiler raises; repairs made until then are in the program."""
+    remember(program.filename, code)
+    if config.repairs:
+        program.passes = find_passes(config.repairs)
+        code = repair_text(code, program.passes, program.log)
+        remember(program.filename, code)
+    tree = ast.parse(code, program.filename)
+    if program.passes:
+        context = RepairContext(namespace, config.path_aliases)
+        repair_tree(tree, program.passes, context, program.log)
+    last = tree.body[-1] if tree.body else None
+    if config.last_expression and isinstance(last, ast.Expr) and not _is_silenced(code, last):
+        tree.body.pop()
+        program.value = compile(ast.Expression(last.value), program.filename, "eval", dont_inherit=True)
+    if tree.body:
+        program.body = compile(tree, program.filename, "exec", dont_inherit=True)
+
+
+def remember(filename: str, code: str) -> None:
+    """Keep the lines of a cell for tracebacks."""
+    _sources[filename] = code.splitlines(keepends=True)
+    _to_linecache(filename)
+
+
+def is_cell(filename: str) -> bool:
+    """Whether a code object of that file name belongs to a cell."""
+    return filename in _sources
+
+
+def refresh_linecache() -> None:
+    """Put back what a program may have cleared."""
+    for filename in _sources:
+        _to_linecache(filename)
+
+
+def _to_linecache(filename: str) -> None:
+    lines = _sources[filename]
+    cache: object = linecache.cache
+    if not isinstance(cache, dict):
+        cache = linecache.cache = {}  # a program has put something else there
+    # Without a time of change the entry is never checked against a file.
+    cache[filename] = (sum(map(len, lines)), None, lines, filename)
+
+
+def _is_silenced(code: str, last: ast.Expr) -> bool:
+    """Whether a semicolon follows the last expression, as in a notebook."""
+    lines = code.splitlines()
+    if last.end_lineno is None or last.end_col_offset is None or last.end_lineno > len(lines):
+        return False
+    rest = lines[last.end_lineno - 1].encode("utf-8", "replace")[last.end_col_offset :]
+    return rest.lstrip().startswith(b";")
+
+
+# New and changed files of the workspace: all are listed, and images among them become pictures.
+#
+# Whether a file is an image is decided by its contents, not by its name. A broken image, or one with far more pixels
+# than may be shown, is just a file.
+
+
+MOST_LISTED = 1000
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")
+_BEGINNINGS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"BM", b"GIF8", b"RIFF", b"II*\0", b"MM\0*")
+_BOMB_FACTOR = 16
+"""An image file with so many times the pixels of the largest picture is not decoded."""
+
+
+def report_files(workspace: Workspace, shown: ShownPictures) -> list[dict[str, Any]]:
+    """path and size (bytes) of every file that is new or changed; images are added to `shown`, oldest first."""
+    changes = workspace.changes()
+    files: list[tuple[str, Entry]] = []
+    for path in (*changes.created, *changes.changed):
+        try:
+            entry = workspace.entry(path)
+        except OSError:
+            continue
+        if entry.kind == "file":
+            files.append((path, entry))
+    for path, _entry in sorted(files, key=lambda item: (item[1].mtime, item[0])):
+        _add_image(workspace, path, shown)
+    if len(files) > MOST_LISTED:
+        shown.note(f"{len(files)} files were written; the first {MOST_LISTED} are listed")
+    return [{"path": printable(path), "size": entry.size} for path, entry in sorted(files)[:MOST_LISTED]]
+
+
+def printable(path: str) -> str:
+    """The path without the bytes that are not UTF-8."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def _add_image(workspace: Workspace, path: str, shown: ShownPictures) -> None:
+    """Show the file if it is an image; once the call has its number of pictures, it is only counted."""
+    try:
+        fd = workspace.open(path)
+    except OSError:
+        return
+    with os.fdopen(fd, "rb") as file:
+        if not file.read(16).startswith(_BEGINNINGS):
+            return
+        if shown.full:
+            shown.drop()
+            return
+        file.seek(0)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                image = Image.open(file, formats=_FORMATS)
+                if image.width * image.height > _BOMB_FACTOR * shown.config.picture_pixels:
+                    shown.note(f"{printable(path)} has {image.width}x{image.height} pixels, too many to be shown")
+                    return
+                image.load()
+        except Exception:
+            return  # broken, or a bomb: just a file
+        shown.add(image, "file", printable(path))
+
+
+# What a cell must not leave behind: threads, processes, timers, signal handlers, trace functions, broken builtins.
+#
+# A thread or a process does not survive the next fork, so a call that leaves one is refused; the rest is put back.
+
+
+GRACE = 0.2
+"""Seconds that threads and processes get to end by themselves."""
+_STEP = 0.005
+
+_live_builtins = builtins.__dict__
+_all, _map, _is = all, map, operator.is_
+_timers = tuple(
+    getattr(signal, name) for name in ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF") if hasattr(signal, name)
+)
+_signals = tuple(
+    int(number) for number in signal.valid_signals() if number not in (signal.SIGKILL, getattr(signal, "SIGSTOP", None))
+)
+# The functions below `signal`, which do not turn every number into an enum member.
+_plain_signal = importlib.import_module("_signal")
+_getsignal, _setsignal, _setitimer = _plain_signal.getsignal, _plain_signal.signal, _plain_signal.setitimer
+_settrace, _setprofile, _cancel_dump = sys.settrace, sys.setprofile, faulthandler.cancel_dump_traceback_later
+_waitid, _waitpid, _getpid = getattr(os, "waitid", None), os.waitpid, os.getpid
+
+
+class ProcessState:
+    """The state of the process around a cell. On leaving the block it is as it was before."""
+
+    def __enter__(self) -> Self:
+        self.pid = _getpid()
+        self.threads = count_threads()
+        self.had_children = _has_children()
+        self.builtins = dict(_live_builtins)
+        self.handlers = [(number, _getsignal(number)) for number in _signals]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        restore_builtins(self.builtins)
+        _settrace(None)
+        _setprofile(None)
+        _cancel_dump()
+        for timer in _timers:
+            _setitimer(timer, 0)
+        for number, handler in self.handlers:
+            if handler is not None and _getsignal(number) is not handler:
+                _setsignal(number, handler)
+
+    def left_running(self) -> str | None:
+        """What still runs after a moment of grace and what to do about it, or None."""
+        threads = _more_threads(self.threads)
+        children = not self.had_children and _has_children()
+        if not threads and not children:
+            return None
+        if children:
+            _stop_resource_tracker()
+        end = monotonic() + GRACE
+        while threads or children:
+            if monotonic() >= end:
+                break
+            sleep(_STEP)
+            threads = _more_threads(self.threads)
+            children = children and _has_children()
+        if threads:
+            return (
+                f"{threads} thread(s) were still running when the code ended. Threads cannot be kept between calls: "
+                "join() them (and use `with` for a ThreadPoolExecutor), then the call can be kept."
+            )
+        if children:
+            return (
+                "a process that the code had started was still running when the code ended. Processes cannot be kept "
+                "between calls: wait() for them (and use `with` for a Pool), then the call can be kept."
+            )
+        return None
+
+
+def restore_builtins(saved: dict[str, Any]) -> None:
+    """Undo changes to builtins; names that were added stay."""
+    # No builtin may be looked up before this is done.
+    live = _live_builtins
+    if _all(_map(_is, saved.values(), _map(live.get, saved))):
+        return
+    for name, value in saved.items():
+        if live.get(name) is not value:
+            live[name] = value
+
+
+def _more_threads(before: int) -> int:
+    return max(0, count_threads() - before)
+
+
+def _has_children() -> bool:
+    """Whether this process has a child that still runs; ended ones are collected."""
+    if _waitid is None:
+        return False
+    try:
+        while True:
+            ended = _waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is None:
+                return True
+            _waitpid(ended.si_pid, os.WNOHANG)
+    except OSError:
+        return False
+
+
+def _stop_resource_tracker() -> None:
+    """End the helper process of `multiprocessing`, which a program did not start on purpose."""
+    module = sys.modules.get("multiprocessing.resource_tracker")
+    stop = getattr(getattr(module, "_resource_tracker", None), "_stop", None)
+    if stop is not None:
+        with suppress(OSError):
+            stop()
+
+
+# Short tracebacks: the program's own frames and the exception, whatever the exception does when it is looked at.
+
+
+LONGEST = 8000
+"""Characters of a traceback."""
+_HEAD = 5200
+_LONGEST_LINE = 2000
+_OWN_FILES = ("<string>", "<stdin>")
+_EXIT = (
+    "SystemExit: exit() and sys.exit() are not for cells: they count as an error. "
+    "Let the code run to its end, or raise an exception that says what is wrong."
+)
+
+
+def describe(error: BaseException, workspace: str, compiling: bool = False) -> str:
+    """The traceback of `error`; frames outside of cells and of `workspace` are left out. Never raises."""
+    try:
+        refresh_linecache()
+        trace = TracebackException(
+            type(error), error, None if compiling else error.__traceback__, lookup_lines=False, compact=True
+        )
+        _keep_own_frames(trace, workspace)
+        lines = list(trace.format())
+        if isinstance(error, SystemExit):
+            lines[-1] = _EXIT
+        return shorten("".join(lines).rstrip("\n"))
+    except BaseException:
+        # A hostile exception class, or a program that broke the modules used above.
+        return _plain(error)
+
+
+def _plain(error: BaseException) -> str:
+    """The place in the last cell and the kind of the exception, by the simplest means."""
+    place = ""
+    trace = error.__traceback__
+    while trace is not None:
+        if is_cell(trace.tb_frame.f_code.co_filename):
+            place = f'File "{trace.tb_frame.f_code.co_filename}", line {trace.tb_lineno}\n'
+        trace = trace.tb_next
+    try:
+        text = f"{error}"[:_LONGEST_LINE]
+    except BaseException:
+        text = "(the exception has no text)"
+    return f"{place}{class_name(error)}: {text}"
+
+
+def class_name(thing: object) -> str:
+    """Name of the class of `thing`, even if its metaclass hides it."""
+    name = type.__dict__["__name__"].__get__(type(thing))
+    return name if isinstance(name, str) else "object"
+
+
+def shorten(text: str) -> str:
+    """At most `LONGEST` characters: long lines cut, then the middle left out."""
+    if len(text) <= LONGEST:
+        return text
+    lines = [
+        line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} ... [{len(line) - _LONGEST_LINE} more]"
+        for line in text.split("\n")
+    ]
+    short = "\n".join(lines)
+    if len(short) <= LONGEST:
+        return short
+    note = "\n... [the middle of this traceback was left out] ...\n"
+    return short[:_HEAD] + note + short[len(short) - (LONGEST - _HEAD - len(note)) :]
+
+
+def _keep_own_frames(trace: TracebackException, workspace: str) -> None:
+    """Drop frames of libraries and of the sandbox, in the exception and in all that it was caused by."""
+    todo: list[TracebackException | None] = [trace]
+    done: set[int] = set()
+    while todo:
+        one = todo.pop()
+        if one is None or id(one) in done:
+            continue
+        done.add(id(one))
+        own = [
+            frame
+            for frame in one.stack
+            if is_cell(frame.filename)
+            or frame.filename in _OWN_FILES
+            or frame.filename.startswith(workspace.rstrip("/") + "/")
+        ]
+        one.stack = StackSummary.from_list(own)
+        todo += [one.__cause__, one.__context__, *(getattr(one, "exceptions", None) or ())]
+
 
 LONGEST_VALUE = 16_000
 """Characters of the repr of a last expression."""
@@ -38,7 +387,7 @@ _MOST_NOTES = 100
 _NO_INPUT = "input() cannot be answered here: nobody is typing. Put the value into the code."
 
 # The program may replace these where they come from.
-_exit, _getpid, _run, _evaluate = os._exit, os.getpid, exec, eval
+_exit, _getpid_cell, _run, _evaluate = os._exit, os.getpid, exec, eval
 _perf_counter, _process_time, _AnyError = time.perf_counter, time.process_time, BaseException
 
 
@@ -103,7 +452,7 @@ def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
     with ProcessState() as around:
         _dress(outbox)
         _execute(cell, code, around)
-        if _getpid() != around.pid:
+        if _getpid_cell() != around.pid:
             _leave_child(cell)
     cell.step("the open files", lambda: cell.refuse(make_room()))
     cell.step("what was left running", lambda: cell.refuse(around.left_running()))

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from . import wire
-from .folders import open_anyhow
+from .folders import inside, open_anyhow
 from .inspection import HARMLESS_DEVICES
-from .workpath import inside
 
 _FLAGS = os.O_APPEND | os.O_NONBLOCK | getattr(os, "O_DIRECT", 0) | getattr(os, "O_NOATIME", 0)
 """The flags of an open file that can be changed."""

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 from . import wire
 from .fork import Forker
-from .namespaces import NAMESPACES, NO_OWN_PROC, Standing, id_range, ladder, usable, with_own_proc, write_maps
+from .root import NAMESPACES, NO_OWN_PROC, Standing, id_range, ladder, usable, with_own_proc, write_maps
 from .template import NextStep
 from .zygote import zygote
 

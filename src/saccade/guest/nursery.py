@@ -12,22 +12,118 @@ import os
 import platform
 import signal
 import sys
+import sysconfig
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import inspection, privileges, seccomp, session, wire, workpath
+from . import folders, inspection, privileges, seccomp, session, wire
 from .compact import fill_gaps, use_large_pages
 from .config import GuestConfig
 from .fork import Forker
-from .interpreter import interpreter_paths
 from .jail import JailPlan, enter, rehearse
-from .namespaces import NAMESPACES, Standing
 from .preload import warm_up
-from .root import WORKSPACE, build_private_root, plan_root
+from .root import NAMESPACES, WORKSPACE, Standing, build_private_root, plan_root
 from .session_entry import FAMILY_SESSIONS, SessionEntry
 from .template import NextStep
 from .workspaces import Keeper, PlainWorkspaces
+
+# Which files of this machine the running interpreter needs: found, not configured.
+#
+# Call after the libraries that sessions use were imported: shared libraries in unusual places are found among those
+# loaded. Promises to name no folder that holds a person's files as a whole.
+
+
+_SYSTEM = (
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+    "/usr/share/zoneinfo",
+    "/usr/share/fonts",
+    "/usr/local/share/fonts",
+    "/usr/share/fontconfig",
+    "/usr/share/matplotlib",
+    "/etc/fonts",
+    "/etc/alternatives",
+    "/etc/localtime",
+    "/etc/timezone",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+)
+_WIDE_NAMES = (
+    "/ /bin /boot /dev /etc /home /media /mnt /opt /proc /root /run /sbin /srv /sys /tmp /usr /usr/local /usr/share "
+    "/var /var/lib /var/tmp /dev/shm"
+)
+_TOO_WIDE = frozenset(_WIDE_NAMES.split())
+
+
+def too_wide(path: str) -> bool:
+    """Whether a folder is never to be shown as a whole: a system folder, a home folder, or one that holds a home."""
+    real = os.path.realpath(path)
+    home = os.path.realpath(os.path.expanduser("~"))
+    return real in _TOO_WIDE or home == real or home.startswith(real + "/") or os.path.dirname(real) == "/home"
+
+
+def interpreter_paths() -> list[str]:
+    """Folders and files that this interpreter and its loaded libraries read; none in another.
+
+    Paths are absolute, exist, and may lead through symbolic links.
+    """
+    wanted = [*_SYSTEM, *_python_folders()]
+    kept = [path for path in wanted if not too_wide(path)]
+    kept = [path for path in kept if os.path.exists(path)]
+    covered = [os.path.realpath(path) for path in kept]
+    for library in _loaded_libraries():
+        if not any(_beneath(library, path) for path in covered):
+            folder = os.path.dirname(library)
+            kept.append(library if too_wide(folder) else folder)
+            covered.append(kept[-1])
+    return _outermost(kept)
+
+
+def _python_folders() -> list[str]:
+    """Standard library, site-packages and the library folders of the prefixes."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    folders = [sysconfig.get_path(name) for name in names]
+    for prefix in (sys.base_prefix, sys.base_exec_prefix, sys.prefix, sys.exec_prefix):
+        folders += [os.path.join(prefix, "lib"), os.path.join(prefix, "lib64")]
+    folders += [
+        path
+        for path in sys.path
+        if os.path.isabs(path) and os.path.basename(path) in ("site-packages", "dist-packages", "lib-dynload")
+    ]
+    return folders
+
+
+def _loaded_libraries() -> list[str]:
+    """Real paths of the shared objects mapped into this process."""
+    libraries = set()
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            # address, permissions, offset, device, inode, path
+            fields = line.rstrip("\n").split(maxsplit=5)
+            if len(fields) == 6 and "x" in fields[1] and fields[5].startswith("/"):
+                libraries.add(fields[5])
+    executable = os.path.realpath(sys.executable)
+    return sorted(path for path in libraries if path != executable and os.path.exists(path))
+
+
+def _beneath(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    """Sorted, without repetitions and without paths that lie in another one as written."""
+    result: list[str] = []
+    for path in sorted(set(paths)):
+        if not any(_beneath(path, other) for other in result):
+            result.append(path)
+    return result
+
 
 PLAIN_WORKSPACE = f"/proc/self/fd/{wire.WORKSPACE_FD}"
 """Path of the workspace without a private root; the same for every session and branch."""
@@ -167,7 +263,7 @@ def prepare(
     else:
         places = PlainWorkspaces(settings["folder"])
     os.environ["HOME"] = os.environ["TMPDIR"] = WORKSPACE if private else PLAIN_WORKSPACE
-    workpath.install(os.environ["HOME"])
+    folders.install(os.environ["HOME"])
     privileges.limit_capabilities()
     left_out = dict.fromkeys(settings["without"], "left out on purpose")
     if standing.uids and not private and not _readable_for(standing.first_uid, readable, forker):

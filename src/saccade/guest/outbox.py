@@ -10,18 +10,238 @@ The host reads it and must trust nothing in it. Bytes of stdout and stderr behin
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import io
+import mmap
+import struct
+import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
-from os import pread
-from typing import TYPE_CHECKING, Any
+from os import getpid, lseek, pread, pwrite
+from os import write as write_fd
+from threading import RLock
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import wire
 from .config import GuestConfig
-from .streams import CappedStream, FdTail, flush_c, write_at
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+
+# stdout and stderr of a cell: written straight into shared memory, capped, and never in the program's way.
+#
+# The host can read what was printed even if the call is killed in the middle of it. Bytes over the cap are counted and
+# dropped. Not promised: the order between text of Python and text that C code writes to the descriptors; the latter is
+# appended when the cell has ended. A program that tampers with these objects spoils its own output only.
+
+
+# The program may replace builtins while these are in use.
+_len, _memoryview, _isinstance, _str, _min, _OSError = len, memoryview, isinstance, str, min, OSError
+
+_COUNT = struct.Struct("<Q")
+_SEEK_SET, _SEEK_CUR = 0, 1
+_fflush = ctypes.CDLL(None).fflush if sys.platform != "win32" else None
+
+
+def write_at(fd: int, data: ReadableBuffer, offset: int) -> bool:
+    """Write all of `data` at byte `offset`; False if the memory behind `fd` cannot take it.
+
+    The limit on file sizes also holds for shared memory beyond that size; there the bytes go through a mapping.
+    """
+    view = _memoryview(data).cast("B")
+    try:
+        while view:
+            written = pwrite(fd, view, offset)
+            view, offset = view[written:], offset + written
+    except _OSError as error:
+        return error.errno == errno.EFBIG and _write_mapped(fd, view, offset)
+    return True
+
+
+def _write_mapped(fd: int, view: memoryview, offset: int) -> bool:
+    start = offset - offset % mmap.ALLOCATIONGRANULARITY
+    length = offset - start + _len(view)
+    try:
+        with mmap.mmap(fd, length, offset=start) as window:
+            window[offset - start : length] = view
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def flush_c() -> None:
+    """Have C code write what it still holds back of its output."""
+    if _fflush is not None:
+        _fflush(None)
+
+
+class FdTail:
+    """What C code and child processes wrote to a descriptor of a small memfd since the last look."""
+
+    def __init__(self, fd: int, most: int = 1 << 20) -> None:
+        self.fd = fd
+        self.most = most
+
+    def take(self) -> bytes:
+        """The bytes written since the last call, at most `most`; empty if the descriptor is not there."""
+        try:
+            end = lseek(self.fd, 0, _SEEK_CUR)
+            if end == 0:
+                return b""
+            lseek(self.fd, 0, _SEEK_SET)
+            return pread(self.fd, _min(end, self.most), 0)
+        except _OSError:
+            return b""
+
+
+class CappedStream(io.TextIOBase):
+    """A text stream whose first `capacity` bytes land at `offset` of descriptor `fd`; the rest is only counted.
+
+    `count_offset` is where the number of kept bytes stands in the same memory (8 bytes, little-endian), always up to
+    date. `real_fd` (1 or 2) is what `fileno` tells; a child process of the program writes there instead, since it
+    shares the memory but not the position.
+    """
+
+    encoding = "utf-8"
+    errors = "replace"
+    newlines = None
+    mode = "w"
+    line_buffering = True
+
+    def __init__(self, fd: int, offset: int, capacity: int, count_offset: int, real_fd: int) -> None:
+        self.fd = fd
+        self.offset = offset
+        self.capacity = capacity
+        self.count_offset = count_offset
+        self.real_fd = real_fd
+        self.name = {1: "<stdout>", 2: "<stderr>"}.get(real_fd, f"<fd {real_fd}>")
+        self.lock = RLock()
+        self.kept = 0
+        self.total = 0
+        self.full = False
+        self.pid = getpid()
+        self._buffer = _Bytes(self)
+
+    def reset(self) -> None:
+        """Start anew for a call, in this process, over clean memory."""
+        try:
+            old = _COUNT.unpack(pread(self.fd, _COUNT.size, self.count_offset))[0]
+        except (OSError, struct.error):
+            old = 0
+        if old:
+            write_at(self.fd, bytes(_min(old, self.capacity)), self.offset)
+            write_at(self.fd, bytes(_COUNT.size), self.count_offset)
+        self.kept = self.total = 0
+        self.full = False
+        self.pid = getpid()
+
+    def put(self, data: bytes | memoryview) -> None:
+        """Append bytes: keep what fits (never half a character), count all."""
+        if getpid() != self.pid:
+            _write_real(self.real_fd, data)
+            return
+        size = _len(data)
+        with self.lock:
+            self.total += size
+            if self.full or not size:
+                return
+            room = self.capacity - self.kept
+            if size > room:
+                self.full = True
+                while room > 0 and data[room] & 0xC0 == 0x80:
+                    room -= 1
+                data = data[:room]
+            if write_at(self.fd, data, self.offset + self.kept):
+                self.kept += _len(data)
+                write_at(self.fd, _COUNT.pack(self.kept), self.count_offset)
+            else:
+                self.full = True
+
+    def write(self, text: str, /) -> int:
+        """Print `text`; characters that UTF-8 cannot hold become question marks."""
+        if not _isinstance(text, _str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        if self.full and text.isascii():
+            self.total += _len(text)
+        else:
+            self.put(text.encode("utf-8", "replace"))
+        return _len(text)
+
+    def writelines(self, lines: Iterable[str], /) -> None:  # type: ignore[override]
+        """Print each of `lines`."""
+        for line in lines:
+            self.write(line)
+
+    @property
+    def buffer(self) -> _Bytes:
+        """The binary stream below."""
+        return self._buffer
+
+    def detach(self) -> Any:
+        """The binary stream below; this stream keeps working."""
+        return self._buffer
+
+    def reconfigure(self, **_options: object) -> None:
+        """Accepted and ignored: the encoding is always UTF-8."""
+
+    def fileno(self) -> int:
+        """The real descriptor, 1 or 2."""
+        return self.real_fd
+
+    def isatty(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        """Does nothing: all output is written at once."""
+
+    def close(self) -> None:
+        """Ignored: a later print must not fail."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a stream of the sandbox cannot be pickled")
+
+
+class _Bytes(io.BufferedIOBase):
+    """The binary side of a `CappedStream`."""
+
+    mode = "wb"
+
+    def __init__(self, text: CappedStream) -> None:
+        self._text = text
+        self.name = text.name
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        view = _memoryview(data).cast("B")
+        self._text.put(view)
+        return _len(view)
+
+    def fileno(self) -> int:
+        return self._text.real_fd
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return False
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def _write_real(fd: int, data: bytes | memoryview) -> None:
+    with suppress(_OSError):
+        write_fd(fd, data)
+
 
 REPORT_BYTES = 1 << 20
 COUNTS_OFFSET = REPORT_BYTES - 64

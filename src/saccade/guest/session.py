@@ -8,32 +8,156 @@ success; a program that tampers with it can spoil its own session and nothing el
 
 from __future__ import annotations
 
-# The C functions behind `signal`, which makes enums of every number and so writes to pages that sessions share.
 import _signal  # type: ignore[import-not-found]
 import contextlib
+import ctypes
 import json
 import os
 import signal
 import socket
 import sys
 import types
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 from typing import Any
 
 from . import descriptors, images, outbox, wire
-from .adapted import adapt_packages
 from .cell import run_cell
 from .compact import give_back_memory
 from .config import GuestConfig
 from .descriptors import OpenState
+from .folders import open_anyhow
 from .fork import CLONE_PARENT, Forker
 from .outbox import Outbox
 from .preload import draw_unseen, preload
 from .privileges import die_with_parent
-from .remap import remap
 from .shown import ShownPictures, use
-from .threaded import hide_threaded
+from .syscalls import syscall
 from .workspace import Workspace, WorkspaceTooLarge
+
+# Packages that a session adapts when they are imported, because what they ask of the system is closed there.
+#
+#     threadpoolctl   looks for libraries with threads in /proc/self/maps, on behalf of scikit-learn (KMeans, say); it
+#                     finds none, so each stays at its one thread. Pools that grew would leave threads behind.
+#     pytesseract     starts the program tesseract, and a session starts no programs: its calls say so.
+#
+# Where a package is of a version that has not the places that are changed, it stays as it is.
+
+
+def _find_none(module: ModuleType) -> None:
+    kind: Any = getattr(module, "ThreadpoolController", None)
+    if hasattr(kind, "_load_libraries"):
+        kind._load_libraries = lambda self: None
+
+
+def _say_why(module: ModuleType) -> None:
+    def refused(*args: Any, **options: Any) -> None:
+        raise PermissionError("a session starts no programs, and pytesseract needs the program tesseract")
+
+    for name in ("run_tesseract", "get_tesseract_version", "get_languages"):
+        if hasattr(module, name):
+            setattr(module, name, refused)
+
+
+_ADAPTED: Mapping[str, Callable[[ModuleType], None]] = {
+    "threadpoolctl": _find_none,
+    "pytesseract.pytesseract": _say_why,
+}
+
+
+class _Adapting(Loader):
+    """A loader that adapts what it has loaded."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        _ADAPTED[module.__name__](module)
+
+
+class _Finder(MetaPathFinder):
+    def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name not in _ADAPTED:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Adapting(spec.loader)
+        return spec
+
+
+def adapt_packages() -> None:
+    """Adapt them at every import to come."""
+    sys.meta_path.insert(0, _Finder())
+
+
+# Mappings of files, put onto other files at the same addresses, under the objects that refer to them.
+#
+# A mapping outlives the fork and shows the file that it was made of: in a branch that of the origin, whoever writes to
+# it, and after a failed call one that was removed and brought back as another. So a shared mapping is replaced by one
+# of the same place of the file of that name in the present workspace, and a private one by memory that holds the same
+# bytes.
+
+
+_READ, _WRITE = 1, 2
+_SHARED, _PRIVATE, _FIXED, _ANONYMOUS = 0x01, 0x02, 0x10, 0x20
+
+
+def remap(maps: Sequence[Sequence[Any]]) -> None:
+    """Replace each of `maps` (start, end, mode, offset in the file, path in the workspace)."""
+    for start, end, mode, offset, path in maps:
+        protection = (_READ if "r" in mode else 0) | (_WRITE if "w" in mode else 0)
+        if mode.endswith("s"):
+            _attach(start, end - start, protection, offset, path)
+        else:
+            _detach(start, end - start, protection)
+
+
+def _attach(start: int, length: int, protection: int, offset: int, path: str) -> None:
+    fd = open_anyhow(wire.WORKSPACE_FD, path, os.O_RDWR if protection & _WRITE else os.O_RDONLY)
+    try:
+        syscall("mmap", start, length, protection, _SHARED | _FIXED, fd, offset)
+    finally:
+        os.close(fd)
+
+
+def _detach(start: int, length: int, protection: int) -> None:
+    data = ctypes.string_at(start, length) if protection & _READ else b""
+    syscall("mmap", start, length, protection | _WRITE, _PRIVATE | _FIXED | _ANONYMOUS, -1, 0)
+    ctypes.memmove(start, data, len(data))
+
+
+# Packages that start threads when they are imported, and never end them: absent in a session.
+#
+# A cell that leaves a thread behind is refused, so no program could use them; others (pandas) import them where they
+# are there, and would be refused with them.
+
+
+THREADED = frozenset({"pyarrow"})
+
+
+class _Absent(MetaPathFinder):
+    def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> None:
+        if name.partition(".")[0] in THREADED:
+            raise ModuleNotFoundError(f"{name} starts threads that never end, so a session does not have it", name=name)
+
+
+def hide_threaded() -> None:
+    """Make them absent for every import to come."""
+    sys.meta_path.insert(0, _Absent())
+
+
+# The C functions behind `signal`, which makes enums of every number and so writes to pages that sessions share.
+
 
 ALL_SIGNALS = frozenset(int(number) for number in signal.valid_signals())
 FORK_A_LEAF = (int(signal.SIGUSR1),)

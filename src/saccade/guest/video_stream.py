@@ -9,16 +9,123 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from PIL import Image
+from PIL.GifImagePlugin import GifImageFile
+from PIL.WebPImagePlugin import WebPImageFile
 
-from .video_index import Index, Packet, counted, numbered
-from .video_timeline import FrameLimits, FramePixels, Resize, Timeline, VideoError, VideoTooLargeError, mean_rate
+from .video_timeline import (
+    FrameLimits,
+    FramePixels,
+    Frames,
+    Resize,
+    Timeline,
+    VideoError,
+    VideoTooLargeError,
+    mean_rate,
+)
 
 if TYPE_CHECKING:
     from av import VideoFrame
+
+
+# Numbers for the frames of a stream, from the times in its packets: frame 0 is the first one shown.
+#
+# Right for B-frames (which are stored in another order than shown), for variable frame rates, and where the header says
+# no count. What cannot be decoded at the beginning, because the stream was cut there, does not count.
+
+
+_UNSAID_SECONDS = 0.04
+"""How long a single frame is shown when nothing says it."""
+
+
+class Packet(NamedTuple):
+    """What the index needs of a packet; times in units of the stream."""
+
+    pts: int
+    """When its frame is shown."""
+    time: int
+    """When it is decoded: what containers seek by."""
+    key: bool
+    duration: int
+
+
+class KeyFrame(NamedTuple):
+    """A frame that is decoded without others."""
+
+    number: int
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The frames of a stream."""
+
+    numbers: dict[int, int] | None
+    """Time of presentation -> number of the frame; None if frames can only be counted."""
+    keys: tuple[KeyFrame, ...]
+    """In order; empty if frames can only be counted."""
+    starts: tuple[float, ...]
+    seconds: float
+
+    def key_before(self, index: int) -> KeyFrame | None:
+        """The last key frame that is shown at or before frame `index`.
+
+        Frames that are stored after a key frame and shown before it need an earlier one, and get it.
+        """
+        place = bisect_right(self.keys, index, key=lambda key: key.number)
+        return self.keys[place - 1] if place else None
+
+
+def numbered(packets: Sequence[Packet] | None, first: int | None, unit: float, rate: float | None) -> Index | None:
+    """The index by times; None if times are missing, doubled, or not those of the frames.
+
+    `first` is the time of the first frame that can be decoded, `unit` the seconds of a unit of time, `rate` the frames
+    per second that the header declares.
+    """
+    if packets is None or first is None:
+        return None
+    shown = sorted(packet for packet in packets if packet.pts >= first)
+    numbers = {packet.pts: number for number, packet in enumerate(shown)}
+    if not shown or shown[0].pts != first or len(numbers) < len(shown):
+        return None
+    starts = tuple((packet.pts - first) * unit for packet in shown)
+    return Index(
+        numbers=numbers,
+        keys=tuple(KeyFrame(number, packet.time) for number, packet in enumerate(shown) if packet.key),
+        starts=starts,
+        seconds=starts[-1] + (shown[-1].duration * unit or _step(starts, rate)),
+    )
+
+
+def counted(times: Iterable[float | None], rate: float | None, most: int) -> Index:
+    """The index of frames that can only be counted; where their `times` are no use, they are `rate` a second."""
+    given: list[float | None] = []
+    for time in times:
+        if len(given) == most:
+            raise VideoTooLargeError(f"the video has more than {most} frames")
+        given.append(time)
+    known = [time for time in given if time is not None]
+    if len(known) == len(given) and all(a < b for a, b in pairwise(known)):
+        starts = tuple(time - known[0] for time in known)
+    else:
+        starts = tuple(number / rate if rate else number * _UNSAID_SECONDS for number in range(len(given)))
+    return Index(numbers=None, keys=(), starts=starts, seconds=starts[-1] + _step(starts, rate))
+
+
+def _step(starts: Sequence[float], rate: float | None) -> float:
+    """How long the last frame is shown: as long as the mean one."""
+    if len(starts) > 1 and starts[-1] > 0:
+        return starts[-1] / (len(starts) - 1)
+    return 1 / rate if rate else _UNSAID_SECONDS
+
 
 _FORMATS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,ogg,asf,h264,hevc,ivf,obu,apng,yuv4mpegpipe,nut,mxf"
 """Containers that are read. Left out on purpose: playlists and whatever else opens further files or addresses."""
@@ -196,3 +303,169 @@ class StreamFrames:
             if isinstance(error, MemoryError):
                 raise MemoryError(f"{what}: there is not enough memory for it") from None
             raise VideoError(f"{what}: {error.strerror or type(error).__name__}") from None
+
+
+# Frames of an animated GIF or WebP, by Pillow. Transparent pixels are shown on white.
+
+
+_UNSAID_MS = 100
+"""How long a frame is shown whose file says 0: what viewers do."""
+
+
+class PictureFrames:
+    """`Frames` of a file that Pillow reads. A seek backwards decodes again from the first frame."""
+
+    def __init__(self, file: io.RawIOBase | io.BytesIO, limits: FrameLimits) -> None:
+        try:
+            self._image = _opened(file)
+            width, height = self._image.size
+            starts, end = self._times(limits)
+        except (VideoError, MemoryError):
+            raise
+        except Exception as error:  # decoders of broken pictures raise what they like
+            raise VideoError(f"the file is broken: {error or type(error).__name__}") from error
+        self.timeline = Timeline(
+            width=width,
+            height=height,
+            starts=tuple(starts),
+            seconds=end,
+            fps=mean_rate(len(starts), end),
+            keys=(0,),
+            container=str(self._image.format).lower(),
+        )
+
+    def picture(self, index: int, size: Resize = None) -> FramePixels:
+        try:
+            self._image.seek(index)
+            frame: Image.Image = self._image.convert("RGBA")
+            ground = Image.new("RGBA", frame.size, "white")
+            shown = Image.alpha_composite(ground, frame).convert("RGB")
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise VideoError(f"frame {index} cannot be decoded: {error or type(error).__name__}") from error
+        # A frame of a GIF can be larger than the header said.
+        size = size or (self.timeline.width, self.timeline.height)
+        if size != shown.size:
+            shown = shown.resize(size, Image.Resampling.BICUBIC)
+        return np.array(shown)
+
+    def _times(self, limits: FrameLimits) -> tuple[list[float], float]:
+        """Start of every frame and the end of the last, in seconds."""
+        starts: list[float] = []
+        elapsed = 0
+        image: Any = self._image
+        while len(starts) <= limits.frames:
+            try:
+                image.seek(len(starts))
+            except EOFError:
+                return starts, elapsed / 1000
+            width, height = image.size
+            if width * height > limits.pixels:
+                raise VideoTooLargeError(f"a frame of {width}x{height} pixels is over the limit of {limits.pixels}")
+            image.load()
+            starts.append(elapsed / 1000)
+            elapsed += int(image.info.get("duration") or _UNSAID_MS)
+        raise VideoTooLargeError(f"the animation has more than {limits.frames} frames")
+
+
+def _opened(file: io.RawIOBase | io.BytesIO) -> Image.Image:
+    """The file with its header read. Not by `Image.open`, which warns of sizes that have limits here."""
+    # Pillow expects a buffer's `read`, which gives all that is asked for.
+    buffered = io.BufferedReader(file) if isinstance(file, io.RawIOBase) else file
+    beginning = buffered.read(4)
+    buffered.seek(0)
+    reader = GifImageFile if beginning == b"GIF8" else WebPImageFile
+    return reader(buffered)
+
+
+# The bytes of a video, read at any place without holding a file open.
+#
+# A reader of these can be forked and rolled back like any other variable: its position is a number in memory, and there
+# is no descriptor whose position processes would share. A file that is changed while it is read is an error.
+
+
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+"""Does not wait for a writer where the path is a FIFO."""
+
+
+class ReopenedFile(io.RawIOBase):
+    """A file by its path, opened anew for every read. Raises OSError as `open` does."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = os.path.abspath(path)
+        self._position = 0
+        fd = os.open(self.path, _READ)
+        try:
+            self._seal = _seal(fd)
+        finally:
+            os.close(fd)
+
+    @property
+    def bytes(self) -> int:
+        """Size of the file."""
+        return self._seal[0]
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        """The position of the next read."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move the position of the next read."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.bytes}[whence]
+        self._position = max(0, start + offset)
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into `buffer` from the position on. Raises OSError if the file is another one than at first."""
+        fd = os.open(self.path, _READ)
+        try:
+            if _seal(fd) != self._seal:
+                raise OSError(f"{self.path} was changed while it was being read as a video; open it again")
+            count = os.preadv(fd, [buffer], self._position)
+        finally:
+            os.close(fd)
+        self._position += count
+        return count
+
+
+def _seal(fd: int) -> tuple[int, int]:
+    """Size and time of change: equal for a branch's copy of a file too."""
+    state = os.fstat(fd)
+    return state.st_size, state.st_mtime_ns
+
+
+# Frames of a video by their number, in the order in which they are shown, exactly.
+#
+#     frames = open_frames("clip.mp4")     # reads the packets once; decodes the first frame
+#     frames.timeline.starts[7]            # second at which frame 7 is shown
+#     frames.picture(7)                    # RGB pixels of frame 7
+#
+# One implementation for each way of decoding: `video_stream` (PyAV) and `video_pictures` (Pillow: GIF and WebP).
+# Used by the jail's `VideoReader` and by the host. Promises no speed for files that cannot be sought in.
+
+
+def open_frames(path: str, limits: FrameLimits | None = None) -> Frames:
+    """The frames of a file.
+
+    Raises OSError as `open` does, `VideoError`, and ImportError where PyAV is needed and not installed.
+    """
+    return read_frames(ReopenedFile(path), limits)
+
+
+def read_frames(file: io.RawIOBase | io.BytesIO, limits: FrameLimits | None = None) -> Frames:
+    """As `open_frames`, for a seekable binary file object, which must stay usable."""
+    beginning = file.read(16) or b""
+    if not beginning:
+        raise VideoError("the file is empty: it holds no video")
+    file.seek(0)
+    still = beginning.startswith(b"GIF8") or (beginning[:4] == b"RIFF" and beginning[8:12] == b"WEBP")
+    limits = limits or FrameLimits()
+    return PictureFrames(file, limits) if still else StreamFrames(file, limits)

@@ -18,14 +18,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
+from urllib.parse import urlsplit
 
 from PIL import Image, UnidentifiedImageError
 
+from saccade.core.png import MOST_PIXELS, quick_image
 from saccade.errors import DecodeError, MediaError, TooLargeError
 from saccade.media.modes import WHITE, adopted, to_plain, to_rgb, upright
-from saccade.png import MOST_PIXELS, quick_image
 
 MIB: Final = 1024 * 1024
 
@@ -250,7 +251,7 @@ def _check_size(size: tuple[int, int], limits: DecodeLimits) -> None:
 
 
 def _read_quickly(data: Source, opened: Image.Image) -> Image.Image | None:
-    """The pixels of a file of which `opened` has read the header, if it is one of those that `saccade.png` writes."""
+    """Decode a file of which `opened` has read the header, if `saccade.core.png` could have written it."""
     if opened.format != "PNG" or opened.width * opened.height > MOST_PIXELS:
         return None
     if isinstance(data, bytes):
@@ -306,3 +307,53 @@ def _quiet() -> Iterator[None]:
     with _warnings_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+# How files of pictures and videos are called: one list for what users bring, what is written for others, and worlds.
+#
+# What a file is, its bytes say; a name only decides what a broken file is called in an error, and what a copy is
+# called.
+
+
+SUFFIXES: Final = {
+    "image/apng": (".apng",),
+    "image/avif": (".avif",),
+    "image/bmp": (".bmp", ".dib"),
+    "image/gif": (".gif",),
+    "image/jp2": (".jp2", ".j2k", ".jpx"),
+    "image/jpeg": (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
+    "image/png": (".png",),
+    "image/tiff": (".tiff", ".tif"),
+    "image/webp": (".webp",),
+    "image/x-portable-anymap": (".pnm", ".pbm", ".pgm", ".ppm"),
+    "video/3gpp": (".3gp", ".3g2"),
+    "video/mp2t": (".ts", ".m2ts", ".mts"),
+    "video/mp4": (".mp4", ".m4v"),
+    "video/mpeg": (".mpg", ".mpeg", ".vob"),
+    "video/ogg": (".ogv", ".ogg"),
+    "video/quicktime": (".mov", ".qt"),
+    "video/webm": (".webm",),
+    "video/x-flv": (".flv", ".f4v"),
+    "video/x-matroska": (".mkv",),
+    "video/x-ms-asf": (".wmv", ".asf"),
+    "video/x-msvideo": (".avi",),
+    "video/x-mxf": (".mxf",),
+}
+"""By the type that `saccade.media` finds in a file; the first ending of each is written."""
+_KINDS: Final = {suffix: mime.partition("/")[0] for mime, suffixes in SUFFIXES.items() for suffix in suffixes}
+
+
+def suffixes_of(kind: str) -> tuple[str, ...]:
+    """Every ending of a file of `image` or `video`, with its dot."""
+    return tuple(suffix for suffix, known in _KINDS.items() if known == kind)
+
+
+def suffix_of(mime: str) -> str:
+    """The ending of a file of that type, with its dot; empty for a type that is not listed."""
+    return SUFFIXES.get(mime, ("",))[0]
+
+
+def named_as(kind: str, name: str) -> bool:
+    """Whether a file's name or address ends as those of `image` or `video` do."""
+    path = urlsplit(name).path if "://" in name else name
+    return _KINDS.get(PurePosixPath(path).suffix.lower()) == kind

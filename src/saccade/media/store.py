@@ -11,6 +11,7 @@ disk that decays, unless it was made with `verify=True`.
 
 from __future__ import annotations
 
+import base64
 import errno
 import os
 import re
@@ -21,22 +22,98 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256 as _sha256
+from io import BytesIO
 from pathlib import Path
+from typing import Any, Literal
 
 from PIL import Image
 
+from saccade.core.disk import writing
+from saccade.core.png import quick_png
 from saccade.errors import MediaError, MissingMediaError, TooLargeError
 from saccade.media.decode import DEFAULT_LIMITS, DecodeLimits, decode_plain, decode_smaller, mime_type
-from saccade.media.encode import EncodeOptions, encode
-from saccade.media.modes import PLAIN_MODES, to_plain
+from saccade.media.modes import PLAIN_MODES, WHITE, to_plain, to_rgb
 from saccade.media.video import DEFAULT_LIMITS as VIDEO_LIMITS
 from saccade.media.video import VideoFacts, VideoLimits, probe
 from saccade.record.content import ImageMode, ImagePart, VideoPart
-from saccade.record.disk import writing
+
+# Pictures -> bytes of a stated format, and data URLs with the true type.
+#
+# The same picture, options, library versions and kind of processor give the same bytes; others may compress
+# differently. Metadata is never written.
+
+
+ImageFormat = Literal["PNG", "JPEG", "WEBP"]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeOptions:
+    """How a picture is encoded. PNG is lossless; JPEG has no transparency."""
+
+    format: ImageFormat = "PNG"
+    quality: int = 90
+    """Of JPEG and lossy WebP, 1..100."""
+    lossless: bool = False
+    """Of WebP."""
+    compression: int = 6
+    """Of PNG, 0 (large) to 9. At 1 it is written by `saccade.core.png`, which tries one filter alone."""
+    background: tuple[int, int, int] = WHITE
+    """RGB below the transparency, for JPEG."""
+
+    def __post_init__(self) -> None:
+        if self.format not in ("PNG", "JPEG", "WEBP"):
+            raise MediaError(f"cannot encode as {self.format!r}; use PNG, JPEG or WEBP")
+        if not 1 <= self.quality <= 100:
+            raise MediaError(f"quality is {self.quality}; it goes from 1 to 100")
+        if not 0 <= self.compression <= 9:
+            raise MediaError(f"compression is {self.compression}; it goes from 0 to 9")
+
+
+PNG = EncodeOptions()
+
+
+def encode(image: Image.Image, options: EncodeOptions = PNG) -> bytes:
+    """The encoded picture. Modes other than L, RGB and RGBA are first made plain.
+
+    Raises:
+        MediaError: the picture is empty or has no plain form.
+        TooLargeError: a side is longer than the format can hold.
+    """
+    if not (image.width and image.height):
+        raise MediaError(f"cannot encode a picture of {image.width}x{image.height} pixels; it holds nothing")
+    plain = image if image.mode in PLAIN_MODES and not image.info else to_plain(image)
+    if options.format == "JPEG" and plain.mode == "RGBA":
+        plain = to_rgb(plain, options.background)
+    parameters: dict[str, Any] = {
+        "PNG": {"compress_level": options.compression},
+        "JPEG": {"quality": options.quality},
+        "WEBP": {"quality": options.quality, "lossless": options.lossless, "exact": options.lossless},
+    }[options.format]
+    if options.format == "PNG" and options.compression == 1:
+        return quick_png(plain)
+    out = BytesIO()
+    try:
+        plain.save(out, options.format, **parameters)
+    except (OSError, ValueError) as error:
+        raise TooLargeError(
+            f"{options.format} cannot hold a picture of {plain.width}x{plain.height} pixels ({error}). "
+            "Scale it down, or use PNG."
+        ) from error
+    return out.getvalue()
+
+
+def data_url(data: bytes) -> str:
+    """`data:image/...;base64,...` of an encoded picture; the type is that of its bytes.
+
+    Raises:
+        DecodeError: the bytes are no picture of a known format.
+    """
+    return f"data:{mime_type(data)};base64,{base64.b64encode(data).decode('ascii')}"
+
 
 _OF_READING = (errno.ENOENT, errno.EACCES, errno.EISDIR, errno.ENOTDIR, errno.EPERM)
 _HEX = re.compile(r"[0-9a-f]{64}")
-# A picture that a sandbox shows is stored once and read often, by `saccade.png`.
+# A picture that a sandbox shows is stored once and read often, by `saccade.core.png`.
 _FAST_PNG = EncodeOptions("PNG", compression=1)
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from PIL import Image
 
 from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableError
-from saccade.media.budget import SizeRule, fit
+from saccade.media.modes import SizeRule, fit
 
 if TYPE_CHECKING:
     from saccade.guest.video_timeline import Frames, Timeline
@@ -203,8 +203,7 @@ def sample_frames(
 @contextmanager
 def _reading(source: Source, limits: VideoLimits, name: str = "") -> Iterator[tuple[Frames, bytes]]:
     """The frames of the source and its first bytes; foreign errors become ours."""
-    from saccade.guest.video_frames import read_frames
-    from saccade.guest.video_source import ReopenedFile
+    from saccade.guest.video_stream import ReopenedFile, read_frames
     from saccade.guest.video_timeline import FrameLimits, VideoError, VideoTooLargeError
 
     name = name or ("the video" if isinstance(source, bytes) else os.fspath(source))

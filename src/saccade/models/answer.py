@@ -17,12 +17,11 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from saccade.core.retry import OutageError
-from saccade.models.base import Completion, Usage
-from saccade.models.stops import StopWatch, apply_stops, check_stops, unclosed
-from saccade.record.action import ToolCall
+from saccade.models.base import Completion, StopWatch, Usage, apply_stops, check_stops, unclosed
 from saccade.record.base import clean_text
-from saccade.record.hosted_call import HostedCall
-from saccade.record.turn import FinishReason
+from saccade.record.content import ToolCall
+from saccade.record.execution import HostedCall
+from saccade.record.trajectory import FinishReason
 
 _NO_ANSWER = (
     "sent neither an answer nor an error. Is its address right (http://host:8000/v1), with no login page or proxy in "

@@ -2,15 +2,138 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final, NoReturn
 
 from saccade.core.retry import DEFAULT_RETRY, Clock, RetryPolicy
 from saccade.errors import SettingsError
-from saccade.models.endpoint_file import read_endpoint_file
-from saccade.models.keys import ApiKey
+from saccade.models.failures import ApiKey
 from saccade.models.prices import Prices, default_prices
+
+# Address and key of a server in a JSON file, in the two forms that PyVision's `api_config_*.json` have.
+#
+#     {"api_key": ["sk-…"], "base_url": "https://…/v1"}
+#     {"azure_openai_api_key": ["…"], "azure_openai_endpoint": "https://NAME.openai.azure.com"}
+#
+# A model is asked as such a file says where its path stands in the place of an address: `openai:gpt-4.1@FILE.json`. A
+# third field, `model`, holds in `openai:@FILE.json`. A key may be a text or a list of texts, of which the first is
+# taken, as there. No message holds anything of a key, nor does a cause of one.
+
+
+_log = logging.getLogger(__name__)
+
+_PLAIN: Final = ("api_key", "base_url")
+_AZURE: Final = ("azure_openai_api_key", "azure_openai_endpoint")
+_MODEL: Final = "model"
+_AZURE_PATH: Final = "/openai/v1/"
+"""Where a resource of Azure's speaks the same protocol as OpenAI."""
+_MOST_BYTES: Final = 65_536
+_URL: Final = re.compile(r"https?://[^\s/?#@]+([/?#]\S*)?")
+"""Without a user and a password, which errors would show."""
+_KEY: Final = re.compile(r"[!-~]+")
+"""What a header may hold."""
+_EXAMPLE: Final = '{"api_key": ["sk-…"], "base_url": "https://…/v1"}'
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointFile:
+    """What such a file says."""
+
+    key: ApiKey
+    base_url: str | None
+    """None for the provider's own address."""
+    model: str
+    """Empty where it names none."""
+
+
+def read_endpoint_file(name: str, *, azure: bool) -> EndpointFile:
+    """The file at the path `name`, of Azure's form or of the other.
+
+    Raises:
+        SettingsError: it cannot be read, is of neither form or of the other one, or holds no usable key or address.
+    """
+    fields = _fields(name)
+    forms = [form for form in (_PLAIN, _AZURE) if any(field in fields for field in form)]
+    if len(forms) != 1:
+        both = "fields of Azure's form and of the other one" if forms else "neither api_key nor azure_openai_api_key"
+        _refuse(name, f"it has {both}. Write {_EXAMPLE}, or both fields with azure_openai_ before them")
+    form = forms[0]
+    if form is _AZURE and not azure:
+        _refuse(name, f"it is for Azure's service. Write azure:DEPLOYMENT@{name}")
+    left = sorted(set(fields) - {*form, _MODEL})
+    if left:
+        _log.warning("%s: %s means nothing here and is left aside.", name, " and ".join(map(_named, left)))
+    model = fields.get(_MODEL) or ""
+    if not isinstance(model, str):
+        _refuse(name, f"`{_MODEL}` is no text. Write the name of a model, or leave it out")
+    return EndpointFile(_key(name, fields, form[0]), _address(name, fields, form), model.strip())
+
+
+def _fields(name: str) -> Mapping[str, Any]:
+    path = Path(name).expanduser()
+    try:
+        if not path.is_file():  # a pipe could be waited for without an end
+            _refuse(name, f"there is no such file ({os.path.abspath(path)}). Check the path")
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        _refuse(name, f"it cannot be read: {error.strerror}")
+    if len(data) > _MOST_BYTES:
+        _refuse(name, f"it has more than {_MOST_BYTES} bytes, so it is something else. Write {_EXAMPLE}")
+    try:
+        fields = json.loads(data.decode("utf-8-sig"))
+    except json.JSONDecodeError as error:  # the exception itself holds the whole text
+        where = f"{error.msg}, line {error.lineno}, column {error.colno}"
+    except (ValueError, RecursionError):
+        where = "it is no text in UTF-8, or no plain JSON"
+    else:
+        if isinstance(fields, dict):
+            return fields
+        where = "it holds no object"
+    _refuse(name, f"it is no JSON object: {where}. Write {_EXAMPLE}")
+
+
+def _key(name: str, fields: Mapping[str, Any], field: str) -> ApiKey:
+    value = fields.get(field)
+    listed = value if isinstance(value, list) else [value]
+    keys = [key.strip() for key in listed if isinstance(key, str) and key.strip()]
+    if not keys or len(keys) < len(listed):
+        _refuse(name, f"`{field}` holds no key. Write a key as a text in a list")
+    key = keys[0]
+    if not _KEY.fullmatch(key):
+        _refuse(name, f"the key under `{field}` holds a blank or a sign that no key has. Copy it again")
+    if len(keys) > 1:
+        _log.warning("%s holds %d keys; the first is used.", name, len(keys))
+    return ApiKey(key)
+
+
+def _address(name: str, fields: Mapping[str, Any], form: tuple[str, str]) -> str | None:
+    field = form[1]
+    value = fields.get(field)
+    if value is None and form is _PLAIN:
+        return None
+    if not isinstance(value, str) or not _URL.fullmatch(value.strip()):
+        todo = "" if form is _AZURE else ", or leave it out for the provider's own"
+        _refuse(name, f"`{field}` is no address. Write one that begins with https:// or http://{todo}")
+    url = value.strip()
+    if form is _AZURE and "/openai" not in url:
+        url = url.rstrip("/") + _AZURE_PATH
+    return url
+
+
+def _named(field: str) -> str:
+    return f"`{field[:40]}`"
+
+
+def _refuse(name: str, why: str) -> NoReturn:
+    raise SettingsError(f"{name} gives no model an address and a key: {why}.") from None
+
 
 _ADDRESS = re.compile(r"(?P<model>.+)@(?P<url>https?://\S+)")
 _BARE_ADDRESS = re.compile(r"(?P<model>.+)@(?P<host>[\w.-]+:\d+|localhost|\[[0-9a-fA-F:]+\](?::\d+)?)(?P<path>(/\S*)?)")
@@ -38,7 +161,7 @@ def endpoint_of(name: str, provider: str) -> Endpoint:
     """The endpoint that `NAME`, `NAME@http://address` or `NAME@FILE.json` means, behind `provider:`.
 
     Raises:
-        SettingsError: the address has no scheme, or the file says none; see `saccade.models.endpoint_file`.
+        SettingsError: the address has no scheme, or the file says none; see `saccade.models.endpoint`.
     """
     match = _ADDRESS.fullmatch(name)
     if match is not None:

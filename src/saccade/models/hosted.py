@@ -7,23 +7,27 @@ Some models of a server refuse parameters that others know. One without which a 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
+import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Mapping
-from dataclasses import replace
+from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from saccade.core.retry import RetryPolicy, with_retries
-from saccade.errors import ModelRefusedError, SaccadeError
+from saccade.core.retry import OutageError, RetryPolicy, with_retries
+from saccade.errors import MediaError, ModelError, ModelRefusedError, SaccadeError
 from saccade.models.answer import Listener, PartialAnswer
-from saccade.models.base import Completion, MediaReader, Request, Usage
+from saccade.models.base import Completion, MediaKeeper, MediaReader, Request, Usage, check_stops
 from saccade.models.endpoint import Endpoint
 from saccade.models.exchanges import hooks, one_try
-from saccade.models.failures import PackageErrors, RefusedParameterError, converted, load_client
-from saccade.models.keys import find_key
+from saccade.models.failures import PackageErrors, RefusedParameterError, converted, find_key, load_client
 from saccade.models.prices import Price
-from saccade.models.provider import Provider
-from saccade.models.stops import check_stops
+from saccade.models.registry import Provider
+from saccade.record.base import clean_text
+from saccade.record.content import ImagePart
+from saccade.record.execution import Execution, ExecutionFile, ExecutionPicture, HostedCall, PictureSource, Status
 
 DISPENSABLE: Final = frozenset({"stop", "parallel_tool_calls", "temperature", "top_p"})
 """Parameters that some models of a server refuse, and that are left out then."""
@@ -198,3 +202,221 @@ async def read_stream(
                 break
     finally:
         await close()
+
+
+# Calls of a provider's own sandbox while they come in, and as they are recorded.
+#
+# Provider-neutral: the wire modules open a call, fill it and say how it ended. What is not understood is kept as text
+# and said in a note, never dropped. No IO but storing pictures.
+
+
+MOST_FILES: Final = 32
+"""Files that are fetched of one answer."""
+MOST_BYTES: Final = 20 * 1024 * 1024
+"""Of one file that is fetched."""
+PICTURE_ENDINGS: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff")
+UNANSWERED: Final = "The provider's sandbox did not say what came of this call."
+
+
+@dataclass(slots=True)
+class OpenPicture:
+    """A picture that came back and is not stored yet."""
+
+    data: bytes
+    source: PictureSource
+    path: str | None = None
+
+
+@dataclass(slots=True)
+class OpenCall:
+    """A call whose outcome may still be coming."""
+
+    tool: str
+    at: int
+    code: str = ""
+    language: str = "python"
+    call_id: str | None = None
+    container: str = ""
+    status: Status | None = None
+    """None until the provider says how it ended."""
+    stdout: str = ""
+    stderr: str = ""
+    reason: str = ""
+    """Why it did not end well."""
+    pictures: list[OpenPicture] = field(default_factory=list)
+    files: list[ExecutionFile] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def need_keeper(media: MediaReader, who: str) -> MediaKeeper:
+    """`media`, into which pictures can be put. Raises `ModelRefusedError` if they cannot."""
+    if not isinstance(media, MediaKeeper):
+        raise ModelRefusedError(
+            f"{who} is asked to run code in its own sandbox, and there is no store for the pictures that come back. "
+            "Give a MediaStore as the media."
+        )
+    return media
+
+
+def refuse_hosted(request: Request, who: str) -> None:
+    """Raise `ModelRefusedError` if the request is for a provider's sandbox, which `who` has not."""
+    if request.hosted:
+        raise ModelRefusedError(
+            f"{who} has no sandbox of its own that runs code. Use responses, anthropic or gemini, or a dialect whose "
+            "code runs here."
+        )
+
+
+def kept(calls: Sequence[OpenCall], media: MediaKeeper) -> tuple[HostedCall, ...]:
+    """The calls as they are recorded, their pictures put into `media`; one that cannot be read is said in a note."""
+    return tuple(_kept(call, media) for call in calls)
+
+
+def _kept(call: OpenCall, media: MediaKeeper) -> HostedCall:
+    notes = list(call.notes)
+    pictures: list[ExecutionPicture] = []
+    for number, item in enumerate(call.pictures):
+        try:
+            image: ImagePart = media.put_bytes(item.data)
+        except MediaError as error:
+            notes.append(f"Picture {item.path or number} came back and cannot be read: {error}")
+        else:
+            pictures.append(ExecutionPicture(image=image, source=item.source, path=item.path))
+    status = Status.LOST if call.status is None else call.status
+    reason = call.reason or (UNANSWERED if call.status is None else "")
+    return HostedCall(
+        tool=clean_text(call.tool)[:200] or "unknown",
+        language=call.language,
+        code=clean_text(call.code),
+        at=call.at,
+        call_id=None if call.call_id is None else clean_text(call.call_id),
+        container=clean_text(call.container),
+        execution=Execution(
+            status=status,
+            stdout=clean_text(call.stdout),
+            stderr=clean_text(call.stderr),
+            traceback=clean_text(reason) or None,
+            pictures=tuple(pictures),
+            files=tuple(call.files),
+            notes=tuple(map(clean_text, notes)),
+        ),
+    )
+
+
+def add_file(call: OpenCall, name: str, data: bytes) -> None:
+    """A file that the call left: a picture by its ending, or else only its name and size."""
+    if name.lower().endswith(PICTURE_ENDINGS):
+        call.pictures.append(OpenPicture(data, "file", clean_text(name)))
+    else:
+        call.files.append(ExecutionFile(path=clean_text(name), size=len(data)))
+
+
+def add_url(call: OpenCall, url: str) -> None:
+    """A picture as a `data:` URL; any other address is noted and not fetched.
+
+    Raises:
+        OutageError: its base64 is none.
+    """
+    head, comma, data = url.partition(",")
+    if not (url.startswith("data:image/") and comma and head.endswith(";base64")):
+        call.notes.append(f"A picture came back as an address, which is not fetched: {url[:200]}")
+        return
+    call.pictures.append(OpenPicture(decoded(data), "display"))
+
+
+def decoded(text: str) -> bytes:
+    """The bytes of base64. Raises `OutageError` for what is none."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise OutageError("sent a picture of its sandbox that is no base64.") from error
+
+
+def as_json(data: Mapping[str, Any]) -> str:
+    """Arguments of a call as readable text."""
+    return json.dumps(data, ensure_ascii=False, indent=2, default=str)
+
+
+# Files of a provider's own sandbox: the pictures of the question in, and what the code left out.
+#
+# The protocols differ in where such files lie; what is fetched, what is only named and what is said of the rest is
+# here.
+
+
+_SUFFIXES: Final = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
+_CLEANUP_SECONDS: Final = 15.0
+
+Patiently = Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]
+"""Makes a request with the retries of its model."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxFile:
+    """A file to lay into the sandbox."""
+
+    name: str
+    data: bytes
+    mime: str
+
+    @property
+    def upload(self) -> tuple[str, bytes, str]:
+        """As the client packages take it."""
+        return self.name, self.data, self.mime
+
+
+@dataclass(frozen=True, slots=True)
+class LeftFile:
+    """A file that the code left in the sandbox, and how it is read."""
+
+    name: str
+    size: int
+    """Bytes, as the provider says."""
+    read: Callable[[], Awaitable[bytes]]
+    call: OpenCall
+    """The call that it is shown with."""
+
+
+def question_files(request: Request, media: MediaReader) -> tuple[SandboxFile, ...]:
+    """The distinct pictures of the messages as they are stored, `image_0.png` and so on, in their order.
+
+    Raises:
+        MissingMediaError: `media` lacks one.
+    """
+    found: dict[str, ImagePart] = {}
+    for message in request.messages:
+        found |= {part.sha256: part for part in message.media if isinstance(part, ImagePart)}
+    return tuple(
+        SandboxFile(f"image_{number}{_SUFFIXES.get(part.mime, '.img')}", media.get_bytes(part.sha256), part.mime)
+        for number, part in enumerate(found.values())
+    )
+
+
+async def fetch(left: Sequence[LeftFile], patiently: Patiently) -> None:
+    """Read the pictures among the files into their calls; the others are named. What cannot be read is noted."""
+    for number, file in enumerate(left):
+        if number >= MOST_FILES:
+            file.call.notes.append(f"{len(left) - number} more files were left in the sandbox and not fetched.")
+            return
+        is_picture = file.name.lower().endswith(PICTURE_ENDINGS)
+        if is_picture and file.size <= MOST_BYTES:
+            try:
+                data = await patiently(file.read)
+            except ModelError as error:
+                file.call.notes.append(f"The file {clean_text(file.name)} could not be fetched: {error}")
+                continue
+            if data not in [picture.data for picture in file.call.pictures]:
+                add_file(file.call, file.name, data)
+            continue
+        if is_picture:
+            file.call.notes.append(f"The picture {clean_text(file.name)} is too large to be fetched.")
+        file.call.files.append(ExecutionFile(path=clean_text(file.name), size=file.size))
+
+
+async def tidy(who: str, what: str, undo: Sequence[Callable[[], Awaitable[object]]]) -> None:
+    """Do all of `undo`; one that fails is a warning, for the provider deletes `what` later by itself."""
+    for one in undo:
+        try:
+            async with asyncio.timeout(_CLEANUP_SECONDS):
+                await one()
+        except Exception as error:  # of the client package, of the connection, or the time
+            _log.warning("%s: %s could not be deleted (%s); it expires by itself.", who, what, type(error).__name__)

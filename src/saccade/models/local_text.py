@@ -10,9 +10,16 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
 
 from saccade.errors import ModelRefusedError
+from saccade.models.providers.openai import Server, chat_model
+from saccade.record.base import Record, Text
 
 
 def _byte_of_character() -> dict[str, int]:
@@ -101,3 +108,77 @@ class _ByteRuns:
             return run.decode()
         except UnicodeDecodeError:
             return "\ufffd" * len(run)
+
+
+# How a checkpoint is loaded into this process.
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSettings:
+    """Placement of a checkpoint, and what it may be shown."""
+
+    device: str = "auto"
+    """As torch names it; `auto`: `cuda` where there is one, else `cpu`."""
+    dtype: str = "auto"
+    """`float32`, `bfloat16` or `float16`; `auto`: `bfloat16` on a GPU, `float32` on the CPU."""
+    revision: str | None = None
+    """Branch, tag or commit on the hub; None for its default."""
+    max_pixels: int | None = None
+    """Larger pictures are scaled down to this many pixels first; None leaves it to the checkpoint."""
+    max_sequences: int = 8
+    """Answers that are written at once; as many earlier ones are kept in memory to be continued."""
+
+
+def check_folder(source: str) -> None:
+    """Raises `ModelRefusedError` if `source` can only be a folder (a name on the hub has one slash), and is none."""
+    path = Path(source)
+    looks_local = path.is_absolute() or source.startswith((".", "~")) or source.count("/") > 1
+    if looks_local and not path.is_dir():
+        raise ModelRefusedError(f"there is no folder {source}. Give the folder of a checkpoint or its name on the hub.")
+    if path.is_dir() and not (path / "config.json").is_file():
+        raise ModelRefusedError(
+            f"the folder {source} holds no checkpoint: there is no config.json in it. "
+            "Give the folder of a checkpoint or its name on the hub."
+        )
+
+
+# Which dialect a checkpoint learned, as a file beside its weights.
+#
+# Every training of Saccade's writes it; a checkpoint of others has none, and its dialect has to be named.
+
+
+FILE: Final = "saccade.json"
+
+
+class _Learned(Record):
+    dialects: dict[Text, int]
+    """Id of a dialect -> how much of the training data was in it."""
+
+
+def write_learned(folder: Path, dialects: Mapping[str, int]) -> None:
+    """Note in the folder of a checkpoint what it learned; nothing where that is not known."""
+    if dialects:
+        text = _Learned(dialects=dict(dialects)).model_dump_json(indent=1)
+        (folder / FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def learned_dialect(folder: str | Path) -> str:
+    """The dialect that the checkpoint in `folder` learned most of; empty if that is not known."""
+    try:
+        learned = _Learned.model_validate_json((Path(folder) / FILE).read_bytes()).dialects
+    except (OSError, ValidationError):
+        return ""
+    return max(learned, key=lambda name: learned[name], default="")
+
+
+# What `transformers serve` serves. Stop strings are cut by the client: 5.23 fails on them with pictures.
+
+
+TRANSFORMERS = Server(
+    name="transformers",
+    description="A server that `transformers serve` started, as in `transformers:FOLDER@http://host:8000/v1`.",
+    example="transformers:FOLDER@http://host:8000/v1",
+    make=chat_model,
+    stops=False,
+    stop_strings="the client",
+)

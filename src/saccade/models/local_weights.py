@@ -6,10 +6,14 @@ processor and torchvision. Imports torch and transformers; import this module la
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -20,12 +24,107 @@ from saccade.errors import ModelError, ModelRefusedError, SettingsError
 from saccade.models.families.base import ModelFamily
 from saccade.models.families.known import family_of
 from saccade.models.families.video import VideoRules
-from saccade.models.local_patches import multiply_patches
-from saccade.models.local_settings import LocalSettings, check_folder
-from saccade.models.local_text import require_exact_text
-from saccade.models.local_tokens import chat_template, forbidden_tokens, loading_advice, turn_ends
-from saccade.models.local_video import load_video_rules
-from saccade.models.local_windows import attend_together
+from saccade.models.local_text import LocalSettings, check_folder, require_exact_text
+from saccade.models.local_tokens import chat_template, forbidden_tokens, load_video_rules, loading_advice, turn_ends
+
+# On a CPU, a convolution whose kernel covers just what it is given is a slow way to write a product of matrices.
+#
+# The patch embedding of the Qwen towers is one. The backward pass of that convolution was a third of a training step of
+# a tiny model. Same weights, same sums; only their order may differ.
+
+
+def multiply_patches(model: Any) -> None:
+    """Let the patch embedding of `model`, if it has one of the Qwen towers, multiply matrices from now on."""
+    tower = getattr(getattr(model, "model", None), "visual", None)
+    embedding = getattr(tower, "patch_embed", None)
+    kernel = getattr(embedding, "proj", None)
+    if isinstance(kernel, torch.nn.Conv3d) and kernel.kernel_size == kernel.stride and not any(kernel.padding):
+        # A class of its own, not a function on the object: copies of the model must use their own weights.
+        embedding.__class__ = type("MultipliedPatches", (_Multiplied, type(embedding)), {})
+
+
+class _Multiplied:
+    proj: torch.nn.Conv3d
+
+    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """(patches, channels · frames · height · width) to (patches, features)."""
+        weight = self.proj.weight.flatten(1)
+        patches = hidden_states.view(-1, weight.shape[1]).to(weight.dtype)
+        return torch.nn.functional.linear(patches, weight, self.proj.bias)
+
+
+# On a CPU, many small attentions one after the other are slow: pictures and windows of one size go together.
+#
+# The Qwen towers attend within each picture, or each window of it, in a loop over them. Forty thumbnails were forty
+# calls for each layer. Same weights, same sums; only their order may differ.
+
+
+_ROTARY = "apply_rotary_pos_emb_vision"
+
+
+def attend_together(model: Any) -> None:
+    """Let the vision tower of `model`, if it is one of the Qwen towers, attend within equal windows at once."""
+    tower = getattr(getattr(model, "model", None), "visual", None)
+    for block in getattr(tower, "blocks", ()):
+        attention = block.attn
+        written = sys.modules[type(attention).__module__]
+        if hasattr(attention, "qkv") and hasattr(written, _ROTARY):
+            # A class of its own, not a function on the object: copies of the model must use their own weights.
+            attention.__class__ = type("Together", (_Together, type(attention)), {"written": written})
+
+
+class _Together:
+    written: ModuleType
+    """Where the class comes from that this one stands in for."""
+    qkv: torch.nn.Linear
+    proj: torch.nn.Linear
+    num_heads: int
+    scaling: float
+    config: Any
+
+    def forward(
+        self,
+        hidden_states: torch.Tensor,
+        cu_seqlens: torch.Tensor,
+        position_embeddings: tuple[torch.Tensor, torch.Tensor],
+        **kwargs: Any,
+    ) -> torch.Tensor:
+        """(patches, features) to the same; `cu_seqlens` are the windows' first patches, and the number of all."""
+        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+        attend = ALL_ATTENTION_FUNCTIONS.get_interface(
+            self.config._attn_implementation, self.written.eager_attention_forward
+        )
+        windows, order = _by_length(cu_seqlens.tolist())
+        cos, sin = position_embeddings
+        if order is not None:
+            hidden_states, cos, sin = (part.index_select(0, order) for part in (hidden_states, cos, sin))
+        # 3 x (patches, heads, features of a head)
+        query, key, value = self.qkv(hidden_states).unflatten(1, (3, self.num_heads, -1)).unbind(1)
+        query, key = getattr(self.written, _ROTARY)(query, key, cos, sin)
+        sizes = [length * number for length, number in windows]
+        mixed = []
+        for (length, _), *parts in zip(windows, *(part.split(sizes) for part in (query, key, value)), strict=True):
+            # (windows, heads, patches of a window, features of a head)
+            asked = [part.unflatten(0, (-1, length)).transpose(1, 2) for part in parts]
+            output, _ = attend(self, *asked, attention_mask=None, scaling=self.scaling, dropout=0.0, is_causal=False)
+            mixed.append(output.flatten(2).flatten(0, 1))
+        together = mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+        return self.proj(together if order is None else together.index_select(0, order.argsort()))
+
+
+def _by_length(bounds: list[int]) -> tuple[list[tuple[int, int]], torch.Tensor | None]:
+    """Lengths of windows and how many have each, and the patches in that order; None if it is theirs already."""
+    starts: dict[int, list[int]] = defaultdict(list)
+    for start, end in pairwise(bounds):
+        if end > start:
+            starts[end - start].append(start)
+    windows = [(length, len(found)) for length, found in starts.items()]
+    if len(windows) == 1:
+        return windows, None
+    order = [torch.tensor(found)[:, None] + torch.arange(length) for length, found in starts.items()]
+    return windows, torch.cat([places.flatten() for places in order])
+
 
 _LOADING = threading.Lock()
 """While transformers loads a model, its class has a `tie_weights` that does nothing. Of two loads at once, the later
@@ -158,3 +257,17 @@ def _placement(settings: LocalSettings) -> tuple[str, Any]:
     if settings.dtype not in dtypes:
         raise SettingsError(f"there is no dtype {settings.dtype!r}; take one of auto, {', '.join(dtypes)}")
     return device, dtypes[settings.dtype]
+
+
+# Logits of some families are bounded by a soft cap: c tanh(x / c). Imports torch; import this module late.
+
+
+def logit_cap(config: Any) -> float | None:
+    """c of a transformers configuration, None where logits are not bounded."""
+    cap = getattr(config.get_text_config(), "final_logit_softcapping", None)
+    return None if cap is None else float(cap)
+
+
+def capped(logits: torch.Tensor, cap: float | None) -> torch.Tensor:
+    """`logits` within the cap, of the same shape; as they are without one."""
+    return logits if cap is None else torch.tanh(logits / cap) * cap

@@ -14,9 +14,9 @@ from typing import Literal
 
 from PIL import Image, ImageOps
 
+from saccade.core.png import quick_image
 from saccade.errors import DecodeError
 from saccade.models.base import MediaReader
-from saccade.png import quick_image
 from saccade.record.content import ImagePart
 
 _TAKEN = {"PNG": "image/png", "JPEG": "image/jpeg", "MPO": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveInt, ValidationError
 
+from saccade.core.registry import did_you_mean
 from saccade.errors import SettingsError
 from saccade.models.base import Usage
 from saccade.models.registry import PROVIDERS
-from saccade.record.suggest import did_you_mean
 
 _DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
 _MILLION = 1_000_000

@@ -4,14 +4,14 @@
     anthropic:claude-opus-4-8                   compatible:NAME@http://host:8000/v1
     gemini:gemini-3-flash                       responses:gpt-5.4
     vllm:Qwen/Qwen2.5-VL-7B-Instruct@http://host:8000/v1        sglang:NAME@http://host:30000/v1
-    openai:gpt-4.1@FILE.json                    (address and key as `saccade.models.endpoint_file` reads them)
+    openai:gpt-4.1@FILE.json                    (address and key as `saccade.models.endpoint` reads them)
     transformers:FOLDER@http://host:8000/v1     (what `transformers serve` serves)
     local:FOLDER                                local:Qwen/Qwen2.5-VL-7B-Instruct
     scripted:FILE.json                          replay:FILE.jsonl
     tiny                                        (the weights that come with Saccade; needs no name)
     my_model.py:MyModel                         my_model.py:load@NAME
 
-What is known of a provider is one object in one file, see `saccade.models.provider`. A plain function or class that
+What is known of a provider is one object in one file, see `saccade.models.registry`. A plain function or class that
 makes a model of the text behind its colon is one too; the user's own gets the text behind the `@`, or nothing, and may
 be a ready model as well. Further packages add providers by the entry point group `saccade.models`. A client package is
 imported when a model that needs it is made. Whether the provider knows the model shows only when it is asked.
@@ -20,17 +20,123 @@ imported when a model that needs it is made. Whether the provider knows the mode
 from __future__ import annotations
 
 import inspect
-from typing import Final, cast
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
 
+from saccade.core import registry
 from saccade.core.plugins import missing_plugin
+from saccade.core.registry import Registry, did_you_mean, has_members
 from saccade.core.retry import RetryPolicy
-from saccade.errors import RegistryError, UnavailableError
-from saccade.models.addresses import check_no_secret
+from saccade.errors import RegistryError, SettingsError, UnavailableError
 from saccade.models.base import Model
-from saccade.models.provider import Provider
-from saccade.record import own_code
-from saccade.record.registry import Registry, has_members
-from saccade.record.suggest import did_you_mean
+from saccade.models.failures import COMMON, ErrorWords
+from saccade.record.trajectory import Sampling
+
+# Addresses in names of models hold no user and no password: such names are recorded, shown and told to clients.
+
+
+_USERINFO: Final = re.compile(r"@https?://[^/?#\s]*@")
+
+
+def check_no_secret(model: str) -> None:
+    """Raises `SettingsError` for a name of a model whose address holds a user or a password."""
+    if _USERINFO.search(model):
+        raise SettingsError(
+            f"the address in {model.partition('@')[0]}@... holds a user or a password, and names of models are "
+            "recorded and shown. Leave it out; a key goes into the provider's variable or a file (docs/models.md)."
+        )
+
+
+# What is known of one provider of models, all in one object: how to make a model, what it can do, how it fails.
+#
+#     ACME = Provider(name="acme", description="Acme's models, as in `acme:small`.", make=acme_model)
+#
+# One file of `saccade.models.providers` holds one, and `registry.PROVIDERS` names it; of another package an entry point
+# of the group `saccade.models` does, and of a user's own file its path, as in `acme.py:ACME@small`. A plain function or
+# class that makes a model is a provider too, of which nothing more is known. Pure data; no client is imported here.
+
+
+def _only_for_plans(provider: Any, name: str) -> Model:
+    raise RegistryError(
+        f"{provider.name} is made for each task of an evaluation: saccade eval SOURCE --model {provider.name}."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provider:
+    """One provider. What is not known keeps its default, and is then not refused before it is tried."""
+
+    name: str
+    """As it is recorded, and as its prices and its key are found."""
+    description: str = ""
+    """A line for `saccade list models`."""
+    example: str = ""
+    """How somebody names a model of it, for messages and help; empty to leave it out there."""
+    make: Callable[[Any, str], Model] = _only_for_plans
+    """A model of this provider, the first argument, by the text behind its colon; not needed with `for_plan`."""
+    takes_name: bool = True
+    """Whether there must be such a text."""
+    for_plan: Callable[[Any], Model] | None = None
+    """Make a model for the `Plan` of one task: for baselines, which look at the task. Evaluations play with it."""
+    checkpoint: Callable[[str], str] | None = None
+    """The folder or hub name of the weights of its model of that name, for training; None if it has none."""
+    refusal: Callable[[str, Sequence[str]], str] | None = None
+    """Why it cannot answer a question with these choices, as a sentence; empty if it can. Asked where no model is named
+    and this is the default. Raises `UnavailableError` if it cannot be used at all."""
+
+    key_names: tuple[str, ...] = ()
+    """Environment variables that hold its key, after `SACCADE_<NAME>_API_KEY`."""
+    needs_key: bool = False
+    telemetry_name: str = ""
+    """As OpenTelemetry's conventions call it; empty for its name."""
+    price_table: str = ""
+    """Its table in a file of prices; empty for that of its name."""
+    errors: ErrorWords = COMMON
+
+    samples: bool = True
+    """It draws tokens, so that sampling settings change something."""
+    unknown_sampling: frozenset[str] = frozenset()
+    """Sampling settings that it cannot be given."""
+    stop_strings: str = ""
+    """Who finds stop strings, for a reader."""
+    token_ids: bool = False
+    """It gives ids and log-probabilities of what was sampled."""
+    function_calls: bool = True
+    """It has function calling of its own."""
+    result_pictures: bool = False
+    """Pictures can stand in the result of such a call; otherwise a message of the user holds them."""
+    hosted_code: bool = False
+    """It can run the model's code in a sandbox of its own (the dialect `hosted`)."""
+    no_hosted_code: str = ""
+    """Regular expression for names of its models that cannot have code run there; empty if none is known."""
+    videos: bool = False
+    """It takes videos."""
+    video_frames: bool = False
+    """It can be told which frames of a video are shown."""
+    continues: bool | None = None
+    """It continues an assistant's message; None: that depends on the model, and shows when it is asked."""
+
+    dialect: str = ""
+    """Which dialect suits its models; empty if that is not known."""
+    dialect_reason: str = ""
+    """Why, as the end of a sentence."""
+    learned_dialect: Callable[[str], str] | None = None
+    """The dialect that the model of that name was trained in or recorded with; empty if that is not known."""
+
+    @property
+    def prices(self) -> str:
+        """Its table in a file of prices."""
+        return self.price_table or self.name
+
+    def runs_code(self, model: str) -> bool:
+        """Whether its sandbox can run the code of its model of that name, as far as that is known."""
+        return self.hosted_code and not (self.no_hosted_code and re.match(self.no_hosted_code, model))
+
+    def own_dialect(self, model: str) -> str:
+        """The dialect that its model of that name is known to speak; empty if that is not known."""
+        return self.learned_dialect(model) if self.learned_dialect is not None else ""
 
 
 _members = has_members(("name", "complete", "close"))
@@ -47,17 +153,17 @@ PROVIDERS: Final = Registry[object](
     "models",
     {
         "anthropic@1": "saccade.models.providers.anthropic:ANTHROPIC [models]",
-        "azure@1": "saccade.models.providers.azure:AZURE [models]",
+        "azure@1": "saccade.models.providers.compatible:AZURE [models]",
         "compatible@1": "saccade.models.providers.compatible:COMPATIBLE [models]",
         "gemini@1": "saccade.models.providers.gemini:GEMINI [models]",
-        "local@1": "saccade.generate.providers:LOCAL [local]",
+        "local@1": "saccade.tokens.local_model:LOCAL [local]",
         "openai@1": "saccade.models.providers.openai:OPENAI [models]",
-        "replay@1": "saccade.models.providers.replay:REPLAY",
+        "replay@1": "saccade.models.replay:REPLAY",
         "responses@1": "saccade.models.providers.responses:RESPONSES [models]",
-        "scripted@1": "saccade.models.providers.scripted:SCRIPTED",
-        "sglang@1": "saccade.models.providers.sglang:SGLANG [models]",
-        "transformers@1": "saccade.models.providers.transformers:TRANSFORMERS [models]",
-        "vllm@1": "saccade.models.providers.vllm:VLLM [models]",
+        "scripted@1": "saccade.models.scripted:SCRIPTED",
+        "sglang@1": "saccade.models.providers.compatible:SGLANG [models]",
+        "transformers@1": "saccade.models.local_text:TRANSFORMERS [models]",
+        "vllm@1": "saccade.models.providers.compatible:VLLM [models]",
     },
     _lacks,
 )
@@ -136,9 +242,9 @@ def _nothing(provider: Provider, name: str) -> Model:
     raise RegistryError(f"there is no provider of models {provider.name!r}.")
 
 
-def _is_slip(code: own_code.Reference | None) -> bool:
+def _is_slip(code: registry.Reference | None) -> bool:
     """Whether a name only has the form of code, as `opnai:o3` has that of module:attribute."""
-    return code is not None and not code.is_file and not own_code.findable(code)
+    return code is not None and not code.is_file and not registry.findable(code)
 
 
 def _made(provider: object, name: str, rest: str | None) -> object:
@@ -160,3 +266,31 @@ def _made(provider: object, name: str, rest: str | None) -> object:
 def _unnamed(name: str) -> RegistryError:
     example = f"{name}:NAME, as in openai:gpt-4.1" if PROVIDERS.has(name) else f"{name}@NAME"
     return RegistryError(f"{name!r} names no model: write {example}")
+
+
+# Which sampling settings a provider's API does not know, so that they are refused before anything is asked.
+#
+# What a single model of a provider refuses only shows when it is asked.
+
+
+def unknown_sampling(model: str) -> frozenset[str]:
+    """Names of the sampling settings that the provider of `model` (`provider:name`) cannot be given."""
+    return provider_of(model).unknown_sampling
+
+
+def unheard_sampling(model: str, sampling: Sampling) -> str:
+    """A sentence that names the settings of `sampling` that change nothing, for what does not sample; else empty."""
+    provider = provider_of(model)
+    given = [f"sampling.{name}" for name, value in sampling.model_dump().items() if value is not None]
+    if not given or provider.samples:
+        return ""
+    return f"{provider.name} does not sample: {' and '.join(given)} change{'s' * (len(given) == 1)} nothing."
+
+
+def check_sampling(model: str, sampling: Sampling) -> None:
+    """Raises `SettingsError` for what would change nothing, or be refused by every request."""
+    provider = provider_of(model)
+    given = {name for name in provider.unknown_sampling if getattr(sampling, name) is not None}
+    if given:
+        names = " and ".join(f"sampling.{name}" for name in sorted(given))
+        raise SettingsError(f"{provider.name} does not know {names}. Leave it out, or use another model.")

@@ -9,15 +9,15 @@ ask at once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
-from saccade.errors import ModelRefusedError, SettingsError
+from saccade.errors import ModelRefusedError, RecordError, SettingsError
 from saccade.models.base import Completion, MediaReader, Request, Usage
+from saccade.models.registry import Provider
 from saccade.record.codec import read_lines
 from saccade.record.content import Message, TextPart
-from saccade.record.conversation import conversation
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import FinishReason, Turn
+from saccade.record.trajectory import FinishReason, Trajectory, Turn, conversation
 
 _Seen = tuple[str, tuple[str, ...]]
 """Role, then texts and sha256 of media in their order: what counts for two messages to be the same."""
@@ -153,3 +153,30 @@ def _around(seen: _Seen, place: int) -> str:
     text = _plain(seen)
     start, end = max(0, place - _BEFORE), place + _AFTER
     return f"{'…' if start else ''}{text[start:end]!r}{'…' if end < len(text) else ''}"
+
+
+# A stored trajectory, played again.
+
+
+def _model(provider: Provider, name: str) -> ReplayModel:
+    return replay_from_file(Path(name))
+
+
+def _recorded(name: str) -> str:
+    try:
+        return next((item.provenance.dialect for item in islice(read_lines(Path(name), Trajectory), 1)), "")
+    except (OSError, RecordError):
+        return ""  # making the model says what is wrong with the file
+
+
+REPLAY = Provider(
+    name="replay",
+    description="A stored trajectory, played again, as in `replay:FILE.jsonl`.",
+    make=_model,
+    samples=False,
+    stop_strings="as recorded",
+    token_ids=True,
+    continues=True,
+    hosted_code=True,
+    learned_dialect=_recorded,
+)

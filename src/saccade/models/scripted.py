@@ -18,10 +18,10 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from saccade.errors import ModelRefusedError, SettingsError
-from saccade.models.base import Completion, MediaReader, Request, Usage
-from saccade.models.stops import StopWatch
+from saccade.models.base import Completion, MediaReader, Request, StopWatch, Usage
+from saccade.models.registry import Provider
 from saccade.record.content import Message
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import FinishReason
 
 Reply = str | Completion | BaseException
 """A text; a whole completion, given as it is; or an exception, raised."""
@@ -102,3 +102,20 @@ def speak(text: str, request: Request, model: str, on_text: Callable[[str], None
     return Completion(
         text=watch.text, finish=finish, usage=Usage(prompt_tokens=prompt, sampled_tokens=sampled), model=model
     )
+
+
+# A JSON list of texts, played in order.
+
+
+def _model(provider: Provider, name: str) -> ScriptedModel:
+    return scripted_from_file(Path(name))
+
+
+SCRIPTED = Provider(
+    name="scripted",
+    description="A JSON list of texts, played in order, as in `scripted:FILE.json`.",
+    make=_model,
+    samples=False,
+    stop_strings="the script's reader",
+    continues=True,
+)

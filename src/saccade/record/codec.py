@@ -17,9 +17,9 @@ from typing import TypeVar
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json
 
+from saccade.core.disk import atomic_file, writing
 from saccade.errors import RecordError, SchemaVersionError, TornRecordError
 from saccade.record.base import SCHEMA_VERSION, Record
-from saccade.record.disk import atomic_file, writing
 
 R = TypeVar("R", bound=Record)
 

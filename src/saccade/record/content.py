@@ -6,8 +6,48 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, StringConstraints, model_validator
 
-from saccade.record.action import ToolCall
-from saccade.record.base import Record, Sha256, Text
+from saccade.record.base import JsonObject, Name, Record, Sha256, Text
+
+# What a model's text was understood to ask for. Exactly one action per turn; a text that says nothing is one too.
+
+
+class Code(Record):
+    """Run this Python code in the session."""
+
+    kind: Literal["code"] = "code"
+    code: Text
+    """The code as the dialect cut it out, before any repair."""
+
+
+class ToolCall(Record):
+    """Call a typed tool with these arguments."""
+
+    kind: Literal["tool_call"] = "tool_call"
+    name: Name
+    arguments: JsonObject
+    call_id: Text | None = None
+    """The identifier that a function-calling API gave to the call."""
+    sealed: Text | None = None
+    """What that API wants back with the call and nobody else can read: a signature, or reasoning that is encrypted."""
+
+
+class Answer(Record):
+    """End the episode with this answer."""
+
+    kind: Literal["answer"] = "answer"
+    text: Text
+
+
+class ParseError(Record):
+    """The text holds no action that the dialect knows. Not an exception: the model may read `reason`."""
+
+    kind: Literal["parse_error"] = "parse_error"
+    reason: Text
+
+
+Action = Annotated[Code | ToolCall | Answer | ParseError, Field(discriminator="kind")]
+"""What a turn asks for: code to run, a tool call, an answer, or nothing that the dialect knows."""
+
 
 ImageMode = Literal["L", "RGB", "RGBA"]
 Role = Literal["system", "user", "assistant", "tool"]
@@ -91,3 +131,27 @@ class Message(Record):
     def media(self) -> tuple[ImagePart | VideoPart, ...]:
         """The pictures and videos in their order."""
         return tuple(part for part in self.parts if not isinstance(part, TextPart))
+
+
+# Boxes `x0, y0, x1, y1` in pixels, and how far two of them hold the same.
+
+
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
+
+
+def area(box: Box) -> float:
+    """Pixels inside a box; 0 for an empty or reversed one."""
+    return max(box[2] - box[0], 0.0) * max(box[3] - box[1], 0.0)
+
+
+def overlap(one: Box, other: Box) -> float:
+    """Pixels that both boxes hold."""
+    return area((max(one[0], other[0]), max(one[1], other[1]), min(one[2], other[2]), min(one[3], other[3])))
+
+
+def iou(one: Box, other: Box) -> float:
+    """Intersection over union, 0 to 1; 0 if both are empty."""
+    shared = overlap(one, other)
+    union = area(one) + area(other) - shared
+    return shared / union if union > 0 else 0.0

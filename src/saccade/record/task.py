@@ -6,7 +6,9 @@ dialect's work, which shows only `question`, `choices` and `media`.
 
 from __future__ import annotations
 
+import ast
 from enum import StrEnum
+from threading import Lock
 from typing import Final, Self
 
 from pydantic import FiniteFloat, NonNegativeFloat, NonNegativeInt, model_validator
@@ -131,3 +133,18 @@ class Task(Record):
             raise ValueError(f"evidence names the picture {box.image!r}, which is not among the task's pictures")
         if box.xyxy[2] > part.width or box.xyxy[3] > part.height:
             raise ValueError(f"box {box.xyxy} reaches beyond {box.image!r} of {part.width}x{part.height} pixels")
+
+
+# Python source as a tree, from any thread.
+#
+# CPython 3.11 keeps one count of depth for all threads while it makes a tree, and raises SystemError where two make one
+# at once (python/cpython#106905).
+
+
+_ONE_AT_A_TIME = Lock()
+
+
+def parse(source: str) -> ast.Module:
+    """As `ast.parse`. Raises what that raises: SyntaxError, ValueError for null bytes, RecursionError, MemoryError."""
+    with _ONE_AT_A_TIME:
+        return ast.parse(source)

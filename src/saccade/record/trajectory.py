@@ -2,18 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from pydantic import AwareDatetime, FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
-from saccade.record.action import Answer
 from saccade.record.base import SCHEMA_VERSION, Name, Record, SchemaVersion, Text
-from saccade.record.content import ImagePart, Message, VideoPart
-from saccade.record.score import Score
+from saccade.record.content import Action, Answer, Code, ImagePart, Message, TextPart, ToolCall, VideoPart
+from saccade.record.execution import Execution, HostedCall
 from saccade.record.task import Task
-from saccade.record.turn import Turn
+
+# One turn: what the model wrote, what it was understood to ask for, what came back, and what that cost.
+
+
+class FinishReason(StrEnum):
+    """Why the model stopped writing."""
+
+    STOP = "stop"
+    """End-of-turn token."""
+    STOP_STRING = "stop_string"
+    LENGTH = "length"
+    """The token limit of the turn or of the context."""
+    TOOL_CALL = "tool_call"
+    """The API ended the message with a function call."""
+    FILTERED = "filtered"
+    """The provider withheld the text."""
+
+
+class TokenCounts(Record):
+    """Tokens of a turn; None where the backend does not say."""
+
+    context: NonNegativeInt | None = None
+    """Tokens that the model read before it wrote, text and visual."""
+    context_visual: NonNegativeInt | None = None
+    """The visual ones among `context`."""
+    context_cached: NonNegativeInt | None = None
+    """Those of `context` that came from a cache of the provider."""
+    sampled: NonNegativeInt | None = None
+    """Tokens that the model wrote."""
+    observation_text: NonNegativeInt | None = None
+    observation_visual: NonNegativeInt | None = None
+
+
+class Turn(Record):
+    """One turn of a trajectory."""
+
+    text: Text
+    """Exactly what the model wrote."""
+    calls: tuple[ToolCall, ...] = ()
+    """The calls that an API's own function calling gave beside the text, in order; the first is the action."""
+    token_ids: tuple[NonNegativeInt, ...] | None = None
+    """The ids that were sampled, never re-tokenised; None if the backend does not give them."""
+    logprobs: tuple[FiniteFloat, ...] | None = None
+    """Natural log-probability of each of `token_ids` under the policy that sampled it."""
+    action: Action
+    call_shape: Text = ""
+    """How a typed call was written, as `saccade.dialects.calls` names the shape; empty for any other action."""
+    execution: Execution | None = None
+    """None if nothing was run: the action is an answer or a parse error, or a limit came first."""
+    hosted: tuple[HostedCall, ...] = ()
+    """What the provider's own sandbox ran while the model wrote `text`, for a dialect that asks for that."""
+    observation: Message | None = None
+    """What was shown to the model afterwards, as it was shown; None if nothing was."""
+    request: Message | None = None
+    """A last request for the answer that followed, because a limit was reached."""
+    tokens: TokenCounts = TokenCounts()
+    dollars: NonNegativeFloat | None = None
+    """Price of the model's call; None where it is not known."""
+    finish_reason: FinishReason | None = None
+    model_seconds: NonNegativeFloat = 0.0
+    """Waiting for the model."""
+    execution_seconds: NonNegativeFloat = 0.0
+    """Waiting for the sandbox or the tool."""
+
+    @property
+    def message(self) -> Message:
+        """What the model wrote, as it goes back to it: its call only where the observation answers it."""
+        answered = self.observation is not None and self.observation.role == "tool"
+        parts = (TextPart(text=self.text),) if self.text else ()
+        return Message(role="assistant", parts=parts, calls=self.calls[:1] if answered else ())
+
+    @property
+    def executions(self) -> tuple[Execution, ...]:
+        """All that was run in this turn: by the provider's sandbox while it was written, and then by ours."""
+        own = () if self.execution is None else (self.execution,)
+        return (*(call.execution for call in self.hosted), *own)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.logprobs is not None and len(self.logprobs) != len(self.token_ids or ()):
+            raise ValueError(
+                f"{len(self.logprobs)} log-probabilities for {len(self.token_ids or ())} token ids; one each is needed"
+            )
+        if self.execution is not None and not isinstance(self.action, Code | ToolCall):
+            raise ValueError(f"an action of kind {self.action.kind!r} cannot have an execution")
+        return self
+
+
+# Scores and rewards as named parts: each kept, none summed away.
+
+
+CORRECT: Final = "correct"
+"""Name of the score that says how right the answer is, from 0 to 1, whoever graded it; `detail` says how."""
+
+
+class Score(Record):
+    """One named part of a score.
+
+    `value` is None until it was computed, so "not scored" differs from zero.
+    """
+
+    name: Name
+    value: FiniteFloat | None = None
+    weight: FiniteFloat = 1.0
+    """Factor of the part in the sum; 0 for a part that is only observed."""
+    detail: Text = ""
+    """Why the value is what it is, for a person."""
+
+
+def total(scores: Iterable[Score]) -> float | None:
+    """Weighted sum of the parts; None while a part with a weight other than 0 has no value."""
+    amount = 0.0
+    for score in scores:
+        if score.weight == 0:
+            continue
+        if score.value is None:
+            return None
+        amount += score.weight * score.value
+    return amount
 
 
 class StopReason(StrEnum):
@@ -166,3 +284,84 @@ class Trajectory(Record):
                 yield from turn.observation.media
             if turn.request is not None:
                 yield from turn.request.media
+
+
+# The one table of stop reasons: the words for each, the limit that set it, and what it says of a rollout.
+
+
+class Broken(StrEnum):
+    """What broke a rollout through its own doing."""
+
+    TIMEOUT = "timeout"
+    RUNTIME_DEATH = "runtime_death"
+    """The program's process died, or asked for too much memory."""
+    EXECUTION_ERROR = "execution_error"
+    """The code raised, or a tool refused the call."""
+    NO_ACTION = "no_action"
+    """The last turn holds no action."""
+    OVER_LENGTH = "over_length"
+    OVER_IMAGES = "over_images"
+    """Too many pictures or pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopFacts:
+    """What a stop reason means."""
+
+    words: str
+    """A sentence for whoever looks at the episode."""
+    limit: str = ""
+    """The field of `EpisodeLimits` that set it; empty if none did."""
+    broken: Broken | None = None
+    """What it says of a rollout; None for nothing against it."""
+
+
+STOPS: Final[Mapping[StopReason, StopFacts]] = {
+    StopReason.ANSWERED: StopFacts("The model gave its answer."),
+    StopReason.TURN_LIMIT: StopFacts("The limit of turns was reached before an answer.", "turns"),
+    StopReason.CONTEXT_LIMIT: StopFacts("The context was full before an answer.", "context_tokens", Broken.OVER_LENGTH),
+    StopReason.IMAGE_LIMIT: StopFacts(
+        "The limit of pictures was reached before an answer.", "images", Broken.OVER_IMAGES
+    ),
+    StopReason.PIXEL_LIMIT: StopFacts(
+        "The limit of pixels was reached before an answer.", "pixels", Broken.OVER_IMAGES
+    ),
+    StopReason.WALL_LIMIT: StopFacts("The limit of time was reached before an answer.", "wall_seconds", Broken.TIMEOUT),
+    StopReason.FAILED_CALL_LIMIT: StopFacts("More calls failed than the limit allows.", "failed_calls"),
+    StopReason.NO_ACTION: StopFacts("The model stopped without code, a call or an answer.", broken=Broken.NO_ACTION),
+    StopReason.CANCELLED: StopFacts("The episode was cancelled."),
+    StopReason.MODEL_LOST: StopFacts("The model's backend failed. This is an outage, not a mistake of the model."),
+    StopReason.MODEL_REFUSED: StopFacts("The model's backend refused the request. This is no mistake of the model."),
+    StopReason.SANDBOX_LOST: StopFacts("The sandbox failed. This is an outage, not a mistake of the model."),
+    StopReason.TOOL_LOST: StopFacts("A tool's process or server failed. This is an outage, no mistake of the model."),
+}
+"""Every stop reason."""
+
+
+# What a model reads before its next turn: the prompt, then for each turn what it wrote and what it was shown.
+#
+# One rule for everybody who needs it (the loop, replay, training, reports), so that they cannot differ. Neighbours of
+# the role `assistant` are one message: an observation of that role continues what the model wrote, and the next turn
+# continues the observation. A turn in which the model wrote nothing has no message.
+
+
+def conversation(prompt: Iterable[Message], turns: Iterable[Turn]) -> tuple[Message, ...]:
+    """The messages after `turns`, in order."""
+    joined: list[Message] = []
+    for message in _messages(prompt, turns):
+        last = joined[-1] if joined else None
+        if last is not None and last.role == message.role == "assistant":
+            joined[-1] = Message(role="assistant", parts=last.parts + message.parts, calls=last.calls + message.calls)
+        elif message.parts or message.calls:
+            joined.append(message)
+    return tuple(joined)
+
+
+def _messages(prompt: Iterable[Message], turns: Iterable[Turn]) -> Iterator[Message]:
+    yield from prompt
+    for turn in turns:
+        yield turn.message
+        if turn.observation is not None:
+            yield turn.observation
+        if turn.request is not None:
+            yield turn.request

@@ -16,10 +16,9 @@ from markupsafe import Markup
 from saccade.evals.compare import Comparison
 from saccade.record.trajectory import Trajectory
 from saccade.report.episode_view import EpisodeCard, card, episode_view, verdict
-from saccade.report.episodes import BUDGET, Episodes, write_page
+from saccade.report.episodes import BUDGET, CARD, Episodes, Written, write_page
 from saccade.report.page import Other, index_html, page_html
 from saccade.report.picture_book import PictureBook, Sources
-from saccade.report.site import CARD, Written
 from saccade.report.stored_run import StoredRun
 from saccade.report.words import some
 

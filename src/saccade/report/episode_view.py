@@ -6,25 +6,198 @@ Templates read the record. The functions here are their filters, and return plai
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from saccade.episode.looks import Xyxy
+from saccade.episode.regions import Region, regions
+from saccade.errors import MediaError, UnavailableError
 from saccade.evals.requests import RequestTry
-from saccade.looks.regions import regions
-from saccade.record.action import Answer, Code, ToolCall
-from saccade.record.content import VideoPart
-from saccade.record.hosted_call import HostedCall
-from saccade.record.score import CORRECT, Score
-from saccade.record.task import Task
-from saccade.record.trajectory import StopReason, Trajectory
-from saccade.record.turn import FinishReason, Turn
-from saccade.report.overlay import Box, boxes
+from saccade.media.modes import PixelBudget
+from saccade.media.store import MediaStore
+from saccade.media.video import Uniform, sample_frames
+from saccade.record.content import Answer, Code, MediaPart, ToolCall, VideoPart, area
+from saccade.record.execution import HostedCall
+from saccade.record.task import EvidenceBox, Task
+from saccade.record.trajectory import CORRECT, FinishReason, Score, StopReason, Trajectory, Turn
 from saccade.report.picture_book import PictureBook, ShownMedia
 from saccade.report.segments import TextSegment, prose
-from saccade.report.video_strip import VideoView, video_view
 from saccade.report.words import count, duration, known_sum, money, some, stop_words
+
+# What is drawn over the pictures of a question: a numbered box for each region that a turn looked at, and evidence.
+#
+# Large boxes lie below small ones, and numbers avoid each other as far as there is room.
+
+
+_TAG: Final = 30
+"""A number is this many times smaller than the longer side of its picture."""
+
+COLOURS: Final = 8
+"""Colours that turns take in their order, and then again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A region drawn over a picture."""
+
+    number: str
+    """Text at it: the number of the turn, or `E` for evidence."""
+    colour: str
+    """Name of the class that colours it."""
+    edges: Xyxy
+    """Pixels of the picture."""
+    tag: Xyxy
+    """Place of the number, in pixels of the picture."""
+    place: str
+    """Size and corner in words."""
+    title: str
+    """How it is known, or what evidence it is."""
+    turn: int | None
+    """From 1; None for evidence."""
+
+
+def colour(number: int) -> str:
+    """Return the class that colours turn `number`, from 1."""
+    return f"hue{(number - 1) % COLOURS}"
+
+
+def legend(drawn: Iterable[Box]) -> list[Box]:
+    """Return the boxes in the order of their turns, evidence last."""
+    return sorted(drawn, key=lambda box: (box.turn is None, box.turn or 0))
+
+
+def boxes(part: MediaPart, regions: list[Region], evidence: list[EvidenceBox]) -> tuple[Box, ...]:
+    """The boxes over one picture, in the order in which they are drawn."""
+    height = max(part.width, part.height) / _TAG
+    wanted = [(region.box, str(region.turn + 1), region.turn + 1, _how(region)) for region in regions]
+    marks: list[tuple[Xyxy, str, int | None, str]] = [(item.xyxy, "E", None, _evidence(item)) for item in evidence]
+    marks += wanted
+    marks.sort(key=lambda mark: -area(mark[0]))
+    tags: list[Xyxy] = []
+    drawn = []
+    for box, number, turn, title in marks:
+        tag = _tag(box, (height * (0.55 * len(number) + 0.55), height), (part.width, part.height), tags)
+        tags.append(tag)
+        hue = "evidence" if turn is None else colour(turn)
+        drawn.append(Box(number, hue, box, tag, _place(box), title, turn))
+    return tuple(drawn)
+
+
+def _tag(box: Xyxy, size: tuple[float, float], room: tuple[int, int], taken: list[Xyxy]) -> Xyxy:
+    """Where the number stands: at a corner of the box, inside the picture, over no other number if that can be had."""
+    width, height = size
+    left, top, right, bottom = box
+    corners = (
+        (left, top - height),
+        (right - width, top - height),
+        (left, bottom),
+        (right - width, bottom),
+        (left - width, top),
+        (right, top),
+        (left, top),
+    )
+    places = [(min(max(x, 0.0), room[0] - width), min(max(y, 0.0), room[1] - height)) for x, y in corners]
+    tags = [(x, y, x + width, y + height) for x, y in places]
+    return next((tag for tag in tags if not any(_meet(tag, other) for other in taken)), tags[0])
+
+
+def _meet(one: Xyxy, other: Xyxy) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _place(box: Xyxy) -> str:
+    left, top, right, bottom = box
+    return f"{right - left:g}×{bottom - top:g} at {left:g}, {top:g}"
+
+
+def _how(region: Region) -> str:
+    if region.seen:
+        return "asked for, confirmed by pixels" if region.said else "found by its pixels"
+    return "asked for"
+
+
+def _evidence(item: EvidenceBox) -> str:
+    return f"evidence: {item.label}" if item.label else "evidence"
+
+
+# A video of the task as a page shows it: a strip of its frames, and where the file lies for a player.
+#
+# The frames are evenly spaced and say at which second; those that a call gave back follow with the numbers of their
+# turns. Which second of the video a call looked at is not recorded, so it is not said.
+
+
+FRAMES: Final = 8
+"""Frames of a strip, evenly spaced."""
+_FACTOR: Final = 4
+_PIXELS: Final = 320 * 240
+
+
+@dataclass(frozen=True, slots=True)
+class StripFrame:
+    """A frame of a video."""
+
+    picture: ShownMedia
+    caption: str
+    turn: int | None
+    """From 1, of the call that gave it back; None for one of the evenly spaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class VideoView:
+    """A video of the task."""
+
+    facts: str
+    """Its size and length in words."""
+    frames: tuple[StripFrame, ...]
+    """Evenly spaced."""
+    looked: tuple[StripFrame, ...]
+    """Pictures that calls gave back, in their order."""
+    href: str
+    """The file from the folder of the page; empty if it is not below it."""
+    problem: str = ""
+    """Why there are no frames."""
+
+
+def video_view(part: VideoPart, turns: Sequence[Turn], book: PictureBook) -> VideoView:
+    """The video, with the pictures that came back in `turns`."""
+    facts = f"{part.width}×{part.height}, {part.seconds:.1f} s, {part.frames:,} frames"
+    looked = tuple(
+        StripFrame(book.add(picture.image), f"turn {number}", number)
+        for number, turn in enumerate(turns, 1)
+        if turn.execution is not None
+        for picture in turn.execution.pictures
+    )
+    store = book.store
+    if store is None:
+        return VideoView(facts, (), looked, "", "there is no media folder beside the record")
+    try:
+        frames = _sampled(part, store, book)
+    except UnavailableError:
+        return VideoView(facts, (), looked, _href(part, store, book), "frames need: pip install 'saccade[video]'")
+    except (MediaError, OSError) as error:
+        why = "missing" if not store.path(part.sha256).is_file() else f"cannot be read: {type(error).__name__}"
+        return VideoView(facts, (), looked, "", f"{why} ({part.sha256[:12]}…)")
+    return VideoView(facts, frames, looked, _href(part, store, book))
+
+
+def _sampled(part: VideoPart, store: MediaStore, book: PictureBook) -> tuple[StripFrame, ...]:
+    budget = PixelBudget(_FACTOR, _FACTOR**2, _PIXELS)
+    frames = sample_frames(store.path(part.sha256), Uniform(min(FRAMES, part.frames)), budget=budget)
+    return tuple(
+        StripFrame(book.add_image(frame.image, f"{part.sha256[:20]}-{frame.index}"), f"{frame.second:.1f} s", None)
+        for frame in frames
+    )
+
+
+def _href(part: VideoPart, store: MediaStore, book: PictureBook) -> str:
+    """The file from the folder of the page, if it lies below it; else empty: a page that is sent on has no paths."""
+    if book.folder is None:
+        return ""
+    file, folder = store.path(part.sha256).resolve(), book.folder.resolve()
+    return file.relative_to(folder).as_posix() if file.is_relative_to(folder) else ""
+
 
 WARNINGS = {
     FinishReason.LENGTH: "The text was cut off by the limit of tokens.",

@@ -7,25 +7,25 @@ graded anew) it is read from its beginning. Nothing is written.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW
-from saccade.evals.failures import FAILURES, open_failures
+from saccade.evals.grades import FAILURES, open_failures
 from saccade.evals.merge import run_settings
-from saccade.evals.rows import EvalRow, row_order
-from saccade.evals.spent import spent, spent_text
+from saccade.evals.rows import EvalRow, row_order, spent, spent_text
 from saccade.evals.summary import SUMMARY, figures
 from saccade.media.store import MediaStore
 from saccade.record.codec import loads
-from saccade.record.trajectory import Trajectory
-from saccade.report.episode_view import episode_view
-from saccade.report.gallery import Gallery
+from saccade.record.trajectory import Trajectory, Turn
+from saccade.report.episode_view import EpisodeView, episode_view
 from saccade.report.page import episode_html, live_page, page_html
-from saccade.report.picture_book import PictureBook
-from saccade.report.runs.eval_run import FAILED_CALL, EvalRun
+from saccade.report.picture_book import PictureBook, Sources
+from saccade.report.runs import FAILED_CALL, EvalRun
+from saccade.report.runs_page import Gallery
 from saccade.report.sections.view import between, percent
 from saccade.report.stored_run import StoredRun
 from saccade.report.wire_view import wires_of
@@ -144,3 +144,50 @@ def _stamp(path: Path) -> str:
     except FileNotFoundError:
         return "none"
     return f"{stat.st_size}.{stat.st_mtime_ns}"
+
+
+# The page of an episode while it is played: what can be shown of it so far, and the whole page in the end.
+#
+# It is drawn by what draws a stored episode, so boxes, turns and pictures look the same before and after the end.
+
+
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """An episode as far as it has come."""
+
+    html: str
+    """Its section of a page; every text in it is escaped."""
+    pictures: Mapping[str, tuple[str, ...]]
+    """Data URLs of the pictures that were not there before, by key: the thumbnail, and a larger copy if it has one."""
+
+
+class GrowingEpisode:
+    """One episode; not for several threads at once."""
+
+    def __init__(self, begun: Trajectory, store: MediaStore, anchor: str) -> None:
+        """`begun` is the trajectory before its first turn; `anchor` names the episode among others in a page."""
+        self._begun = begun
+        self._anchor = anchor
+        self._book = PictureBook(store)
+        self._given: set[str] = set()
+
+    def so_far(self, turns: tuple[Turn, ...], *, running: bool) -> SoFar:
+        """The episode after `turns`; `running`: what the last one asked for is being run."""
+        begun = self._begun.model_copy(update={"turns": turns})
+        view = episode_view(self._anchor, begun, self._book, running=running)
+        return self._shown(view)
+
+    def ended(self, trajectory: Trajectory) -> tuple[SoFar, str]:
+        """The whole episode, and its page as one file, as `saccade show` writes it."""
+        view = episode_view(self._anchor, trajectory, self._book)
+        page = page_html(view.title, episode_html(view), self._book.sources)
+        return self._shown(view), page
+
+    def _shown(self, view: EpisodeView) -> SoFar:
+        new = {key: _urls(found) for key, found in self._book.sources.items() if key not in self._given}
+        self._given |= new.keys()
+        return SoFar(str(episode_html(view)), new)
+
+
+def _urls(sources: Sources) -> tuple[str, ...]:
+    return (sources.thumb, sources.large) if sources.large else (sources.thumb,)

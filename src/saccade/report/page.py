@@ -18,16 +18,23 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from saccade.record.score import total
-from saccade.report.episode_view import FILTERS, WARNINGS, EpisodeCard, EpisodeView, Verdict, choices, is_frame
-from saccade.report.highlight import highlighted
-from saccade.report.overlay import colour, legend
+from saccade.record.trajectory import total
+from saccade.report.episode_view import (
+    FILTERS,
+    WARNINGS,
+    EpisodeCard,
+    EpisodeView,
+    Verdict,
+    choices,
+    colour,
+    is_frame,
+    legend,
+)
 from saccade.report.picture_book import Sources
-from saccade.report.plain_text import cut_end, one_line, readable
 from saccade.report.sections.view import Section
-from saccade.report.segments import segments
+from saccade.report.segments import highlighted, segments
 from saccade.report.wire_view import indented
-from saccade.report.words import NONE, SOURCES, STATUSES, count, short
+from saccade.report.words import NONE, SOURCES, STATUSES, count, cut_end, one_line, readable, short
 
 _STORED = "Made by Saccade. This page reaches for nothing outside itself."
 _VIEWED = "Made by saccade view. This page asks nobody but the server on this machine."

@@ -14,8 +14,7 @@ from PIL import Image
 
 from saccade.errors import MediaError, MissingMediaError, TooLargeError
 from saccade.media.decode import decode_plain
-from saccade.media.encode import EncodeOptions, encode
-from saccade.media.store import MediaStore
+from saccade.media.store import EncodeOptions, MediaStore, encode
 from saccade.record.content import ImagePart, VideoPart
 
 THUMBNAIL: Final = 560

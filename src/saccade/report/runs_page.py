@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+from saccade.evals.grades import SampleFailure
 from saccade.evals.listing import Listed, cost_text
+from saccade.evals.rows import COLUMNS, EvalRow
 from saccade.report.page import RunLine, list_html, page_html
+from saccade.report.picture_book import ShownMedia
+from saccade.report.plots import clean
+from saccade.report.runs import LOST, OUTCOMES, EvalRun
+from saccade.report.sections.results import OUTCOME_COLOURS, title_of
 from saccade.report.sections.view import between, percent
 from saccade.report.words import NONE
 
@@ -40,3 +47,78 @@ def _line(run: Listed, href: str) -> RunLine:
         (run.state, run.state),
     )
     return run.name, href, cells
+
+
+# The gallery of a report: a card for each sample as compact data, from which the page's script makes what is seen.
+#
+# Texts are made readable here; the script sets them as text, never as HTML.
+
+
+_NUMBERS = {name: column for name, column in COLUMNS.items() if column.shown}
+_QUESTION, _ANSWER = 160, 100
+"""Characters of texts on cards."""
+
+
+@dataclass
+class _Names:
+    """Texts by their numbers."""
+
+    known: dict[str, int] = field(default_factory=dict)
+
+    def number(self, name: str) -> int:
+        return self.known.setdefault(name, len(self.known))
+
+
+class Gallery:
+    """Gathers the cards of a report, in any order."""
+
+    def __init__(self, labels: Iterable[str] = ()) -> None:
+        """`labels` are what cards can have beside an outcome, in the order in which they are offered."""
+        self._runs, self._sources, self._dialects = _Names(), _Names(), _Names()
+        self._labels = _Names({name: number for number, name in enumerate((*OUTCOMES, *labels))})
+        self._cards: dict[int, list[object]] = {}
+        self._lost: list[list[object]] = []
+
+    def add(self, number: int, run: EvalRun, row: EvalRow, picture: ShownMedia | None) -> None:
+        """The card of the episode at anchor `e{number}`, by which cards are sorted."""
+        labels = sorted(self._labels.number(name) for name in run.labels[row.id])
+        self._cards[number] = [
+            self._runs.number(run.name),
+            self._sources.number(row.source),
+            self._dialects.number(run.dialects.get(row.id, "")),
+            labels,
+            clean(row.question, _QUESTION),
+            None if row.answer is None else clean(row.answer, _ANSWER),
+            None if row.gold is None else clean(row.gold, _ANSWER),
+            clean(row.id, 80),
+            "" if picture is None or picture.problem else picture.key,
+            "" if picture is None else picture.problem,
+            *(getattr(row, name) for name in _NUMBERS),
+        ]
+
+    def add_lost(self, run: EvalRun, failure: SampleFailure) -> None:
+        """A sample that came to nothing: a card that opens nothing."""
+        run_number, lost = self._runs.number(run.name), [self._labels.number(LOST)]
+        why = clean(f"{failure.kind.replace('_', ' ')}: {failure.detail}", 300)
+        self._lost.append(
+            [run_number, -1, -1, lost, why, None, None, clean(failure.id, 80), "", "", *[None] * len(_NUMBERS)]
+        )
+
+    @property
+    def count(self) -> int:
+        return len(self._cards) + len(self._lost)
+
+    def data(self, hrefs: Mapping[int, str]) -> dict[str, object]:
+        """What the script reads; `hrefs` says where each episode is found."""
+        items = [[hrefs[number], *self._cards[number]] for number in sorted(self._cards)]
+        items += [["", *card] for card in self._lost]
+        return {
+            "runs": list(map(clean, self._runs.known)),
+            "sources": [clean(title_of(source)) for source in self._sources.known],
+            "dialects": list(map(clean, self._dialects.known)),
+            "labels": list(map(clean, self._labels.known)),
+            "outcomes": len(OUTCOMES),
+            "tones": list(OUTCOME_COLOURS.values()),
+            "columns": [[name, column.shown, column.digits] for name, column in _NUMBERS.items()],
+            "items": items,
+        }

@@ -10,12 +10,19 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Literal, assert_never
 
+from markupsafe import Markup, escape
 from pydantic import JsonValue
 
-from saccade.record.action import Action, Answer, Code, ParseError, ToolCall
-from saccade.record.turn import Turn
+from saccade.record.content import Action, Answer, Code, ParseError, ToolCall
+from saccade.record.trajectory import Turn
+from saccade.report.words import cut_end, readable
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+
 
 Kind = Literal["thought", "code", "quoted", "call", "answer"]
 
@@ -124,3 +131,37 @@ def _arguments(arguments: Mapping[str, JsonValue]) -> str:
     """JSON, on one line where it is short."""
     line = json.dumps(dict(arguments), ensure_ascii=False)
     return line if len(line) <= _SHORT else json.dumps(dict(arguments), ensure_ascii=False, indent=2)
+
+
+# Python code and JSON as HTML with classes for colours; everything that is not a class of ours is escaped.
+
+
+LONGEST: Final = 60_000
+"""Characters of one piece that get colours."""
+
+
+def highlighted(code: str, language: str = "python") -> Markup:
+    """`code` with spans around its tokens. `language` is `python`, `bash` or `json`."""
+    from pygments import highlight
+
+    text = readable(cut_end(code)).strip("\n")
+    if len(text) > LONGEST:
+        return escape(text)
+    return Markup(highlight(text, _lexer(language), _formatter()).rstrip("\n"))  # Pygments escapes
+
+
+@cache
+def _lexer(language: str) -> Lexer:
+    from pygments.lexers.data import JsonLexer
+    from pygments.lexers.python import PythonLexer
+    from pygments.lexers.shell import BashLexer
+
+    kinds: dict[str, type[Lexer]] = {"json": JsonLexer, "bash": BashLexer}
+    return kinds.get(language, PythonLexer)(stripnl=False)
+
+
+@cache
+def _formatter() -> Any:
+    from pygments.formatters.html import HtmlFormatter
+
+    return HtmlFormatter(nowrap=True)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from saccade.episode.journal import Unfinished, journals, unfinished
-from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES, Unfinished, journals, unfinished
 from saccade.errors import RecordError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.codec import loads

@@ -6,6 +6,7 @@ is read twice, trajectory by trajectory: once for the figures, once for the page
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,23 +15,19 @@ from typing import Final
 
 from markupsafe import Markup
 
+from saccade.evals.api import Evaluation
 from saccade.evals.rows import EvalRow, natural
 from saccade.report.episode_view import Verdict, episode_view
-from saccade.report.episodes import Episodes, write_page
-from saccade.report.gallery import Gallery
+from saccade.report.episodes import Episodes, Written, write_page
 from saccade.report.page import Other, folded, page_html, report_html
 from saccade.report.picture_book import PictureBook, Sources
-from saccade.report.plots.figure import clean
-from saccade.report.runs.eval_run import FAILED_CALL, EvalRun
-from saccade.report.runs.findings import findings_of, own_findings
-from saccade.report.runs.open import Runs
-from saccade.report.sections.about import about
-from saccade.report.sections.comparison import comparison, differing
-from saccade.report.sections.protocols.all import LABELS, NAMES, labels, protocols
-from saccade.report.sections.results import results
-from saccade.report.sections.training import training
+from saccade.report.plots import clean
+from saccade.report.runs import FAILED_CALL, EvalRun, Runs, findings_of, open_runs, own_findings
+from saccade.report.runs_page import Gallery
+from saccade.report.sections.protocols import LABELS, NAMES, labels, protocols
+from saccade.report.sections.results import comparison, differing, results
+from saccade.report.sections.training import about, training
 from saccade.report.sections.view import Section
-from saccade.report.site import Written
 from saccade.report.wire_view import wires_of
 from saccade.report.words import some
 
@@ -181,3 +178,21 @@ def _facts(runs: Runs) -> tuple[str, ...]:
     if runs.trainings:
         facts.append(f"{some(len(runs.trainings), 'training run')}.")
     return tuple(facts)
+
+
+# Reports from Python: one call for the page of any runs.
+
+
+RunLike = str | os.PathLike[str] | Evaluation
+
+
+def make_report(runs: RunLike | Sequence[RunLike], out: str | os.PathLike[str], *, title: str = "") -> Written:
+    """Write the report of one or more runs, evaluations or training runs, to the page `out`.
+
+    Raises:
+        SettingsError: one of them is no run.
+        RecordError: a run's failures or findings cannot be read.
+    """
+    listed = [runs] if isinstance(runs, str | os.PathLike | Evaluation) else list(runs)
+    paths = [run.path if isinstance(run, Evaluation) else Path(run) for run in listed]
+    return write_report(open_runs(paths), Path(out), title=title)

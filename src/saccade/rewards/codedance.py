@@ -19,14 +19,22 @@ from typing import Final, Literal
 
 from pydantic import NonNegativeFloat, PositiveFloat
 
-from saccade.record.action import Answer
-from saccade.record.score import Score
-from saccade.record.settings import Settings
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import Turn
-from saccade.rewards.form import tags_in_order
-from saccade.rewards.reading import accuracy, calls, failed, silent, succeeded
-from saccade.rewards.reward import Reward, RewardGroup, TurnPart, mean_of, reward_each
+from saccade.core.settings import Settings
+from saccade.record.content import Answer
+from saccade.record.trajectory import Score, Trajectory, Turn
+from saccade.rewards.reward import (
+    Reward,
+    RewardGroup,
+    TurnPart,
+    accuracy,
+    calls,
+    failed,
+    mean_of,
+    reward_each,
+    silent,
+    succeeded,
+    tags_in_order,
+)
 
 _TAGS: Final = ("think", "code", "answer")
 RIGHT: Final = 0.5

@@ -11,9 +11,9 @@ from typing import Final, cast
 
 from pydantic import BaseModel, ValidationError
 
+from saccade.core.registry import PresetRegistry, described
+from saccade.core.settings import mistaken, mistakes_of
 from saccade.errors import SettingsError
-from saccade.record.mistakes import mistaken, mistakes_of
-from saccade.record.registry import PresetRegistry, described
 from saccade.rewards.reward import RewardPreset
 
 
@@ -26,13 +26,13 @@ def _lacks(value: object) -> str:
 REWARDS: Final = PresetRegistry[RewardPreset](
     "rewards",
     {
-        "pyvision-rl@1": "saccade.rewards.pyvision_rl:PRESETS",
+        "pyvision-rl@1": "saccade.rewards.peers:PRESETS",
         "codedance@1": "saccade.rewards.codedance:PRESETS",
         "vista-r1@1": "saccade.rewards.vista:PRESETS",
         "codev@1": "saccade.rewards.codev:PRESETS",
-        "deepeyes@1": "saccade.rewards.deepeyes:PRESETS",
-        "thyme@1": "saccade.rewards.thyme:PRESETS",
-        "pixel-reasoner@1": "saccade.rewards.pixel_reasoner:PRESETS",
+        "deepeyes@1": "saccade.rewards.peers:DEEPEYES_PRESETS",
+        "thyme@1": "saccade.rewards.peers:THYME_PRESETS",
+        "pixel-reasoner@1": "saccade.rewards.peers:PIXEL_REASONER_PRESETS",
     },
     _lacks,
 )

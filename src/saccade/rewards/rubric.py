@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from saccade.errors import SettingsError
-from saccade.grading.grade import scored_by_rule
-from saccade.grading.registry import load_grader
-from saccade.record.score import CORRECT, Score
-from saccade.record.trajectory import Trajectory
+from saccade.grading.registry import load_grader, scored_by_rule
+from saccade.record.trajectory import CORRECT, Score, Trajectory
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import NeedsConsistency, NeedsJudge, RewardGroup, with_reward
 

@@ -6,19 +6,59 @@ Two providers live here: `LocalSandbox` (processes of this machine) and `RemoteS
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from saccade.sandbox.isolation import Isolation
-from saccade.sandbox.limits import Limits
 from saccade.sandbox.result import RunResult
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+
+# What one call and one session may use.
+
+
+MIB = 1024 * 1024
+
+
+class Limits(BaseModel):
+    """Limits of a session. Every one is enforced from outside the guest's program."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    wall_seconds: float = Field(default=20.0, gt=0, le=86_400)
+    """Longest wall time of one call, in seconds; the call is killed from outside at that moment."""
+    cpu_seconds: int = Field(default=20, gt=0, le=86_400)
+    """Most CPU time of one call, in whole seconds."""
+    memory_bytes: int = Field(default=2048 * MIB, ge=64 * MIB)
+    """Most memory that one process of the session may allocate beyond what the sandbox itself holds. With a memory
+    cgroup, all processes of a session together may hold twice that (state before and after a call) and the workspace.
+    """
+    processes: int = Field(default=32, ge=4, le=4096)
+    """Most processes and threads of one session. Exact with a control group; without one, a session and its branches
+    together may have some hundreds more."""
+    open_files: int = Field(default=256, ge=128, le=65_536)
+    """Most open file descriptors of one process."""
+    file_bytes: int = Field(default=64 * MIB, ge=0)
+    """Largest single file."""
+    workspace_bytes: int = Field(default=128 * MIB, ge=MIB)
+    """Size of the private workspace."""
+    workspace_files: int = Field(default=2048, ge=16)
+    """Most files and folders in the workspace."""
+    output_bytes: int = Field(default=MIB, ge=1024, le=64 * MIB)
+    """Most bytes kept of stdout, and again of stderr; the rest is counted and dropped."""
+    pictures: int = Field(default=16, ge=0, le=1024)
+    """Most pictures returned by one call; further ones are counted and dropped."""
+    picture_pixels: int = Field(default=12_800_000, ge=1024)
+    """Most pixels of one returned picture; a larger one is scaled down to it."""
+    total_pixels: int = Field(default=64_000_000, ge=1024)
+    """Most pixels of all pictures of one call together; further pictures are counted and dropped."""
 
 
 class StatePolicy(StrEnum):
@@ -126,3 +166,27 @@ class Sandbox(Protocol):
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *exc: object) -> None: ...
+
+
+# Work that is finished even where its caller is cancelled.
+
+
+T = TypeVar("T")
+
+
+async def finished(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, which runs to its end even if the caller is cancelled meanwhile.
+
+    The caller's cancellation is raised then, after that end. What `work` itself raises is raised in any case.
+    """
+    task = asyncio.create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    result = task.result()
+    if cancelled is not None:
+        raise cancelled
+    return result

@@ -12,8 +12,7 @@ from typing import Any
 
 from saccade.errors import SandboxError
 from saccade.guest.wire import MAX_FDS, sealed_memfd
-from saccade.sandbox.base import LazyImage, VideoFile
-from saccade.sandbox.limits import Limits
+from saccade.sandbox.base import LazyImage, Limits, VideoFile
 from saccade.sandbox.result import Picture
 from saccade.sandbox.shared_images import SharedImages, image_memfd
 

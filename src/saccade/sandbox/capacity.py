@@ -11,9 +11,74 @@ import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from saccade.errors import SandboxError, SandboxFullError
-from saccade.sandbox.cgroup_room import Room, memory_room, process_room
+from saccade.sandbox.cgroup import around, read
+
+# What the control groups around this process leave: of memory and of processes, counted at every level above it.
+#
+# A limit may stand on any group between this process and the root, and each counts all that is beneath it. Files that
+# are absent (another version, a controller that is not handed on) limit nothing. Does not promise that what is left now
+# is left later.
+
+
+_UNLIMITED = 1 << 60
+"""Version 1 writes a number near 2**63 for no limit."""
+_MEMORY = {1: ("memory.limit_in_bytes", "memory.usage_in_bytes"), 2: ("memory.max", "memory.current")}
+_RECLAIMABLE = {1: "total_inactive_file", 2: "inactive_file"}
+
+
+class Room(NamedTuple):
+    """What is left beneath one limit, and the file that holds the limit."""
+
+    left: int
+    file: str
+
+
+def memory_room() -> Room | None:
+    """Bytes left beneath the tightest memory limit around this process; None where there is none.
+
+    Cached files that the kernel can drop at once do not count as used.
+    """
+    rooms = []
+    for version, folder in around("memory"):
+        limit, used = (_number(f"{folder}/{name}") for name in _MEMORY[version])
+        if limit is not None and used is not None:
+            cached = _statistic(f"{folder}/memory.stat", _RECLAIMABLE[version])
+            rooms.append(Room(limit - max(0, used - cached), f"{folder}/{_MEMORY[version][0]}"))
+    return min(rooms, default=None)
+
+
+def process_room() -> Room | None:
+    """Processes and threads left beneath the tightest limit around this process; None where there is none."""
+    rooms = []
+    for _version, folder in around("pids"):
+        limit, used = (_number(f"{folder}/{name}") for name in ("pids.max", "pids.current"))
+        if limit is not None and used is not None:
+            rooms.append(Room(limit - used, f"{folder}/pids.max"))
+    return min(rooms, default=None)
+
+
+def _number(path: str) -> int | None:
+    """The number in a control file; None if there is no such file, or no limit."""
+    try:
+        value = int(read(path))
+    except (OSError, ValueError):
+        return None  # ValueError: "max"
+    return None if value >= _UNLIMITED else value
+
+
+def _statistic(path: str, name: str) -> int:
+    try:
+        for line in read(path).splitlines():
+            key, _, value = line.partition(" ")
+            if key == name:
+                return int(value)
+    except (OSError, ValueError):
+        pass
+    return 0
+
 
 FILES_EACH = 3
 """Descriptors that this process holds for a session: its socket, its outbox, its leaf."""
@@ -79,7 +144,7 @@ def _files_left() -> int | None:
 
 
 def _processes_left() -> int | None:
-    limits = [_number("/proc/sys/kernel/pid_max"), _number("/proc/sys/kernel/threads-max")]
+    limits = [_number_capacity("/proc/sys/kernel/pid_max"), _number_capacity("/proc/sys/kernel/threads-max")]
     known = [limit for limit in limits if limit is not None]
     try:
         # "0.00 0.01 0.05 1/234 5678": 234 processes and threads.
@@ -90,7 +155,7 @@ def _processes_left() -> int | None:
 
 
 def _mounts_left() -> int | None:
-    most = _number("/proc/sys/fs/mount-max")
+    most = _number_capacity("/proc/sys/fs/mount-max")
     return None if most is None else most - _SPARE_PROCESSES
 
 
@@ -104,7 +169,7 @@ def _memory_left() -> int | None:
     return None
 
 
-def _number(path: str) -> int | None:
+def _number_capacity(path: str) -> int | None:
     try:
         return int(Path(path).read_text())
     except (OSError, ValueError):

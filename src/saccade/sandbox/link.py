@@ -9,28 +9,227 @@ session then makes a new link.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
+import fcntl
 import itertools
 import os
 import signal
+import socket
 from collections.abc import Callable, Coroutine, Mapping, Sequence, Sized
-from typing import Any
+from typing import Any, NamedTuple
 
 from saccade.errors import MediaError, SandboxLostError
+from saccade.guest.outbox import Layout
 from saccade.guest.outbox import layout as outbox_layout
-from saccade.record.status import Status
-from saccade.sandbox.base import LazyImage
+from saccade.record.execution import Status
+from saccade.sandbox.base import LazyImage, Limits
 from saccade.sandbox.cgroup import SessionCgroup
 from saccade.sandbox.channel import GuestChannel, GuestFaultError
-from saccade.sandbox.endpoints import Endpoints, reopened
-from saccade.sandbox.fate import KILLED_OUTSIDE, Death, Memory, how_it_died, whose_doing
 from saccade.sandbox.gate import Gate
-from saccade.sandbox.leaf import Leaf
-from saccade.sandbox.limits import Limits
-from saccade.sandbox.rehearsal import Rehearsal
 from saccade.sandbox.report import check_report, cut_short
 from saccade.sandbox.result import RunResult
 from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import OrderRefusedError, ZygoteAnswer, ZygoteClient
+
+# The process that runs a session's next call: it stands still until then.
+
+
+class Leaf:
+    """One leaf, known by a descriptor of it (`pidfd`, owned from here on), so that no other can be meant."""
+
+    def __init__(self, pid: int = 0, pidfd: int = -1) -> None:
+        self.pid = pid
+        self._pidfd = pidfd
+
+    def wake(self) -> None:
+        """Let it run."""
+        self._send(signal.SIGCONT)
+
+    def rest(self) -> None:
+        """Let it stand still."""
+        self._send(signal.SIGSTOP)
+
+    def forget(self) -> None:
+        """Give the descriptor back; idempotent."""
+        pidfd, self._pidfd = self._pidfd, -1
+        if pidfd >= 0:
+            os.close(pidfd)
+
+    def _send(self, number: signal.Signals) -> None:
+        if self._pidfd >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, number)
+
+
+# The descriptors that a session needs: one end of its socket for each side, an outbox that both see, and streams.
+
+
+STREAM_BYTES = 64 * 1024
+"""Most bytes that C code of the guest may write to file descriptor 1 or 2 in one call."""
+_libc = ctypes.CDLL(None, use_errno=True)
+_PUNCH_HOLE_KEEP_SIZE = 3
+
+
+class Endpoints:
+    """The descriptors that a new link needs on both sides; those of the guest are closed once they are sent."""
+
+    def __init__(self, layout: Layout, cgroup: SessionCgroup | None) -> None:
+        self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.outbox = fixed_memfd("saccade-outbox", layout.size)
+        self._size = layout.size
+        # The flags and the position of an open file are one for all who have it: the guest gets it opened again.
+        self._shared = [reopened(self.outbox, os.O_RDWR)]
+        self._shared += [fixed_memfd(f"saccade-{name}", STREAM_BYTES) for name in ("stdout", "stderr")]
+        self.cgroup = cgroup
+
+    def guest_fds(self, *workspace: int) -> tuple[int, ...]:
+        """Socket, outbox, the workspace if it is sent from here, stdout, stderr."""
+        outbox, *streams = self._shared
+        return (self.theirs.fileno(), outbox, *workspace, *streams)
+
+    @property
+    def joins(self) -> tuple[int, ...]:
+        """The cgroup files, for the zygote alone."""
+        return self.cgroup.join_fds if self.cgroup is not None else ()
+
+    def inodes(self) -> dict[str, Any]:
+        """What the guest's descriptors are known by, for the zygote that looks at what a branch holds."""
+        return {
+            "socket": os.fstat(self.theirs.fileno()).st_ino,
+            "memory": [os.fstat(fd).st_ino for fd in self._shared],
+        }
+
+    def empty_outbox(self) -> None:
+        """Throw away what was left in it, and its memory."""
+        _libc.fallocate(self.outbox, _PUNCH_HOLE_KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(self._size))
+
+    def sent(self) -> None:
+        """Close what only the guest and the zygote need; idempotent."""
+        self.theirs.close()
+        while self._shared:
+            os.close(self._shared.pop())
+        if self.cgroup is not None:
+            self.cgroup.close_fds()
+
+
+def reopened(fd: int, flags: int) -> int:
+    """A memfd opened once more: a descriptor whose position, flags and locks are its own; the caller owns it."""
+    return os.open(f"/proc/self/fd/{fd}", flags | os.O_CLOEXEC)
+
+
+def fixed_memfd(name: str, size: int) -> int:
+    """A sparse memfd whose size can never change."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    return fd
+
+
+# How processes of a session end, and whose doing it is: the program's, or somebody's outside.
+#
+# Code in the jail cannot send a signal, but it can end itself, run against a limit, and patch what runs between calls.
+# Only a keeper that was killed by a signal which its session cannot have brought about is an outage of ours.
+
+
+KILLED_OUTSIDE = "the session's processes were killed from outside; its state is gone"
+
+
+class Death(NamedTuple):
+    """How the process of a call ended: its exit code (negative: a signal), and the CPU time it had used."""
+
+    code: int
+    cpu_seconds: float
+
+
+class Memory:
+    """Whether the kernel has killed processes of a session for want of memory."""
+
+    def __init__(self, cgroup: SessionCgroup | None) -> None:
+        self._cgroup = cgroup
+        self._known = 0
+
+    def ran_out(self) -> bool:
+        """Whether it has since this was last asked; never without a control group."""
+        before, self._known = self._known, self._cgroup.oom_kills() if self._cgroup is not None else 0
+        return self._known > before
+
+
+def whose_doing(message: Mapping[str, Any], limits: Limits, memory: Memory) -> str:
+    """Why the end of a keeper that has run code is the program's own doing, or nothing. `message` is the zygote's."""
+    if message.get("fault"):
+        return f"the session was ended: {message['fault']}"
+    code = message.get("code")
+    if code is None:
+        return ""
+    if code == -signal.SIGKILL and float(message["cpu"]) < limits.cpu_seconds:
+        return "the session's processes used more memory than allowed" if memory.ran_out() else ""
+    return f"the process that kept the session's state ended {_how(code)}"
+
+
+def how_it_died(death: Death, limits: Limits, memory: Memory) -> tuple[Status, str]:
+    """What a call comes to whose process died while the session lives on."""
+    if memory.ran_out():
+        return Status.OUT_OF_MEMORY, "MemoryError: the code used more memory than allowed and was killed"
+    code = death.code
+    # A program that ignores SIGXCPU is killed a second later.
+    if code == -signal.SIGXCPU or (code == -signal.SIGKILL and death.cpu_seconds >= limits.cpu_seconds):
+        return Status.TIMEOUT, f"TimeoutError: the code used more than {limits.cpu_seconds} s of CPU time"
+    return Status.KILLED, f"the Python process of the code ended {_how(code)}"
+
+
+def _how(code: int) -> str:
+    return f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+
+
+# What a new leaf does while nobody waits, so that the next call finds its memory copied.
+
+
+REHEARSE_SECONDS = {False: 0.002, True: 0.02}
+"""How long after a fork nothing must happen before a rehearsal without or with a figure. A call that comes
+in during one has to wait for its end, and drawing takes longer than a short cell."""
+REST_SECONDS = {False: 0.05, True: 0.5}
+"""How long a rehearsal may take."""
+REHEARSING_SESSIONS = 64
+"""With more sessions than this memory counts for more: a rehearsal copies pages, and one with a figure many."""
+
+
+class Rehearsal:
+    """The next call will probably do what the last one has done."""
+
+    def __init__(self, gate: Gate, links: Sized) -> None:
+        self._gate = gate
+        self._links = links
+        self.figure: bool | None = None
+        """Whether the last kept call has drawn a figure; None before the first call, when nothing is rehearsed."""
+        self.error = False
+        """Whether the last call has raised an exception."""
+
+    def arrange(
+        self,
+        leaf: Leaf,
+        tell: Callable[[Mapping[str, Any]], None],
+        idle: Callable[[Leaf], bool],
+    ) -> None:
+        """Soon let `leaf` rehearse, by `tell`, if it is still `idle` then and the machine has nothing better to do."""
+        if self.figure is None:
+            return
+        figure, loop = self.figure, asyncio.get_running_loop()
+
+        def end() -> None:
+            if idle(leaf):
+                leaf.rest()
+
+        def begin() -> None:
+            few = len(self._links) <= REHEARSING_SESSIONS
+            if few and self._gate.idle and idle(leaf):
+                with contextlib.suppress(GuestFaultError):
+                    leaf.wake()
+                    tell({"op": "rehearse", "figure": figure, "error": self.error})
+                loop.call_later(REST_SECONDS[figure], end)
+
+        loop.call_later(REHEARSE_SECONDS[figure], begin)
+
 
 DEATH_SECONDS = 0.5
 """How long the news of a death may take from the kernel through the zygote to us."""

@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from saccade.errors import SandboxClosedError, SandboxError, SandboxFullError, SandboxLostError, SettingsError
-from saccade.record.status import Status
-from saccade.sandbox.base import Binding, SessionOptions
+from saccade.record.execution import Status
+from saccade.sandbox.base import Binding, Limits, SessionOptions
 from saccade.sandbox.isolation import Isolation, LayerState
-from saccade.sandbox.limits import Limits
 from saccade.sandbox.remote import RemoteSandbox, RemoteSession
 from saccade.sandbox.result import RunResult
 

@@ -19,9 +19,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from saccade.guest.outbox import REPORT_ROOM, Layout
-from saccade.record.status import Status
+from saccade.record.execution import Status
+from saccade.sandbox.base import Limits
 from saccade.sandbox.channel import GuestFaultError, parse
-from saccade.sandbox.limits import Limits
 from saccade.sandbox.result import Picture, PictureMode, PictureSource, Repair, RunResult, Timings, WrittenFile
 
 QUICK_BYTES = 4 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from saccade.record.status import Status
+from saccade.record.execution import Status
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -20,9 +20,8 @@ from typing import Any, Self, TypeVar
 
 from saccade.core.sync import CLOSE_SECONDS, LoopThread
 from saccade.errors import SandboxClosedError, SandboxError
-from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
+from saccade.sandbox.base import Binding, Limits, Sandbox, Session, SessionOptions
 from saccade.sandbox.isolation import Isolation
-from saccade.sandbox.limits import Limits
 from saccade.sandbox.result import RunResult
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from typing import Any
 
 from saccade.errors import SandboxError, SandboxLostError
 from saccade.guest import wire
-from saccade.sandbox.cancellation import finished
+from saccade.sandbox.base import finished
 
 ENVIRONMENT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SYSTEMROOT")
 """Variables of the host that reach the interpreter of the sandbox; all others stay outside."""

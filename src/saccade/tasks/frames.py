@@ -13,11 +13,11 @@ from typing import Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from saccade.media.budget import PixelBudget
+from saccade.core.settings import Settings
+from saccade.media.modes import PixelBudget
 from saccade.media.store import MediaStore
 from saccade.media.video import AtRate, Uniform, frame_numbers, sample_frames
 from saccade.record.content import VideoPart, VideoSample
-from saccade.record.settings import Settings
 from saccade.record.task import FrameOf, NamedMedia, Task
 
 _FACTOR = 28

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,12 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from saccade.errors import DecodeError, MediaError, SettingsError, TooLargeError, UnavailableError
-from saccade.media.decode import MIME_TYPES, header
-from saccade.media.download import download, is_url, name_in
-from saccade.media.settings import OwnMediaSettings
+from saccade.media.decode import MIME_TYPES, header, named_as
+from saccade.media.download import OwnMediaSettings, download, is_url, name_in
 from saccade.media.store import MediaStore
-from saccade.media.suffixes import named_as
+from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, VideoPart
+from saccade.record.task import AnswerType, NamedMedia, Task
 
 OwnMedia = str | os.PathLike[str] | bytes | Image.Image | NDArray[Any]
 """A picture or a video of a user's."""
@@ -180,3 +181,60 @@ def _checked(image: Image.Image, name: str, settings: OwnMediaSettings) -> Image
             f"{settings.max_pixels:,}. Scale it down first, or raise the limit (media.max_pixels)."
         )
     return image
+
+
+# A task made of what a user brings: a question, and pictures and videos of the user's own.
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """The task, and what the user should know of how the media were taken."""
+
+    task: Task
+    notes: tuple[str, ...] = ()
+
+
+def task_from_files(question: str, media: Sequence[OwnMedia], store: MediaStore, choices: Sequence[str] = ()) -> Task:
+    """A question about pictures and videos of one's own, which are copied into `store`. Raises as `brought`."""
+    return brought(question, media, store, choices).task
+
+
+def brought(
+    question: str,
+    media: Sequence[OwnMedia],
+    store: MediaStore,
+    choices: Sequence[str] = (),
+    settings: OwnMediaSettings | None = None,
+) -> Brought:
+    """The task; its media are copied into `store`, and its id depends on nothing but question, choices and media.
+
+    Raises:
+        SettingsError: the question is empty, or something is of a type that is not taken.
+        MediaError: a file cannot be read, is neither a picture nor a video, or is too large.
+        UnavailableError: a file is a video, and what reads videos is not installed.
+    """
+    question = clean_text(question)
+    if not question.strip():
+        raise SettingsError("the question is empty. Say what you want to know.")
+    settings = settings or OwnMediaSettings()
+    store = store.limited(settings.limits)
+    parts = [take(item, store, settings) for item in media]
+    named = tuple(
+        NamedMedia(name=f"{number}-{clean_text(item.name)}", part=item.part) for number, item in enumerate(parts)
+    )
+    choices = tuple(map(clean_text, choices))
+    digest = sha256("\0".join([question, *choices, *(item.part.sha256 for item in named)]).encode()).hexdigest()
+    task = Task(
+        id=f"ask-{digest[:12]}",
+        question=question,
+        media=named,
+        choices=choices,
+        answer_type=AnswerType.CHOICE if choices else AnswerType.TEXT,
+        source="ask",
+    )
+    return Brought(task, tuple(item.note for item in parts if item.note))
+
+
+def own_name(name: str) -> str:
+    """The user's own name of media whose name in a task is `name`: without the number that makes it unique."""
+    return re.sub(r"^\d+-", "", name)

@@ -8,29 +8,90 @@ tools through `saccade.tools.workers`, which puts a process with a time limit ar
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Generic, Literal, TypeVar
 
 from PIL import Image
 
+from saccade.core.registry import blame
 from saccade.errors import MediaError, ToolError, ToolLostError, UnavailableError
-from saccade.record.own_code import blame
-from saccade.record.status import Status
-from saccade.tools.arguments import ToolModel, check_arguments, mistakes
-from saccade.tools.context import ToolContext
-from saccade.tools.definition import Alias as Alias
+from saccade.record.execution import Status
+from saccade.tools.context import (
+    CallProblem,
+    Operation,
+    Problem,
+    ProblemKind,
+    ToolContext,
+    ToolPicture,
+    ToolResult,
+    failed,
+)
+from saccade.tools.definition import Alias, Needs, ToolDefinition, ToolModel, check_arguments, mistakes
 from saccade.tools.definition import Cost as Cost
-from saccade.tools.definition import Needs as Needs
-from saccade.tools.definition import ToolDefinition
-from saccade.tools.offered import OfferedTool
-from saccade.tools.operation import Operation
-from saccade.tools.problem import CallProblem, Problem, ProblemKind
-from saccade.tools.result import ToolPicture, ToolResult, failed
+
+# What a toolbox offers, wherever the work is done: in this process, in a worker process, or behind a server.
+#
+# `OfferedTool` is what an episode needs of a tool. `OutsideTool` is one whose work is done elsewhere: its calls are
+# futures, so any number of them can wait without a thread each.
+
+
+class OfferedTool(ABC):
+    """A tool that can be described and called."""
+
+    name: str
+    aliases: tuple[Alias, ...] = ()
+    needs: Needs = Needs()
+
+    @property
+    @abstractmethod
+    def definition(self) -> ToolDefinition:
+        """Name, texts, schemas and needs."""
+
+    @abstractmethod
+    def call(self, arguments: object, context: ToolContext, *, alias: str | None = None) -> ToolResult:
+        """Call it and wait. Total: every failure is a typed result.
+
+        Args:
+            arguments: What the model wrote, as decoded JSON.
+            context: The images and videos of the episode.
+            alias: The name under which the tool was called, if it was an alias.
+
+        Raises:
+            ToolError: the tool has no such alias (a mistake of the caller, not of the model).
+        """
+
+    async def call_async(self, arguments: object, context: ToolContext, *, alias: str | None = None) -> ToolResult:
+        """As `call`, without holding up the event loop."""
+        return await asyncio.to_thread(self.call, arguments, context, alias=alias)
+
+
+class OutsideTool(OfferedTool):
+    """A tool whose work is done in another process."""
+
+    @abstractmethod
+    def submit(self, arguments: object, context: ToolContext, *, alias: str | None = None) -> Future[ToolResult]:
+        """Begin the call; takes and raises what `call` does. Cancelling the future gives up what has not begun."""
+
+    def call(self, arguments: object, context: ToolContext, *, alias: str | None = None) -> ToolResult:
+        return self.submit(arguments, context, alias=alias).result()
+
+    async def call_async(self, arguments: object, context: ToolContext, *, alias: str | None = None) -> ToolResult:
+        return await asyncio.wrap_future(self.submit(arguments, context, alias=alias))
+
+
+def done(result: ToolResult) -> Future[ToolResult]:
+    """A call that is over."""
+    future: Future[ToolResult] = Future()
+    future.set_result(result)
+    return future
+
 
 _log = logging.getLogger(__name__)
 
@@ -88,7 +149,7 @@ class Tool(OfferedTool, Generic[A, R]):
     cost: Cost = Cost.LIGHT
     suits: tuple[tuple[str, int], ...] = ()
     """Families of questions, such as `counting`, each with the tool's place among those that suit it: the one to try
-    first has 0. `saccade.dialects.tool_hints` writes them into prompts."""
+    first has 0. `saccade.dialects.calls` writes them into prompts."""
     operation: Operation = Operation.OTHER
     """How studies of stored runs count a call of it."""
     batch: int = 1

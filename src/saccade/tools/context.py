@@ -10,15 +10,78 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from PIL import Image
+from pydantic import JsonValue
 
+from saccade.core.registry import did_you_mean
 from saccade.errors import ToolError
-from saccade.record.suggest import did_you_mean
-from saccade.tools.problem import CallProblem, ProblemKind
+from saccade.record.execution import Status
+
+# What went wrong in a call of a tool, as a type, with one text for the model and one for the person.
+#
+# Kinds feed the error taxonomy of VISTA (E1 schema, E2 argument name, E3 argument format, E5 tool output). Whether an
+# argument had the right content (E4) and whether the model reasoned well (E6) cannot be seen from one call.
+
+
+class ProblemKind(StrEnum):
+    """What kind of thing went wrong."""
+
+    SCHEMA = "schema"
+    """The call does not have the shape of a call: no such tool, no object of arguments, a missing argument."""
+    ARGUMENT_NAME = "argument_name"
+    """An argument that the tool does not have."""
+    ARGUMENT_FORMAT = "argument_format"
+    """A value of the wrong type, range, length or order; a box outside its picture."""
+    UNKNOWN_IMAGE = "unknown_image"
+    """An image or a video that the episode does not have."""
+    TOOL_FAILURE = "tool_failure"
+    """The tool itself failed, or gave a result that breaks its own schema."""
+    UNAVAILABLE = "unavailable"
+    """The tool needs something that is not installed here."""
+
+    @property
+    def vista(self) -> str | None:
+        """The class of VISTA's taxonomy: `E1`, `E2`, `E3` or `E5`; None for an unavailable tool."""
+        return _VISTA[self]
+
+
+_VISTA: dict[ProblemKind, str | None] = {
+    ProblemKind.SCHEMA: "E1",
+    ProblemKind.ARGUMENT_NAME: "E2",
+    ProblemKind.ARGUMENT_FORMAT: "E3",
+    ProblemKind.UNKNOWN_IMAGE: "E3",
+    ProblemKind.TOOL_FAILURE: "E5",
+    ProblemKind.UNAVAILABLE: None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a call gave nothing."""
+
+    kind: ProblemKind
+    message: str
+    """For the model: what happened, why, what to do."""
+    detail: str = ""
+    """For the person who runs the episode; never shown to the model. Empty where `message` says it all."""
+
+
+class CallProblem(Exception):  # noqa: N818 - it is caught inside this package and leaves it as a `Problem`
+    """Raised by `Tool.run` and its helpers for what the model wrote; `Tool.call` turns it into a result."""
+
+    def __init__(self, kind: ProblemKind, message: str) -> None:
+        super().__init__(message)
+        self.problem = Problem(kind, message)
+
+
+def wrong_format(message: str) -> CallProblem:
+    """A value of the wrong range, order or size, to be raised."""
+    return CallProblem(ProblemKind.ARGUMENT_FORMAT, message)
 
 
 @runtime_checkable
@@ -205,3 +268,84 @@ def _rgb(image: Image.Image) -> Image.Image:
         layer = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
     return image.convert("RGB")
+
+
+# What a call of a tool gave back, in one frozen object; nothing in it is a mock of a result.
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPicture:
+    """A picture that a tool made, under a name that was free in the context."""
+
+    name: str
+    image: Image.Image
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """Status, value, pictures and text of one call."""
+
+    tool: str
+    """The tool's own name, or the name that was asked for if there is no such tool."""
+    status: Status
+    """`OK`; `ERROR` with the model's mistake or the tool's failure; `REFUSED` if the tool is unavailable here;
+    `OUT_OF_MEMORY`; `LOST` if a picture of the task cannot be decoded."""
+    value: Mapping[str, JsonValue] | None = None
+    """JSON that follows the tool's result schema; None unless the status is `OK`."""
+    pictures: tuple[ToolPicture, ...] = ()
+    text: str = ""
+    """What the model reads: a summary of the result, or what went wrong and what to do. Empty if `LOST`."""
+    problem: Problem | None = None
+    """None if and only if the status is `OK`."""
+
+    @property
+    def ok(self) -> bool:
+        """True if the tool did what it was asked to."""
+        return self.status is Status.OK
+
+    def images(self) -> dict[str, Image.Image]:
+        """The pictures by name, as `ToolContext.extended` takes them."""
+        return {picture.name: picture.image for picture in self.pictures}
+
+
+def failed(tool: str, status: Status, problem: Problem) -> ToolResult:
+    """A call that gave nothing. An outage of ours (`LOST`) has no text for the model."""
+    return ToolResult(tool, status, text="" if status is Status.LOST else problem.message, problem=problem)
+
+
+# Name what a call does to a picture: the operations of PyVision's taxonomy, for typed tools and code alike.
+
+
+class Operation(StrEnum):
+    """What a call does."""
+
+    CROP = "crop"
+    ZOOM = "zoom"
+    """A picture or a part of it is enlarged."""
+    ROTATE = "rotate"
+    """Turned or mirrored."""
+    ENHANCE = "enhance"
+    """Contrast, brightness, sharpness, noise, colours."""
+    SEGMENT = "segment"
+    """Pixels are told apart: thresholds, colour masks, clusters, connected parts."""
+    DETECT_EDGES = "detect_edges"
+    """Edges, contours, lines, circles, corners."""
+    HISTOGRAM = "histogram"
+    """Of colours or brightness."""
+    NUMERICAL_ANALYSIS = "numerical_analysis"
+    """Numbers are computed and printed."""
+    OCR = "ocr"
+    DRAW = "draw"
+    """Marks on a picture: boxes, points, lines, labels, a grid."""
+    SKETCH = "sketch"
+    """A picture or a chart is drawn that is not the task's."""
+    FRAME_FETCH = "frame_fetch"
+    """Frames of a video."""
+    COMPARE = "compare"
+    """Pictures or parts are put beside each other, or their difference or likeness is computed."""
+    NO_OPERATION = "no_operation"
+    """A picture is shown as it is, or nothing is done to one."""
+    OTHER = "other"
+    """Something is done that is none of these."""
+    UNREADABLE = "unreadable"
+    """The code is no Python, or too long to be read."""

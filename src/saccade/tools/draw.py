@@ -12,12 +12,20 @@ from typing import Annotated, Final, Literal
 from PIL import Image, ImageDraw, ImageFont
 from pydantic import Field
 
-from saccade.tools.arguments import ToolModel
 from saccade.tools.base import Tool, ToolOutcome
-from saccade.tools.context import ToolContext
-from saccade.tools.fields import ColorField, ImageChoice, Point, Rgb, Units, UnitsField, Xyxy, pixel_box, pixel_point
-from saccade.tools.operation import Operation
-from saccade.tools.problem import wrong_format
+from saccade.tools.context import Operation, ToolContext, wrong_format
+from saccade.tools.definition import (
+    ColorField,
+    ImageChoice,
+    Point,
+    Rgb,
+    ToolModel,
+    Units,
+    UnitsField,
+    Xyxy,
+    pixel_box,
+    pixel_point,
+)
 
 Label = Annotated[str, Field(max_length=80, description="Text beside the shape.")]
 LineWidth = Annotated[int, Field(ge=1, le=50, description="Width of strokes in pixels; radius of points.")]

@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from saccade.tools.arguments import ToolModel
-from saccade.tools.context import ToolContext
-from saccade.tools.fields import ImageChoice, PixelBox, RegionField, UnitsField, region
-from saccade.tools.problem import wrong_format
+from saccade.tools.context import ToolContext, wrong_format
+from saccade.tools.definition import ImageChoice, PixelBox, RegionField, ToolModel, UnitsField, region
 
 PixelArray = NDArray[np.uint8]
 

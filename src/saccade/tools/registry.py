@@ -7,34 +7,36 @@ any other, so that a call of it is reported as unavailable and not as a name mad
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import JsonValue
 
+from saccade.core.registry import Registry, did_you_mean, is_subclass
 from saccade.errors import SaccadeError, ToolError
-from saccade.record.registry import Registry, is_subclass
 from saccade.tools.base import Tool
 from saccade.tools.definition import NamedTool
+from saccade.tools.setup import VARIABLE, configured
 
 TOOLS: Final = Registry[type[Tool[Any, Any]]](
     "tools",
     {
-        "color_mask@1": "saccade.tools.color_mask:ColorMask",
-        "color_stats@1": "saccade.tools.color_stats:ColorStats",
-        "contours@1": "saccade.tools.contours:Contours",
+        "color_mask@1": "saccade.tools.colors:ColorMask",
+        "color_stats@1": "saccade.tools.colors:ColorStats",
+        "contours@1": "saccade.tools.shapes:Contours",
         "crop@1": "saccade.tools.crop:Crop",
         "draw@1": "saccade.tools.draw:Draw",
-        "edges@1": "saccade.tools.edges:Edges",
-        "hough_circles@1": "saccade.tools.hough:HoughCircles",
-        "hough_lines@1": "saccade.tools.hough:HoughLines",
-        "match_template@1": "saccade.tools.match_template:MatchTemplate",
-        "rotate@1": "saccade.tools.rotate:Rotate",
+        "edges@1": "saccade.tools.shapes:Edges",
+        "hough_circles@1": "saccade.tools.shapes:HoughCircles",
+        "hough_lines@1": "saccade.tools.shapes:HoughLines",
+        "match_template@1": "saccade.tools.shapes:MatchTemplate",
+        "rotate@1": "saccade.tools.crop:Rotate",
         "select_frames@1": "saccade.tools.select_frames:SelectFrames [video]",
-        "threshold@1": "saccade.tools.threshold:Threshold",
+        "threshold@1": "saccade.tools.colors:Threshold",
     },
     is_subclass(Tool, "a subclass of saccade.tools.base.Tool"),
 )
@@ -132,3 +134,25 @@ def _made(spec: str, kind: type[Tool[Any, Any]], options: Mapping[str, JsonValue
             f"{spec} cannot be made with {given}: {error}. A tool has a method `run`, and every argument of its "
             "constructor has a default."
         ) from error
+
+
+# Whether every table of the setup of tools belongs to a tool.
+#
+# A warning and no error: a tool in a file of one's own, which is registered nowhere, may read a table too.
+
+
+_log = logging.getLogger(__name__)
+
+
+def warn_of_unread_tables() -> None:
+    """Log each table that no registered tool reads, once in a process. Raises as `tool_setup`."""
+    for name in sorted(configured()):
+        if not TOOLS.has(name):
+            _warn(name)
+
+
+@lru_cache(maxsize=64)
+def _warn(name: str) -> None:
+    known = aliases().get(name)
+    hint = f"Its table is [{known}]." if known else did_you_mean(name, TOOLS.names())
+    _log.warning("the setup that %s names has a table [%s], but no tool is registered so. %s", VARIABLE, name, hint)

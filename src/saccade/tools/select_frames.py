@@ -13,13 +13,11 @@ from PIL import Image
 from pydantic import Field
 
 from saccade.errors import DecodeError
-from saccade.guest.video_frames import open_frames
+from saccade.guest.video_stream import open_frames
 from saccade.guest.video_timeline import Frames, Timeline, VideoError
-from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Cost, Needs, Tool, ToolOutcome
-from saccade.tools.context import ToolContext
-from saccade.tools.operation import Operation
-from saccade.tools.problem import wrong_format
+from saccade.tools.base import Cost, Tool, ToolOutcome
+from saccade.tools.context import Operation, ToolContext, wrong_format
+from saccade.tools.definition import Needs, ToolModel
 
 FrameNumber = Annotated[int, Field(ge=0, le=10_000_000)]
 Second = Annotated[float, Field(ge=0, le=1e6)]

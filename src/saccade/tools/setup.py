@@ -21,10 +21,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
+from saccade.core.retry import TOOL_RETRY, RetryPolicy
+from saccade.core.settings import Settings
 from saccade.errors import SettingsError
-from saccade.record.settings import Settings
 
 VARIABLE: Final = "SACCADE_TOOL_SETUP"
 """Names the file."""
@@ -117,3 +118,22 @@ def _tables(path: str, changed: int) -> dict[str, ToolSetup]:
         return {tool: ToolSetup.model_validate(table) for tool, table in data.items()}
     except (OSError, ValueError) as error:  # pydantic's and TOML's errors are ValueErrors
         raise SettingsError(f"{path}, which {VARIABLE} names, is no setup of tools: {error}") from error
+
+
+# How calls of typed tools are run: how long one may take, and in how many processes.
+
+
+class ToolCallSettings(Settings):
+    """The same for every tool of an episode, wherever it runs."""
+
+    seconds: PositiveFloat = 60.0
+    """Time limit of a call, from when the tool is loaded and the call begins."""
+    retry: RetryPolicy = TOOL_RETRY
+    """How often a call that a server cannot do now is asked for again before it is lost; `retry.seconds` is for one try
+    beyond the call's own `seconds`, its wait in the server's queue included."""
+    workers: NonNegativeInt = 0
+    """Worker processes for light tools, and as many for medium ones; 0: one for each core, at most 8. Tools that want
+    an accelerator share one worker, since each would hold their weights."""
+
+
+DEFAULT_CALLS = ToolCallSettings()

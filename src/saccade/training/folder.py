@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from saccade.core.disk import check_files
+from saccade.core.settings import Difference, Settings, differences, load_saved
 from saccade.errors import SettingsError
-from saccade.record.file_notes import check_files
-from saccade.record.settings import Difference, Settings, differences, load_saved
 
 SETTINGS = "settings.toml"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from saccade.models.families.base import ModelFamily
 
@@ -32,3 +33,25 @@ def swap_tensors(model: Any, make: Callable[[torch.Tensor], torch.Tensor]) -> No
                     if id(value) not in made:
                         made[id(value)] = make(value)
                     tensors[name] = made[id(value)]
+
+
+# How a caller follows a training run: callbacks that decide nothing.
+
+
+Metrics: TypeAlias = Mapping[str, float | int]
+
+
+class TrainingCallback:
+    """Is called as a run progresses, in the process that writes; override what you need, each method does nothing."""
+
+    def begins(self, done: int, total: int) -> None:
+        """Training begins after `done` of `total` steps."""
+
+    def step(self, number: int, values: Metrics) -> None:
+        """Step `number` (from 1) is done."""
+
+    def validated(self, number: int, values: Metrics) -> None:
+        """Held-out data were looked at after `number` steps."""
+
+    def saved(self, path: Path) -> None:
+        """A checkpoint, or the trained model, was written there."""

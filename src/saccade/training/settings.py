@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-from saccade.record.settings import Settings
+from saccade.core.settings import Settings
 
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.models.logit_cap import capped
+from saccade.models.local_weights import capped
 
 _IMPOSSIBLE = -1e4
 """A log-probability whose probability is 0 in float32, and finite: 0 · -inf would be no number."""

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Answer, Code
 from saccade.record.codec import write_lines
+from saccade.record.content import Answer, Code
 from saccade.record.task import EvidenceBox, NamedMedia, Task
 
 GOLD = (100.0, 100.0, 140.0, 140.0)

@@ -10,20 +10,17 @@ from hypothesis import strategies as st
 from PIL import Image
 from tests.evals.protocols.searches import noise
 
+from saccade.episode.regions import StoredPixels
 from saccade.evals.protocols.base import Studied
-from saccade.evals.protocols.tool_use.code import CodeReader
-from saccade.evals.protocols.tool_use.operations import call_uses
-from saccade.evals.protocols.tool_use.records import label_of
-from saccade.looks.regions import StoredPixels
+from saccade.evals.protocols.tool_use import call_uses
+from saccade.evals.protocols.tool_use_code import CodeReader
+from saccade.evals.protocols.tool_use_records import label_of
 from saccade.media.store import MediaStore
-from saccade.record.action import Code, ToolCall
-from saccade.record.content import VideoPart
-from saccade.record.execution import Execution, ExecutionPicture
-from saccade.record.status import Status
+from saccade.record.content import Code, ToolCall, VideoPart
+from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.record.task import NamedMedia, Task
-from saccade.record.trajectory import Provenance, Trajectory
-from saccade.record.turn import Turn
-from saccade.tools.operation import Operation
+from saccade.record.trajectory import Provenance, Trajectory, Turn
+from saccade.tools.context import Operation
 from saccade.tools.registry import tool_class
 
 

@@ -12,31 +12,29 @@ from tests.evals.protocols.searches import SCRIPTS, scripted, write_search_tasks
 from tests.evals.protocols.test_numbers import sample, token_rows
 
 from saccade.errors import ModelRefusedError, OwnProtocolError, RecordError, RegistryError, SettingsError
-from saccade.evals.protocols.confidence.protocol import findings as confidence
-from saccade.evals.protocols.confidence.records import Confidence
-from saccade.evals.protocols.errors.records import ErrorClass, Errors
-from saccade.evals.protocols.faithfulness.judges import PictureJudge
-from saccade.evals.protocols.faithfulness.records import Faithfulness, OutcomeShares, ToolUseOutcome
+from saccade.evals.protocols.base import findings_file, load_protocol, protocol_names, read_findings, write_findings
+from saccade.evals.protocols.confidence import Confidence
+from saccade.evals.protocols.confidence import findings as confidence
+from saccade.evals.protocols.errors import ErrorClass, Errors
+from saccade.evals.protocols.faithfulness import Faithfulness, OutcomeShares, PictureJudge, ToolUseOutcome
 from saccade.evals.protocols.findings import Findings, StudiedRun
 from saccade.evals.protocols.plain import plain_data, plain_grids, plain_lines
-from saccade.evals.protocols.registry import load_protocol, protocol_names
-from saccade.evals.protocols.stored import findings_file, read_findings, write_findings
 from saccade.evals.protocols.study import Study, study
-from saccade.evals.protocols.tokens.protocol import findings as tokens
-from saccade.evals.protocols.tokens.records import TokenEconomy
-from saccade.evals.protocols.tool_use.records import ToolUse
+from saccade.evals.protocols.tokens import TokenEconomy
+from saccade.evals.protocols.tokens import findings as tokens
+from saccade.evals.protocols.tool_use_records import ToolUse
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
-from saccade.models.kept import KeptModel
+from saccade.models.exchanges import KeptModel
 from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import write_lines
 from saccade.record.content import ImagePart, Message
 from saccade.record.task import Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
-from saccade.report.sections.protocols.all import findings_text
+from saccade.report.sections.protocols import findings_text
 from saccade.rewards.judges.verdict import NoVerdict
-from saccade.tools.operation import Operation
+from saccade.tools.context import Operation
 
 F = TypeVar("F", bound=Findings)
 

@@ -10,23 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from saccade.episode.regions import StoredPixels
 from saccade.evals.protocols.base import Studied
-from saccade.evals.protocols.confidence.agreement import agreements, calibration_error, separation, spans
-from saccade.evals.protocols.confidence.protocol import findings as confidence
-from saccade.evals.protocols.confidence.records import ConfidenceRow
-from saccade.evals.protocols.faithfulness.protocol import agreement, outcome
-from saccade.evals.protocols.faithfulness.records import ToolUseOutcome
-from saccade.evals.protocols.findings import SampleRow, StudiedRun
-from saccade.evals.protocols.rates import Rates
-from saccade.evals.protocols.tokens.protocol import findings as tokens
-from saccade.evals.protocols.tokens.protocol import row as token_row
-from saccade.evals.protocols.tokens.records import TokenUsageRow
-from saccade.looks.regions import StoredPixels
+from saccade.evals.protocols.confidence import ConfidenceRow, agreements, calibration_error, separation, spans
+from saccade.evals.protocols.confidence import findings as confidence
+from saccade.evals.protocols.faithfulness import ToolUseOutcome, agreement, outcome
+from saccade.evals.protocols.findings import Rates, SampleRow, StudiedRun
+from saccade.evals.protocols.tokens import TokenUsageRow
+from saccade.evals.protocols.tokens import findings as tokens
+from saccade.evals.protocols.tokens import row as token_row
 from saccade.media.store import MediaStore
-from saccade.record.action import ParseError
+from saccade.record.content import ParseError
 from saccade.record.task import Task
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import TokenCounts, Turn
+from saccade.record.trajectory import TokenCounts, Trajectory, Turn
 
 
 def row(task: str, rollout: int = 0, correct: float | None = 1.0) -> SampleRow:

@@ -13,28 +13,22 @@ from tests.evals.protocols.searches import noise
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
-from saccade.episode.equip import equipped
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
+from saccade.episode.regions import StoredPixels
+from saccade.episode.workbench import equipped
 from saccade.evals.protocols.base import Studied
-from saccade.evals.protocols.errors.calls import _mistakes
-from saccade.evals.protocols.errors.protocol import findings, row
-from saccade.evals.protocols.errors.reasoning import _shows, states
-from saccade.evals.protocols.errors.records import ErrorClass
-from saccade.evals.protocols.faithfulness.judges import box_verdicts
+from saccade.evals.protocols.errors import ErrorClass, _mistakes, _shows, findings, row, states
+from saccade.evals.protocols.faithfulness import box_verdicts
 from saccade.evals.protocols.findings import StudiedRun
-from saccade.looks.regions import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Answer, Code, ParseError, ToolCall
-from saccade.record.execution import Execution, ExecutionRepair
-from saccade.record.score import Score
-from saccade.record.status import Status
+from saccade.record.content import Answer, Code, ParseError, ToolCall
+from saccade.record.execution import Execution, ExecutionRepair, Status
 from saccade.record.task import EvidenceBox, NamedMedia, Task
-from saccade.record.trajectory import Provenance, StopReason, Trajectory
-from saccade.record.turn import FinishReason, Turn
-from saccade.report.sections.protocols.all import findings_text
+from saccade.record.trajectory import FinishReason, Provenance, Score, StopReason, Trajectory, Turn
+from saccade.report.sections.protocols import findings_text
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
-from saccade.tools.problem import ProblemKind
+from saccade.tools.context import ProblemKind
 
 VISTA = (
     '<think>a</think><tool_call>{"tool": "crop", "box": [0, 0, 50, 50]}</tool_call>',

@@ -9,15 +9,12 @@ from pathlib import Path
 from tests.rewards.rollouts import answered, ran
 
 from saccade.dialects.registry import load_dialect
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.media.store import MediaStore
-from saccade.record.score import CORRECT, Score
 from saccade.record.task import Task
-from saccade.record.trajectory import Provenance, StopReason, Trajectory
-from saccade.record.turn import Turn
-from saccade.tasks.worlds.base import make_task
-from saccade.tasks.worlds.registry import load_world
+from saccade.record.trajectory import CORRECT, Provenance, Score, StopReason, Trajectory, Turn
+from saccade.tasks.worlds.base import load_world, make_task
 
 NEAR = {"kinds": ["dot"], "megapixels": [0.0126, 0.0126], "detail": 20, "signs": 2, "conjunction": 0}
 

@@ -14,8 +14,8 @@ from examples.reproduce.exam import Places, read_exam
 from examples.reproduce.outcome import rows_of
 from examples.reproduce.run import arm_settings
 from examples.reproduce.settings import RECIPES, Reproduction
+from saccade.core.settings import load_settings
 from saccade.errors import SettingsError
-from saccade.record.settings import load_settings
 from saccade.record.task import Task
 
 

@@ -19,24 +19,21 @@ from examples.reproduce.settings import (
     WeakDemonstrator,
     guessed,
 )
+from saccade.core.settings import load_settings
 from saccade.episode.drive import run_episode
-from saccade.episode.plan import Plan
+from saccade.episode.flow import Plan
+from saccade.episode.regions import StoredPixels, regions
 from saccade.errors import SettingsError
-from saccade.looks.regions import StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
-from saccade.record.action import Action, Answer, Code
-from saccade.record.content import Message, TextPart
-from saccade.record.execution import Execution
-from saccade.record.settings import load_settings
-from saccade.record.status import Status
+from saccade.plugins.worlds.canvas import GRIDS
+from saccade.record.content import Action, Answer, Code, Message, TextPart
+from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.rewards.judges.box import BoxJudge
 from saccade.sandbox.local import LocalSandbox
 from saccade.tasks.sources.task_set import open_tasks
-from saccade.tasks.worlds.base import make_task
-from saccade.tasks.worlds.parts import GRIDS
-from saccade.tasks.worlds.registry import load_world
+from saccade.tasks.worlds.base import load_world, make_task
 from saccade.tasks.worlds.rng import Rng
 
 NOTES = {"plate": "red", "signs": "red 10 20 14 24\nblue 40 40 44 44"}

@@ -16,14 +16,14 @@ from examples.reproduce.evidence import ClaimVerdict
 from examples.reproduce.run import reproduce
 from examples.reproduce.settings import RECIPES, Reproduction
 from saccade.cli.main import run
+from saccade.core.settings import load_settings
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.record.codec import read_lines
-from saccade.record.settings import load_settings
-from saccade.record.status import Status
+from saccade.record.execution import Status
 from saccade.record.trajectory import Trajectory
-from saccade.rl.train.metrics import RlCallback
-from saccade.sft.train.callback import SftCallback
+from saccade.training.rl.metrics import RlCallback
+from saccade.training.sft.examples import SftCallback
 
 SMALL = (
     'task_sets=[{name="circles",worlds=["touching-circles"],train=6,held_out=5}]',

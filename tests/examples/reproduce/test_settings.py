@@ -18,11 +18,11 @@ from examples.reproduce.settings import (
     make_plan,
     seconds_per_rollout,
 )
+from saccade.core.settings import load_settings
 from saccade.errors import SettingsError
-from saccade.record.settings import load_settings
 from saccade.record.trajectory import EpisodeLimits
-from saccade.rl.advantages.rules import Grpo, TurnLevel
-from saccade.rl.select.oversample import OversampleFilterRank
+from saccade.training.rl.advantages import Grpo, TurnLevel
+from saccade.training.rl.select import OversampleFilterRank
 
 
 @pytest.mark.parametrize("name", CLAIMS)

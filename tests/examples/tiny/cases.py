@@ -1,8 +1,8 @@
 """A recipe as small as it gets."""
 
-from tests.sft.experts.cases import NEAR
+from tests.plugins.worlds.experts.cases import NEAR
 
-from saccade.sft.exams import Exam
+from saccade.training.sft.synth.exams import Exam
 from saccade_tiny.settings import DemonstrationRun, Stage, TextShape, TinySettings, TokenizerSettings, VisionShape
 
 RECIPE = TinySettings(

@@ -7,10 +7,10 @@ from tests.examples.tiny.cases import RECIPE
 
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import SettingsError
-from saccade.generate.local_model import LocalModel
-from saccade.sft.exams import ExamRow, hold_exam
-from saccade.sft.synth.report import SynthProgress
-from saccade.sft.train.callback import SftCallback
+from saccade.tokens.local_model import LocalModel
+from saccade.training.sft.examples import SftCallback
+from saccade.training.sft.synth.exams import ExamRow, hold_exam
+from saccade.training.sft.synth.outcome import SynthProgress
 from saccade_tiny.build import Places, build, stage_settings
 from saccade_tiny.screen import markdown
 from saccade_tiny.settings import Stage

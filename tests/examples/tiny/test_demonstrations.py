@@ -4,14 +4,14 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.sft.experts.cases import NEAR
+from tests.plugins.worlds.experts.cases import NEAR
 
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import StopReason, Trajectory
-from saccade.sft.synth.jobs import Job
-from saccade.sft.synth.made import Made
-from saccade.sft.synth.studio import Synthesizer
+from saccade.training.sft.synth.jobs import Job
+from saccade.training.sft.synth.made import Made
+from saccade.training.sft.synth.run import Synthesizer
 from saccade_tiny.demonstrations import LEFT_OUT, hold
 from saccade_tiny.settings import DemonstrationRun
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from saccade.sft.synth.report import SynthProgress
+from saccade.training.sft.synth.outcome import SynthProgress
 from saccade_tiny.screen import Screen
 
 

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.record.action import Answer, Code
-from saccade.record.content import Message, TextPart
+from saccade.record.content import Answer, Code, Message, TextPart
 from saccade.record.task import Task
-from saccade.record.trajectory import Provenance, Trajectory
-from saccade.record.turn import FinishReason, Turn
+from saccade.record.trajectory import FinishReason, Provenance, Trajectory, Turn
 from saccade_tiny.settings import TokenizerSettings
 from saccade_tiny.tokenizer import QWEN_TOKENS, joined_lines, make_tokenizer
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from saccade.media.store import MediaStore
-from saccade.tasks.solvers.questions import solver_for
-from saccade.tasks.worlds.base import make_task
-from saccade.tasks.worlds.registry import load_world
+from saccade.plugins.worlds.solvers.questions import solver_for
+from saccade.tasks.worlds.base import load_world, make_task
 from saccade.tasks.worlds.rng import Rng
 from saccade_tiny.wordings import reworded
 

@@ -15,7 +15,7 @@ from tests.grading.oracles.official import folder, official
 from tests.grading.test_cases import ROWS
 
 from benchmarks.grading import stored_answers
-from saccade.grading.mra import mean_relative_accuracy
+from saccade.grading.anls import mean_relative_accuracy
 from saccade.grading.quantities import quantity
 from saccade.grading.registry import load_grader
 from saccade.grading.vqa import normalised
@@ -187,8 +187,7 @@ def test_vsi_mean_relative_accuracy() -> None:
 
 
 def test_vsi_overall_is_the_mean_over_eight_types() -> None:
-    from saccade.evals.card_metrics import METRICS
-    from saccade.evals.metrics import TaskResult
+    from saccade.evals.metrics import METRICS, TaskResult
     from saccade.tasks.benchmarks.registry import load_card
 
     module = official("tasks.vsibench.utils")

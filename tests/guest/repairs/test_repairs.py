@@ -13,9 +13,16 @@ from hypothesis import strategies as st
 from PIL import Image
 from tests.guest.cells import Guest, Start
 
-from saccade.guest.repairs import PASSES, find_passes, repair_text, repair_tree, repairing
-from saccade.guest.repairs.base import RepairContext, compiles
-from saccade.guest.repairs.clamp_crop import clip
+from saccade.guest.repairs import (
+    PASSES,
+    RepairContext,
+    clip,
+    compiles,
+    find_passes,
+    repair_text,
+    repair_tree,
+    repairing,
+)
 
 
 def text(code: str, *names: str) -> tuple[str, list[str]]:

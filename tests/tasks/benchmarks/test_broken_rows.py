@@ -18,8 +18,8 @@ from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.benchmark import open_benchmark, tasks_of_rows
 from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.problem import RowProblem
 from saccade.tasks.benchmarks.registry import card_ids, load_card
+from saccade.tasks.benchmarks.values import RowProblem
 
 SOUND = base64_png()
 leaves = st.one_of(

@@ -6,14 +6,14 @@ from statistics import fmean
 import pytest
 from tests.tasks.benchmarks.cases import card_of, read, write_jsonl
 
+from saccade.core.settings import load_settings, settings_toml
 from saccade.dialects.registry import load_dialect
 from saccade.errors import DataError, RegistryError, SettingsError
 from saccade.grading.registry import load_grader
-from saccade.record.settings import load_settings, settings_toml
 from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.benchmark import VARIABLE, open_benchmark
 from saccade.tasks.benchmarks.card import Card, Size
-from saccade.tasks.benchmarks.loaders.registry import load_loader
+from saccade.tasks.benchmarks.loaders.base import load_loader
 from saccade.tasks.benchmarks.registry import card_ids, load_card
 
 each_card = pytest.mark.parametrize("name", card_ids())

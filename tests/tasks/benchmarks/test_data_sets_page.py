@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.tasks.benchmarks.test_cards import TRAINING, VISTA
 
+from saccade.tasks.benchmarks.benchmark import card_of_split
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import load_card
-from saccade.tasks.benchmarks.splits import card_of_split
 
 PAGE = Path(__file__).parents[3] / "docs" / "data-sets.md"
 

@@ -24,8 +24,8 @@ from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import AnswerType
 from saccade.tasks.benchmarks.benchmark import open_benchmark, tasks_of_rows
-from saccade.tasks.benchmarks.problem import RowProblem
 from saccade.tasks.benchmarks.registry import load_card
+from saccade.tasks.benchmarks.values import RowProblem
 
 HR = {"question": 'What is on the "sign"?', "category": "single"}
 

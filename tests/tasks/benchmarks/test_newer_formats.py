@@ -23,7 +23,7 @@ from tests.tasks.benchmarks.cases import (
 
 from saccade.record.content import ImagePart
 from saccade.record.task import AnswerType, Task
-from saccade.tasks.benchmarks.problem import RowProblem
+from saccade.tasks.benchmarks.values import RowProblem
 
 
 def picture(mode: str = "RGB", size: tuple[int, int] = (12, 9)) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from tests.tasks.benchmarks.test_vista_sources import tasks_of
 
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import AnswerType
-from saccade.tasks.benchmarks.loaders.final_answer import final_answer
-from saccade.tasks.benchmarks.problem import RowProblem
+from saccade.tasks.benchmarks.loaders.training_rows import final_answer
+from saccade.tasks.benchmarks.values import RowProblem
 
 GLOVE = "What is the glove made of?\n(A) rubber\n(B) cotton\nAnswer with the letter of the option."
 TEMPLATE = (

@@ -14,8 +14,8 @@ from saccade.errors import DataError
 from saccade.media.store import MediaStore
 from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.benchmark import open_benchmark
-from saccade.tasks.benchmarks.problem import RowProblem
 from saccade.tasks.benchmarks.registry import load_card
+from saccade.tasks.benchmarks.values import RowProblem
 from saccade.tasks.sources.card_reader import CardReader
 
 

@@ -5,15 +5,20 @@ So a run is read once, one trajectory at a time, for all protocols together.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+from saccade.core.disk import write_atomic
+from saccade.core.registry import Registry, is_a
+from saccade.episode.regions import PictureReader, Region, regions
+from saccade.errors import RecordError, RegistryError
 from saccade.evals.protocols.findings import Findings, SampleRow, StudiedRun
-from saccade.looks.regions import PictureReader, Region, regions
-from saccade.record.score import CORRECT
-from saccade.record.trajectory import Trajectory
+from saccade.record.codec import dumps, loads
+from saccade.record.trajectory import CORRECT, Trajectory
 from saccade.rewards.judges.verdict import JudgeVerdict
 
 R = TypeVar("R", bound=SampleRow)
@@ -64,3 +69,86 @@ class Protocol(Generic[R, F]):
 
 AnyProtocol: TypeAlias = Protocol[Any, Any]
 """A protocol, whatever it finds."""
+
+
+# The protocols by name, each imported when it is asked for. Other packages add some as `saccade.protocols`.
+
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+")  # findings lie in a file of that name
+
+PROTOCOLS: Final = Registry[AnyProtocol](
+    "protocols",
+    {
+        "faithfulness@1": "saccade.evals.protocols.faithfulness:PROTOCOL",
+        "errors@1": "saccade.evals.protocols.errors:PROTOCOL",
+        "tool_use@1": "saccade.evals.protocols.tool_use:PROTOCOL",
+        "tokens@1": "saccade.evals.protocols.tokens:PROTOCOL",
+        "confidence@1": "saccade.evals.protocols.confidence:PROTOCOL",
+    },
+    is_a(Protocol, "a saccade.evals.protocols.base.Protocol"),
+)
+
+
+def load_protocol(name: str) -> AnyProtocol:
+    """Load the protocol that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+
+    Raises:
+        RegistryError: there is none (suggests the nearest), it cannot be imported, it is no protocol, or a protocol of
+            the user's own has a name that is taken or that cannot be a file's.
+    """
+    protocol = PROTOCOLS.load(name)
+    if PROTOCOLS.code(name) is not None:
+        if PROTOCOLS.has(protocol.name):
+            raise RegistryError(f"{name} has the name {protocol.name!r}, which is taken. Give it one of its own.")
+        if not _NAME.fullmatch(protocol.name):
+            raise RegistryError(f"{name} has the name {protocol.name!r}; use letters, digits, _ and - alone.")
+    return protocol
+
+
+def recorded_protocol(name: str) -> AnyProtocol:
+    """The protocol that stored findings name; no code is run for it. Raises `RegistryError`."""
+    return PROTOCOLS.load_recorded(name)
+
+
+def protocol_names() -> tuple[str, ...]:
+    """All names, without versions."""
+    return PROTOCOLS.names()
+
+
+# Findings beside the run that they are of: `RUN/protocols/NAME.json`.
+
+
+FOLDER = "protocols"
+REPLIES = "replies"
+"""Folder in which a judge's replies are kept, beside the findings."""
+
+
+def findings_file(run: Path, name: str, out: Path | None = None) -> Path:
+    """Where the findings of protocol `name` lie: in the folder `out`, or in the run's own."""
+    return (run / FOLDER if out is None else out) / f"{name}.json"
+
+
+def write_findings(file: Path, findings: Findings) -> None:
+    """Write findings; the file appears complete or not at all."""
+    write_atomic(file, dumps(findings) + "\n")
+
+
+def read_findings(run: Path, name: str) -> Findings | None:
+    """The stored findings of a run; None if there are none.
+
+    Raises:
+        RegistryError: there is no such protocol.
+        RecordError: the file cannot be read.
+    """
+    file = findings_file(run, name)
+    kind = recorded_protocol(name).kind
+    try:
+        text = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        findings = loads(text, kind)
+    except RecordError as error:
+        raise type(error)(f"{file}: {error}") from error
+    assert isinstance(findings, Findings)
+    return findings

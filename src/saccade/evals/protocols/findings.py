@@ -1,16 +1,19 @@
 """What all findings have in common: whose run it was, rates with their intervals, a row for each sample.
 
 Intervals are 95%, by bootstrap over tasks: samples of one task are never taken for several; see
-`saccade.evals.protocols.rates`. A rate without a denominator has no value; it is never a zero.
+`saccade.evals.protocols.findings`. A rate without a denominator has no value; it is never a zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import Field, FiniteFloat, NonNegativeInt
 
+from saccade.evals.intervals import DRAWS, Interval, wilson
 from saccade.record.base import SCHEMA_VERSION, Name, Record, SchemaVersion, Text
 
 
@@ -104,3 +107,109 @@ def examples(named: Iterable[tuple[str, str]]) -> tuple[SampleExamples, ...]:
         if len(ids) < MOST_EXAMPLES:
             ids.append(name)
     return tuple(SampleExamples(kind=kind, ids=tuple(by_kind[kind])) for kind in sorted(by_kind))
+
+
+# Rates and means with intervals: the bootstrap over tasks, drawn once for all numbers of a run.
+#
+# Of each draw the ratio of two sums is taken, so a rate over a part of the samples (the right ones, say) has the
+# interval of that ratio. A share of tasks that each have one trial has Wilson's interval. So has any other share for
+# which all draws are the same (0 or 100 %, above all), as of one trial for each task: a bootstrap without a spread says
+# nothing. The same input gives the same numbers.
+
+
+Column: TypeAlias = Sequence[tuple[float, float]]
+"""For each sample a number and its weight; (0, 0) for a sample that is not among those it is about."""
+
+_AT_ONCE: Final = 2_000_000
+"""Numbers held at a time."""
+_ROUNDING: Final = 1e-12
+
+
+class Rates:
+    """Rates and means over the samples of one run."""
+
+    def __init__(self, rows: Sequence[SampleRow], *, seed: int = 0) -> None:
+        tasks = {task: number for number, task in enumerate(dict.fromkeys(row.task for row in rows))}
+        self._places = np.array([tasks[row.task] for row in rows], dtype=np.int64)
+        self._tasks = len(tasks)
+        self._seed = seed
+
+    def rate(self, hits: Iterable[bool | None]) -> Rate:
+        """The share of True among those that are not None."""
+        return self.rates([hits])[0]
+
+    def mean(self, values: Iterable[float | None]) -> Mean | None:
+        """The mean of those that are not None; None if all are."""
+        return self.means([values])[0]
+
+    def rates(self, columns: Iterable[Iterable[bool | None]]) -> list[Rate]:
+        """`rate` of several at once, which is much quicker."""
+        return self.shares([[(0, 0) if hit is None else (int(hit), 1) for hit in column] for column in columns])
+
+    def shares(self, columns: Iterable[Iterable[tuple[int, int]]]) -> list[Rate]:
+        """Rates of things of which a sample has several, such as calls: for each sample how many, and of how many."""
+        listed = [list(column) for column in columns]
+        return [
+            Rate(count=round(total), of=round(weight), low=low, high=high)
+            for (total, weight), (low, high) in zip(map(_sums, listed), self._intervals(listed, True), strict=True)
+        ]
+
+    def credits(self, columns: Iterable[Iterable[float | None]]) -> list[Mean | None]:
+        """Means of credit, from 0 to 1."""
+        return self._means(columns, shares=True)
+
+    def means(self, columns: Iterable[Iterable[float | None]]) -> list[Mean | None]:
+        """Means of amounts; their intervals have no width where all amounts are equal."""
+        return self._means(columns, shares=False)
+
+    def _means(self, columns: Iterable[Iterable[float | None]], *, shares: bool) -> list[Mean | None]:
+        listed = [[(0.0, 0.0) if value is None else (value, 1.0) for value in column] for column in columns]
+        return [
+            None if low is None or high is None else Mean(value=total / count, samples=round(count), low=low, high=high)
+            for (total, count), (low, high) in zip(map(_sums, listed), self._intervals(listed, shares), strict=True)
+        ]
+
+    def _intervals(self, columns: Sequence[Column], shares: bool) -> list[Interval | tuple[None, None]]:
+        if not columns or not self._tasks:
+            return [(None, None)] * len(columns)
+        pairs = np.array(columns, dtype=np.float64)
+        drawn = self._ratios(self._by_task(pairs[..., 0]), self._by_task(pairs[..., 1]))
+        return [self._interval(column, ratios, shares) for column, ratios in zip(columns, drawn.T, strict=True)]
+
+    def _interval(self, column: Column, ratios: npt.NDArray[np.float64], shares: bool) -> Interval | tuple[None, None]:
+        inside = {int(place) for place, (_, weight) in zip(self._places, column, strict=True) if weight}
+        if not inside:
+            return None, None
+        total, weight = _sums(column)
+        interval = _percentiles(ratios)
+        single = weight == len(inside) and all(value in (0, 1) for value, _ in column)
+        if not shares or (interval.high - interval.low > _ROUNDING and not single):
+            return interval
+        return wilson(total / weight * len(inside), len(inside))
+
+    def _by_task(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Sums over the samples of each task: tasks × columns."""
+        sums = [np.bincount(self._places, weights=column, minlength=self._tasks) for column in values]
+        return np.stack(sums, axis=1)
+
+    def _ratios(self, values: npt.NDArray[np.float64], known: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Draws × columns; NaN where a draw holds no sample of a column."""
+        random = np.random.default_rng(self._seed)
+        block = max(1, _AT_ONCE // self._tasks)
+        ratios = []
+        for start in range(0, DRAWS, block):
+            rows = min(block, DRAWS - start)
+            drawn = random.integers(0, self._tasks, (rows, self._tasks)) + np.arange(rows)[:, None] * self._tasks
+            weights = np.bincount(drawn.ravel(), minlength=rows * self._tasks).reshape(rows, self._tasks)
+            below = weights @ known
+            ratios.append(np.divide(weights @ values, below, out=np.full_like(below, np.nan), where=below > 0))
+        return np.concatenate(ratios)
+
+
+def _sums(column: Column) -> tuple[float, float]:
+    return sum(value for value, _ in column), sum(weight for _, weight in column)
+
+
+def _percentiles(ratios: npt.NDArray[np.float64]) -> Interval:
+    low, high = np.percentile(ratios[~np.isnan(ratios)], (2.5, 97.5))
+    return Interval(float(low), float(high))

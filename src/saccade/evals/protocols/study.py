@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from saccade.episode.as_done import as_done
+from saccade.core.registry import located
+from saccade.episode.flow import as_done
+from saccade.episode.regions import StoredPixels
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import OwnProtocolError, SettingsError
 from saccade.evals.merge import run_settings
 from saccade.evals.protocols.base import AnyProtocol, Studied
-from saccade.evals.protocols.faithfulness.judges import PictureJudge
+from saccade.evals.protocols.faithfulness import PictureJudge
 from saccade.evals.protocols.findings import Findings, SampleRow, StudiedRun
 from saccade.evals.rows import natural
-from saccade.looks.regions import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_ids, read_lines
-from saccade.record.own_code import located
 from saccade.record.trajectory import StopReason, Trajectory
 
 CountCallback = Callable[[int, int], None]

@@ -12,8 +12,7 @@ from typing import Any, Final, Literal
 
 from PIL import Image
 
-from saccade.models.families.pieces import Piece, SpecialToken
-from saccade.models.families.video import VideoClip, VideoForm, VideoRules
+from saccade.models.families.video import Piece, SpecialToken, VideoClip, VideoForm, VideoRules
 from saccade.record.content import Role, VideoPart
 
 CHATML_END: Final = "<|im_end|>"

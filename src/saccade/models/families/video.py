@@ -7,14 +7,55 @@ video follows a `VideoClip`: which frames, how large, when; no frame is decoded 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from saccade.models.families.pieces import Piece, SpecialToken
-from saccade.record.content import VideoPart
+from saccade.record.content import ImagePart, VideoPart
+
+# What a message is made of before it is ids: plain texts, tokens of the frame, pictures.
+#
+# Only a family's frame makes a `SpecialToken`; whatever comes from a record is text, and text never becomes one.
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialToken:
+    """One token of the frame, by its name in the vocabulary."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class PicturePlaceholder:
+    """The place of a picture, or of a video."""
+
+    part: ImagePart | VideoPart
+
+
+Piece = str | SpecialToken | PicturePlaceholder
+
+
+def joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The pieces with neighbouring texts as one: a chat template's tokens do not stop at the seam either."""
+    text = ""
+    for piece in pieces:
+        if isinstance(piece, str):
+            text += piece
+            continue
+        if text:
+            yield text
+            text = ""
+        yield piece
+    if text:
+        yield text
+
+
+def written(pieces: Iterable[Piece]) -> str:
+    """The text of `pieces` without pictures, special tokens by their names."""
+    return "".join(piece.token if isinstance(piece, SpecialToken) else str(piece) for piece in pieces)
+
 
 _OWN_FRAME = 768 * 28**2
 """Pixels of a frame, at most, where nobody chose frames, in the reference implementation of Qwen2.5-VL."""

@@ -13,21 +13,363 @@ gives to any answer, is sent once more without it: then the server's own limit h
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from saccade.core.retry import OutageError
 from saccade.errors import ModelDeniedError, ModelRefusedError, RegistryError, SettingsError
-from saccade.models.answer import PartialAnswer
-from saccade.models.base import MediaReader, Request
+from saccade.models.answer import PartialAnswer, first_named
+from saccade.models.base import MediaReader, Request, Usage, can_be_inferred
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.failures import RefusedParameterError
-from saccade.models.hosted import DISPENSABLE, HostedModel, read_stream
-from saccade.models.hosted_calls import refuse_hosted
-from saccade.models.openai_wire import Server, read_body, request_fields
-from saccade.models.registry import PROVIDERS
+from saccade.models.hosted import DISPENSABLE, HostedModel, read_stream, refuse_hosted
+from saccade.models.pictures import encoded_picture, frames_not_chosen
+from saccade.models.registry import PROVIDERS, Provider
+from saccade.record.content import ImagePart, Message, Part, TextPart, ToolCall
+from saccade.record.trajectory import FinishReason
+
+# Messages in the words of the chat-completions protocol. No IO but reading pictures.
+#
+# The result of a native call is text there: its pictures follow in a message of the user, each with the line of text in
+# which it stands. A result that names no call is the user's, as in dialects that do not use native calls.
+
+
+_SEE_BELOW = "The pictures follow."
+"""Stands for the text of a result that has pictures alone; servers differ in whether they take an empty one."""
+
+
+def chat_messages(
+    messages: Sequence[Message], media: MediaReader, *, provider: str, videos: bool
+) -> list[dict[str, Any]]:
+    """`messages`, whose calls are paired, as the protocol has them.
+
+    Args:
+        messages: what was said.
+        media: where pictures are.
+        provider: for messages of errors.
+        videos: whether videos are taken.
+
+    Raises:
+        ModelRefusedError: there is a video, and none are taken.
+        MediaError: a picture cannot be read.
+    """
+    wire: list[dict[str, Any]] = []
+    shown: list[Part] = []
+    for message in (*messages, None):
+        if shown and (message is None or message.call_id is None):  # not before all calls are answered
+            wire.append({"role": "user", "content": _content(shown, media, provider, videos)})
+            shown = []
+        if message is None:
+            break
+        if message.call_id is not None:
+            text, pictures = _split(message.parts)
+            if pictures:
+                shown += [TextPart(text=f"Pictures of the result of call {message.call_id}:\n"), *pictures]
+                text = text if text.strip() else _SEE_BELOW
+            wire.append({"role": "tool", "tool_call_id": message.call_id, "content": text})
+            continue
+        role = "user" if message.role == "tool" else message.role
+        entry: dict[str, Any] = {"role": role, "content": _content(message.parts, media, provider, videos)}
+        if message.calls:
+            entry["content"] = entry["content"] or None
+            entry["tool_calls"] = [
+                {
+                    "id": call.call_id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)},
+                }
+                for call in message.calls
+            ]
+        wire.append(entry)
+    return wire
+
+
+def _split(parts: Sequence[Part]) -> tuple[str, list[Part]]:
+    """The text up to the line in which the first picture or video stands, and all parts from that line on."""
+    first = next((at for at, part in enumerate(parts) if not isinstance(part, TextPart)), len(parts))
+    text = "".join(part.text for part in parts[:first] if isinstance(part, TextPart))
+    if first == len(parts):
+        return text, []
+    cut = text.rfind("\n") + 1
+    label = [TextPart(text=text[cut:])] if text[cut:] else []
+    return text[:cut], [*label, *parts[first:]]
+
+
+def _content(parts: Iterable[Part], media: MediaReader, provider: str, videos: bool) -> str | list[dict[str, Any]]:
+    parts = tuple(parts)
+    if all(isinstance(part, TextPart) for part in parts):
+        return "".join(part.text for part in parts if isinstance(part, TextPart))
+    content: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part, TextPart):
+            content.append({"type": "text", "text": part.text})
+        elif isinstance(part, ImagePart):
+            content.append({"type": "image_url", "image_url": {"url": encoded_picture(part, media).url}})
+        elif videos and part.sample is not None:
+            raise ModelRefusedError(frames_not_chosen(provider))
+        elif videos:
+            data = base64.b64encode(media.get_bytes(part.sha256)).decode("ascii")
+            content.append({"type": "video_url", "video_url": {"url": f"data:{part.mime};base64,{data}"}})
+        else:
+            raise ModelRefusedError(f"{provider} takes no videos; use a dialect that shows frames")
+    return content
+
+
+# Native calls as APIs want them: each has an identifier, and its result follows at once.
+#
+# APIs refuse a request in which a call is not answered or a result answers nothing. The loop makes no such request;
+# this holds for messages from anywhere. Pure data; no API is named here.
+
+
+def paired(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """`messages` in which every call has an identifier and exactly one result, after its own message.
+
+    A call without a result is left out. A result without a call loses its `call_id` and stands after the others.
+    """
+    pairs: list[Message] = []
+    at = 0
+    while at < len(messages):
+        message, first = messages[at], at + 1
+        at = first
+        while message.calls and at < len(messages) and messages[at].role == "tool":
+            at += 1
+        pairs += _exchange(message, messages[first:at], f"call_{first}")
+    return tuple(message for message in pairs if message.parts or message.calls or message.call_id)
+
+
+def _exchange(message: Message, results: Sequence[Message], stem: str) -> list[Message]:
+    """One message and what answers its calls; identifiers that are missing begin with `stem`."""
+    if not message.calls:
+        return [message if message.call_id is None else message.model_copy(update={"call_id": None})]
+    unanswered = list(message.calls)
+    calls: list[ToolCall] = []
+    answers: list[Message] = []
+    loose: list[Message] = []
+    for result in results:
+        call = next((call for call in unanswered if call.call_id == result.call_id), None)
+        if call is None:
+            loose.append(result.model_copy(update={"call_id": None}))
+            continue
+        unanswered.remove(call)
+        identifier = call.call_id or f"{stem}_{len(calls)}"
+        calls.append(call.model_copy(update={"call_id": identifier}))
+        answers.append(result.model_copy(update={"call_id": identifier}))
+    return [message.model_copy(update={"calls": tuple(calls)}), *answers, *loose]
+
+
+# The chat-completions protocol, as pure data: a request as keyword arguments, an answer from its dictionaries.
+#
+# Servers differ in what they add to it; a `Server` says so, and each has its file in `saccade.models.providers`. A
+# request whose last message is the assistant's asks for its continuation, which few servers know. No IO but reading
+# pictures.
+
+
+_FINISH = {
+    "stop": FinishReason.STOP,
+    "length": FinishReason.LENGTH,
+    "tool_calls": FinishReason.TOOL_CALL,
+    "function_call": FinishReason.TOOL_CALL,
+    "content_filter": FinishReason.FILTERED,
+}
+_MOST_STOPS = 4
+"""Stop strings that the original API takes."""
+_TOKEN_ID = re.compile(r"token_id:(\d+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server(Provider):
+    """A provider that speaks the protocol, and how it does."""
+
+    unknown_sampling: frozenset[str] = frozenset({"top_k"})
+    stop_strings: str = "closing tags by inference, others by the client"
+    continues: bool | None = False
+
+    needs_address: bool = True
+    """It has no address of its own."""
+    length_field: str = "max_tokens"
+    """Its name for the most tokens of an answer."""
+    always: Mapping[str, object] = field(default_factory=dict)
+    """Fields of its own that go with every request."""
+    with_stops: Mapping[str, object] = field(default_factory=dict)
+    """Fields of its own that go along with stop strings."""
+    stops: bool = True
+    """It can be given stop strings; if not, the client cuts."""
+    names_stop: bool = False
+    """It keeps the stop string, or says which one it was."""
+    ids_in_streams: bool = True
+    """It can give token ids and log-probabilities while it streams."""
+    one_call: bool = False
+    """It can be told to make one native call at a time."""
+    continues_pictures: bool = False
+    """It continues a message that holds pictures too."""
+
+
+def takes_stops(server: Server, stops: tuple[str, ...]) -> bool:
+    """Whether `stops` are sent, because the text can be put together exactly afterwards; else the client cuts."""
+    if not stops or not server.stops:
+        return False
+    return server.names_stop or (can_be_inferred(stops) and len(stops) <= _MOST_STOPS)
+
+
+def request_fields(
+    request: Request, media: MediaReader, server: Server, *, without: Collection[str] = ()
+) -> dict[str, Any]:
+    """The fields of the request, model and streaming apart; those of the server's own under `extra_body`.
+
+    Args:
+        request: what is asked.
+        media: where pictures are.
+        server: who is asked.
+        without: those of `hosted.DISPENSABLE` to leave out.
+
+    Raises:
+        ModelRefusedError: the server cannot take what is asked for.
+        MediaError: a picture cannot be read.
+    """
+    sampling = request.sampling
+    messages = paired(request.messages)
+    extra = {**server.always, **_continuation(messages, server)}
+    fields: dict[str, Any] = {"messages": chat_messages(messages, media, provider=server.name, videos=server.videos)}
+    if sampling.top_k is not None:
+        if "top_k" in server.unknown_sampling:
+            raise ModelRefusedError(f"{server.name} does not know top_k; leave it out of the sampling settings")
+        extra["top_k"] = sampling.top_k
+    for name in ("temperature", "top_p", "seed"):
+        if (value := getattr(sampling, name)) is not None and name not in without:
+            fields[name] = value
+    if request.max_tokens is not None:
+        fields[server.length_field] = request.max_tokens
+    if takes_stops(server, request.stop) and "stop" not in without:
+        fields["stop"] = list(request.stop)
+        extra.update(server.with_stops)
+    if request.tools:
+        fields["tools"] = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+            }
+            for tool in request.tools
+        ]
+        if server.one_call and "parallel_tool_calls" not in without:
+            fields["parallel_tool_calls"] = False
+    if extra:
+        fields["extra_body"] = extra
+    return fields
+
+
+def read_body(body: Mapping[str, Any], answer: PartialAnswer, *, streamed: bool) -> None:
+    """Read an answer that came in one piece, or a chunk of one that is `streamed`; the last chunk may hold no choice.
+
+    Raises:
+        OutageError: it does not follow the protocol.
+    """
+    try:
+        if streamed:
+            _read_chunk(body, answer)
+        else:
+            _read_message(body, answer)
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise OutageError("sent an answer that does not follow the protocol.") from error
+
+
+def _read_message(body: Mapping[str, Any], answer: PartialAnswer) -> None:
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0].get("message"), dict):
+        raise OutageError("sent an answer without a message.")
+    _read_choice(choices[0], choices[0]["message"], answer)
+    _read_frame(body, answer)
+
+
+def _read_chunk(body: Mapping[str, Any], answer: PartialAnswer) -> None:
+    for choice in body.get("choices") or ():
+        if choice.get("index", 0) in (0, None):
+            _read_choice(choice, choice.get("delta") or {}, answer)
+    _read_frame(body, answer)
+
+
+def _read_frame(body: Mapping[str, Any], answer: PartialAnswer) -> None:
+    answer.model = body.get("model") or answer.model
+    usage = body.get("usage")
+    if isinstance(usage, dict):
+        details = usage.get("prompt_tokens_details") or {}
+        answer.usage = Usage(
+            prompt_tokens=usage.get("prompt_tokens"),
+            cached_tokens=details.get("cached_tokens"),
+            sampled_tokens=usage.get("completion_tokens"),
+        )
+
+
+def _read_choice(choice: Mapping[str, Any], message: Mapping[str, Any], answer: PartialAnswer) -> None:
+    text = message.get("content") or message.get("refusal") or ""
+    if not isinstance(text, str):
+        raise OutageError("sent a text that is none.")
+    answer.add_thought(_thought(message))
+    answer.add_text(text)
+    for at, piece in enumerate(message.get("tool_calls") or ()):
+        number = piece.get("index")
+        call = answer.call(at if number is None else number)
+        function = piece.get("function") or {}
+        call.call_id = piece.get("id") or call.call_id
+        call.name = function.get("name") or call.name
+        call.arguments += function.get("arguments") or ""
+    _read_tokens(choice, answer)
+    reason = choice.get("finish_reason")
+    if reason is not None:
+        if reason not in _FINISH:
+            raise OutageError(f"ended its answer for the reason {reason!r}.")
+        answer.finish = FinishReason.FILTERED if message.get("refusal") else _FINISH[reason]
+        answer.stop_named = first_named((choice.get("stop_reason"), choice.get("matched_stop")), answer.stops)
+
+
+def _thought(message: Mapping[str, Any]) -> str:
+    """What the server took out of the text; servers that send it under both names repeat it."""
+    values = (message.get(name) for name in ("reasoning_content", "reasoning"))
+    return next((thought for thought in values if isinstance(thought, str)), "")
+
+
+def _read_tokens(choice: Mapping[str, Any], answer: PartialAnswer) -> None:
+    values = (choice.get("meta_info") or {}).get("output_token_logprobs")
+    if values:  # SGLang: (log-probability, id, text) of each token
+        answer.token_ids += [int(token[1]) for token in values]
+        answer.logprobs += [float(token[0]) for token in values]
+        return
+    tokens = (choice.get("logprobs") or {}).get("content") or []
+    ids = choice.get("token_ids")
+    if ids is None:
+        named = [_TOKEN_ID.fullmatch(token.get("token") or "") for token in tokens]
+        ids = [int(match[1]) for match in named if match]
+        if len(ids) != len(tokens):
+            return
+    answer.token_ids += ids
+    answer.logprobs += [float(token["logprob"]) for token in tokens]
+
+
+def _continuation(messages: tuple[Message, ...], server: Server) -> dict[str, object]:
+    """What asks for the continuation of the last message, if it is the assistant's."""
+    last = messages[-1] if messages else None
+    if last is None or last.role != "assistant":
+        return {}
+    if not server.continues:
+        raise ModelRefusedError(
+            f"{server.name} cannot continue an assistant's message, as this dialect asks. "
+            "Use a vllm or sglang server, named so, or another dialect."
+        )
+    if last.media and not server.continues_pictures:
+        raise ModelRefusedError(
+            f"{server.name} cannot continue an assistant's message that holds pictures. "
+            "Use a vllm server, or another dialect."
+        )
+    if not isinstance(last.parts[-1], TextPart):  # the server looks for the last text, and forgets what follows it
+        raise ModelRefusedError(
+            f"{server.name} continues only a message that ends with text. Use a dialect that writes some."
+        )
+    return {"continue_final_message": True, "add_generation_prompt": False}
+
 
 _log = logging.getLogger(__name__)
 

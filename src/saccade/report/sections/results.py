@@ -2,19 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from saccade.errors import SaccadeError
+from saccade.errors import SaccadeError, SettingsError
+from saccade.evals.compare import Comparison, compare
 from saccade.evals.summary import Figures, JudgeSummary, Summary, judged, summarise
-from saccade.report.plots.bars import StackedBar, shares
-from saccade.report.plots.dots import Dot, dots
-from saccade.report.plots.figure import hue
-from saccade.report.runs.eval_run import LOST, NO_ANSWER, NOT_GRADED, OUTCOMES, PARTLY, RIGHT, WRONG, EvalRun
-from saccade.report.sections import judged as by_judge
+from saccade.evals.tables import headline_text
+from saccade.report.plots import Dot, StackedBar, dots, hue, shares
+from saccade.report.runs import LOST, NO_ANSWER, NOT_GRADED, OUTCOMES, PARTLY, RIGHT, WRONG, EvalRun
 from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable, between, figures, percent
-from saccade.report.words import NONE
+from saccade.report.words import NONE, some
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import recorded_card
+
+# Answers that a rule and a judge graded: both numbers, which one is the headline, and how far they agree.
+
+
+HEADS = ("by rule, %", "by judge, %", "headline")
+"""Columns of a table of scores where one of its runs was judged."""
+NOTE = (
+    "A judge was asked beside the rule. Both numbers are over the answers on which it gave a verdict; the headline is "
+    "the one that counts in every other figure."
+)
+
+
+def cells(summary: JudgeSummary | None) -> tuple[str, ...]:
+    """What stands under `HEADS`; dashes for a run without a judge."""
+    if summary is None:
+        return (NONE,) * len(HEADS)
+    return percent(summary.by_rule), percent(summary.by_judge), headline_text(summary)
+
+
+def agreement(summaries: Mapping[str, JudgeSummary], colours: Mapping[str, str]) -> SectionTable:
+    """How far rule and judge agree in each run that was judged, with the class of its colour."""
+    heads = (
+        "",
+        "agree, %",
+        "Cohen's kappa",
+        "both right",
+        "only rule",
+        "only judge",
+        "both wrong",
+        "verdicts",
+        "without one",
+    )
+    return SectionTable(
+        "Rule and judge",
+        heads,
+        tuple(SectionRow((name, *_counts(judged)), colours[name]) for name, judged in summaries.items()),
+        words=1,
+    )
+
+
+def _counts(summary: JudgeSummary) -> tuple[str, ...]:
+    missing = ", ".join(f"{reason} {count:,}" for reason, count in summary.no_verdict.items())
+    last = (f"{summary.samples:,}", missing or "0")
+    agreed = summary.agreement
+    if agreed is None:
+        return (*(NONE,) * 6, *last)
+    kappa = NONE if agreed.kappa is None else f"{agreed.kappa:.2f}".replace("-", "−")
+    counts = (agreed.both, agreed.only_rule, agreed.only_judge, agreed.neither)
+    return (percent(agreed.raw), kappa, *(f"{count:,}" for count in counts), *last)
+
 
 OUTCOME_COLOURS = {
     RIGHT: "tone-right",
@@ -85,14 +134,10 @@ def _benchmark(source: str, summaries: Mapping[str, Summary], judgements: Mappin
     says = f"Percent right on {title_of(source)}: a dot for each score, a line for its 95% interval."
     if card is not None and card.scores:
         says += " Published scores are rings."
-    judges = (
-        [by_judge.agreement(judgements, {name: hue(place) for place, name in enumerate(summaries)})]
-        if judgements
-        else []
-    )
+    judges = [agreement(judgements, {name: hue(place) for place, name in enumerate(summaries)})] if judgements else []
     return Panel(
         title_of(source),
-        (*_notes(card, source, summaries), *((by_judge.NOTE,) if judgements else ())),
+        (*_notes(card, source, summaries), *((NOTE,) if judgements else ())),
         (_scores(source, summaries, judgements), *judges),
         figures(dots(f"{title_of(source)}: percent right", says, _drawn(source, summaries), "percent right")),
     )
@@ -102,7 +147,7 @@ def _scores(source: str, summaries: Mapping[str, Summary], judgements: Mapping[s
     passes = sorted(
         {count for s in summaries.values() if source in s.sources for count in s.sources[source].pass_at} - {1}
     )
-    heads = ["", "right, %", "95% interval", *(by_judge.HEADS if judgements else ())]
+    heads = ["", "right, %", "95% interval", *(HEADS if judgements else ())]
     heads += [*(f"pass@{count}" for count in passes), "majority", "tasks", "samples", "from"]
     blank = (NONE,) * (len(heads) - 3)
     lines = []
@@ -110,7 +155,7 @@ def _scores(source: str, summaries: Mapping[str, Summary], judgements: Mapping[s
         figures_of = summary.sources.get(source)
         if figures_of is None:
             continue
-        more = by_judge.cells(judgements.get(name)) if judgements else ()
+        more = cells(judgements.get(name)) if judgements else ()
         more += tuple(percent(figures_of.pass_at.get(count)) for count in passes)
         lines.append(_own_line(name, place, figures_of, more))
         for number, value in summary.card_numbers.get(source, {}).items():
@@ -201,3 +246,87 @@ def _cell(numbers: Figures | None) -> str:
     if numbers is None or numbers.avg is None:
         return NONE
     return f"{percent(numbers.avg)} ({between(numbers.interval)}) of {numbers.tasks:,}"
+
+
+# Runs against each other, task by task: the first one against each of the others.
+
+
+_HEADS = ("", "tasks", "difference", "95% interval", "p", "first better", "second better", "the same")
+
+
+def comparison(runs: Sequence[EvalRun]) -> Section | None:
+    """The section that compares runs; None for fewer than two."""
+    if len(runs) < 2:
+        return None
+    panels = [_pair(runs[0], other) for other in runs[1:]]
+    return Section("comparison", "Comparison", tuple(panels))
+
+
+def differing(runs: Sequence[EvalRun]) -> frozenset[str]:
+    """Tasks that runs solved to a different degree, of those that several runs graded."""
+    by_task: dict[str, set[float]] = {}
+    for run in runs:
+        credits: dict[str, list[float]] = {}
+        for row in run.rows:
+            if row.correct is not None:
+                credits.setdefault(row.task, []).append(row.correct)
+        for task, values in credits.items():
+            by_task.setdefault(task, set()).add(sum(values) / len(values))
+    return frozenset(task for task, values in by_task.items() if len(values) > 1)
+
+
+def _pair(left: EvalRun, right: EvalRun) -> Panel:
+    title = f"{left.name} against {right.name}"
+    try:
+        overall = compare(left.rows, right.rows, seed=left.seed)
+    except SettingsError as error:
+        return Panel(title, (str(error),))
+    parts = {"all": overall, **dict(_by_source(left, right))}
+    compared = parts.values()
+    lines = [_line(name, found) for name, found in parts.items()]
+    alone = [
+        f"{some(count, 'task')} only in {run.name}"
+        for count, run in ((overall.only_left, left), (overall.only_right, right))
+        if count
+    ]
+    notes = [
+        f"Percent right of {left.name} less that of {right.name}, over the tasks that both runs graded; positive: "
+        f"{left.name} is better. A task is better in the run with the larger mean over its samples."
+    ]
+    tests, intervals = (
+        _kinds_comparison(found.test for found in compared),
+        _kinds_comparison(found.interval_by for found in compared),
+    )
+    notes.append(f"p by {tests}, two-sided; intervals by {intervals}.")
+    notes += [f"Not compared: {' and '.join(alone)}."] if alone else []
+    return Panel(title, tuple(notes), (SectionTable(title, _HEADS, tuple(lines)),))
+
+
+def _kinds_comparison(names: Iterable[str]) -> str:
+    return " or ".join(dict.fromkeys(names))
+
+
+def _by_source(left: EvalRun, right: EvalRun) -> Iterator[tuple[str, Comparison]]:
+    sources = dict.fromkeys(row.source for row in left.rows)
+    for source in sources if len(sources) > 1 else ():
+        ours = [row for row in left.rows if row.source == source]
+        theirs = [row for row in right.rows if row.source == source]
+        try:
+            difference = compare(ours, theirs, seed=left.seed)
+        except SettingsError:
+            continue  # this benchmark is in one of them alone
+        yield title_of(source), difference
+
+
+def _line(name: str, comparison: Comparison) -> SectionRow:
+    cells = (
+        name,
+        f"{len(comparison.pairs):,}",
+        f"{100 * comparison.difference:+.1f}",
+        f"{100 * comparison.interval.low:+.1f} to {100 * comparison.interval.high:+.1f}",
+        f"{comparison.p:.3g}",
+        f"{comparison.wins:,}",
+        f"{comparison.losses:,}",
+        f"{comparison.ties:,}",
+    )
+    return SectionRow(tuple(cell.replace("-", "−") if cell[:1] in "+-" else cell for cell in cells))

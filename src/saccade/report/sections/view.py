@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from saccade.evals.protocols.findings import Mean, Rate
 from saccade.evals.tables import markdown
-from saccade.report.plots.figure import Figure, short_percent
+from saccade.report.plots import Figure, short_percent
 from saccade.report.words import NONE
 
 _NARROW = 84

@@ -1,6 +1,6 @@
 """The exact judge: where the evidence is known, did a call cut it out?
 
-Where a call looked is found by `saccade.looks` from code, arguments and the pixels of what came back. A region scores
+Where a call looked is found by `saccade.episode` from code, arguments and the pixels of what came back. A region scores
 `full` if it holds most of a gold box and is not much larger than it, `part` if it holds some of it, else `miss`. A
 large region holds everything and shows nothing, so it is a miss. Only the best region of a call counts. A call that
 gave no picture back scores 0: it brought no visual evidence.
@@ -10,21 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from pydantic import Field
 
-from saccade.record.box import Box, area, overlap
-from saccade.record.content import ImagePart
-from saccade.record.settings import Settings
+from saccade.core.settings import Settings
+from saccade.episode.regions import Region, StoredPixels, regions
+from saccade.media.store import MediaStore
+from saccade.record.content import Box, ImagePart, area, overlap
 from saccade.record.task import EvidenceBox, Task
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
-from saccade.rewards.reading import is_call
+from saccade.rewards.judges.registry import JudgeContext
+from saccade.rewards.judges.verdict import Judge, JudgeVerdict, NoVerdict
+from saccade.rewards.reward import is_call
 
 
 class Looked(Protocol):
-    """A part of a task's picture that a turn looked at; `saccade.looks.regions.Region` is one."""
+    """A part of a task's picture that a turn looked at; `saccade.episode.regions.Region` is one."""
 
     @property
     def turn(self) -> int:
@@ -100,3 +103,16 @@ class BoxJudge:
 def containment(gold: EvidenceBox, looked: Looked) -> float:
     """Fraction of the gold box that the region holds, 0 to 1."""
     return overlap(gold.xyxy, looked.box) / area(gold.xyxy) if gold.image == looked.name else 0.0
+
+
+# The judge `boxes`: the exact one over the pictures of a store, as the registry makes it.
+
+
+def boxes(context: JudgeContext) -> Judge:
+    """Exact, where tasks have gold boxes: did a call cut the evidence out?"""
+    full, part, miss = context.rules.levels
+    return BoxJudge(partial(_looked, context.store), BoxRule(full=full, part=part, miss=miss))
+
+
+def _looked(store: MediaStore, trajectory: Trajectory) -> Sequence[Region]:
+    return regions(trajectory, StoredPixels(store))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
+from typing import Final
 
-from saccade.record.trajectory import Trajectory
+from saccade.dialects.base import Dialect
+from saccade.record.content import Answer, Code
+from saccade.record.execution import Execution, Status
+from saccade.record.task import Task
+from saccade.record.trajectory import CORRECT, FinishReason, Score, StopReason, Trajectory, Turn
 from saccade.rewards.judges.verdict import Judge, JudgeVerdict, NoVerdict
-from saccade.rewards.reading import calls, is_call
-from saccade.rewards.reward import RewardGroup
+from saccade.rewards.reward import Reward, RewardGroup, RewardPreset, calls, is_call
 
 
 async def judged(
@@ -34,3 +38,35 @@ def unjudged(trajectories: Sequence[Trajectory]) -> RewardGroup:
     none = JudgeVerdict(invalid=NoVerdict.NOT_ASKED)
     rows = (tuple(none if is_call(turn) else None for turn in item.turns) for item in trajectories)
     return RewardGroup(tuple(trajectories), tuple(rows))
+
+
+# What can be said of a reward before a run, found by trying it on invented rollouts with a right answer.
+
+
+_CALL: Final = Turn(text="<code>1</code>", action=Code(code="1"), execution=Execution(status=Status.OK, value="1"))
+_ANSWER: Final = Turn(text="<answer>1</answer>", action=Answer(text="1"))
+
+
+def turn_parts(preset: RewardPreset) -> tuple[str, ...] | None:
+    """The names of the parts of its turns; None for a reward of a user's own that cannot deal with such a rollout."""
+    reward = _tried(preset, _CALL, _ANSWER)
+    return None if reward is None else tuple(part.name for part in reward.turns)
+
+
+def fines_form(preset: RewardPreset, dialect: Dialect) -> bool:
+    """Whether its part `format` is below 0 for an answer that is written just as the dialect wants it."""
+    text = dialect.write(Answer(text="1"), "I look.")
+    reward = _tried(preset, Turn(text=text, action=dialect.parse(text, FinishReason.STOP_STRING)))
+    values = [] if reward is None else [part.value for part in reward.parts if part.name == "format"]
+    return any(value is not None and value < 0 for value in values)
+
+
+def _tried(preset: RewardPreset, *turns: Turn) -> Reward | None:
+    right = (Score(name=CORRECT, value=1.0),)
+    task = Task(id="trial", question="?", answer="1")
+    trial = Trajectory(id="trial", task=task, turns=turns, stop=StopReason.ANSWERED, scores=right)
+    try:
+        [reward] = preset(unjudged([trial]))
+    except Exception:  # a user's own code, which need not know invented rollouts
+        return None
+    return reward

@@ -21,8 +21,7 @@ from saccade.errors import PromptFileError
 from saccade.models.base import MediaReader, Model
 from saccade.record.base import Record
 from saccade.record.content import Message, TextPart
-from saccade.record.trajectory import Trajectory
-from saccade.record.turn import Turn
+from saccade.record.trajectory import Trajectory, Turn
 from saccade.rewards.judges.client import AskRules, JudgeClient, NoReply, client_of, strict_verdict
 from saccade.rewards.judges.verdict import JudgeVerdict
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, cast
 
+from saccade.core.registry import Registry, has_members
 from saccade.errors import RegistryError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
-from saccade.record.registry import Registry, has_members
 from saccade.rewards.judges.model import JudgeRules, ModelJudge
 from saccade.rewards.judges.verdict import Judge
 
@@ -41,7 +41,7 @@ def model(context: JudgeContext) -> Judge:
 
 JUDGES: Final = Registry[object](
     "judges",
-    {"boxes@1": "saccade.rewards.judges.known_boxes:boxes", "model@1": f"{_HERE}:model"},
+    {"boxes@1": "saccade.rewards.judges.box:boxes", "model@1": f"{_HERE}:model"},
     lambda value: "" if callable(value) else _members(value),
 )
 

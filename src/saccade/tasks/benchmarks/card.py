@@ -12,8 +12,8 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, FiniteFloat, NonNegativeInt, PositiveInt, model_validator
 
-from saccade.record.own_code import REFERENCE_PATTERN
-from saccade.record.settings import Settings
+from saccade.core.registry import REFERENCE_PATTERN
+from saccade.core.settings import Settings
 from saccade.record.task import AnswerType, Task
 
 
@@ -115,7 +115,7 @@ class Choices(Settings):
 
     order: Literal["given", "shuffle", "cycle"] = "given"
     """`shuffle`: by `seed` and the task's id, where the source's gold position is constant; who plays the tasks does
-    it (`saccade.tasks.shuffle`). `cycle`: each task once for every rotation of its choices; the loader does it."""
+    it (`saccade.tasks.sources.shares`). `cycle`: each task once for every rotation of its choices, by the loader."""
     seed: NonNegativeInt = 0
     why: str = ""
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from string import ascii_uppercase
+from typing import Any
 
+from saccade.errors import SaccadeError
 from saccade.record.task import Task
+from saccade.tasks.benchmarks.benchmark import card_of_split, forms_of
 from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.problem import RowProblem
+from saccade.tasks.benchmarks.loaders.base import load_loader
+from saccade.tasks.benchmarks.make_task import draft
+from saccade.tasks.benchmarks.media_files import MediaFiles, items
+from saccade.tasks.benchmarks.registry import card_ids, load_card
+from saccade.tasks.benchmarks.row_files import SourceRow
+from saccade.tasks.benchmarks.values import FieldError, RowProblem, first_value, matches
 
 _MOST_VALUES = 12
 """Values of a tag that are shown; a tag with more of them tells rows apart and not kinds."""
@@ -92,3 +103,151 @@ def survey(card: Card, items: Iterable[Task | RowProblem]) -> DataSetCheck:
 
 def _counts(values: Mapping[str, int]) -> str:
     return ", ".join(f"{name}: {number}" for name, number in sorted(values.items())) or "none"
+
+
+# What a folder of data is: which card, split and form read it, and what is there and what is missing.
+#
+# Whether a card reads a folder is tried on its first rows: its loader finds files, they give questions and answers, and
+# the media that they name are there. Where several cards could read it, the one comes first that the folder's name or
+# its README names, then the one that knows most of the fields.
+
+
+_ROWS = 20
+"""So many rows of a folder are tried."""
+_LONGEST_README = 200_000
+_LONGEST_SUFFIX = len(".parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class CardMatch:
+    """How a card reads the first rows of a folder."""
+
+    name: str
+    """The card's id, with the split if that is not its own."""
+    card: Card
+    files: tuple[Path, ...]
+    tried: int
+    tasks: int
+    """Of the rows tried, those that give a question with its answer."""
+    media: int
+    """Of these, those whose pictures and videos are all there."""
+    named: bool
+    """Whether the folder or its README names the card or its source."""
+    fields: int
+    """How many of the fields that the card names the rows have."""
+    exact: int
+    """How many letters of the files' names the card states."""
+
+    @property
+    def likely(self) -> bool:
+        """Whether the card reads more than half of the rows tried."""
+        return 2 * self.tasks > self.tried
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the form of its rows alone speaks for the card: nothing names it, and its files may have any name."""
+        return not self.named and self.exact <= _LONGEST_SUFFIX
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool, int, int, int]:
+        """The larger, the likelier."""
+        return (self.likely, self.named, self.media > 0, self.fields, len(self.files), self.exact)
+
+
+def card_matches(folder: Path) -> list[CardMatch]:
+    """The cards that read something of the folder, the likeliest first; none if no card does."""
+    rows: dict[tuple[str, tuple[Path, ...]], list[SourceRow | RowProblem]] = {}
+    about = _about(folder)
+    made = [item for name in card_ids() for item in _of_card(load_card(name), folder, about, rows)]
+    return sorted((item for item in made if item.tasks), key=lambda item: item.rank, reverse=True)
+
+
+def other_splits(card: Card, folder: Path) -> Iterator[tuple[str, bool]]:
+    """The further splits that a card lists, and whether the folder holds them."""
+    for split in _splits(card):
+        yield (
+            split,
+            any(load_loader(form.loader.id).find(folder, form) for form in forms_of(card_of_split(card, split))),
+        )
+
+
+def _splits(card: Card) -> list[str]:
+    return list(dict.fromkeys([card.split, *card.splits, *(name for form in card.forms for name in form.splits)]))
+
+
+def _of_card(
+    card: Card,
+    folder: Path,
+    about: str,
+    rows: dict[tuple[str, tuple[Path, ...]], list[SourceRow | RowProblem]],
+) -> Iterator[CardMatch]:
+    for split in _splits(card):
+        for form in forms_of(card_of_split(card, split)):
+            loader = load_loader(form.loader.id)
+            files = loader.find(folder, form)
+            if not files:
+                continue
+            key = (form.loader.id, files)
+            if key not in rows:
+                try:
+                    rows[key] = list(islice(loader.rows(files), _ROWS))
+                except SaccadeError:
+                    rows[key] = []  # not of this loader's kind, or what reads it is not installed
+            name = card.id if split == card.split else f"{card.id}:{split}"
+            yield _read(name, form, files, folder, about, rows[key])
+
+
+def _read(
+    name: str, card: Card, files: tuple[Path, ...], folder: Path, about: str, rows: list[SourceRow | RowProblem]
+) -> CardMatch:
+    places = MediaFiles(folder, card.loader.media)
+    tasks = media = fields = 0
+    for row in rows:
+        if isinstance(row, RowProblem) or not matches(row.fields, card.only):
+            continue
+        try:
+            draft(row.fields, card)
+        except FieldError:
+            continue
+        tasks += 1
+        fields = max(fields, _known(row.fields, card))
+        media += _has_media(row.fields, card, places)
+    patterns = (pattern for pattern in card.loader.files if any(folder.glob(pattern)))
+    exact = len(next(patterns, "").replace("*", ""))
+    return CardMatch(name, card, files, len(rows), tasks, media, _is_named(card, about), fields, exact)
+
+
+def _known(row: Mapping[str, Any], card: Card) -> int:
+    """How many of the fields that a card names a row has."""
+    given = card.fields
+    names = [given.id, given.question, given.hint, given.images, given.videos, given.answer, given.choices, given.boxes]
+    return sum(first_value(row, each) is not None for each in (*names, given.split, *given.tags.values()) if each)
+
+
+def _has_media(row: Mapping[str, Any], card: Card, places: MediaFiles) -> bool:
+    named = [
+        value for names in (card.fields.images, card.fields.videos) if (value := first_value(row, names)) is not None
+    ]
+    try:
+        for value in named:
+            for item in items(value):
+                places.named(item)
+    except FieldError:
+        return False
+    return bool(named) or card.media == "text"
+
+
+def _about(folder: Path) -> str:
+    """The folder's name and its README, in small letters without signs."""
+    readme = folder / "README.md"
+    text = readme.read_text(encoding="utf-8", errors="replace")[:_LONGEST_README] if readme.is_file() else ""
+    return f"{_plain(folder.resolve().name)} {_plain(text)}"
+
+
+def _is_named(card: Card, about: str) -> bool:
+    repository = card.source.name.rpartition("/")[2] if "/" in card.source.name else ""
+    return any(len(name) > 3 and name in about for name in (_plain(card.name), _plain(repository)))
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "", text.lower())

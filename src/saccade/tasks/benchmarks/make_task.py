@@ -6,19 +6,208 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from math import isfinite
 from string import ascii_uppercase
 from typing import Any
 
 from pydantic import ValidationError
 
 from saccade.record.content import ImagePart, VideoPart
-from saccade.record.task import AnswerType, NamedMedia, Task
-from saccade.tasks.benchmarks.boxes import evidence
-from saccade.tasks.benchmarks.card import SAME_QUESTION, Card
-from saccade.tasks.benchmarks.options import choices_of, split_question
-from saccade.tasks.benchmarks.pictures import RowMediaReader
-from saccade.tasks.benchmarks.problem import FieldError, short
-from saccade.tasks.benchmarks.values import as_list, as_text, first_value, matches
+from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
+from saccade.tasks.benchmarks.card import SAME_QUESTION, Card, Fields
+from saccade.tasks.benchmarks.media_files import RowMediaReader
+from saccade.tasks.benchmarks.values import (
+    FieldError,
+    as_list,
+    as_text,
+    first_value,
+    list_in_text,
+    matches,
+    missing,
+    short,
+)
+
+# Boxes of a row as evidence: where in the first picture the answer can be seen.
+#
+# Boxes are clipped to the picture, because annotators draw over its edges; one outside it is a fault of its row.
+
+
+_LARGEST = 2**53
+"""Beyond it a whole number is no coordinate, and may be too large for a float."""
+
+
+def evidence(row: Mapping[str, Any], fields: Fields, media: Sequence[NamedMedia]) -> tuple[EvidenceBox, ...]:
+    """The boxes that a row names; none if its card or the row has none.
+
+    Raises:
+        FieldError: a box is no box, or lies outside the picture.
+    """
+    value = first_value(row, fields.boxes)
+    if value is None:
+        return ()
+    picture = next((item for item in media if isinstance(item.part, ImagePart)), None)
+    if picture is None or not isinstance(picture.part, ImagePart):
+        raise FieldError("boxes", "there are boxes and no picture")
+    boxes = _listed(value, row, fields)
+    labels = as_list(first_value(row, fields.box_labels) or "")
+    if len(labels) != len(boxes):
+        labels = [""] * len(boxes)
+    size = (picture.part.width, picture.part.height)
+    return tuple(
+        EvidenceBox(
+            image=picture.name, xyxy=_clipped(box, fields.boxes_are == "xywh", size), label=as_text(label, "boxes")
+        )
+        for box, label in zip(boxes, labels, strict=True)
+    )
+
+
+def _listed(value: object, row: Mapping[str, Any], fields: Fields) -> list[Any]:
+    """The boxes of any form that `Fields.boxes` names."""
+    if isinstance(value, str):
+        listed = list_in_text(value)
+        value = value if listed is None else listed
+    if isinstance(value, Mapping) and "bbox" not in value:
+        held = {str(key): box for key, box in value.items() if not missing(box)}
+        value = _of_table(held, first_value(row, fields.box_keys) or ()) if fields.box_keys else list(held.values())
+    if missing(value):
+        return []
+    boxes = as_list(value)
+    if not isinstance(boxes[0], list | tuple | Mapping):
+        boxes = [boxes]
+    return [box.get("bbox") if isinstance(box, Mapping) else box for box in boxes]
+
+
+def _of_table(table: Mapping[str, Any], keys: object) -> list[Any]:
+    wanted = [as_text(key, "box_keys") for key in as_list(keys)]
+    lost = [key for key in wanted if key not in table]
+    if lost:
+        raise FieldError("boxes", f"there is no box {', '.join(lost)} in {short(table)}")
+    return [table[key] for key in wanted]
+
+
+def _clipped(box: object, by_size: bool, size: tuple[int, int]) -> tuple[float, float, float, float]:
+    numbers = [float(side) for side in box if _is_number(side)] if isinstance(box, list | tuple) else []
+    if len(numbers) != 4:
+        raise FieldError("boxes", f"{short(box)} is no box of four numbers")
+    x0, y0, x1, y1 = numbers
+    if by_size:
+        x1, y1 = x0 + x1, y0 + y1
+    x0, x1 = (min(max(x, 0.0), float(size[0])) for x in (x0, x1))
+    y0, y1 = (min(max(y, 0.0), float(size[1])) for y in (y0, y1))
+    if not (x0 < x1 and y0 < y1):
+        raise FieldError("boxes", f"{short(box)} holds nothing of a picture of {size[0]}x{size[1]} pixels")
+    return x0, y0, x1, y1
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) < _LARGEST
+    return isinstance(value, float) and isfinite(value)
+
+
+# Choices of a row, however the source writes them: a list, columns, a text with letters, or inside the question.
+#
+# Letters before options are taken off where all of them have theirs in order; dialects write letters anew. What only
+# looks like options and is not in order (`A`, `C`) is left as it is.
+
+
+_HEAD = re.compile(r"\n?\s*(?:Choices?|Options?)\s*:\s*(?=\(?A\s*[.:)])", re.IGNORECASE)
+_AT_LINE = re.compile(r"\n\s*(?=\(?A\s*[.:)])")
+_ASKED = re.compile(
+    r"\n\s*(?:Please )?(?:answer|select|choose|provide)\b[^\n]*\b(?:letters?|options?|choices?)\b[^\n]*\s*$", re.I
+)
+_MARK = r"(?:^|(?<=[\n;,])|(?<=\s))\s*\(?{letter}\s*[.:)]\s*"
+
+
+def choices_of(row: Mapping[str, Any], fields: Fields) -> tuple[str, ...]:
+    """The choices that a row holds outside its question; the card's default ones if it has none.
+
+    Raises:
+        FieldError: they are there and cannot be read.
+    """
+    columns = _from_columns(row) if fields.choices_from == "columns" else ()
+    if columns:
+        return columns
+    value = first_value(row, fields.choices)
+    if value is None:
+        return fields.default_choices
+    listed = _as_options(value)
+    if listed is None:
+        raise FieldError("choices", f"{short(value)} is no list of options")
+    texts = tuple(as_text(item, "choices").strip() for item in listed if not missing(item))
+    return _without_letters(texts)
+
+
+def split_question(question: str) -> tuple[str, tuple[str, ...]]:
+    """A question that ends in its options, as the question alone and the options; none if it has none.
+
+    A last line that asks for the letter is taken off with the options: dialects ask in their own words.
+    """
+    if "B" not in question:  # two options at least have their letters
+        return question, ()
+    original, question = question, _ASKED.sub("", question)
+    for head in (_HEAD, _AT_LINE):
+        places = list(head.finditer(question))
+        if places:
+            options = lettered(question[places[-1].end() :])
+            if options:
+                return question[: places[-1].start()].rstrip(), options
+    return original, ()
+
+
+def lettered(text: str) -> tuple[str, ...]:
+    """The options of a text such as `A. 3; B. 4` or one line for each; none unless they begin at `A` and go to `B`."""
+    starts: list[tuple[int, int]] = []
+    for letter in ascii_uppercase:
+        mark = re.compile(_MARK.format(letter=letter)).search(text, starts[-1][1] if starts else 0)
+        if mark is None or (not starts and text[: mark.start()].strip()):
+            break
+        starts.append((mark.start(), mark.end()))
+    if len(starts) < 2:
+        return ()
+    ends = [start for start, _ in starts[1:]] + [len(text)]
+    return tuple(text[begin:end].strip().rstrip(";,").strip() for (_, begin), end in zip(starts, ends, strict=True))
+
+
+def _from_columns(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Fields `A`, `B`, ... up to the last that has a value; one that is empty before it is a fault."""
+    present = [letter for letter in ascii_uppercase if not missing(row.get(letter))]
+    expected = list(ascii_uppercase[: len(present)])
+    if present != expected:
+        raise FieldError("choices", f"there are the columns {', '.join(present)}, but not all before the last")
+    return tuple(as_text(row[letter], letter).strip() for letter in present)
+
+
+def _as_options(value: object) -> list[Any] | None:
+    if isinstance(value, list | tuple):
+        return list(value)
+    if not isinstance(value, str):
+        return None
+    if value.lstrip().startswith("["):
+        return list_in_text(value)
+    return list(lettered(value) or _letter_and_space(value)) or None
+
+
+def _letter_and_space(text: str) -> tuple[str, ...]:
+    """The options of a text with a line for each, all with their letter and no mark behind it, as `A red`."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not 2 <= len(lines) <= len(ascii_uppercase):
+        return ()
+    own = all(line.startswith(f"{letter} ") for letter, line in zip(ascii_uppercase, lines, strict=False))
+    return tuple(line[2:].strip() for line in lines) if own else ()
+
+
+def _without_letters(options: tuple[str, ...]) -> tuple[str, ...]:
+    if len(options) < 2 or len(options) > len(ascii_uppercase):
+        return options
+    bare = []
+    for letter, option in zip(ascii_uppercase, options, strict=False):
+        mark = re.match(rf"\(?{letter}(?:\s*[.:)]+\s+|\)\s*|\.\s*)(?=\S)", option)
+        if mark is None:
+            return options
+        bare.append(option[mark.end() :])
+    return tuple(bare)
+
 
 _LONGEST_ID = 200
 _PLACEHOLDERS = ("<image>", "<video>")

@@ -7,16 +7,20 @@ another split than the card's own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from saccade.core.registry import Registry, is_a
+from saccade.core.settings import load_settings
 from saccade.errors import RegistryError
-from saccade.record.registry import Registry, is_a
-from saccade.record.settings import load_settings
+from saccade.tasks.benchmarks.benchmark import Benchmark, card_of_split
 from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.splits import card_of_split
+from saccade.tasks.benchmarks.loaders.base import load_loader
+from saccade.tasks.benchmarks.make_task import task_id
+from saccade.tasks.benchmarks.values import RowProblem, as_text, first_value
 
 
 def card_ids() -> tuple[str, ...]:
@@ -81,3 +85,36 @@ def _shipped() -> dict[str, Traversable]:
 def _read(entry: str) -> Card:
     with as_file(_shipped()[entry]) as path:
         return load_settings(Card, Path(path))
+
+
+# What published models made of the very rows of a benchmark, where its files say so: right or wrong, by task.
+
+
+def published_answers(benchmark: Benchmark) -> dict[str, dict[str, bool]]:
+    """Task id -> model -> whether it was right, from the card's field `published`; empty where the card names none.
+
+    Files spell one model in several ways (`sonnet3.5`, `Sonnet-3.5`); here it has the spelling that comes first.
+
+    Raises:
+        DataError: a file of the data cannot be read.
+        UnavailableError: what reads it is not installed.
+    """
+    card = benchmark.card
+    if not card.fields.published:
+        return {}
+    answers: dict[str, dict[str, bool]] = {}
+    spelled: dict[str, str] = {}
+    for row in load_loader(card.loader.id).rows(benchmark.files):
+        if isinstance(row, RowProblem):
+            continue
+        own, published = first_value(row.fields, card.fields.id), first_value(row.fields, card.fields.published)
+        if own is not None and isinstance(published, Mapping):
+            by_model = {str(model): right for model, right in published.items() if isinstance(right, bool)}
+            answers[task_id(card, as_text(own, "id"))] = {
+                spelled.setdefault(_plain(model), model): right for model, right in by_model.items()
+            }
+    return answers
+
+
+def _plain(model: str) -> str:
+    return "".join(letter for letter in model.casefold() if letter.isalnum())

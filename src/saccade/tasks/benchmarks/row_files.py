@@ -17,7 +17,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from saccade.errors import DataError, UnavailableError
-from saccade.tasks.benchmarks.problem import RowProblem
+from saccade.tasks.benchmarks.values import RowProblem
 
 _GROUP = 32
 """Rows of a parquet file in memory together; a row can hold a picture of many megabytes."""

@@ -17,19 +17,16 @@ from saccade.media.store import MediaStore
 from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.benchmark import Benchmark, cycled
 from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.loaders.registry import load_loader
+from saccade.tasks.benchmarks.loaders.base import load_loader
 from saccade.tasks.benchmarks.loaders.rows import RowLoader
 from saccade.tasks.benchmarks.make_task import draft, make_task, tags_of
-from saccade.tasks.benchmarks.media_files import MediaFiles
-from saccade.tasks.benchmarks.pictures import RowMediaReader, items
-from saccade.tasks.benchmarks.problem import FieldError, RowProblem
+from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader, items
 from saccade.tasks.benchmarks.row_files import SourceRow
-from saccade.tasks.benchmarks.values import first_value, matches
-from saccade.tasks.shuffle import shuffled
-from saccade.tasks.sources.open_table import open_table
-from saccade.tasks.sources.reader import TaskSummary
+from saccade.tasks.benchmarks.values import FieldError, RowProblem, first_value, matches
+from saccade.tasks.sources.readers import TaskSummary
 from saccade.tasks.sources.row_tasks import with_open
-from saccade.tasks.sources.tables import UNREAD, RowPlace
+from saccade.tasks.sources.shares import shuffled
+from saccade.tasks.sources.tables import UNREAD, RowPlace, open_table
 
 
 class CardSpot(NamedTuple):

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from saccade.core.registry import did_you_mean
 from saccade.errors import SettingsError
-from saccade.media.suffixes import suffixes_of
-from saccade.record.suggest import did_you_mean
-from saccade.tasks.sources.open_table import SUFFIXES
+from saccade.media.decode import suffixes_of
+from saccade.tasks.sources.tables import SUFFIXES
 
 TASKS: Final = "tasks.jsonl"
 TRAJECTORIES: Final = "trajectories.jsonl"

@@ -10,23 +10,26 @@ follows a colon.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from saccade.core.plugins import missing_plugin
+from saccade.core.registry import did_you_mean
+from saccade.core.settings import load_settings
 from saccade.errors import SettingsError
-from saccade.record.settings import load_settings
-from saccade.record.suggest import did_you_mean
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import cards, load_card, split_of
-from saccade.tasks.sources.reader import SourceReader
+from saccade.tasks.benchmarks.row_files import SourceRow
+from saccade.tasks.benchmarks.values import RowProblem
+from saccade.tasks.sources.folder import VIDEOS
+from saccade.tasks.sources.readers import SourceReader
 from saccade.tasks.sources.settings import SourceSettings
+from saccade.tasks.sources.tables import RowPlace
 from saccade.tasks.sources.world_reader import WORLD_TASKS, WorldReader, as_split
-from saccade.tasks.worlds.base import Split
-from saccade.tasks.worlds.registry import WORLDS, chosen_knobs, load_world
+from saccade.tasks.worlds.base import WORLDS, Split, chosen_knobs, load_world
 
 _WORLD: Final = "world:"
 _NO_NAMES = (
@@ -130,10 +133,9 @@ def _card(source: SourceSettings, wanted: SourceDefaults) -> SourceReader:
 
 def _path(source: SourceSettings, path: Path, wanted: SourceDefaults) -> SourceReader:
     from saccade.tasks.sources.folder import TRAJECTORIES, files_in
-    from saccade.tasks.sources.open_table import open_table
-    from saccade.tasks.sources.record_reader import RecordReader
-    from saccade.tasks.sources.row_reader import RowReader
-    from saccade.tasks.sources.row_tasks import RowTasks
+    from saccade.tasks.sources.readers import RecordReader
+    from saccade.tasks.sources.row_tasks import RowReader, RowTasks
+    from saccade.tasks.sources.tables import open_table
 
     _refuse(source, "a file or folder", ("knobs",))
     if path.is_dir():
@@ -162,9 +164,7 @@ def _of_media(source: SourceSettings, folder: Path, files: tuple[Path, ...]) -> 
             f"{folder} holds {len(files)} pictures and videos and no questions. Put a file of questions beside them "
             '(docs/your-data.md), or ask one about each: question = "..." in its [[source]] table.'
         )
-    from saccade.tasks.sources.media_table import MediaTable
-    from saccade.tasks.sources.row_reader import RowReader
-    from saccade.tasks.sources.row_tasks import RowTasks
+    from saccade.tasks.sources.row_tasks import RowReader, RowTasks
 
     return RowReader(RowTasks(_label(folder), source), (MediaTable(folder, files),), folder)
 
@@ -238,3 +238,24 @@ def _no_such(name: str) -> str:
     missing = missing_plugin(WORLDS.kind, bare, WORLDS.entries)
     hint = f"{did_you_mean(bare, known)} {missing}".strip() or "See: saccade cards list, saccade worlds list."
     return f"{name!r} is no benchmark, no file or folder of tasks and no generated world. {hint}"
+
+
+# Pictures and videos of a folder as rows, for one question that is asked about each.
+
+
+@dataclass(frozen=True, slots=True)
+class MediaTable:
+    """One row for each file."""
+
+    folder: Path
+    files: tuple[Path, ...]
+
+    def scan(self) -> Iterator[tuple[RowPlace, SourceRow | RowProblem]]:
+        for number in range(len(self.files)):
+            yield RowPlace(number, number), self.read(RowPlace(number, number))
+
+    def read(self, place: RowPlace) -> SourceRow:
+        file = self.files[place.at]
+        name = str(file.relative_to(self.folder))
+        field = "videos" if file.suffix.lower() in VIDEOS else "images"
+        return SourceRow(name, place.number, {"_row": place.number, "id": name, field: name})

@@ -20,8 +20,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, FiniteFloat, PositiveFloat, PositiveInt
 
+from saccade.core.settings import Settings
 from saccade.errors import SettingsError
-from saccade.record.settings import Settings
 from saccade.tasks.benchmarks.card import Names, as_tuple
 
 _WEIGHT = re.compile(r"(?P<name>.*)=(?P<weight>[-+]?([0-9]*\.?[0-9]+(e[-+]?[0-9]+)?|nan|inf))", re.DOTALL | re.I)

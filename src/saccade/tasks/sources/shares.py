@@ -5,8 +5,12 @@ So shares hold in every stretch and not only in the long run, and a longer row b
 
 from __future__ import annotations
 
+import random
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
+
+from saccade.record.task import Task
 
 
 class Turns:
@@ -44,3 +48,33 @@ def most_in_shares(shares: Sequence[float], sizes: Sequence[int]) -> int:
     """How many tasks can be taken so that every source has its share and none is taken twice."""
     total = sum(shares)
     return int(min(size * total / share for share, size in zip(shares, sizes, strict=True)) + 1e-9)
+
+
+# Choices in another order, for sources whose gold option always stands in the same place (V* lists it first).
+#
+# The gold answer is the text of its option, so it follows. The order depends on the seed and the task's id alone.
+
+
+_KEPT = "choices-kept"
+_SEED = "choices-seed="
+# Options that speak of others by place or letter would change their meaning.
+_BY_PLACE = re.compile(
+    r"\b(?:above|below|these|preceding|following|previous)\b|\b(?:both|neither|either|all|only)\s+\(?[A-H]\)?(?:\W|$)"
+    r"|\b[A-H]\)?\s(?:and|or|&)\s\(?[A-H]\b",
+    re.IGNORECASE,
+)
+
+
+def shuffled(task: Task, seed: int) -> Task:
+    """`task` with its choices in the order that `seed` gives, and a tag that records it.
+
+    Choices that speak of others by place ("all of the above", "both A and B") keep their order; the tag says so. A task
+    that was shuffled before is shuffled from the order it has now. The text of the question is not looked at.
+    """
+    if len(task.choices) < 2:
+        return task
+    if any(_BY_PLACE.search(choice) for choice in task.choices):
+        return task.model_copy(update={"tags": (*task.tags, _KEPT)})
+    choices = list(task.choices)
+    random.Random(f"{seed}:{task.id}").shuffle(choices)
+    return task.model_copy(update={"choices": tuple(choices), "tags": (*task.tags, f"{_SEED}{seed}")})

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from io import BytesIO
 from pathlib import Path
+from typing import Any, Final, Protocol
 
+from PIL import Image
+
+from saccade.core.disk import new_folder
+from saccade.core.registry import Registry, has_members
+from saccade.core.settings import Settings
 from saccade.errors import DataError, MediaError, RecordError
 from saccade.media.store import MediaStore
-from saccade.tasks.sources.opened import OpenSource
-from saccade.tasks.sources.task_set import TaskPool
+from saccade.record.codec import dumps
+from saccade.record.content import ImagePart, VideoPart
+from saccade.record.task import Task
+from saccade.tasks.sources.folder import TASKS
+from saccade.tasks.sources.readers import MEDIA
+from saccade.tasks.sources.task_set import OpenSource, TaskPool
+from saccade.tasks.worlds.base import Clip, WorldSample
+from saccade.tasks.worlds.sheet import contact_sheet, tile
 
 _MOST_VALUES = 12
 """Values of a tag that are shown."""
@@ -91,3 +109,137 @@ def media_problems(tasks: TaskPool, names: Sequence[str], folder: Path) -> Itera
         except (DataError, MediaError, RecordError) as error:
             yield str(error)
         shutil.rmtree(store.root, ignore_errors=True)  # a data set may be larger than the disk
+
+
+# Tasks of any sources as one folder that every command takes: `tasks.jsonl`, `media/`, and what was left out.
+#
+# The folder appears complete or not at all. Rows that give no task are listed in `left-out.jsonl` with the reason.
+
+
+LEFT_OUT: Final = "left-out.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTasks:
+    """How it went."""
+
+    tasks: int
+    left_out: tuple[str, ...]
+    """Why a row gave no task, one reason each."""
+
+
+def write_tasks(
+    tasks: TaskPool, names: Sequence[str], folder: Path, on_task: Callable[[], None] = lambda: None
+) -> WrittenTasks:
+    """Write the tasks of `names`, in that order, to `folder`.
+
+    Raises:
+        RecordError: `folder` exists and is not empty, or not one task could be made.
+    """
+    reasons = [str(problem) for problem in tasks.problems]
+    written = 0
+    with new_folder(folder) as partial:
+        store = MediaStore(partial / MEDIA)
+        with (partial / TASKS).open("wb") as file:
+            for name in names:
+                try:
+                    file.write(dumps(tasks.make(name, store)).encode() + b"\n")
+                    written += 1
+                except (DataError, MediaError, RecordError) as error:
+                    reasons.append(str(error))
+                on_task()
+            file.flush()
+            os.fsync(file.fileno())
+        if not written:
+            raise RecordError(f"no task could be written; the first reason of {len(reasons)}: {reasons[0]}")
+        if reasons:
+            lines = (json.dumps({"reason": reason}, ensure_ascii=False) + "\n" for reason in reasons)
+            (partial / LEFT_OUT).write_text("".join(lines), encoding="utf-8")
+    return WrittenTasks(written, tuple(reasons))
+
+
+# A contact sheet of tasks: pictures with their gold boxes, question, choices and answer, as a picture or as a page.
+#
+# For people's eyes only; it holds the answers. Of a video it shows four frames, which needs PyAV.
+
+
+_STYLE = (
+    "body{font:15px/1.4 system-ui,sans-serif;margin:2rem auto;max-width:1400px;padding:0 1rem;color:#222;"
+    "background:#fafaf8}main{display:grid;grid-template-columns:repeat(auto-fill,minmax(300px,1fr));gap:1.2rem}"
+    "article{background:#fff;border:1px solid #ddd;padding:.6rem}img{max-width:100%}p{margin:.4rem 0;"
+    "overflow-wrap:anywhere}small{color:#666;overflow-wrap:anywhere}"
+)
+
+
+def sheet_picture(tasks: Sequence[Task], store: MediaStore) -> Image.Image:
+    """All tasks on one picture, four in a row."""
+    return contact_sheet([as_sample(task, store) for task in tasks])
+
+
+def sheet_page(title: str, facts: Sequence[str], tasks: Sequence[Task], store: MediaStore) -> str:
+    """All tasks on one page, which reaches for nothing and runs no script; `facts` stand above them."""
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    above = "".join(f"<p>{escape(fact)}</p>" for fact in facts)
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style><h1>{escape(title)}</h1>{above}"
+        f"<main>{''.join(_article(task, store) for task in tasks)}</main></html>\n"
+    )
+
+
+def as_sample(task: Task, store: MediaStore) -> WorldSample:
+    """A task as a sheet draws it: with its media at hand. Raises `MediaError`."""
+    media = {item.name: _medium(item.part, store) for item in task.media}
+    return WorldSample(
+        question=task.question,
+        media=media,
+        answer="(not known)" if task.answer is None else task.answer,
+        program="",
+        choices=task.choices,
+        evidence=task.evidence,
+        tags=task.tags,
+    )
+
+
+def _medium(part: ImagePart | VideoPart, store: MediaStore) -> Image.Image | Clip:
+    if isinstance(part, ImagePart):
+        return store.open(part).decode()
+    return Clip(store.get_bytes(part.sha256), part.width, part.height, part.frames, part.fps, part.mime)
+
+
+def _article(task: Task, store: MediaStore) -> str:
+    shown = BytesIO()
+    tile(as_sample(task, store)).save(shown, "WEBP", quality=84)
+    data = base64.b64encode(shown.getvalue()).decode("ascii")
+    choices = f"<p>{escape(' | '.join(task.choices))}</p>" if task.choices else ""
+    answer = "not known" if task.answer is None else task.answer
+    how = task.grader or f"by type: {task.answer_type.value}"
+    return (
+        f'<article><img alt="" src="data:image/webp;base64,{data}"><p>{escape(task.question)}</p>{choices}'
+        f"<p><b>= {escape(answer)}</b></p><small>{escape(task.id)}<br>grader {escape(how)}<br>"
+        f"{escape(', '.join(task.tags))}</small></article>"
+    )
+
+
+# Forms of others in which tasks are written, by name: `saccade tasks write --to NAME`.
+#
+# Packages add theirs by an entry point of the group `saccade.task-forms`; nothing is imported before it is asked for.
+
+
+class TaskForm(Protocol):
+    """Writes tasks one by one in a form of others."""
+
+    settings: type[Settings]
+    """Class of the settings of this form."""
+
+    def write(self, task: Task, store: MediaStore, root: Path, settings: Any) -> Path:
+        """Write a task below the folder `root`, which is made if missing; return its place.
+
+        Raises:
+            DataError: the task cannot be written in this form, or is there already.
+            MissingMediaError: the store lacks a picture.
+        """
+
+
+TASK_FORMS: Final = Registry[TaskForm]("task-forms", {}, has_members(("settings", "write")))

@@ -10,13 +10,27 @@ A place says which row it is (from 0) and where it lies. JSON lines, TSV and CSV
 
 from __future__ import annotations
 
+import csv
+import json
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from saccade.tasks.benchmarks.problem import RowProblem
-from saccade.tasks.benchmarks.row_files import SourceRow
+from saccade.errors import DataError
+from saccade.tasks.benchmarks.row_files import (
+    LONGEST_CELL,
+    SourceRow,
+    load_pyarrow,
+    open_parquet,
+    parsed,
+    read_rows,
+    reading,
+)
+from saccade.tasks.benchmarks.values import RowProblem
 
 
 class RowPlace(NamedTuple):
@@ -62,3 +76,290 @@ def as_row(file: Path, number: int, fields: Mapping[str, Any]) -> SourceRow:
     """A row with what `read_rows` adds to it."""
     name, stem, folder, above = _about(file)
     return SourceRow(name, number, {**fields, "_row": number, "_file": stem, "_folder": folder, "_above": above})
+
+
+# Files of text as tables: JSON lines, TSV and CSV by the offset of a row, a JSON list as rows that stay in memory.
+
+
+@dataclass(frozen=True, slots=True)
+class LineTable:
+    """JSON lines, one object for each row."""
+
+    file: Path
+
+    def scan(self) -> Iterator[tuple[RowPlace, SourceRow | RowProblem]]:
+        """See `RowTable`; blank lines are no rows."""
+        at = number = 0
+        with reading(self.file), self.file.open("rb") as lines:
+            for line in lines:
+                if line.strip():
+                    yield RowPlace(number, at), self._row(line, number)
+                    number += 1
+                at += len(line)
+
+    def read(self, place: RowPlace) -> SourceRow:
+        row = self._row(line_at(self.file, place.at), place.number)
+        if isinstance(row, RowProblem):
+            raise DataError(f"{self.file} was changed while it was in use: {row}. Start again.")
+        return row
+
+    def _row(self, line: bytes, number: int) -> SourceRow | RowProblem:
+        fields = parsed(line)
+        if isinstance(fields, str):
+            return RowProblem(self.file.name, number, "row", fields)
+        return as_row(self.file, number, fields)
+
+
+def line_at(file: Path, at: int) -> bytes:
+    """The line that begins at that byte."""
+    with reading(file), file.open("rb") as lines:
+        lines.seek(at)
+        return lines.readline()
+
+
+@dataclass(frozen=True, slots=True)
+class DelimitedTable:
+    """TSV or CSV with a head; cells may hold line breaks in quotes."""
+
+    file: Path
+    delimiter: str
+
+    def scan(self) -> Iterator[tuple[RowPlace, SourceRow | RowProblem]]:
+        csv.field_size_limit(LONGEST_CELL)
+        with reading(self.file), self.file.open("rb") as binary:
+            names = self._head()
+            lines = _Counted(binary)
+            cells = csv.reader(lines, delimiter=self.delimiter)
+            next(cells, None)
+            number, at = 0, lines.read
+            for row in cells:
+                if row:
+                    yield RowPlace(number, at), self._row(names, row, number)
+                    number += 1
+                at = lines.read
+
+    def read(self, place: RowPlace) -> SourceRow:
+        with reading(self.file), self.file.open("rb") as binary:
+            binary.seek(place.at)
+            cells = next(csv.reader(_Counted(binary), delimiter=self.delimiter), [])
+            row = self._row(self._head(), cells, place.number)
+        if isinstance(row, RowProblem):
+            raise DataError(f"{self.file} was changed while it was in use: {row}. Start again.")
+        return row
+
+    def _head(self) -> list[str]:
+        with self.file.open("rb") as binary:
+            return next(csv.reader(_Counted(binary), delimiter=self.delimiter), [])
+
+    def _row(self, names: list[str], cells: list[str], number: int) -> SourceRow | RowProblem:
+        if len(cells) != len(names):
+            wrong = f"it has {len(cells)} cells where the head has {len(names)}"
+            return RowProblem(self.file.name, number, "row", wrong)
+        return as_row(self.file, number, dict(zip(names, cells, strict=True)))
+
+
+class _Counted:
+    """The lines of a file as text, and how many bytes were read."""
+
+    def __init__(self, binary: Any) -> None:
+        self._binary, self.read = binary, 0
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._binary:
+            encoding = "utf-8" if self.read else "utf-8-sig"
+            self.read += len(line)
+            yield line.decode(encoding)
+
+
+class HeldTable:
+    """A JSON list or object of rows, each kept as its JSON."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._rows: list[bytes] = []
+
+    def scan(self) -> Iterator[tuple[RowPlace, SourceRow | RowProblem]]:
+        self._rows = []
+        for number, row in enumerate(read_rows(self.file)):
+            held = b"" if isinstance(row, RowProblem) else json.dumps(dict(row.fields)).encode()
+            self._rows.append(held)
+            yield RowPlace(number, number), row
+
+    def read(self, place: RowPlace) -> SourceRow:
+        return SourceRow(self.file.name, place.number, json.loads(self._rows[place.at]))
+
+
+# Parquet and Arrow files as tables: a scan reads the columns without media, a row is read whole by its number.
+#
+# Columns of bytes (a picture, `{bytes, path}`, a list of these) are left out of a scan; of a table inside a row only
+# the fields of bytes are. Numbers of a Hugging Face `ClassLabel` become its names. A parquet file gives its rows in
+# groups: to read one row, its group is read up to it.
+
+
+_LIGHT, _HEAVY = 4096, 16
+"""Rows in memory together, without media and with them."""
+
+
+class ParquetTable:
+    """One parquet file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def scan(self) -> Iterator[tuple[RowPlace, SourceRow | RowProblem]]:
+        with open_parquet(self.file) as table:
+            light, heavy = _columns(table.schema_arrow)
+            labels = class_labels(table.schema_arrow)
+            number = 0
+            for batch in table.iter_batches(batch_size=_LIGHT, columns=light):
+                for fields in batch.to_pylist():
+                    cells = {**named(fields, labels), **dict.fromkeys(heavy, UNREAD)}
+                    yield RowPlace(number, number), as_row(self.file, number, cells)
+                    number += 1
+
+    def read(self, place: RowPlace) -> SourceRow:
+        group = bisect_right(self._starts, place.at) - 1
+        left = place.at - self._starts[group]
+        with open_parquet(self.file) as table:
+            for batch in table.iter_batches(batch_size=_HEAVY, row_groups=[group]):
+                if left < batch.num_rows:
+                    (fields,) = batch.slice(left, 1).to_pylist()
+                    return as_row(self.file, place.number, named(fields, class_labels(table.schema_arrow)))
+                left -= batch.num_rows
+        raise DataError(f"{self.file} was changed while it was in use: it has no row {place.number + 1}. Start again.")
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Number of the first row of each group."""
+        with open_parquet(self.file) as table:
+            sizes = [table.metadata.row_group(number).num_rows for number in range(table.metadata.num_row_groups)]
+        return [0, *accumulate(sizes)][:-1]
+
+
+class ArrowTable:
+    """One file of a data set that `datasets` saved to the disk; mapped into memory, not read."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def scan(self) -> Iterator[tuple[RowPlace, SourceRow | RowProblem]]:
+        table = self._table
+        light, heavy = _columns(table.schema)
+        labels = class_labels(table.schema)
+        mixed = {name.partition(".")[0] for name in light if name not in table.schema.names}
+        number = 0
+        # Of a column that is in memory already, inner fields cannot be left out: then few rows at once.
+        plain = [name for name in table.schema.names if name not in heavy]
+        for batch in table.select(plain).to_batches(max_chunksize=_HEAVY if mixed else _LIGHT):
+            for fields in batch.to_pylist():
+                cells = {**named(fields, labels), **dict.fromkeys(heavy, UNREAD)}
+                yield RowPlace(number, number), as_row(self.file, number, cells)
+                number += 1
+
+    def read(self, place: RowPlace) -> SourceRow:
+        (fields,) = self._table.slice(place.at, 1).to_pylist()
+        return as_row(self.file, place.number, named(fields, class_labels(self._table.schema)))
+
+    @cached_property
+    def _table(self) -> Any:
+        pyarrow, _ = load_pyarrow()
+        with reading(self.file):
+            try:
+                return pyarrow.ipc.open_stream(pyarrow.memory_map(str(self.file))).read_all()
+            except pyarrow.ArrowException as error:
+                raise ValueError(str(error)) from error
+
+
+def class_labels(schema: Any) -> dict[str, list[str]]:
+    """The names of the numbers in columns that Hugging Face calls `ClassLabel`."""
+    try:
+        metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+        features = metadata["info"]["features"]
+        return {name: kind["names"] for name, kind in features.items() if kind.get("_type") == "ClassLabel"}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}  # written by another program
+
+
+def named(fields: Mapping[str, Any], labels: Mapping[str, list[str]]) -> dict[str, Any]:
+    """A row with names in place of the numbers of labels."""
+    row = dict(fields)
+    for name, names in labels.items():
+        number = row.get(name)
+        if isinstance(number, int) and 0 <= number < len(names):
+            row[name] = names[number]
+    return row
+
+
+def _columns(schema: Any) -> tuple[list[str], list[str]]:
+    """The names of the columns and inner fields without bytes, and of the columns that a scan leaves out."""
+    light: list[str] = []
+    heavy: list[str] = []
+    for field in schema:
+        inner = _inner_fields(field.type) if _holds_bytes(field.type) else None
+        if inner is None:
+            light.append(field.name)
+        elif _is_picture(inner) or not (leaves := _leaves(field)):
+            heavy.append(field.name)
+        else:
+            light += leaves
+    return light, heavy
+
+
+def _inner_fields(kind: Any) -> dict[str, Any]:
+    """The fields of a table inside a row by their names; none of anything else."""
+    pyarrow, _ = load_pyarrow()
+    return {field.name: field for field in kind} if pyarrow.types.is_struct(kind) else {}
+
+
+def _is_picture(inner: Mapping[str, Any]) -> bool:
+    return "bytes" in inner
+
+
+def _leaves(field: Any) -> list[str]:
+    """The dotted names of what is in a table inside a row, without what holds bytes."""
+    names = []
+    for name, inner in _inner_fields(field.type).items():
+        if not _holds_bytes(inner.type):
+            names.append(f"{field.name}.{name}")
+    return names
+
+
+def _holds_bytes(kind: Any) -> bool:
+    pyarrow, _ = load_pyarrow()
+    types = pyarrow.types
+    if types.is_struct(kind):
+        return any(_holds_bytes(kind.field(number).type) for number in range(kind.num_fields))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _holds_bytes(kind.value_type)
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
+
+
+# The table of a file, by its suffix.
+
+
+SUFFIXES: Final = (".jsonl", ".ndjson", ".json", ".tsv", ".csv", ".parquet", ".arrow")
+"""Of files whose rows are read."""
+
+
+def open_table(file: Path) -> RowTable:
+    """The table of a file, by its suffix.
+
+    Raises:
+        DataError: rows are not read from such files.
+    """
+    match file.suffix.lower():
+        case ".jsonl" | ".ndjson":
+            return LineTable(file)
+        case ".tsv":
+            return DelimitedTable(file, "\t")
+        case ".csv":
+            return DelimitedTable(file, ",")
+        case ".json":
+            return HeldTable(file)
+        case ".parquet":
+            return ParquetTable(file)
+        case ".arrow":
+            return ArrowTable(file)
+    raise DataError(
+        f"{file} is of an unknown kind; rows are read from {', '.join(SUFFIXES)}. Convert it to one of them."
+    )

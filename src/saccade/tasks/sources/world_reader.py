@@ -9,8 +9,8 @@ from typing import Any, Final
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
-from saccade.tasks.benchmarks.problem import RowProblem
-from saccade.tasks.sources.reader import TaskSummary
+from saccade.tasks.benchmarks.values import RowProblem
+from saccade.tasks.sources.readers import TaskSummary
 from saccade.tasks.worlds.base import SPLITS, Clip, Knobs, Split, World, draw_sample, make_task
 
 WORLD_TASKS: Final = 4096

@@ -8,23 +8,159 @@ gives `LOST`. Neither ends this process, nor does a thread of it wait for a tool
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from multiprocessing.connection import Connection
+from typing import Any, Final
 
 from saccade.errors import ToolLostError
-from saccade.record.status import Status
-from saccade.tools.base import ToolCallInput
-from saccade.tools.problem import Problem, ProblemKind
+from saccade.record.execution import Status
+from saccade.tools.base import OutsideTool, Tool, ToolCallInput, done
+from saccade.tools.context import Problem, ProblemKind, ToolContext, ToolResult, failed
+from saccade.tools.definition import Cost, ToolDefinition
 from saccade.tools.registry import ToolSource
-from saccade.tools.result import ToolResult, failed
-from saccade.tools.workers.process import Worker, WorkerDiedError, WorkerTimeoutError
-from saccade.tools.workers.wire import WorkerJob
+from saccade.tools.setup import DEFAULT_CALLS, ToolCallSettings
+from saccade.tools.workers.wire import WorkerFault, WorkerJob, WorkerReply, WorkerState
+
+# One worker process seen from this side: start it, give it a job with a time limit, end it.
+
+
+START_SECONDS: Final = 120.0
+"""A worker that has not started by then is given up."""
+LOAD_SECONDS: Final = 600.0
+"""A tool whose weights are not loaded by then is given up. Loading does not count as time of the call."""
+_PROGRAM: Final = "import sys; from saccade.tools.workers.child import main; main(int(sys.argv[1]), int(sys.argv[2]))"
+_THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class WorkerTimeoutError(Exception):
+    """The call was still running at the end of its time; the worker has been ended."""
+
+
+class WorkerDiedError(Exception):
+    """The process ended in the middle of the job."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"its process ended with {_words(code)}")
+        self.from_outside = code in (-signal.SIGKILL, -signal.SIGTERM)
+        """Nothing that a tool computes ends a process so: somebody killed it, or memory ran out."""
+
+
+class Worker:
+    """A started worker. One thread uses it; `kill` may be called from any."""
+
+    def __init__(self, threads: int) -> None:
+        """`threads` is what numerical libraries in it may use, unless the environment says otherwise.
+
+        Raises:
+            ToolLostError: it does not start.
+        """
+        own, others = socket.socketpair()
+        with others:
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            environment |= {name: str(threads) for name in _THREADS if name not in os.environ}
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _PROGRAM, str(others.fileno()), str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # standard output may carry a protocol of this process
+                env=environment,
+                pass_fds=(others.fileno(),),
+                start_new_session=True,
+            )
+        self._connection = Connection(own.detach())
+        try:
+            self._expect(WorkerState.READY, START_SECONDS)
+        except (WorkerTimeoutError, WorkerDiedError) as error:
+            self.kill()
+            raise ToolLostError(f"a worker process for tools does not start: {error}") from error
+
+    def call(self, job: WorkerJob, seconds: float) -> list[ToolResult]:
+        """The results of a job, which may take `seconds` once its tool is loaded.
+
+        Raises:
+            WorkerTimeoutError: it took longer. The worker is ended.
+            WorkerDiedError: the process ended.
+            ToolLostError: the tool could not be made or loaded there.
+        """
+        try:
+            packed = pickle.dumps(job, protocol=pickle.HIGHEST_PROTOCOL)
+        except Exception as error:  # whatever the `__reduce__` of an argument or a picture's decoder raises
+            raise ToolLostError(f"a call of {job.source.name} cannot be sent to a worker process: {error}") from error
+        try:
+            self._connection.send_bytes(packed)
+        except OSError:
+            raise self._death() from None
+        try:
+            self._expect(WorkerState.LOADED, LOAD_SECONDS)
+        except WorkerTimeoutError:
+            self.kill()
+            raise ToolLostError(f"{job.source.name} was not loaded within {LOAD_SECONDS:.0f} s") from None
+        try:
+            reply = self._receive(seconds)
+        except WorkerTimeoutError:
+            self.kill()
+            raise
+        if not isinstance(reply, list):
+            raise ToolLostError(f"a worker process answered {reply!r} where results were expected")
+        return reply
+
+    def kill(self) -> None:
+        """End it and everything that it started; idempotent."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._connection.close()
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    def _expect(self, state: WorkerState, seconds: float) -> None:
+        reply = self._receive(seconds)
+        if isinstance(reply, WorkerFault):
+            raise ToolLostError(reply.detail)
+        if reply is not state:
+            raise ToolLostError(f"a worker process answered {reply!r} where {state} was expected")
+
+    def _receive(self, seconds: float) -> WorkerReply:
+        end = time.monotonic() + seconds
+        try:
+            if not self._connection.poll(max(0.0, end - time.monotonic())):
+                raise WorkerTimeoutError(f"no answer within {seconds:g} s")
+            reply: WorkerReply = pickle.loads(self._connection.recv_bytes())
+            return reply
+        except (EOFError, OSError):
+            raise self._death() from None
+
+    def _death(self) -> WorkerDiedError:
+        try:
+            code = self._process.wait(5)  # the socket is closed a moment before the process is gone
+        except subprocess.TimeoutExpired:
+            self.kill()
+            code = self._process.returncode
+        return WorkerDiedError(code)
+
+
+def _words(code: int) -> str:
+    try:
+        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    except ValueError:
+        return f"signal {-code}"
+
 
 _log = logging.getLogger(__name__)
 
@@ -249,3 +385,63 @@ def _timed_out(tool: PooledTool) -> ToolResult:
 def _killed(tool: PooledTool, detail: str) -> ToolResult:
     message = f"{tool.name} crashed. The same call will crash again: use other arguments or another tool."
     return failed(tool.name, Status.KILLED, Problem(ProblemKind.TOOL_FAILURE, message, f"twice: {detail}"))
+
+
+# The pools of this process: one for each class of cost, so that a crop does not wait behind a detector.
+#
+# They outlive the event loops and toolboxes that use them, so weights are loaded once. A process that was forked has
+# pools of its own.
+
+
+MOST_WORKERS: Final = 8
+"""Of a pool whose number of workers is not set."""
+
+_pools: dict[tuple[int, Cost, int], WorkerPool] = {}
+_lock = threading.Lock()
+
+
+def shared_pool(cost: Cost, workers: int) -> WorkerPool:
+    """The pool of this process for tools of that cost, with so many workers (0: as `ToolCallSettings` says)."""
+    cores = os.cpu_count() or 1
+    count = 1 if cost is Cost.HEAVY else workers or min(cores, MOST_WORKERS)
+    key = (os.getpid(), cost, count)
+    with _lock:
+        if key not in _pools:
+            _pools[key] = WorkerPool(count, threads=max(1, cores // count))
+            atexit.register(_pools[key].close)
+        return _pools[key]
+
+
+def close_shared_pools() -> None:
+    """End every worker process of this process; the next call starts them anew."""
+    with _lock:
+        own = [key for key in _pools if key[0] == os.getpid()]
+        pools = [_pools.pop(key) for key in own]
+    for pool in pools:
+        atexit.unregister(pool.close)
+        pool.close()
+
+
+# A typed tool whose calls are done in a worker process; a wrong call is answered without one.
+
+
+class WorkerTool(OutsideTool):
+    """Stands for a tool of a `ToolSource`, of which this process has an object without weights."""
+
+    def __init__(self, source: ToolSource, settings: ToolCallSettings = DEFAULT_CALLS) -> None:
+        """Starts nothing. Raises `RegistryError` or `ToolError` if the tool cannot be made."""
+        self._tool: Tool[Any, Any] = source.make()
+        self._settings = settings
+        self.name, self.aliases, self.needs = self._tool.name, self._tool.aliases, self._tool.needs
+        self._pooled = PooledTool(self.name, source.elsewhere(), settings.seconds, self._tool.batch)
+
+    @property
+    def definition(self) -> ToolDefinition:
+        return self._tool.definition
+
+    def submit(self, arguments: object, context: ToolContext, *, alias: str | None = None) -> Future[ToolResult]:
+        checked = self._tool.checked(arguments, alias=alias)
+        if isinstance(checked, ToolResult):
+            return done(checked)
+        pool = shared_pool(self._tool.cost, self._settings.workers)
+        return pool.submit(self._pooled, ToolCallInput(arguments, context, alias))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from saccade.tools.base import ToolCallInput
+from saccade.tools.context import ToolResult
 from saccade.tools.registry import ToolSource
-from saccade.tools.result import ToolResult
 
 
 @dataclass(frozen=True, slots=True)

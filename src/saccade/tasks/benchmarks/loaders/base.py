@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
+from saccade.core.registry import Registry, has_members
 from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.problem import RowProblem
 from saccade.tasks.benchmarks.row_files import SourceRow
+from saccade.tasks.benchmarks.values import RowProblem
 
 
 class Loader(Protocol):
@@ -39,3 +40,40 @@ def first_match(folder: Path, patterns: tuple[str, ...]) -> tuple[Path, ...]:
         if files:
             return tuple(files)
     return ()
+
+
+# The loaders by versioned id. Further packages add some by the entry point group `saccade.loaders`.
+
+
+LOADERS: Final = Registry[Loader](
+    "loaders",
+    {
+        "rows@1": "saccade.tasks.benchmarks.loaders.rows:ROWS",
+        "vlmevalkit@1": "saccade.tasks.benchmarks.loaders.rows:VLMEVALKIT",
+        "llava@1": "saccade.tasks.benchmarks.loaders.rows:LLAVA",
+        "verl@1": "saccade.tasks.benchmarks.loaders.rows:VERL",
+        "folders@1": "saccade.tasks.benchmarks.loaders.rows:FOLDERS",
+        "beside@1": "saccade.tasks.benchmarks.loaders.rows:BESIDE",
+        "llava-final@1": "saccade.tasks.benchmarks.loaders.training_rows:LLAVA_FINAL",
+        "solution@1": "saccade.tasks.benchmarks.loaders.training_rows:SOLUTION",
+        "thyme@1": "saccade.tasks.benchmarks.loaders.training_rows:THYME",
+        "thyme-rl@1": "saccade.tasks.benchmarks.loaders.training_rows:THYME_RL",
+        "pyvision-rl@1": "saccade.tasks.benchmarks.loaders.training_rows:PYVISION_RL",
+        "pyvision-sft@1": "saccade.tasks.benchmarks.loaders.training_rows:PYVISION_SFT",
+        "mmpr@1": "saccade.tasks.benchmarks.loaders.training_rows:MMPR",
+        "pickled@1": "saccade.tasks.benchmarks.loaders.pickled:PICKLED",
+        "iconqa@1": "saccade.tasks.benchmarks.loaders.rows:PROBLEMS",
+        "iconqa-folders@1": "saccade.tasks.benchmarks.loaders.rows:PICTURE_CHOICES_FOLDERS",
+        "ai2d@1": "saccade.tasks.benchmarks.loaders.rows:AI2D",
+    },
+    has_members(("find", "rows", "count")),
+)
+
+
+def load_loader(name: str) -> Loader:
+    """Load the loader that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+
+    Raises:
+        RegistryError: nothing has that id (suggests the nearest), it cannot be imported, or it is no loader.
+    """
+    return LOADERS.load(name)

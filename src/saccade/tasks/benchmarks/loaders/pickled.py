@@ -17,8 +17,8 @@ from PIL import Image
 from saccade.errors import DataError
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.base import first_match
-from saccade.tasks.benchmarks.problem import FieldError, RowProblem
 from saccade.tasks.benchmarks.row_files import SourceRow
+from saccade.tasks.benchmarks.values import FieldError, RowProblem
 
 _ARRAYS: Final = {
     (f"numpy.{core}.{module}", name)

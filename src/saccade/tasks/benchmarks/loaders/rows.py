@@ -6,6 +6,7 @@ VSI-Bench. `llava` and `verl` first bring conversations and training rows into p
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,8 +14,8 @@ from typing import Any
 
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.base import first_match
-from saccade.tasks.benchmarks.problem import FieldError, RowProblem
 from saccade.tasks.benchmarks.row_files import SourceRow, count_rows, read_rows
+from saccade.tasks.benchmarks.values import FieldError, RowProblem, as_text
 
 Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Adds plain fields to a row. Raises `FieldError` if the row is not as the format says."""
@@ -93,3 +94,209 @@ def _mapping(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 ROWS = RowLoader()
 LLAVA = RowLoader(from_llava)
 VERL = RowLoader(from_verl)
+
+
+# Data sets whose questions are small JSON files of their own, with pictures beside them.
+#
+# `folders`: a folder for each question with `data.json`, as Geometry3K has it; `logic_form.json` is read into the field
+# `logic_form`, `_folder` is the folder's path in the data set. `beside`: a picture and a JSON file of the same name, as
+# V* has it; `_image` is the picture's path, `_folder` the folder's.
+
+
+_PICTURES = (".jpg", ".jpeg", ".png", ".webp")
+
+SidecarReader = Callable[[Path], Mapping[str, Any]]
+"""What lies beside a question's file, as further fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderLoader:
+    """One question for each file that the card's pattern matches."""
+
+    beside: SidecarReader
+
+    def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
+        """See `Loader.find`; numbered names are in the order of their numbers."""
+        return tuple(sorted(first_match(folder, card.loader.files), key=_natural))
+
+    def rows(self, files: tuple[Path, ...]) -> Iterator[SourceRow | RowProblem]:
+        for number, file in enumerate(files):
+            name = f"{file.parent.name}/{file.name}"
+            try:
+                fields = {**read_object(file), **self.beside(file)}
+            except FieldError as error:
+                yield RowProblem(name, number, error.field, error.reason)
+                continue
+            yield SourceRow(name, number, {**fields, "_row": number, "_file": file.stem, "_folder": file.parent.name})
+
+    def count(self, files: tuple[Path, ...]) -> int:
+        return len(files)
+
+
+def logic_form(file: Path) -> Mapping[str, Any]:
+    """Geometry3K's logic form of the question beside it, where there is one."""
+    form = file.with_name("logic_form.json")
+    return {"logic_form": read_object(form)} if form.is_file() else {}
+
+
+def picture(file: Path) -> Mapping[str, Any]:
+    """The path, from the folder's parent, of the picture with the file's name."""
+    for suffix in _PICTURES:
+        if file.with_suffix(suffix).is_file():
+            return {"_image": f"{file.parent.name}/{file.stem}{suffix}"}
+    raise FieldError("images", f"there is no picture {file.stem}{{{','.join(_PICTURES)}}} beside {file.name}")
+
+
+def read_object(file: Path) -> dict[str, Any]:
+    """The JSON object of a file. Raises `FieldError` if it holds none."""
+    try:
+        data = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise FieldError("row", f"{file.name} is no JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise FieldError("row", f"{file.name} is no JSON object")
+    return data
+
+
+def _natural(path: Path) -> tuple[tuple[int, str], ...]:
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in path.parts)
+
+
+FOLDERS = FolderLoader(logic_form)
+BESIDE = FolderLoader(picture)
+
+
+# AI2D as its authors publish it: `questions/<picture>.json` with all questions about a picture, beside `images/`.
+
+
+class Ai2d:
+    """Reads such files. Questions whose options are labels in the picture have `abcLabel`."""
+
+    def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
+        return first_match(folder, card.loader.files)
+
+    def rows(self, files: tuple[Path, ...]) -> Iterator[SourceRow | RowProblem]:
+        number = 0
+        for file in files:
+            try:
+                data = read_object(file)
+                questions = data.get("questions")
+                if not isinstance(questions, Mapping):
+                    raise FieldError("question", "there is no table `questions`")
+            except FieldError as error:
+                yield RowProblem(file.name, number, error.field, error.reason)
+                number += 1
+                continue
+            for question, about in questions.items():
+                fields = {"imageName": data.get("imageName"), "question": question, "_row": number, "_file": file.stem}
+                if isinstance(about, Mapping):
+                    yield SourceRow(file.name, number, {**about, **fields})
+                else:
+                    yield RowProblem(file.name, number, "choices", f"nothing is said about the question {question!r}")
+                number += 1
+
+    def count(self, files: tuple[Path, ...]) -> int:
+        return sum(1 for _ in self.rows(files))
+
+
+AI2D = Ai2d()
+
+
+# IconQA, whose choices can be pictures: `problems.json` with a row for each key, or a folder for each question.
+#
+# A choice that is a picture becomes `<image N>`, and its picture the Nth of the task, after the one of the question.
+
+
+_PICTURE_CHOICES_PICTURES = (".png", ".jpg", ".jpeg")
+
+
+def from_problems(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row of `problems.json`; its pictures lie in `iconqa/<split>/<type>/<key>/`."""
+    place = [as_text(row.get(name) or "", name) for name in ("split", "ques_type", "_key")]
+    if not all(place):
+        raise FieldError(
+            "images", "the row does not say its split, type and key, which name the folder of its pictures"
+        )
+    return {**row, **_pictures(row, "/".join(place))}
+
+
+def beside(file: Path) -> Mapping[str, Any]:
+    """Further fields of the question whose `data.json` this is."""
+    steps = [file.parents[2].name, file.parents[1].name, file.parents[0].name]
+    row = read_object(file)
+    return {"split": steps[0], "ques_type": steps[1], "_key": steps[2], **_pictures(row, "/".join(steps))}
+
+
+def _pictures(row: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    own = f"{folder}/{row.get('image') or 'image.png'}"
+    choices = row.get("choices") or []
+    if not isinstance(choices, list):
+        raise FieldError("choices", "it is no list")
+    if not choices or not all(
+        isinstance(choice, str) and choice.endswith(_PICTURE_CHOICES_PICTURES) for choice in choices
+    ):
+        return {"images": [own]}
+    images = [own, *(f"{folder}/{choice}" for choice in choices)]
+    return {"images": images, "choices": [f"<image {number}>" for number in range(2, len(images) + 1)]}
+
+
+PROBLEMS = RowLoader(from_problems)
+PICTURE_CHOICES_FOLDERS = FolderLoader(beside)
+
+
+# VLMEvalKit's TSV: a picture as base64, a list of them, or the index of another row that has the same picture.
+#
+# Columns are `index`, `image` or `image_path`, `question`, often `hint`, `A`, `B`, ..., `answer`. A picture that stands
+# once for several rows is looked up in a second reading of the file, made when the first such row comes.
+
+
+_LONGEST_INDEX = 64
+
+
+class VlmEvalKit:
+    """Reads the TSV files of VLMEvalKit."""
+
+    def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
+        return first_match(folder, card.loader.files)
+
+    def rows(self, files: tuple[Path, ...]) -> Iterator[SourceRow | RowProblem]:
+        for file in files:
+            shared: dict[str, str] | None = None
+            for row in read_rows(file):
+                if isinstance(row, SourceRow) and (wanted := _reference(row.fields)) is not None:
+                    shared = _shared_images(file) if shared is None else shared
+                    yield _resolved(row, wanted, shared)
+                else:
+                    yield row
+
+    def count(self, files: tuple[Path, ...]) -> int:
+        return sum(map(count_rows, files))
+
+
+def _reference(fields: Mapping[str, Any]) -> str | None:
+    """The index of the row whose picture this row shows, or None if it has its own."""
+    image = fields.get("image")
+    short = isinstance(image, str) and 0 < len(image) <= _LONGEST_INDEX
+    return image if short and isinstance(image, str) and image.isalnum() else None
+
+
+def _resolved(row: SourceRow, wanted: str, shared: Mapping[str, str]) -> SourceRow | RowProblem:
+    image = shared.get(wanted)
+    if image is None:
+        return row.problem("image", f"it is that of row {wanted!r}, which is not there or has none of its own")
+    return replace(row, fields={**row.fields, "image": image})
+
+
+def _shared_images(file: Path) -> dict[str, str]:
+    """The pictures to which other rows refer, by the index of the row that has them."""
+    rows = (row.fields for row in read_rows(file) if isinstance(row, SourceRow))
+    wanted = {reference for fields in rows if (reference := _reference(fields)) is not None}
+    again = (row.fields for row in read_rows(file) if isinstance(row, SourceRow))
+    return {
+        str(fields["index"]): fields["image"]
+        for fields in again
+        if _reference(fields) is None and str(fields.get("index")) in wanted and isinstance(fields.get("image"), str)
+    }
+
+
+VLMEVALKIT = VlmEvalKit()

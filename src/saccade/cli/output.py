@@ -1,0 +1,161 @@
+"""`--json` of every command that has it: values on standard output, one on a line, and nothing else there.
+
+What a person reads goes to standard error then; an error does in any case, and its exit code is the same.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID, TextColumn
+
+
+AsJson: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
+]
+
+
+def print_json(value: object) -> None:
+    """Print a value on one line: what JSON has, and data classes, records, paths and mappings in it."""
+    print(json.dumps(value, ensure_ascii=False, default=_plain))
+
+
+def teller(as_json: bool) -> Callable[[str], None]:
+    """What prints a line for a person: to standard output, or beside the JSON to standard error."""
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr if as_json else sys.stdout, flush=True)
+
+    return say
+
+
+def _plain(value: Any) -> object:
+    from pydantic import BaseModel
+
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value) if not field.name.startswith("_")}
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+# Text on the terminal as it is: no markup is read in it, and nothing in it can move the cursor.
+#
+# rich takes `saccade[env]` for the name of a style and leaves it out, so every console of the commands is made here.
+# Imports rich late.
+
+
+MOST_LINES: Final = 3
+"""Of an error."""
+_MARKS = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "\u2421"}
+_MARKS |= {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
+_MARKS |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)}
+
+
+def visible(text: str) -> str:
+    """`text` without anything that a terminal would obey."""
+    return text.translate(_MARKS)
+
+
+def plain_console(**options: Any) -> Console:
+    """A console of rich that prints brackets; `options` are rich's."""
+    from rich.console import Console
+
+    return Console(markup=False, **options)
+
+
+def plain_column(text_format: str) -> TextColumn:
+    """A column of a progress bar, its brackets printed."""
+    from rich.progress import TextColumn
+
+    return TextColumn(text_format, markup=False)
+
+
+def error_text(message: str) -> str:
+    """An error in at most three lines; what would be further lines stands behind the last one."""
+    lines = [line.rstrip() for line in message.strip().splitlines() if line.strip()]
+    head, rest = lines[: MOST_LINES - 1], lines[MOST_LINES - 1 :]
+    return "\n".join([*head, "; ".join([*rest[:1], *(line.strip() for line in rest[1:])])] if rest else head)
+
+
+# How far a command is, on the terminal's error stream: a bar where it counts, a spinner where it cannot.
+#
+# Both are gone at the end, and nothing is printed where there is no terminal.
+
+
+T = TypeVar("T")
+
+
+class CountBar:
+    """A bar under way."""
+
+    def __init__(self, shown: Progress, row: TaskID) -> None:
+        self._shown, self._row = shown, row
+
+    def advance(self) -> None:
+        """One more is done."""
+        self._shown.advance(self._row)
+
+    def reach(self, done: int, total: int) -> None:
+        """`done` of `total` are done."""
+        self._shown.update(self._row, completed=done, total=total)
+
+
+@contextmanager
+def count_bar(title: str, total: int | None = None) -> Iterator[CountBar]:
+    """A bar of `total` things; of a number that is not known yet if None."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    console = plain_console(stderr=True)
+    columns = (plain_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
+        yield CountBar(shown, shown.add_task(title, total=total))
+
+
+def counted(items: Iterable[T], title: str, total: int | None = None) -> Iterator[T]:
+    """`items`, with a bar that advances as they are taken."""
+    with count_bar(title, total) as bar:
+        for item in items:
+            yield item
+            bar.advance()
+
+
+@contextmanager
+def waiting(title: str) -> Iterator[None]:
+    """A spinner for as long as the block runs."""
+    from rich.text import Text
+
+    console = plain_console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(Text(title)):
+        yield
+
+
+# The option `--tools` of every command with episodes: names of typed tools, as `saccade.tools.toolbox` reads them.
+
+
+ToolNames: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tools",
+        metavar="NAME",
+        help="A typed tool to offer, for a dialect that calls tools: crop, my_tools.py, http://HOST:PORT (`saccade "
+        "tools serve`), 'mcp:COMMAND' or mcp:URL. May be repeated; docs/tools.md.",
+    ),
+]
+
+
+def with_tools(options: Sequence[str] | None, names: Sequence[str] | None) -> list[str]:
+    """The options of `--set` with the tools that are named on top."""
+    return [*(options or ()), *([f"tools={json.dumps(list(names))}"] if names else [])]

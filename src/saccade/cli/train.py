@@ -1,0 +1,310 @@
+"""`saccade rl`: train a vision-language model on its own rollouts, as a recipe says."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from saccade.cli.logs import logged
+from saccade.cli.output import ToolNames, with_tools
+from saccade.core.recipes import find_recipe, recipe_list
+from saccade.errors import SettingsError, UnavailableError
+from saccade.models.registry import checkpoint_named
+
+if TYPE_CHECKING:
+    from saccade.cli.train_screen import TrainScreen
+    from saccade.training.memory import MemoryPlan
+    from saccade.training.rl.settings import RlSettings
+    from saccade.training.rl.trainers import OtherTrainer
+    from saccade.training.sft.settings import SftSettings
+
+
+# What `saccade sft` and `saccade rl` share: options, what must be installed, how a run is started and interrupted.
+
+
+RecipeArgument: TypeAlias = Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")]
+ModelOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Checkpoint to begin with: a folder, a name on the hub, or `tiny`.")
+]
+Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of the run.")]
+Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Resume the run in OUT.")]
+Several: TypeAlias = Annotated[
+    int, typer.Option("--processes", min=1, help="Processes, one for each GPU; `accelerate launch` starts them too.")
+]
+Shard: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(
+        "--shard-model/--no-shard-model",
+        help="Divide weights, gradients and the optimizer's state among the processes (model.shard); a model of 7 "
+        "billion weights needs it.",
+    ),
+]
+PlanOption: TypeAlias = Annotated[
+    bool, typer.Option("--plan", help="Print what each GPU will hold, and whether it fits; load and train nothing.")
+]
+GpuMemory: TypeAlias = Annotated[
+    float | None, typer.Option(min=0.1, help="GiB of each GPU, for --plan; that of the first GPU here if not said.")
+]
+_NEEDED = ("torch", "transformers", "accelerate", "safetensors")
+
+
+def need_training() -> None:
+    """Before torch is imported. Raises `UnavailableError` if it cannot be."""
+    for package in _NEEDED:
+        if importlib.util.find_spec(package) is None:
+            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[train]'")
+    # Threads of torch that wait by spinning are many times slower when anything else runs on the machine.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+
+def model_settings(model: str | None, shard: bool | None) -> list[str]:
+    """Two options as settings."""
+    source = [] if model is None else [f"model.source={checkpoint_named(model)}"]
+    return source + ([] if shard is None else [f"model.shard={str(shard).lower()}"])
+
+
+def show_plan(plan: Callable[[str], MemoryPlan], memory: float | None) -> None:
+    """Print what `plan(device)` gives. Raises `SettingsError` for what does not fit, or without a GPU and a memory."""
+    import torch
+
+    if memory is None and not torch.cuda.is_available():
+        raise SettingsError("there is no GPU here whose memory could be read: say how much each has, --gpu-memory 80")
+    given = memory or torch.cuda.get_device_properties(0).total_memory / 2**30
+    made = plan("cuda")
+    print(made.text(given))
+    made.check(given)
+    print("It fits.")
+
+
+def with_screen(
+    train: Callable[..., object], screen: Callable[[], TrainScreen], settings: Any, out: Path, resume: bool
+) -> None:
+    """Train, and show how far it is."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # ours is there
+    with screen() as callback:
+        train(settings, out, resume=resume, callback=callback)
+
+
+def run(program: Callable[..., None], settings: Any, out: Path, resume: bool, processes: int) -> None:
+    """`program(settings, out, resume)` in as many processes; after Ctrl-C a line says how to resume."""
+    from saccade.training.launch import complete, launch, launched
+
+    try:
+        if launched():
+            complete(program, (settings, out, resume))
+        elif processes > 1:
+            launch(logged(program), (settings, out, resume), processes)
+        else:
+            program(settings, out, resume)
+    except KeyboardInterrupt:
+        print(f"saccade: stopped. The same command with --resume continues from the last checkpoint in {out}.")
+        raise
+
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+EPILOG = (
+    "OUT holds settings.toml (all of them, resolved), metrics.jsonl (one line for each step), samples.jsonl, "
+    "rollouts/ (a run folder; `saccade show` reads it), tensorboard/, checkpoints/, and in the end model/, which "
+    "`saccade ask --model local:OUT/model` runs. The same command with --resume resumes a run that was stopped or "
+    "killed. Several GPUs: --processes N, or accelerate launch --num_processes N -m saccade rl ... Exit codes: 0 "
+    "trained; 2 a setting, a file or the machine is wrong; 130 stopped with Ctrl-C. docs/rl.md says what each "
+    "setting does."
+)
+
+
+@app.command(epilog=EPILOG)
+def rl(
+    recipe: RecipeArgument,
+    model: ModelOption = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SOURCE[=WEIGHT]",
+            help="A world, a benchmark, a file or a folder (docs/your-data.md), in place of the recipe's sources. May "
+            "be repeated; with weights each has its share.",
+        ),
+    ] = None,
+    out: Out = Path("runs/rl"),
+    profile: Annotated[str | None, typer.Option(help="Profile of the recipe, such as tiny.")] = None,
+    tools: ToolNames = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A setting of the recipe (steps=20, optimizer.learning_rate=1e-5, rollout.group_size=16, tools, ...) "
+            "or of the run (model.language=lora, generation.max_concurrency=64, validation.every=10, ...).",
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Who samples the rollouts: vLLM or SGLang servers, http://host:port,..., or `vllm` for servers that "
+            "the run starts and ends itself (engine.gpus)."
+        ),
+    ] = None,
+    processes: Several = 1,
+    shard: Shard = None,
+    resume: Resume = False,
+    plan: PlanOption = False,
+    gpu_memory: GpuMemory = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TRAINER", help="The trainer, where it is not Saccade's own: verl on Ray (docs/engines.md)."
+        ),
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, help="With --on verl: machines (trainer.nodes).")] = None,
+    gpus: Annotated[int | None, typer.Option(min=1, help="With --on verl: GPUs of each (trainer.gpus).")] = None,
+) -> None:
+    """Train a checkpoint (Qwen-VL, InternVL, GLM-V, Gemma; docs/models.md) by reinforcement learning, also on verl."""
+    option = with_tools(option, tools)
+    if recipe == "list":
+        print(recipe_list("rl"))
+        return
+    from saccade.training.rl.settings import load_rl_settings
+    from saccade.training.rl.trainers import OtherTrainer
+
+    named_overrides = model_settings(model, shard) + ([] if not tasks else [f"tasks.source={json.dumps(tasks)}"])
+    named_overrides += [] if engine is None else [f"engine.source={engine}"]
+    cluster = {name: value for name, value in (("nodes", nodes), ("gpus", gpus)) if value is not None}
+    if cluster and on is None:
+        raise SettingsError(
+            f"--{next(iter(cluster))} is for another trainer, and Saccade's own is asked for. Add --on verl, or say "
+            "--processes N for N GPUs of this machine."
+        )
+    named_overrides += [] if on is None else [f"trainer.name={on}"]
+    named_overrides += [f"trainer.{name}={value}" for name, value in cluster.items()]
+    settings = load_rl_settings(recipe, profile, [*(option or ()), *named_overrides])
+    if isinstance(settings.trainer, OtherTrainer):
+        if gpu_memory is not None:
+            raise SettingsError(f"--gpu-memory is for the plan of Saccade's own trainer; with --on {on} leave it out.")
+        if processes > 1:
+            raise SettingsError(
+                f"--processes is for Saccade's own trainer; {on} starts its own: set --nodes and --gpus."
+            )
+        _elsewhere(settings.trainer, settings, out, resume, plan)
+    elif plan:
+        _show_plan(settings, processes, gpu_memory)
+    else:
+        _train_here(settings, out, resume, processes)
+
+
+def _elsewhere(trainer: OtherTrainer, settings: RlSettings, out: Path, resume: bool, plan: bool) -> None:
+    """Train on another trainer than Saccade's own, or with `plan` print what it will be told."""
+    if plan:
+        for line in trainer.plan(settings, out):
+            print(line)
+        return
+    for note in trainer.notes(settings):
+        print(f"note: {note}")
+    try:
+        model = trainer.train(settings, out, resume=resume)
+    except KeyboardInterrupt:
+        print(f"saccade: stopped. The same command with --resume continues from the last checkpoint in {out}.")
+        raise
+    print(f"trained: {model}")
+
+
+def _show_plan(settings: RlSettings, processes: int, gpu_memory: float | None) -> None:
+    from saccade.training.rl.settings import check_machine
+
+    check_machine(settings)
+    need_training()
+    from saccade.training.rl.plan import plan_memory
+
+    show_plan(lambda device: plan_memory(settings, processes, device), gpu_memory)
+
+
+def _train_here(settings: RlSettings, out: Path, resume: bool, processes: int) -> None:
+    from saccade.training.rl.settings import check_settings
+
+    check_settings(settings)
+    need_training()
+    run(_train, settings, out, resume, processes)
+
+
+def _train(settings: RlSettings, out: Path, resume: bool) -> None:
+    from saccade.cli.train_screen import RlScreen
+    from saccade.training.rl.run import train
+
+    with_screen(train, RlScreen, settings, out, resume)
+
+
+# `saccade sft`: train a vision-language model on the trajectories of run folders.
+
+
+SFT_EPILOG = (
+    "OUT holds settings.toml (all of them, resolved), metrics.jsonl, samples.jsonl (greedy answers to held-out "
+    "prompts), tensorboard/, checkpoints/, and in the end model/, which `saccade ask --model local:OUT/model` runs. "
+    "With --resume the same command resumes a run that was stopped or killed, with the same result. Several GPUs: "
+    "--processes N, or accelerate launch --num_processes N -m saccade sft ... Exit codes: 0 trained; 2 a setting, a "
+    "file or the data are wrong; 130 stopped with Ctrl-C. docs/training.md says what each setting does."
+)
+
+
+@app.command(epilog=SFT_EPILOG)
+def sft(
+    recipe: RecipeArgument,
+    data: Annotated[
+        list[str] | None, typer.Option(help="Run folder to learn from. May be repeated; the order counts.")
+    ] = None,
+    model: ModelOption = None,
+    out: Out = Path("runs/sft"),
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="optimizer.learning_rate=1e-5, batch.trajectories=64, batch.tokens=8192, model.language=lora, "
+            "model.vision=projector, loss.error_turns=skip, epochs=3, "
+            "data.prompt_file=mine.txt, ... A wrong name suggests the right one.",
+        ),
+    ] = None,
+    processes: Several = 1,
+    shard: Shard = None,
+    resume: Resume = False,
+    plan: PlanOption = False,
+    gpu_memory: GpuMemory = None,
+) -> None:
+    """Train a checkpoint (Qwen-VL, InternVL, GLM-V, Gemma; docs/models.md) on trajectories.
+
+    The loss is on what the model wrote, never on what it was shown.
+    """
+    if recipe == "list":
+        print(recipe_list("sft"))
+        return
+    from saccade.core.settings import load_settings
+    from saccade.training.sft.settings import SftSettings
+
+    settings = load_settings(SftSettings, find_recipe("sft", recipe), [*(option or ()), *model_settings(model, shard)])
+    if data:
+        settings = settings.model_copy(update={"data": settings.data.model_copy(update={"runs": tuple(data)})})
+    if not settings.model.source:
+        raise SettingsError("no checkpoint is named: give one with --model, or as model.source in the recipe")
+    if plan:
+        need_training()
+        from saccade.training.sft.run import plan_memory
+
+        show_plan(lambda device: plan_memory(settings, processes, device), gpu_memory)
+        return
+    if not settings.data.runs:
+        raise SettingsError("no run folder is named: give at least one with --data, or as data.runs in the recipe")
+    need_training()
+    run(_train_sft, settings, out, resume, processes)
+
+
+def _train_sft(settings: SftSettings, out: Path, resume: bool) -> None:
+    from saccade.cli.train_screen import SftScreen
+    from saccade.training.sft.run import train
+
+    with_screen(train, SftScreen, settings, out, resume)

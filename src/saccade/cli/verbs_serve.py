@@ -1,8 +1,0 @@
-"""The verbs of the plug-in `serve`, named by entry points of `saccade.commands`; imports nothing heavy."""
-
-from __future__ import annotations
-
-from saccade.cli.main import Verb
-
-SERVE = Verb("saccade.cli.serve:app", "Serve models that look again behind OpenAI's protocol.", "Ask and serve")
-MCP = Verb("saccade.cli.mcp:app", "Give agents a Python sandbox that shows pictures, over MCP.", "Ask and serve")

@@ -1,8 +1,0 @@
-"""The verbs of the plug-in `worlds`, named by entry points of `saccade.commands`; imports nothing heavy."""
-
-from __future__ import annotations
-
-from saccade.cli.main import Verb
-
-DEMO = Verb("saccade.cli.demo:app", "Play an episode and make a page of it; no key, no GPU.", "Ask and serve")
-WORLDS = Verb("saccade.cli.worlds:app", "Draw tasks from a seed, with their gold answers.", "Data and training")

@@ -1,0 +1,182 @@
+"""Files and folders that appear whole or not at all, and what a disk refuses: in words, with the file's name."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+
+from saccade.core.registry import Reference, digest, loaded, reference
+from saccade.errors import RecordError, SettingsError
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_CLOSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+@contextmanager
+def writing(path: Path, partial: Path | None = None) -> Iterator[None]:
+    """An `OSError` in here names `path` if it names no file (those of a write do not) or the `partial` one of it."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename in (None, str(partial)):
+            error.filename, error.filename2 = str(path), None
+        raise
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Another name beside `path`, to write under: it becomes `path` if the block ends well, and is removed if not.
+
+    The file appears complete or not at all; whoever needs it to outlive a power cut syncs it in the block. An `OSError`
+    in the block names `path`.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with writing(path, partial):
+        try:
+            yield partial
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a file of text, its folder made if missing; it appears complete or not at all. Raises `OSError`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder beside `folder`, to write into: it becomes `folder` if the block ends well, and is removed if not.
+
+    Raises:
+        RecordError: `folder` exists and is not an empty folder.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RecordError(f"{folder} exists already. Name a new folder, or delete that one.")
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    shutil.rmtree(partial, ignore_errors=True)  # in a container a killed run often had the same number
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        partial.replace(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def begin_folder(folder: Path) -> Path:
+    """An empty folder beside `folder`, to be written and then given to `finish_folder`.
+
+    Its name is always the same, so that several processes can write into it, and so that the next run removes what a
+    kill left of it.
+    """
+    partial = partial_folder(folder)
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    return partial
+
+
+def partial_folder(folder: Path) -> Path:
+    """The path of what `begin_folder` makes, for other processes."""
+    return folder.with_name(f".{folder.name}.part")
+
+
+def finish_folder(folder: Path) -> None:
+    """What was written under the name of `begin_folder` becomes `folder`, in the place of one that was there."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    partial_folder(folder).rename(folder)
+
+
+def disk_words(error: OSError) -> str:
+    """What happened, why, and what to do, in at most three lines."""
+    what = error.filename if error.filename is not None else "a file"
+    if error.errno in _FULL:
+        why, advice = "the disk is full", "Free some space, or name another folder."
+    elif error.errno in _CLOSED:
+        why, advice = f"it is read-only or not yours ({error.strerror})", "Name a folder that may be written."
+    else:
+        why, advice = error.strerror or str(error), "See whether the path is right and its disk is still there."
+    return f"{what} cannot be used: {why}. {advice}\nWhat was whole before stays, and the same command continues it."
+
+
+# Files that settings name, with their sha256: a run is continued with the same ones or not.
+#
+# They are files of a user's own code, wherever a setting names one, and prompt files: the settings called
+# `prompt_file`. Notes are comments of TOML, so that they are no settings. Modules are not noted: an installed package
+# has a version of its own.
+
+
+_NOTE = "# sha256 "
+_PROMPTS = "prompt_file"
+
+
+def file_notes(value: object, before: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A comment of TOML for each file of own code and of prompts that `value`, plain data, names, with its sha256.
+
+    For code that was not loaded in this process, what was noted `before` (path -> sha256) stays.
+    """
+    notes: dict[str, str] = {}
+    for name, text in _texts("", value):
+        code = reference(text)
+        if code is not None:
+            seen = None if loaded(code) else before.get(code.place)
+            now = seen or digest(code)
+        else:
+            now = _digest(text) if name == _PROMPTS and text else None
+        if now:
+            notes[text if code is None else code.place] = now
+    return "".join(f"{_NOTE}{notes[place]}  {place}\n" for place in sorted(notes))
+
+
+def noted_files(path: str | os.PathLike[str]) -> dict[str, str]:
+    """The files that saved settings noted, with their sha256; empty if there are no such settings."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return {}
+    notes = (line.removeprefix(_NOTE).partition("  ") for line in lines if line.startswith(_NOTE))
+    return {place: sha256 for sha256, _, place in notes}
+
+
+def check_files(path: str | os.PathLike[str]) -> None:
+    """Whether the files that saved settings noted are still as they were.
+
+    Raises:
+        SettingsError: one has changed, or is gone.
+    """
+    for place, before in noted_files(path).items():
+        code = Reference(place, "")
+        now = digest(code) if code.is_file else _digest(place)
+        if now != before:
+            what = "is not there (relative paths count from the current folder)" if now is None else "has changed"
+            raise SettingsError(
+                f"{place} {what}, and the run of {path} was begun with it (sha256 {before[:12]}…). "
+                "Continue the run with the file as it was, or begin another in a new folder."
+            )
+
+
+def _digest(place: str) -> str | None:
+    try:
+        return sha256(Path(place).read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def _texts(name: str, value: object) -> Iterator[tuple[str, str]]:
+    """Every text in `value`, with the name of its setting."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _texts(str(key), inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(name, inner)

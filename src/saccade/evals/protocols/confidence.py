@@ -1,0 +1,303 @@
+"""The confidence protocol: agreement across samples, accuracy against number of turns and budget."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from statistics import fmean
+from typing import Final, Literal
+
+from pydantic import FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveInt
+
+from saccade.evals.intervals import of_mean
+from saccade.evals.metrics import majority, pass_at
+from saccade.evals.protocols.base import Protocol, Studied
+from saccade.evals.protocols.findings import Findings, Mean, Rate, Rates, SampleRow, StudiedRun
+from saccade.grading.registry import grade_of
+from saccade.record.base import Name, Record, Text, clean_text
+from saccade.record.trajectory import CORRECT
+from saccade.rewards.reward import calls
+
+# What the confidence protocol finds: agreement across samples, accuracy against turns and budget.
+#
+# A curve over a budget counts a sample as right if it was, and had ended, within the budget: what the same run would
+# have had if every later sample had been stopped without an answer. A model that knows its budget may do better.
+
+
+class ConfidenceRow(SampleRow):
+    """One sample: its answer, and what it cost to reach."""
+
+    answer: Text
+    """As the grader extracted it, plain; empty without an answer."""
+    turns: NonNegativeInt
+    calls: NonNegativeInt
+    written: NonNegativeInt | None
+    """Tokens that the model wrote; None if the backend does not say."""
+    turn_limit: PositiveInt | None
+    """The budget that the episode had."""
+
+
+class TaskAgreement(Record):
+    """The graded samples of one task that were taken more than once."""
+
+    task: Name
+    samples: NonNegativeInt
+    answered: NonNegativeInt
+    distinct: NonNegativeInt
+    """Different answers."""
+    agreement: FiniteFloat
+    """Share of the samples that gave the most frequent answer, 0 to 1."""
+    majority: FiniteFloat
+    """Credit of that answer, ties by their mean."""
+    average: FiniteFloat
+    """Mean credit."""
+
+
+class AgreementSpan(Record):
+    """Tasks of like agreement: a bar of a reliability diagram."""
+
+    low: FiniteFloat
+    """Agreement above this (from 0 on: this or more)."""
+    high: FiniteFloat
+    """Up to this."""
+    tasks: NonNegativeInt
+    agreement: FiniteFloat
+    """Mean."""
+    accuracy: Mean
+    """Of the most frequent answer."""
+
+
+class CurvePoint(Record):
+    """Accuracy at one number of turns, or within one budget."""
+
+    at: NonNegativeFloat
+    samples: NonNegativeInt
+    """That ended with exactly this many turns; of a budget, within it."""
+    accuracy: Mean | None
+
+
+class SamplesPoint(Record):
+    """Accuracy with `samples` samples of each task."""
+
+    samples: PositiveInt
+    any_right: FiniteFloat
+    """pass@n, unbiased."""
+    majority: FiniteFloat
+    """Credit of the most frequent of the first n answers."""
+
+
+class Curve(Record):
+    """Points in ascending order."""
+
+    name: Name
+    points: tuple[CurvePoint, ...]
+
+
+class Confidence(Findings):
+    """How far samples agree, and accuracy against turns and budgets."""
+
+    protocol: Literal["confidence"] = "confidence"
+    tasks: tuple[TaskAgreement, ...]
+    """Those with more than one graded sample."""
+    agreement: Mean | None
+    """Mean over `tasks`."""
+    unanimous: Rate
+    """Tasks whose samples all gave one answer, of `tasks`."""
+    unanimous_right: Rate
+    """Right ones among the unanimous."""
+    calibration_error: FiniteFloat | None
+    """Expected calibration error of agreement as confidence of the most frequent answer, over `spans`."""
+    separation: FiniteFloat | None
+    """Chance that a task whose majority is right has the higher agreement than one whose is wrong (AUROC)."""
+    spans: tuple[AgreementSpan, ...]
+    by_turns: Curve
+    """Accuracy of the samples that took exactly so many turns."""
+    by_turn_limit: Curve
+    """Accuracy of the samples that were allowed so many turns, where a run holds several limits."""
+    within: tuple[Curve, ...]
+    """Accuracy within a budget of `turns`, `calls` and `written` tokens."""
+    with_samples: tuple[SamplesPoint, ...]
+    rows: tuple[ConfidenceRow, ...]
+
+
+# How far samples of one task agree, and what that says of the answer that most of them gave.
+
+
+SPANS: Final = 5
+
+
+def agreements(rows: Sequence[ConfidenceRow]) -> tuple[TaskAgreement, ...]:
+    """Every task with more than one graded sample, in the order of the rows."""
+    groups: dict[str, list[ConfidenceRow]] = defaultdict(list)
+    for row in rows:
+        if row.correct is not None:
+            groups[row.task].append(row)
+    return tuple(_agreement(task, group) for task, group in groups.items() if len(group) > 1)
+
+
+def spans(tasks: Sequence[TaskAgreement]) -> Iterator[AgreementSpan]:
+    """Tasks of like agreement, from little to much; those without tasks are left out."""
+    for number in range(SPANS):
+        low, high = number / SPANS, (number + 1) / SPANS
+        inside = [task for task in tasks if (low < task.agreement or number == 0) and task.agreement <= high]
+        if inside:
+            yield AgreementSpan(
+                low=low,
+                high=high,
+                tasks=len(inside),
+                agreement=fmean(task.agreement for task in inside),
+                accuracy=mean([task.majority for task in inside]),
+            )
+
+
+def calibration_error(spans: Sequence[AgreementSpan]) -> float | None:
+    """Expected calibration error (Naeini et al., 2015) of agreement as the chance that the majority is right."""
+    tasks = sum(span.tasks for span in spans)
+    if not tasks:
+        return None
+    return sum(span.tasks * abs(span.agreement - span.accuracy.value) for span in spans) / tasks
+
+
+def separation(tasks: Sequence[TaskAgreement]) -> float | None:
+    """Chance that a right majority has the higher agreement than a wrong one, ties half; None without one of each."""
+    right = Counter(task.agreement for task in tasks if task.majority == 1)
+    wrong = Counter(task.agreement for task in tasks if task.majority == 0)
+    if not right or not wrong:
+        return None
+    won = sum(
+        count * other * (1.0 if high > low else 0.5 if high == low else 0.0)
+        for (high, count), (low, other) in product(right.items(), wrong.items())
+    )
+    return won / (right.total() * wrong.total())
+
+
+def mean(values: Sequence[float]) -> Mean:
+    """The mean of values of tasks with its interval."""
+    low, high = of_mean(values).interval
+    return Mean(value=fmean(values), samples=len(values), low=low, high=high)
+
+
+def _agreement(task: str, rows: Sequence[ConfidenceRow]) -> TaskAgreement:
+    answers = Counter(row.answer for row in rows if row.answer)
+    most = max(answers.values(), default=0)
+    return TaskAgreement(
+        task=task,
+        samples=len(rows),
+        answered=answers.total(),
+        distinct=len(answers),
+        agreement=most / len(rows),
+        majority=majority([(row.answer, row.correct or 0.0) for row in rows]),
+        average=fmean(row.correct or 0.0 for row in rows),
+    )
+
+
+Number = Callable[[ConfidenceRow], int | None]
+
+_STEPS: Final = 10
+"""Points of a curve over a number with many values."""
+
+
+def row(studied: Studied) -> ConfidenceRow:
+    """The row of one sample: its answer in plain words, and how much was written for it."""
+    trajectory = studied.trajectory
+    detail = next((score.detail for score in trajectory.scores if score.name == CORRECT), "")
+    answer = (grade_of(detail).extracted or trajectory.answer or "") if trajectory.answer is not None else ""
+    written = [turn.tokens.sampled for turn in trajectory.turns]
+    known = [number for number in written if number is not None]
+    return ConfidenceRow(
+        **studied.head,
+        answer=" ".join(clean_text(answer).casefold().split()),
+        turns=len(trajectory.turns),
+        calls=len(calls(trajectory)),
+        written=sum(known) if len(known) == len(written) else None,
+        turn_limit=trajectory.provenance.limits.turns,
+    )
+
+
+def findings(rows: Sequence[ConfidenceRow], about: StudiedRun) -> Confidence:
+    """The findings of all rows."""
+    tasks = agreements(rows)
+    unanimous = [task for task in tasks if task.distinct == 1 and task.answered == task.samples]
+    groups = tuple(spans(tasks))
+    limits = {row.turn_limit for row in rows}
+    return Confidence(
+        about=about,
+        tasks=tasks,
+        agreement=mean([task.agreement for task in tasks]) if tasks else None,
+        unanimous=Rate(count=len(unanimous), of=len(tasks)),
+        unanimous_right=Rate(count=sum(task.majority == 1 for task in unanimous), of=len(unanimous)),
+        calibration_error=calibration_error(groups),
+        separation=separation(tasks),
+        spans=groups,
+        by_turns=_exactly("turns", rows, lambda row: row.turns),
+        by_turn_limit=_exactly("turn_limit", rows if len(limits) > 1 else (), lambda row: row.turn_limit),
+        within=(
+            _within("turns", rows, lambda row: row.turns),
+            _within("calls", rows, lambda row: row.calls),
+            _within("written", rows, lambda row: row.written),
+        ),
+        with_samples=tuple(_with_samples(rows)),
+        rows=tuple(rows),
+    )
+
+
+def _exactly(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
+    """Accuracy of the samples with each value of `number`."""
+    values = sorted({value for row in rows if (value := number(row)) is not None})
+    columns = [[row.correct if number(row) == value else None for row in rows] for value in values]
+    counts = [sum(number(row) == value for row in rows) for value in values]
+    means = Rates(rows).credits(columns)
+    return Curve(
+        name=name,
+        points=tuple(
+            CurvePoint(at=at, samples=n, accuracy=one) for at, n, one in zip(values, counts, means, strict=True)
+        ),
+    )
+
+
+def _within(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
+    """Accuracy of all samples if those beyond each budget had been stopped without an answer."""
+    known = [row for row in rows if number(row) is not None]
+    values = sorted(value for row in known if (value := number(row)) is not None)
+    budgets = _budgets(values)
+    columns = [
+        [None if row.correct is None else row.correct * ((number(row) or 0) <= most) for row in known]
+        for most in budgets
+    ]
+    counts = [sum(value <= most for value in values) for most in budgets]
+    means = Rates(known).credits(columns)
+    return Curve(
+        name=name,
+        points=tuple(
+            CurvePoint(at=at, samples=n, accuracy=one) for at, n, one in zip(budgets, counts, means, strict=True)
+        ),
+    )
+
+
+def _budgets(values: Sequence[int]) -> list[int]:
+    """Every value there is; of many, those at even shares of the samples."""
+    distinct = sorted(set(values))
+    if len(distinct) <= 2 * _STEPS:
+        return distinct
+    return sorted({values[len(values) * step // _STEPS - 1] for step in range(1, _STEPS + 1)})
+
+
+def _with_samples(rows: Sequence[ConfidenceRow]) -> Iterator[SamplesPoint]:
+    """pass@n and majority@n over the tasks, as far as every task has n graded samples."""
+    groups: dict[str, list[ConfidenceRow]] = defaultdict(list)
+    for row in rows:
+        if row.correct is not None:
+            groups[row.task].append(row)
+    fewest = min(map(len, groups.values()), default=0)
+    for count in range(1, fewest + 1):
+        yield SamplesPoint(
+            samples=count,
+            any_right=fmean(pass_at(count, len(group), sum(row.right for row in group)) for group in groups.values()),
+            majority=fmean(
+                majority([(row.answer, row.correct or 0.0) for row in group[:count]]) for group in groups.values()
+            ),
+        )
+
+
+PROTOCOL: Final = Protocol("confidence", "Confidence", Confidence, row, findings)

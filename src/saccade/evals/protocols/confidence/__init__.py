@@ -1,1 +1,0 @@
-"""Confidence: how far samples of one task agree, and how accuracy grows with turns and budget."""

@@ -1,1 +1,0 @@
-"""Faithfulness (CodeV): did the pictures that calls gave back show what the question asks about?"""

@@ -1,1 +1,0 @@
-"""Token economy: what a sample costs in tokens, against how often it is right."""

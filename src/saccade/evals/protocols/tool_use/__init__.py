@@ -1,1 +1,0 @@
-"""Tool use: what the code and the calls of a run did to pictures, by PyVision's taxonomy."""

@@ -1,1 +1,0 @@
-"""Records in forms of others that are neither training data nor tables."""

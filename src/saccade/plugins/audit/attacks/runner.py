@@ -1,0 +1,321 @@
+"""Runs attacks against a sandbox and judges each by evidence: what came back, and what the host sees."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from saccade.errors import SaccadeError
+from saccade.plugins.audit.attacks.attack import BREACH, PREAMBLE, STOPPED, Attack
+from saccade.plugins.audit.attacks.surroundings import MEMORY_SLACK, Canaries, descendants, resident_bytes, strays
+from saccade.sandbox.base import MIB, Limits, Sandbox, Session
+from saccade.sandbox.isolation import Layer
+from saccade.sandbox.result import RunResult
+
+# What the host sees of an attack: malformed results, an event loop held up, processes that work while none should.
+
+
+_SLACK = 1024
+_TICK = 0.01
+_WATCHED_SECONDS, _RESTING_SECONDS = 0.5, 0.05
+_REST_DEADLINE_SECONDS = 15.0
+"""On a machine under load it may take so long until a session has used the little time that it may."""
+
+
+class Held:
+    """Measures for how long at the most an event loop did nothing of what it had to do; to be made in its thread.
+
+    `computed` is the most CPU time (seconds) of its thread between two looks at it, which are 10 ms apart if nothing
+    holds the loop: the part of the longest time that is not the doing of other programs on the machine.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._longest = self.computed = 0.0
+        self._last, self._last_cpu = time.monotonic(), time.thread_time()
+        self._timer = loop.call_later(_TICK, self._tick)
+
+    def _tick(self) -> None:
+        now, cpu = time.monotonic(), time.thread_time()
+        self._longest = max(self._longest, now - self._last - _TICK)
+        self.computed = max(self.computed, cpu - self._last_cpu)
+        self._last, self._last_cpu = now, cpu
+        self._timer = self._loop.call_later(_TICK, self._tick)
+
+    def stop(self) -> float:
+        """The longest time, in seconds."""
+        self._timer.cancel()
+        self.computed = max(self.computed, time.thread_time() - self._last_cpu)
+        return max(self._longest, time.monotonic() - self._last - _TICK)
+
+
+def busy_seconds() -> float:
+    """CPU seconds that all processes below this one use in half a second, once they have had time to come to rest."""
+    time.sleep(_WATCHED_SECONDS)
+    deadline = time.monotonic() + _REST_DEADLINE_SECONDS
+    while True:
+        before = {pid: _cpu_seconds(pid) for pid in descendants()}
+        time.sleep(_WATCHED_SECONDS)
+        used = sum(max(0.0, _cpu_seconds(pid) - earlier) for pid, earlier in before.items())
+        if used < _RESTING_SECONDS or time.monotonic() > deadline:
+            return used
+
+
+def _cpu_seconds(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def malformed(result: RunResult, limits: Limits) -> list[str]:
+    """What in a result breaks its type or the caps: a guest may lie in its own output, but not beyond these."""
+    wrong = []
+    for name in ("stdout", "stderr", "value", "traceback"):
+        text = getattr(result, name)
+        if text is not None and (
+            not isinstance(text, str) or len(text.encode("utf-8", "replace")) > limits.output_bytes + _SLACK
+        ):
+            wrong.append(f"{name} is no text within the cap")
+        elif text is not None and text.encode("utf-8", "replace") != text.encode("utf-8", "surrogatepass"):
+            wrong.append(f"{name} cannot be encoded")
+    for path in (*(file.path for file in result.files), *(picture.path or "x" for picture in result.pictures)):
+        if path.startswith("/") or ".." in path.split("/") or not path.isprintable():
+            wrong.append(f"the path {path!r} came back")
+    if not all(note.isprintable() for note in result.notes):
+        wrong.append("a note with control characters came back")
+    if len(result.pictures) > limits.pictures:
+        wrong.append(f"{len(result.pictures)} pictures came back")
+    for picture in result.pictures:
+        if picture.mode not in ("L", "RGB", "RGBA") or not isinstance(picture.data, bytes):
+            wrong.append("a picture of an unknown kind came back")
+        elif len(picture.data) != picture.width * picture.height * len(picture.mode):
+            wrong.append("a picture whose size lies came back")
+        elif picture.width * picture.height > limits.picture_pixels:
+            wrong.append("a picture over the cap came back")
+    if sum(picture.width * picture.height for picture in result.pictures) > limits.total_pixels:
+        wrong.append("pictures over the total cap came back")
+    return wrong
+
+
+LIMITS = Limits(
+    wall_seconds=3.0,
+    cpu_seconds=3,
+    memory_bytes=512 * MIB,
+    processes=24,
+    open_files=128,
+    file_bytes=8 * MIB,
+    workspace_bytes=32 * MIB,
+    workspace_files=512,
+    output_bytes=256 * 1024,
+    pictures=8,
+    picture_pixels=1_000_000,
+    total_pixels=4_000_000,
+)
+"""Small limits under which the whole list runs in about a minute."""
+
+OVERTIME_SECONDS = 5.0
+"""Seconds beyond the limit of a call after which it counts as passing it; generous, for machines under load."""
+HELD_SECONDS = 0.15
+"""How long the host's event loop may compute at once: three times what is promised, for machines under load."""
+STUCK_SECONDS = 5.0
+"""How long it may stand still for any reason, other programs of a busy machine included."""
+_RESTING = frozenset({"rest"})
+_BUSY_SECONDS = 0.1
+PATIENCE = 30.0
+"""Seconds beyond the limit after which a call counts as blocking the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttackOutcome:
+    """What one attack did. `evidence` says how it got through, or what stopped it; `seconds` is wall time.
+
+    `session_survived`: the next call of the attacked session saw its state. `neighbour_ok`: so did another session.
+    """
+
+    attack: Attack
+    held: bool
+    session_survived: bool
+    neighbour_ok: bool
+    seconds: float
+    evidence: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the attack failed and harmed nobody it may not harm."""
+        return self.held and self.neighbour_ok and (self.session_survived or self.attack.may_lose_session)
+
+
+class AttackRunner:
+    """One sandbox with a neighbour session, among canaries; `run` attacks it from a fresh session each time.
+
+    After a breach or a lost neighbour the sandbox is replaced, so that one attack does not spoil the next.
+    """
+
+    def __init__(self, open_sandbox: Callable[[], Sandbox]) -> None:
+        self._open_sandbox = open_sandbox
+        self._surroundings = Canaries()
+        self._stack = AsyncExitStack()
+        self._sandbox: Sandbox | None = None
+        self._neighbour: Session | None = None
+
+    async def __aenter__(self) -> Self:
+        self._surroundings.__enter__()
+        try:
+            await self._start()
+        except BaseException:
+            self._surroundings.__exit__(None, None, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._stop()
+        finally:
+            self._surroundings.__exit__(None, None, None)
+
+    async def _start(self) -> None:
+        self._sandbox = await self._stack.enter_async_context(self._open_sandbox())
+        secret = self._surroundings.secrets["neighbour"]
+        self._neighbour = await self._sandbox.open({"secret": secret}, files={"neighbour.txt": secret.encode()})
+        await self._neighbour.run("import os")
+
+    async def _stop(self) -> None:
+        self._sandbox = self._neighbour = None
+        await self._stack.aclose()
+
+    async def has(self, layer: Layer) -> bool:
+        """Whether the attacked sandbox has that isolation layer."""
+        if self._sandbox is None:
+            await self._start()
+        assert self._sandbox is not None
+        return (await self._sandbox.isolation()).is_on(layer)
+
+    async def run(self, attack: Attack) -> AttackOutcome:
+        """Run one attack in a fresh session and judge it."""
+        if self._sandbox is None:
+            await self._start()
+        assert self._sandbox is not None
+        limits = self._sandbox.limits
+        bounds = {
+            "memory": limits.memory_bytes,
+            "workspace_bytes": limits.workspace_bytes,
+            "file_bytes": limits.file_bytes,
+        }
+        session = await self._sandbox.open({"target": {**self._surroundings.targets(), **bounds}})
+        await session.run("keep = 'kept'\nopen('keep.txt', 'w').write('kept')")
+        memory, processes, started = resident_bytes(), len(descendants()), time.monotonic()
+        result, breaches = await self._attempt(session, attack, limits)
+        seconds = time.monotonic() - started
+        survived = await self._survived(session)
+        neighbour_ok = await self._neighbour_ok()
+        breaches += await asyncio.to_thread(self._surroundings.damage)
+        # A lost session leaves fewer processes than before; a kept one may hold one spare more.
+        if left := await asyncio.to_thread(strays, processes + 1):
+            breaches.append(f"{left} stray processes are left")
+        if resident_bytes() - memory > MEMORY_SLACK:
+            breaches.append(f"the host's memory grew by {(resident_bytes() - memory) // MIB} MiB")
+        await session.close()
+        if breaches or not neighbour_ok:
+            await self._stop()
+        evidence = "; ".join(breaches) or (what_stopped(result) if result else "")
+        return AttackOutcome(attack, not breaches, survived, neighbour_ok, seconds, evidence)
+
+    async def _attempt(self, session: Session, attack: Attack, limits: Limits) -> tuple[RunResult | None, list[str]]:
+        """The result of the attack itself, and every breach of it and of the calls around it."""
+        breaches: list[str] = []
+        if attack.before:
+            breaches += (await self._call(session, PREAMBLE + attack.before, limits))[1]
+        result, evidence = await self._call(session, attack.program, limits, attack.wall_seconds)
+        breaches += evidence
+        if result is not None and (breach := attack.check(result)):
+            breaches.append(breach)
+        if attack.branch:
+            breaches += await self._look_in_branches(session, attack, limits)
+        if attack.group in _RESTING and (busy := await asyncio.to_thread(busy_seconds)) > _BUSY_SECONDS:
+            breaches.append(f"the session's processes worked for {busy:.2f} s while no call ran")
+        if attack.after:
+            breaches += (await self._call(session, PREAMBLE + attack.after, limits))[1]
+        return result, breaches
+
+    async def _look_in_branches(self, session: Session, attack: Attack, limits: Limits) -> list[str]:
+        programs = [program for program in (attack.branch, attack.sibling) if program]
+        try:
+            branches = await asyncio.wait_for(session.branch(len(programs)), PATIENCE)
+        except SaccadeError:
+            return []  # refused as a whole
+        breaches: list[str] = []
+        try:
+            for branch, program in zip(branches, programs, strict=True):
+                breaches += (await self._call(branch, PREAMBLE + program, limits))[1]
+        finally:
+            for branch in branches:
+                await branch.close()
+        return breaches
+
+    async def _call(
+        self, session: Session, program: str, limits: Limits, wall_seconds: float | None = None
+    ) -> tuple[RunResult | None, list[str]]:
+        """One call and the breaches that its result shows."""
+        loop, began = asyncio.get_running_loop(), time.monotonic()
+        held = Held(loop)
+        try:
+            result = await asyncio.wait_for(
+                session.run(program, wall_seconds=wall_seconds), limits.wall_seconds + PATIENCE
+            )
+        except TimeoutError:
+            return None, [f"the host waited {PATIENCE:.0f} s longer than the limit"]
+        except Exception as error:
+            return None, [f"run() raised {type(error).__name__}: {error}"]
+        finally:
+            longest = held.stop()
+        over = time.monotonic() - began - (wall_seconds or limits.wall_seconds) - OVERTIME_SECONDS
+        breaches = [line for line in result.stdout.splitlines() if line.startswith(BREACH)][:3]
+        said = (result.stdout, result.stderr, result.value, result.traceback, *result.notes)
+        texts = "\n".join(map(str, said))  # what is no text is found below
+        for kind, secret in self._surroundings.secrets.items():
+            if secret in texts:
+                breaches.append(f"the secret of the {kind} came back")
+        if any(picture.data == self._surroundings.pixels for picture in result.pictures):
+            breaches.append("a picture of the host came back")
+        if over > 0:
+            breaches.append(f"the call took {over + OVERTIME_SECONDS:.1f} s longer than its limit")
+        if held.computed > HELD_SECONDS or longest > STUCK_SECONDS:
+            breaches.append(f"the host's event loop was held for {max(held.computed, longest):.2f} s")
+        return result, breaches + malformed(result, limits)
+
+    async def _survived(self, session: Session) -> bool:
+        code = "with open('keep.txt') as f: print(keep, f.read())"
+        try:
+            result = await asyncio.wait_for(session.run(code), PATIENCE)
+        except (SaccadeError, TimeoutError):
+            return False
+        return result.ok and result.stdout.strip() == "kept kept"
+
+    async def _neighbour_ok(self) -> bool:
+        assert self._neighbour is not None
+        code = "with open('neighbour.txt') as f: print(f.read() == secret, os.listdir('.'))"
+        try:
+            result = await asyncio.wait_for(self._neighbour.run(code), PATIENCE)
+        except (SaccadeError, TimeoutError):
+            return False
+        return result.ok and result.stdout.strip() == "True ['neighbour.txt']"
+
+
+def what_stopped(result: RunResult) -> str:
+    """What stopped an attack, in one line: its first refused attempt, or how the call ended."""
+    for line in result.stdout.splitlines():
+        if line.startswith(STOPPED):
+            return line.removeprefix(STOPPED).strip()[:160]
+    last = (result.traceback or "").strip().rpartition("\n")[2]
+    return f"{result.status.value}: {last}"[:160] if last else f"{result.status.value}, nothing was reached"

@@ -1,0 +1,1 @@
+"""Connect Saccade to frameworks and formats of other projects."""

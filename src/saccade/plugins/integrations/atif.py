@@ -1,0 +1,418 @@
+"""`atif`: a folder with a document of ATIF (Agent Trajectory Interchange Format) for each episode, beside `media/`.
+
+Paths of media are relative to the document. Documents of other agents are read too; see `atif_foreign.py`. Reading and
+writing go through the models of the package `atif`, so no document breaks the format's rules.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
+
+from saccade.errors import RecordError, SaccadeError
+from saccade.media.store import MediaStore
+from saccade.plugins.integrations.atif_write import (
+    COUNTS,
+    METRICS,
+    RUN_PYTHON,
+    SPACE,
+    Content,
+    MediaByPath,
+    from_content,
+    image_paths,
+    load_atif,
+    own_results,
+    read_hosted,
+    write_document,
+)
+from saccade.record.base import clean_text
+from saccade.record.codec import loads
+from saccade.record.content import (
+    Action,
+    Answer,
+    Code,
+    ImagePart,
+    Message,
+    ParseError,
+    Part,
+    Role,
+    TextPart,
+    ToolCall,
+    VideoPart,
+)
+from saccade.record.task import NamedMedia, Task
+from saccade.record.trajectory import Provenance, StopReason, TokenCounts, Trajectory, Turn
+from saccade.training.sft.curate.stage import Media
+from saccade.training.sft.formats.base import ConversionOptions, Refused, TrajectorySource
+from saccade.training.sft.formats.files import MediaIn, MediaOut, Row, write_documents
+
+if TYPE_CHECKING:
+    import atif
+
+
+# A document of ATIF that Saccade wrote, as the trajectory that it was.
+#
+# Text, calls, what came back, counts and prices are read where ATIF has them, so a document that was edited gives the
+# edited trajectory; everything else is read from `extra.saccade`.
+
+
+def is_own(document: atif.Trajectory) -> bool:
+    """Whether Saccade wrote it."""
+    return isinstance((document.extra or {}).get(SPACE), dict)
+
+
+def own_media(document: atif.Trajectory) -> Iterator[tuple[str, Row]]:
+    """Paths of the document's media, and the parts as JSON."""
+    for item in (document.extra or {})[SPACE].get("media", []):
+        yield item["path"], item["part"]
+
+
+def read_own(document: atif.Trajectory, media: MediaByPath) -> Trajectory:
+    """The trajectory. `media` is path -> what lies there.
+
+    Raises:
+        RecordError: a step has lost its `extra.saccade`, a field is unknown or wrong, a picture is not among `media`.
+    """
+    own = dict((document.extra or {})[SPACE])
+    own.pop("media", None)
+    prompt: list[Row] = []
+    turns: list[Row] = []
+    for step in document.steps:
+        where = f"step {step.step_id}"
+        mine = (step.extra or {}).get(SPACE) or {}
+        kind = mine.get("as")
+        if kind == "turn":
+            turns.append(_turn(step, mine, media, where))
+        elif kind == "prompt" and not turns:
+            prompt.append(_message(mine, step.message, media, where))
+        elif kind == "request" and turns and "request" not in turns[-1]:
+            turns[-1]["request"] = _message(mine, step.message, media, where)
+        else:
+            raise RecordError(f"{where} does not say what it was (extra.{SPACE}.as): it was added or moved by others")
+    about = {**own.get("provenance", {}), "model": document.agent.model_name or ""}
+    fields = {**own, "id": document.trajectory_id, "provenance": about, "prompt": prompt, "turns": turns}
+    return loads(json.dumps(fields), Trajectory)
+
+
+def _turn(step: atif.Step, mine: Mapping[str, Any], media: MediaByPath, where: str) -> Row:
+    turn = {name: value for name, value in mine.items() if name != "as"}
+    if not isinstance(step.message, str):
+        raise RecordError(f"{where} holds pictures; what a model of Saccade writes is text")
+    turn["text"] = step.message
+    hosted, calls = read_hosted(step)
+    if hosted:
+        turn["hosted"] = hosted
+    if len(calls) > 1 or bool(calls) == ("action" in turn):
+        raise RecordError(f"{where} has {len(calls)} calls; a turn of Saccade has one action")
+    if calls:
+        turn["action"] = _action(calls[0])
+    results = [] if step.observation is None else own_results(step.observation.results)
+    if len(results) > 1 or (step.observation is not None and not step.observation.results):
+        raise RecordError(f"{where} has {len(results)} results; a turn of Saccade has one")
+    for result in results:
+        turn["observation"] = _message((result.extra or {}).get(SPACE) or {}, result.content, media, where)
+    if step.metrics is not None:
+        for name, field in METRICS.items():
+            turn[field] = getattr(step.metrics, name)
+        counts = {field: getattr(step.metrics, name) for name, field in COUNTS.items()}
+        turn["tokens"] = {**turn.get("tokens", {}), **counts}
+    return turn
+
+
+def _action(call: atif.ToolCall) -> Row:
+    own = (call.extra or {}).get(SPACE) or {}
+    if own.get("kind") == "code":
+        return {"kind": "code", "code": call.arguments.get("code")}
+    return {**own, "kind": "tool_call", "name": call.function_name, "arguments": call.arguments}
+
+
+def _message(own: Mapping[str, Any], content: Content, media: MediaByPath, where: str) -> Row:
+    parts = from_content(content, media, where)
+    return {**own.get("message", {}), "parts": [part.model_dump(mode="json") for part in parts]}
+
+
+# A document of ATIF that another agent wrote, as a trajectory.
+#
+# Steps before the first one of the agent are the prompt. A step of the agent is a turn: its one call (`run_python` with
+# `code` is code, everything else a typed call), an answer if it is the last step and calls nothing, else a turn without
+# an action. What changes the meaning of an episode and has no place in a turn is refused by name; `left_out` names the
+# rest, which the trajectory's notes repeat.
+
+
+_UNREAD: Final = {
+    "document": ("notes", "final_metrics", "extra"),
+    "agent": ("name", "version", "tool_definitions", "extra"),
+    "steps": ("timestamp", "model_name", "reasoning_effort", "llm_call_count", "extra"),
+    "tool_calls": ("extra",),
+    "results": ("extra",),
+    "metrics": ("prompt_token_ids", "extra"),
+}
+"""Fields that a trajectory has no place for, of each object of a document."""
+
+
+def media_paths(document: atif.Trajectory) -> list[str]:
+    """Where the pictures lie, each once, in order of first mention."""
+    paths: dict[str, None] = {}
+    for step in document.steps:
+        results = step.observation.results if step.observation else []
+        for content in (step.message, *(result.content for result in results)):
+            paths |= dict.fromkeys(image_paths(content))
+    return list(paths)
+
+
+def left_out(document: atif.Trajectory) -> list[str]:
+    """The fields that the document has and a trajectory has no place for, as `steps.timestamp`."""
+    names: dict[str, None] = {}
+    for kind, item in _objects(document):
+        names |= dict.fromkeys(f"{kind}.{name}" for name in _UNREAD[kind] if getattr(item, name) is not None)
+    if document.trajectory_id and document.session_id:
+        names["document.session_id"] = None
+    return list(names)
+
+
+def read_foreign(document: atif.Trajectory, media: MediaByPath, name: str) -> Trajectory:
+    """The trajectory; `name` is its id if the document has none. `media` is path -> what lies there.
+
+    Raises:
+        RecordError: what has no place in a trajectory, by its name.
+    """
+    _refuse_foreign(document)
+    first = next((number for number, step in enumerate(document.steps) if step.source == "agent"), None)
+    if first is None:
+        raise RecordError("no step is the agent's")
+    prompt = tuple(_prompt_message(step, media) for step in document.steps[:first])
+    id_ = clean_text(document.trajectory_id or document.session_id or name)
+    turns = _turns(document.steps[first:], media)
+    unread = left_out(document)
+    note = (f"Read from ATIF, which also had {', '.join(unread)}: left out.",) if unread else ()
+    answered = isinstance(turns[-1].action, Answer)
+    return Trajectory(
+        id=id_,
+        task=_task(id_, prompt),
+        provenance=Provenance(model=clean_text(document.agent.model_name or ""), notes=note),
+        prompt=prompt,
+        turns=turns,
+        stop=StopReason.ANSWERED if answered else None,
+        stop_detail="" if answered else "The document does not say why the episode ended.",
+    )
+
+
+def _refuse_foreign(document: atif.Trajectory) -> None:
+    """Raise for a document that is not one whole episode of one agent."""
+    if document.subagent_trajectories:
+        raise RecordError(f"it embeds {len(document.subagent_trajectories)} trajectories of subagents")
+    if document.continued_trajectory_ref is not None:
+        raise RecordError(f"it is continued in {document.continued_trajectory_ref}: an episode is one document here")
+    for step in document.steps:
+        where = f"step {step.step_id}"
+        if step.is_copied_context:
+            raise RecordError(f"{where} was copied from another trajectory (is_copied_context)")
+        if step.source == "agent" and step.llm_call_count == 0:
+            raise RecordError(f"{where} was not written by a model (llm_call_count is 0)")
+        if step.tool_calls and len(step.tool_calls) > 1:
+            raise RecordError(f"{where} has {len(step.tool_calls)} calls (tool_calls); a turn has one action")
+        if step.source != "agent" and step.observation is not None:
+            raise RecordError(f"{where} is a step of the {step.source} with an observation")
+        if step.observation and any(result.subagent_trajectory_ref for result in step.observation.results):
+            raise RecordError(f"{where} was delegated to a subagent (subagent_trajectory_ref)")
+
+
+def _prompt_message(step: atif.Step, media: MediaByPath) -> Message:
+    role: Role = "system" if step.source == "system" else "user"
+    return Message(role=role, parts=_clean(from_content(step.message, media, f"step {step.step_id}")))
+
+
+def _turns(steps: list[atif.Step], media: MediaByPath) -> tuple[Turn, ...]:
+    turns: list[Turn] = []
+    for number, step in enumerate(steps):
+        where = f"step {step.step_id}"
+        if step.source == "agent":
+            turns.append(_turn_atif_foreign(step, media, where, last=number == len(steps) - 1))
+            continue
+        # What follows a turn is what the model was shown after it; behind an observation it is a further request.
+        field = "observation" if turns[-1].observation is None else "request"
+        if turns[-1].request is not None or (turns[-1].observation is not None and steps[number - 1].source != "agent"):
+            raise RecordError(f"{where} is the second message of the {step.source} after one turn")
+        turns[-1] = turns[-1].model_copy(update={field: _prompt_message(step, media)})
+    return tuple(turns)
+
+
+def _turn_atif_foreign(step: atif.Step, media: MediaByPath, where: str, *, last: bool) -> Turn:
+    if not isinstance(step.message, str):
+        texts = [item.text for item in step.message if item.type == "text" and item.text is not None]
+        if len(texts) < len(step.message):
+            raise RecordError(f"{where}: the agent's message holds more than text")
+        said = "".join(texts)
+    else:
+        said = step.message
+    thought = f"<think>{step.reasoning_content}</think>" if step.reasoning_content else ""
+    call = step.tool_calls[0] if step.tool_calls else None
+    fields: dict[str, Any] = {}
+    if step.metrics is not None:
+        fields = {field: getattr(step.metrics, name) for name, field in METRICS.items()}
+        counts = {field: getattr(step.metrics, name) for name, field in COUNTS.items()}
+        fields["tokens"] = TokenCounts.model_validate(counts)
+    return Turn(
+        text=clean_text(thought + said),
+        action=_action_atif_foreign(call, clean_text(said), last=last and step.observation is None),
+        observation=_observation(step, media, where),
+        **fields,
+    )
+
+
+def _action_atif_foreign(call: atif.ToolCall | None, said: str, *, last: bool) -> Action:
+    if call is None:
+        return Answer(text=said) if last else ParseError(reason="The step of the agent calls nothing.")
+    code = call.arguments.get("code")
+    if call.function_name == RUN_PYTHON and isinstance(code, str) and len(call.arguments) == 1:
+        return Code(code=clean_text(code))
+    return ToolCall(name=call.function_name, arguments=call.arguments, call_id=call.tool_call_id)
+
+
+def _observation(step: atif.Step, media: MediaByPath, where: str) -> Message | None:
+    if step.observation is None:
+        return None
+    parts = [part for result in step.observation.results for part in from_content(result.content, media, where)]
+    if not step.tool_calls:
+        return Message(role="user", parts=_clean(parts))
+    return Message(role="tool", parts=_clean(parts), call_id=clean_text(step.tool_calls[0].tool_call_id))
+
+
+def _clean(parts: tuple[Part, ...] | list[Part]) -> tuple[Part, ...]:
+    return tuple(TextPart(text=clean_text(part.text)) if isinstance(part, TextPart) else part for part in parts)
+
+
+def _task(id_: str, prompt: tuple[Message, ...]) -> Task:
+    """What the user asked, with the pictures of the prompt as `image_0` on."""
+    parts = dict.fromkeys(part for message in prompt for part in message.media)
+    named = tuple(NamedMedia(name=f"image_{number}", part=part) for number, part in enumerate(parts))
+    question = "\n\n".join(message.text for message in prompt if message.role == "user")
+    return Task(id=id_, question=question, media=named)
+
+
+def _objects(document: atif.Trajectory) -> Iterator[tuple[str, Any]]:
+    """Every object of the document with the name that `_UNREAD` has for its kind."""
+    yield "document", document
+    yield "agent", document.agent
+    for step in document.steps:
+        yield "steps", step
+        for call in step.tool_calls or ():
+            yield "tool_calls", call
+        for result in step.observation.results if step.observation else ():
+            yield "results", result
+        if step.metrics is not None:
+            yield "metrics", step.metrics
+
+
+_log = logging.getLogger(__name__)
+_VERSION = re.compile(r"ATIF-v1\.[0-8]")
+_HARBOR = "trajectory.json"
+"""How Harbor calls the document of a trial, somewhere below the trial's folder."""
+
+_MADE_ANEW = frozenset({"session_id", "final_metrics", "steps"})
+"""Fields of a document that writing makes of the others; steps are compared one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtifFormat:
+    """The format; see the module's head."""
+
+    def read(self, path: Path, options: ConversionOptions, store: MediaStore) -> TrajectorySource:
+        """See `Format`. Each document is a row, in the order of the files' names."""
+        models = load_atif()
+        return TrajectorySource(_read(_documents(path), models, options, store), store)
+
+    def write(
+        self, trajectories: Iterable[Trajectory], media: Media, folder: Path, options: ConversionOptions
+    ) -> list[Refused]:
+        models = load_atif()
+        out = MediaOut(media, folder, options.root)
+        return write_documents(trajectories, folder, lambda each: checked_document(each, out, models), indent=2)
+
+
+def checked_document(trajectory: Trajectory, out: MediaOut, models: Any) -> dict[str, Any]:
+    """The document of a trajectory.
+
+    Raises:
+        RecordError: ATIF's models refuse it, or reading it would not give the trajectory back.
+    """
+    parts = {part.sha256: part for part in trajectory.media()}
+    paths = {sha256: out.path(part) for sha256, part in parts.items()}
+    document = _valid(write_document(trajectory, paths), models)
+    written: dict[str, Any] = document.to_json_dict()
+    if read_own(_valid(written, models), {paths[sha256]: part for sha256, part in parts.items()}) != trajectory:
+        raise RecordError("reading the document would not give it back")
+    return written
+
+
+def _read(
+    files: list[Path], models: Any, options: ConversionOptions, store: MediaStore
+) -> Iterator[Trajectory | Refused]:
+    for number, file in enumerate(files):
+        try:
+            document = _valid(json.loads(file.read_text(encoding="utf-8-sig")), models)
+            yield _trajectory(document, MediaIn(options.images or file.parent, store), file)
+        except (SaccadeError, OSError, ValueError, KeyError, TypeError) as error:
+            reason = clean_text(str(error)) or type(error).__name__
+            yield Refused(row=number, id=clean_text(file.name), reason=reason)
+
+
+def _trajectory(document: atif.Trajectory, media: MediaIn, file: Path) -> Trajectory:
+    if is_own(document):
+        parts = {path: _checked(path, part, media) for path, part in own_media(document)}
+        trajectory = read_own(document, parts)
+        unread = _added(document, write_document(trajectory, {part.sha256: path for path, part in parts.items()}))
+    else:
+        trajectory = read_foreign(document, {path: media.image(path) for path in media_paths(document)}, file.stem)
+        unread = left_out(document)
+    if unread:
+        _log.warning("%s: Saccade has no place for %s; left out", file, ", ".join(unread))
+    return trajectory
+
+
+def _added(document: atif.Trajectory, again: Mapping[str, Any]) -> list[str]:
+    """Where a document of Saccade's holds what others added to it, and reading does not keep."""
+    now, then = document.to_json_dict(), dict(again)
+    names = [f"document.{name}" for name in now if name not in _MADE_ANEW and now[name] != then.get(name)]
+    for mine, theirs in zip(now["steps"], then["steps"], strict=True):
+        names += [f"step {mine['step_id']}.{name}" for name in mine if mine[name] != theirs.get(name)]
+    return names
+
+
+def _checked(path: str, recorded: Mapping[str, Any], media: MediaIn) -> ImagePart | VideoPart:
+    """What lies at the path; it must be what was written."""
+    part = media.video(path) if recorded.get("kind") == "video" else media.image(path)
+    if part.sha256 != recorded.get("sha256"):
+        raise RecordError(f"{path} is not the file that was written: its sha256 is another")
+    return part
+
+
+def _documents(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    files = sorted(path.glob("*.json")) or sorted(path.rglob(_HARBOR))
+    if not files:
+        raise RecordError(f"{path} holds no ATIF document: no *.json, and no {_HARBOR} in a folder below it.")
+    return files
+
+
+def _valid(row: object, models: Any) -> atif.Trajectory:
+    """The document of a JSON object. Raises `RecordError` for what is none, with every field that is wrong."""
+    try:
+        document: atif.Trajectory = models.Trajectory.model_validate(row)
+    except ValidationError as error:
+        wrong = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_url=False)]
+        raise RecordError("it is no ATIF document: " + "; ".join(wrong)) from error
+    if not _VERSION.fullmatch(document.schema_version):
+        raise RecordError(f"its schema_version is {document.schema_version!r}; ATIF-v1.0 to ATIF-v1.8 are read")
+    return document
+
+
+FORMAT = AtifFormat()

@@ -1,0 +1,1 @@
+"""Serve models that look again: OpenAI protocol, live page, MCP."""

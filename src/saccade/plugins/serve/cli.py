@@ -1,0 +1,206 @@
+"""`saccade serve`: agents behind OpenAI's protocol, for every client that speaks it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from saccade.cli.ask import SETTINGS_HELP
+from saccade.cli.output import ToolNames, with_tools
+from saccade.cli.sandbox import is_loopback, read_token
+from saccade.cli.web import serve_app
+from saccade.errors import SettingsError
+
+if TYPE_CHECKING:
+    from saccade.episode.asking import AskSettings
+    from saccade.models.base import Model
+    from saccade.tools.setup import ToolCallSettings
+    from saccade.tools.toolbox import Toolbox
+
+
+TOKEN_VARIABLE = "SACCADE_SERVE_TOKEN"
+GRACE_SECONDS = 30
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(
+    epilog="Clients: OpenAI(base_url='http://127.0.0.1:8721/v1', api_key=TOKEN). Stop with Ctrl-C: what is being "
+    "answered has 30 seconds, and a second Ctrl-C ends it. There is no encryption: between machines, put a TLS proxy "
+    "in front. docs/serve.md has the fields of requests and answers."
+)
+def serve(
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="PROVIDER:NAME, as `saccade ask` takes it. May be repeated.  [default: tiny]"),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 or :: for every interface.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.")] = 8721,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the token; without it, SACCADE_SERVE_TOKEN is used.")
+    ] = None,
+    dialect: Annotated[str | None, typer.Option(help="Dialect of all models.  [default: what suits each]")] = None,
+    allow_urls: Annotated[
+        bool, typer.Option("--allow-urls", help="Fetch pictures from addresses that a request names.")
+    ] = False,
+    max_requests: Annotated[int | None, typer.Option(min=1, help="Most episodes at once.  [default: 64]")] = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(help="TOML file: table [ask] (settings of `saccade ask`) and table [serve] (max_requests, ...)."),
+    ] = None,
+    tools: ToolNames = None,
+    option: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SETTINGS_HELP)] = None,
+) -> None:
+    """Serve models that look again behind OpenAI's protocol: Chat Completions and Responses."""
+    option = with_tools(option, tools)
+    from saccade.cli.web import check_tables, of_table, read_tables
+    from saccade.core.settings import load_settings
+    from saccade.episode.asking import AskSettings
+    from saccade.models.registry import load_model
+    from saccade.plugins.serve.agent_app import agent_app
+    from saccade.plugins.serve.agent_request import AgentServeSettings
+    from saccade.plugins.serve.agents import AgentPool
+
+    names = list(dict.fromkeys(model or ["tiny"]))
+    tables = read_tables(settings)
+    check_tables(settings, tables, "ask", "serve")
+    serving = of_table(AgentServeSettings, tables.get("serve"), {"max_requests": max_requests})
+    asked = tables.get("ask")
+    given = {**(asked if isinstance(asked, dict) else {}), "model": names[0]}
+    overrides = [*(option or []), *(["media.allow_urls=true"] if allow_urls else [])]
+    base = load_settings(AskSettings, None, [*overrides, *([f"dialect={dialect}"] if dialect else [])], given)
+    if base.media.allow_urls is not allow_urls:
+        raise SettingsError("media.allow_urls is set by --allow-urls here. Leave it out of the settings.")
+    for name in names:
+        _check_spoken(base, name)
+    token = find_token(token_file, host)
+    models: dict[str, Model] = {name: load_model(name, base.retry) for name in names}
+    application = agent_app(
+        AgentPool(models, base, serving), token=token, only_local=is_loopback(host), allow_urls=allow_urls
+    )
+    if token is None:
+        print("saccade serve: no token is asked for, so every program of this machine may ask.", file=sys.stderr)
+    listed = ", ".join(names).replace("{", "{{").replace("}", "}}")
+    line = f"saccade serve: {{url}}/v1 ({listed}; Ctrl-C ends it)\nsaccade serve: {{url}}/ is the page to ask from"
+    raise typer.Exit(serve_app(application, host, port, line, grace_seconds=GRACE_SECONDS))
+
+
+def _check_spoken(base: AskSettings, model: str) -> None:
+    """Say which dialect is spoken with the model. Raises `SettingsError` or `RegistryError` if none can be."""
+    from saccade.episode.asking import check_speaks, suited
+    from saccade.models.registry import check_sampling
+
+    settings, says = suited(base.model_copy(update={"model": model}))
+    check_sampling(model, settings.sampling)
+    check_speaks(model, settings.spoken()[0])
+    for line in says:
+        print(f"saccade serve: {line}", file=sys.stderr)
+
+
+def find_token(file: Path | None, host: str) -> str | None:
+    """The token; None if there is none and only this machine can reach the server.
+
+    Raises:
+        SettingsError: other machines could reach the server, and there is no token; or it is too short to be safe.
+    """
+    import os
+
+    free = file is None and not os.environ.get(TOKEN_VARIABLE, "").strip() and is_loopback(host)
+    return read_token(file, host, no_token=free, variable=TOKEN_VARIABLE)
+
+
+# `saccade mcp`: a sandbox for looking at pictures, for every agent that speaks the Model Context Protocol.
+
+
+MCP_TOKEN_VARIABLE = "SACCADE_MCP_TOKEN"
+_WAIT = 20.0
+"""Seconds that an agent waits for a session where the sandbox hosts are full."""
+
+
+@app.command(
+    epilog="An agent starts the server itself, for example: claude mcp add saccade -- saccade mcp --folder . "
+    "(docs/mcp.md has the lines for other agents). Over HTTP the address is http://HOST:PORT/mcp, and the token comes "
+    "from --token-file or SACCADE_MCP_TOKEN. There is no encryption: between machines, put a TLS proxy in front."
+)
+def mcp(
+    folder: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder from which pictures may be uploaded by path. May be repeated.  [default: none]"),
+    ] = None,
+    tool: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tools", metavar="NAME", help="Typed tool to offer. May be repeated.  [default: all that are installed]"
+        ),
+    ] = None,
+    http: Annotated[bool, typer.Option("--http", help="Serve over streamable HTTP and not over stdio.")] = False,
+    host: Annotated[str, typer.Option(help="With --http: address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http: port; 0 takes a free one.")] = 8720,
+    token_file: Annotated[
+        Path | None, typer.Option(help="With --http: file with the token; without it, SACCADE_MCP_TOKEN is used.")
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="With --http: ask nobody for a token. Only for a loopback address.")
+    ] = False,
+    sandbox: Annotated[
+        str, typer.Option(help="local, or addresses of `saccade sandbox serve` with commas between them.")
+    ] = "local",
+    max_sessions: Annotated[int | None, typer.Option(min=1, help="Most sessions at once.  [default: 32]")] = None,
+    idle_seconds: Annotated[
+        float | None, typer.Option(min=1, help="A session not used for so long is closed.  [default: 1800]")
+    ] = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(help="TOML file: table [limits] (fields of Limits), [mcp] (shown_pixels, ...), [tool_calls]."),
+    ] = None,
+) -> None:
+    """Give agents a Python sandbox that shows pictures, over the Model Context Protocol."""
+    from saccade.cli.web import check_tables, of_table, read_tables
+    from saccade.episode.settings import sandbox_at
+    from saccade.plugins.serve.mcp_server import mcp_app, mcp_server, serve_stdio
+    from saccade.plugins.serve.vision_session import McpSettings
+    from saccade.sandbox.base import Limits
+    from saccade.tools.setup import ToolCallSettings
+
+    if not http and (token_file is not None or no_token):
+        raise SettingsError("--token-file and --no-token are for --http: over stdio there is one client, its owner.")
+    folders = checked_folders(folder or [])
+    named = {"max_sessions": max_sessions, "idle_seconds": idle_seconds, "folders": folders or None}
+    tables = read_tables(settings)
+    check_tables(settings, tables, "limits", "mcp", "tool_calls")
+    limits, serving = of_table(Limits, tables.get("limits")), of_table(McpSettings, tables.get("mcp"), named)
+    calls = of_table(ToolCallSettings, tables.get("tool_calls"))
+    server = mcp_server(sandbox_at(sandbox, limits, wait=_WAIT), _toolbox(tool or [], calls), serving)
+    if not http:
+        asyncio.run(serve_stdio(server))
+        return
+    token = read_token(token_file, host, no_token=no_token, variable=MCP_TOKEN_VARIABLE)
+    application = mcp_app(server, serving, token=token, only_local=is_loopback(host))
+    raise typer.Exit(serve_app(application, host, port, "saccade mcp: {url}/mcp"))
+
+
+def _toolbox(names: list[str], calls: ToolCallSettings) -> Toolbox:
+    """The tools of these names; without names all that can be called here, and a line about the others."""
+    from saccade.tools.toolbox import Toolbox
+
+    tools = Toolbox.of(*names, calls=calls)
+    missing = tools.missing()
+    listed = "; ".join(f"{name} ({need})" for name, need in missing.items())
+    if names and missing:
+        raise SettingsError(f"not available here: {listed}. Or do not name it.")
+    if missing:
+        print(f"saccade mcp: not available here, so not offered: {listed}.", file=sys.stderr)
+        tools = Toolbox.of(*(tool.name for tool in tools.definitions if tool.name not in missing), calls=calls)
+    return tools
+
+
+def checked_folders(folders: list[Path]) -> tuple[Path, ...]:
+    """The folders, resolved. Raises `SettingsError` if one is none."""
+    for item in folders:
+        if not item.is_dir():
+            raise SettingsError(f"--folder {item} is no folder. Name one that there is.")
+    return tuple(item.resolve() for item in folders)

@@ -1,0 +1,10 @@
+"""The verbs of the plug-in `serve`, named by entry points of `saccade.commands`; imports nothing heavy."""
+
+from __future__ import annotations
+
+from saccade.cli.main import Verb
+
+SERVE = Verb("saccade.plugins.serve.cli:app", "Serve models that look again behind OpenAI's protocol.", "Ask and serve")
+MCP = Verb(
+    "saccade.plugins.serve.cli:app", "Give agents a Python sandbox that shows pictures, over MCP.", "Ask and serve"
+)

@@ -1,0 +1,1 @@
+"""Hold VISTA-Gym's tools: charts, geometry, OCR, weights and endpoints."""

@@ -1,0 +1,1 @@
+"""Read charts by rules."""

@@ -1,0 +1,81 @@
+"""A checkpoint that a tool holds: loaded once, on the device and in the format that the setup of tools names.
+
+Nothing of a checkpoint is run but what transformers itself knows (`trust_remote_code` is never set).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from saccade.errors import UnavailableError
+from saccade.tools.definition import Needs
+from saccade.tools.setup import SetupEntry, ToolSetup, tool_setup
+
+T = TypeVar("T")
+_INSTALL: Final = "pip install 'saccade[local]'"
+_log = logging.getLogger(__name__)
+
+
+def checkpoint_needs(tool: str, weights: str, example: str) -> Needs:
+    """What a tool needs that loads a checkpoint.
+
+    Args:
+        tool: Its name, and that of its table in the setup.
+        weights: Which, how large and under which licence.
+        example: A hub name that fits.
+    """
+    return Needs(("torch", "transformers"), weights, _INSTALL, SetupEntry(tool, "weights", example))
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where and how a model runs."""
+
+    setup: ToolSetup
+    device: str
+    dtype: Any
+    """Of torch."""
+
+    @property
+    def hub(self) -> dict[str, Any]:
+        """Arguments of every `from_pretrained`."""
+        revision = {"revision": self.setup.revision} if self.setup.revision else {}
+        return {"trust_remote_code": False, **revision}
+
+
+class CheckpointSlot(Generic[T]):
+    """What a tool loads on its first call and keeps; safe to be used by several threads."""
+
+    def __init__(self, tool: str, load: Callable[[Placed], T]) -> None:
+        self._tool = tool
+        self._load = load
+        self._lock = threading.Lock()
+        self._held: tuple[ToolSetup, T] | None = None
+
+    def get(self) -> T:
+        """The loaded thing; loaded anew if the setup changed.
+
+        Raises:
+            UnavailableError: it cannot be loaded; says why.
+        """
+        setup = tool_setup(self._tool)
+        with self._lock:
+            if self._held is None or self._held[0] != setup:
+                self._held = (setup, self._loaded(setup))
+            return self._held[1]
+
+    def _loaded(self, setup: ToolSetup) -> T:
+        import torch
+
+        device = setup.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            loaded = self._load(Placed(setup, device, getattr(torch, setup.dtype)))
+        except Exception as error:
+            why = " ".join(f"{type(error).__name__}: {error}".split())
+            raise UnavailableError(f"the weights {setup.weights!r} of {self._tool} cannot be loaded: {why}") from error
+        _log.info("%s holds %s on %s", self._tool, setup.weights, device)
+        return loaded

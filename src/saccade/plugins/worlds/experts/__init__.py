@@ -1,0 +1,1 @@
+"""Write trajectories that solve tasks of the worlds, in any dialect."""

@@ -1,0 +1,238 @@
+"""What one expert knows: the task with its gold, how its media are found in the dialect, and a stream of choices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from pydantic import Field, NonNegativeFloat, model_validator
+
+from saccade.core.settings import Settings
+from saccade.dialects.base import Dialect, Opening
+from saccade.record.content import ImagePart
+from saccade.record.task import Task
+from saccade.tasks.worlds.rng import Rng
+
+# How experts write: which styles, how long their thoughts are, how they show pictures.
+
+
+Style = Literal["crop", "compute", "consult", "mistake", "direct"]
+STYLES: tuple[Style, ...] = ("crop", "compute", "consult", "mistake", "direct")
+
+
+class StyleWeights(Settings):
+    """How often each style is taken where it fits the sample; 0 for never."""
+
+    crop: NonNegativeFloat = 4.0
+    """Cut out where the answer can be seen, look, answer."""
+    compute: NonNegativeFloat = 4.0
+    """Run the world's program, read what it prints, answer."""
+    consult: NonNegativeFloat = 2.0
+    """Call a typed tool that measures or reads, answer what it returned. Reading (`ocr`) takes a second or more."""
+    mistake: NonNegativeFloat = 1.5
+    """A crop or a program with a slip that happens, is noticed and is repaired."""
+    direct: NonNegativeFloat = 0.5
+    """Answer at once, where the picture is small and the sample is easy."""
+
+
+class ShowWeights(Settings):
+    """How often a picture is shown in each way, in dialects where programs show pictures without saving them."""
+
+    plt: NonNegativeFloat = 3.0
+    """`plt.imshow` and `plt.show`: a figure, in matplotlib's own size."""
+    show: NonNegativeFloat = 2.0
+    """`Image.show`: the pixels as they are."""
+    display: NonNegativeFloat = 1.0
+    """`display` from IPython: the pixels as they are."""
+
+    @model_validator(mode="after")
+    def _some(self) -> ShowWeights:
+        if not self.plt + self.show + self.display:
+            raise ValueError("one way of showing pictures needs a weight above 0")
+        return self
+
+
+class ExpertSettings(Settings):
+    """How an expert acts and what its thoughts are like."""
+
+    styles: StyleWeights = StyleWeights()
+    show: ShowWeights = ShowWeights()
+    verbosity: Literal["short", "long"] = "long"
+    """Thoughts of a few words for tiny models, of a few sentences for others."""
+    crop_side: int = Field(448, ge=32, le=2048)
+    """Longer side in pixels to which smaller crops are enlarged."""
+    wide_percent: int = Field(30, ge=0, le=100)
+    """In how many of 100 crops a wider one comes first."""
+    cells_percent: int = Field(40, ge=0, le=100)
+    """In how many of 100 programs several cells are written."""
+    longest_program: int = Field(20_000, ge=0)
+    """Characters; samples whose program is longer are not computed."""
+    direct_difficulty: float = Field(0.45, ge=0, le=1)
+    """Hardest sample (0 to 1 within its world) that is answered at once."""
+    direct_pixels: int = Field(400_000, ge=0)
+    """Largest picture that is answered at once: above, a model's input would be shrunk."""
+
+
+Box = tuple[int, int, int, int]
+"""Left, top, right, bottom in pixels of a picture of the task at its full size."""
+
+# What the evidence boxes of worlds are called where the label is a kind of thing, not a text in the picture.
+_COMMON = frozenset(
+    {"crossing", "difference", "grid", "label", "pie", "ring", "word"}
+    | {"circle", "hexagon", "octagon", "pentagon", "square", "triangle"}
+)
+_PHRASES = {
+    "circles": "the pair of circles",
+    "nested squares": "the drawing with the squares",
+    "start": "the place where it starts",
+    "end": "the place where it ends",
+    "most": "the largest area",
+    "lightest": "the lightest patch",
+    "darkest": "the darkest patch",
+    "value": "the framed patch",
+    "same": "the pair of patches",
+}
+
+
+@dataclass(frozen=True)
+class ExpertScene:
+    """Everything that a style may use."""
+
+    task: Task
+    dialect: Dialect
+    opening: Opening
+    rng: Rng
+    settings: ExpertSettings
+    notes: Mapping[str, str]
+    most_turns: int | None = None
+    """Of the episode; None: those of the dialect."""
+
+    @property
+    def answer(self) -> str:
+        """The gold answer; a generated task always has one."""
+        assert self.task.answer is not None
+        return self.task.answer
+
+    @property
+    def kind(self) -> str:
+        """The kind of question."""
+        return self.task.tags[0] if self.task.tags else ""
+
+    @property
+    def world(self) -> str:
+        """The world's name without its version."""
+        return self.task.source.partition("@")[0]
+
+    @property
+    def long(self) -> bool:
+        """Whether thoughts are written out."""
+        return self.settings.verbosity == "long"
+
+    @cached_property
+    def pictures(self) -> dict[str, ImagePart]:
+        """The task's pictures by the name of their medium."""
+        return {item.name: item.part for item in self.task.media if isinstance(item.part, ImagePart)}
+
+    @cached_property
+    def shown_as(self) -> dict[str, str]:
+        """Name of a medium -> the variable bound to it, where there is one."""
+        return {name: variable for variable, name in self.opening.bindings.items()}
+
+    @cached_property
+    def evidence(self) -> tuple[tuple[str, Box, str], ...]:
+        """Where the answer can be seen: name of the picture, box in whole pixels, label."""
+        boxes = ((box.image, box.xyxy, box.label) for box in self.task.evidence)
+        return tuple((name, (int(x0), int(y0), int(x1), int(y1)), label) for name, (x0, y0, x1, y1), label in boxes)
+
+    @property
+    def subject(self) -> str:
+        """What the question is about, in words."""
+        if "target" in self.notes:
+            return f"the {self.notes['target']}"
+        return self.named(self.evidence[0][2] if self.evidence else "")
+
+    def named(self, label: str) -> str:
+        """A label of the evidence in words."""
+        if not label:
+            return self.rng.choice(("the part in question", "the place that matters", "what is asked about"))
+        if label in _PHRASES:
+            return _PHRASES[label]
+        if label in _COMMON or " " in label:
+            return f"the {label}"
+        return f'"{label}"'
+
+    @property
+    def turns(self) -> int:
+        """Turns that are allowed, the answer included."""
+        return self.most_turns or self.dialect.limits.turns or 30
+
+
+def union(boxes: list[Box]) -> Box:
+    """The smallest box around all. ValueError without any."""
+    return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
+
+
+def area(box: Box) -> int:
+    """The pixels in a box."""
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+# Where an expert cuts: boxes around the evidence with plausible, jittered margins, and places that show nothing.
+
+
+PixelSize = tuple[int, int]
+LEAST = 32
+"""Shortest side of a window in pixels, where the picture has as many."""
+
+
+def around(rng: Rng, box: Box, size: PixelSize, *, widen: int = 1) -> Box:
+    """A box around `box` inside a picture of `size`: margins of its own size or so, times `widen`, each for itself."""
+    # Small things are not hit exactly: the least margin is a hundredth of the picture.
+    least = max(size) // 100 + 4
+    # People like round numbers.
+    step = rng.choice((1, 5, 10))
+    edges = []
+    for axis in (0, 1):
+        side = box[axis + 2] - box[axis]
+        before, after = (widen * (least + side * rng.integer(5, 70) // 100) for _ in range(2))
+        low, high = box[axis] - before, box[axis + 2] + after
+        edges.append(_inside(low - low % step, high + -high % step, size[axis]))
+    (x0, x1), (y0, y1) = edges
+    return x0, y0, x1, y1
+
+
+def _inside(low: int, high: int, size: int) -> tuple[int, int]:
+    """The part of the span that lies in 0..size, made `LEAST` long where there is room. Some tools want that much."""
+    low, high = max(0, low), min(size, high)
+    high = min(size, max(high, low + LEAST))
+    return max(0, min(low, high - LEAST)), high
+
+
+def elsewhere(rng: Rng, box: Box, size: PixelSize) -> Box | None:
+    """A box of the same size that shows nothing of `box`; None where the picture has no room for one."""
+    width, height = box[2] - box[0], box[3] - box[1]
+    if width > size[0] // 2 or height > size[1] // 2:
+        return None
+    for _ in range(40):
+        x, y = rng.integer(0, size[0] - width), rng.integer(0, size[1] - height)
+        if x + width <= box[0] or x >= box[2] or y + height <= box[1] or y >= box[3]:
+            return x, y, x + width, y + height
+    return None
+
+
+def groups(boxes: list[Box], most: int) -> list[Box]:
+    """The evidence as windows to look at: all of it in one if it lies together, else one each.
+
+    Empty if that would be more than `most` windows.
+    """
+    together = union(boxes)
+    if len(boxes) == 1 or area(together) <= 12 * sum(map(area, boxes)):
+        return [together]
+    return boxes if len(boxes) <= most else []
+
+
+def zoom(box: Box, side: int) -> int:
+    """How many times a crop of `box` must be enlarged to be about `side` pixels long; 1 to 16."""
+    return max(1, min(16, round(side / max(box[2] - box[0], box[3] - box[1]))))

@@ -1,0 +1,392 @@
+"""Use tools that measure pixels: colours, shares, and shapes that are counted."""
+
+from __future__ import annotations
+
+import colorsys
+import json
+import re
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any, Final, NamedTuple
+
+from pydantic import JsonValue
+
+from saccade.plugins.worlds.canvas import COLOURS, Colour
+from saccade.plugins.worlds.experts.plays import ExpertPart, Move, Seen
+from saccade.plugins.worlds.experts.scene import Box
+from saccade.record.content import ToolCall
+from saccade.tools.context import ToolContext
+from saccade.tools.registry import TOOLS
+from saccade.training.sft.synth.experts import ExpertStopped
+
+# Describe a strategy with typed tools: which tools it calls, which samples it fits, what it reads off their results.
+#
+# It is a generator as any script, but does not answer: it returns the answer that the tools lead to, or None where they
+# lead to none, and how many calls it took.
+
+
+class Consulted(NamedTuple):
+    """What the tools led to."""
+
+    answer: str | None
+    calls: int
+
+
+Consulting = Generator[Move, Seen, Consulted]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStrategy:
+    """Answers a kind of question with typed tools."""
+
+    name: str
+    tools: tuple[str, ...]
+    """In the order in which they are called, one call each: all must be on offer."""
+    fits: Callable[[ExpertPart], bool]
+    play: Callable[[ExpertPart], Consulting]
+
+    def possible(self, part: ExpertPart, left: int) -> bool:
+        """Whether it fits the sample, its tools are on offer, and its calls and an answer fit in `left` turns."""
+        return (
+            not part.actions.codes
+            and part.actions.tools.issuperset(self.tools)
+            and len(self.tools) < left
+            and self.fits(part)
+        )
+
+
+def use(
+    part: ExpertPart, tool: str, arguments: Mapping[str, JsonValue], occasion: str = "consult"
+) -> Generator[Move, Seen, Seen]:
+    """Call a tool and give back what came of it.
+
+    Raises:
+        ExpertStopped: the call failed.
+    """
+    call = ToolCall(name=tool, arguments=dict(arguments))
+    seen = yield Move(call, part.thoughts.say(occasion, tool=tool))
+    if seen.error is not None:
+        raise ExpertStopped(f"the tool {tool} failed on {part.scene.task.id}: {seen.error}")
+    return seen
+
+
+def result_of(seen: Seen) -> dict[str, Any]:
+    """The JSON that a result opens with.
+
+    Raises:
+        ExpertStopped: it opens with none.
+    """
+    try:
+        found = json.loads(seen.text.partition("\n")[0])
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ExpertStopped(f"a tool gave no result that can be read: {seen.text[:100]!r}")
+    return found
+
+
+def named_picture(part: ExpertPart) -> dict[str, JsonValue]:
+    """The argument that names the task's first picture; often left out where there is only one."""
+    scene = part.scene
+    name = next(iter(scene.pictures))
+    return {} if len(scene.pictures) == 1 and scene.rng.chance(50) else {"image": scene.shown_as[name]}
+
+
+def inside(part: ExpertPart, box: Box, least: int, most: int) -> list[JsonValue]:
+    """A box a few pixels inside `box`, not exactly in its middle."""
+    left, top = (part.scene.rng.integer(least, most) for _ in range(2))
+    return [box[0] + left, box[1] + top, box[2] - left, box[3] - top]
+
+
+def is_world(*names: str, kinds: tuple[str, ...] = ()) -> Callable[[ExpertPart], bool]:
+    """Whether a sample is of one of these worlds, and of one of these kinds if any are named."""
+    return lambda part: part.scene.world in names and (not kinds or part.scene.kind in kinds)
+
+
+def near(text: str, gold: str, part: float) -> bool:
+    """Whether two texts are numbers that differ by at most `part` of the second."""
+    try:
+        return abs(float(text) - float(gold)) <= part * abs(float(gold))
+    except ValueError:
+        return False
+
+
+_CORNERS: Final = {3: "triangle", 4: "square", 5: "pentagon"}
+_PAPER: Final = 245
+"""A level of brightness below white paper and above every ink."""
+_ODDS: Final = 0.02
+"""By how much of a channel's range hue, saturation and value may differ from a colour that is looked for."""
+
+
+def _value(part: ExpertPart) -> Consulting:
+    mean = yield from _mean(part, 0, "consult")
+    return Consulted(", ".join(str(round(channel)) for channel in mean), 1)
+
+
+def _same(part: ExpertPart) -> Consulting:
+    first = yield from _mean(part, 0, "consult")
+    second = yield from _mean(part, 1, "then")
+    return Consulted("yes" if first == second else "no", 2)
+
+
+def _mean(part: ExpertPart, number: int, occasion: str) -> Generator[Move, Seen, list[float]]:
+    name, box, _ = part.scene.evidence[number]
+    arguments: dict[str, JsonValue] = {"image": part.scene.shown_as[name], "box": inside(part, box, 5, 7)}
+    seen = yield from use(part, "color_stats", arguments, occasion)
+    return [float(channel) for channel in result_of(seen)["mean"]]
+
+
+def _share(part: ExpertPart) -> Consulting:
+    asked = next(name for name in COLOURS if f" is {name}?" in part.scene.task.question)
+    seen = yield from use(part, "color_mask", {**named_picture(part), **colour_range(COLOURS[asked])})
+    return Consulted(str(round(100 * result_of(seen)["fraction"])), 1)
+
+
+def _shapes(part: ExpertPart) -> Consulting:
+    seen = yield from use(part, "contours", {**named_picture(part), "level": _PAPER})
+    asked = next(name for name in ("circle", *_CORNERS.values()) if f"{name}s" in part.scene.task.question)
+    found = [_CORNERS.get(item["corners"], "circle") for item in result_of(seen)["contours"]]
+    return Consulted(str(found.count(asked)), 1)
+
+
+def _contact(part: ExpertPart) -> Consulting:
+    seen = yield from use(part, "contours", {**named_picture(part), "level": _PAPER, "limit": 2})
+    return Consulted("yes" if result_of(seen)["count"] == 1 else "no", 1)
+
+
+def colour_range(colour: Colour, turn: float = 360 * _ODDS) -> dict[str, JsonValue]:
+    """The arguments of `color_mask` that mean this colour and little beside it; `turn` is in degrees of hue."""
+    hue, saturation, value = colorsys.rgb_to_hsv(*(channel / 255 for channel in colour))
+    low, high = (round((360 * hue + sign * turn) % 360, 1) for sign in (-1, 1))
+    made: dict[str, JsonValue] = {"hue": [low, high]}
+    for name, middle in (("saturation", saturation), ("value", value)):
+        made[name] = [round(max(0.0, middle - _ODDS), 3), round(min(1.0, middle + _ODDS), 3)]
+    return made
+
+
+STRATEGIES: Final = (
+    ToolStrategy("the colour of a patch", ("color_stats",), is_world("pixel-colour", kinds=("value",)), _value),
+    ToolStrategy("two colours", ("color_stats", "color_stats"), is_world("pixel-colour", kinds=("same",)), _same),
+    ToolStrategy("the share of a colour", ("color_mask",), is_world("pixel-colour", kinds=("share",)), _share),
+    ToolStrategy("outlines and their corners", ("contours",), is_world("shape-count", kinds=("scatter",)), _shapes),
+    ToolStrategy("one outline or two", ("contours",), is_world("touching-circles"), _contact),
+)
+
+
+# Use the tools of geometry: the diagram as statements, the text as statements, and the solver.
+
+
+_POLYGONS: Final = ("triangle-angle", "isosceles", "right-triangle", "triangle-area", "rectangle")
+_CLOSE: Final = 0.005
+"""A figure that was fitted has the asked value to within this part of it."""
+_LENGTH: Final = re.compile(r"Equals\(LengthOf\(Line\((\w),(\w)\)\),([\d.]+)\)")
+
+
+def _solved(part: ExpertPart) -> Consulting:
+    diagram = yield from _diagram(part)
+    if not diagram["logic_forms"]:
+        return Consulted(None, 1)
+    return (yield from _solve(part, _statements(part), diagram, 2))
+
+
+def _with_text(part: ExpertPart) -> Consulting:
+    diagram = yield from _diagram(part)
+    if not diagram["logic_forms"]:
+        return Consulted(None, 1)
+    seen = yield from use(part, "text_cdl", {"text": part.scene.task.question}, "then")
+    return (yield from _solve(part, result_of(seen)["logic_forms"], diagram, 3))
+
+
+def _with_goal(part: ExpertPart) -> Consulting:
+    seen = yield from use(part, "goal_cdl", {"text": part.scene.task.question})
+    goal = result_of(seen)["logic_form"]
+    if goal is None:
+        return Consulted(None, 1)
+    diagram = yield from _diagram(part, "then")
+    if not diagram["logic_forms"]:
+        return Consulted(None, 2)
+    return (yield from _solve(part, _statements(part), diagram, 3))
+
+
+def _statements(part: ExpertPart) -> list[str]:
+    """Read the question as logic forms, its goal last, without a call that the episode shows."""
+    tool = TOOLS.load("text_cdl")()
+    read = tool.run(tool.arguments(text=part.scene.task.question), ToolContext({}))
+    return list(read.value.logic_forms)
+
+
+def _diagram(part: ExpertPart, occasion: str = "consult") -> Any:
+    seen = yield from use(part, "image_cdl", named_picture(part), occasion)
+    return result_of(seen) if seen.text.startswith("{") else {"logic_forms": []}
+
+
+def _solve(part: ExpertPart, text: list[str], diagram: dict[str, Any], calls: int) -> Consulting:
+    arguments: dict[str, JsonValue] = {
+        "text_logic": list(text),
+        "diagram_logic": diagram["logic_forms"],
+        "points": diagram["points"],
+    }
+    seen = yield from use(part, "inter_gps", arguments, "then")
+    solved = re.match(r"Solved: (-?[\d.e+]+\d)", seen.text)
+    answer = solved[1] if solved else None
+    if answer is not None and near(answer, part.scene.answer, _CLOSE):
+        answer = part.scene.answer  # the number of digits that is asked for
+    return Consulted(answer, calls)
+
+
+def _circle(part: ExpertPart) -> Consulting:
+    """The radius or the diameter is read; the rest is a formula, with the question's value of pi."""
+    diagram = yield from _diagram(part)
+    found = next((match for form in diagram["logic_forms"] if (match := _LENGTH.fullmatch(form))), None)
+    if found is None:
+        return Consulted(None, 1)
+    radius = Decimal(found[3]) / (1 if "O" in (found[1], found[2]) else 2)
+    pi = Decimal("3.14")
+    exact = pi * radius * radius if "area" in part.scene.task.question else 2 * pi * radius
+    return Consulted(str(exact.quantize(Decimal("0.01"), ROUND_HALF_UP)), 1)
+
+
+WAYS_GEOMETRY_STRATEGIES: Final = (
+    ToolStrategy("diagram and solver", ("image_cdl", "inter_gps"), is_world("geometry", kinds=_POLYGONS), _solved),
+    ToolStrategy(
+        "diagram, text and solver",
+        ("image_cdl", "text_cdl", "inter_gps"),
+        is_world("geometry", kinds=_POLYGONS),
+        _with_text,
+    ),
+    ToolStrategy(
+        "goal, diagram and solver",
+        ("goal_cdl", "image_cdl", "inter_gps"),
+        is_world("geometry", kinds=_POLYGONS),
+        _with_goal,
+    ),
+    ToolStrategy("a circle's measure", ("image_cdl",), is_world("geometry", kinds=("circle",)), _circle),
+)
+
+
+# Use tools that measure and read coloured maps, lit solids and rows of small pictures.
+
+
+_SWATCHES: Final = 200
+"""Pixels at the right of a map that the legend takes."""
+_TURN: Final = 8
+"""Degrees of hue by which the shades of a solid may differ."""
+_STRONG: Final = 0.3
+"""Saturation above that of floors and papers."""
+
+
+def _legend(part: ExpertPart) -> list[tuple[Colour, str]]:
+    """Colour and text of each class, lightest first, as the expert sees them in the picture."""
+    rows = (line.split(" ", 3) for line in part.scene.notes["legend"].splitlines())
+    return [((int(red), int(green), int(blue)), text) for red, green, blue, text in rows]
+
+
+def _region(part: ExpertPart, number: int, occasion: str) -> Generator[Move, Seen, int]:
+    """The class of a region, by the mean colour of a strip beside its name."""
+    name, (x0, y0, _, y1), _ = part.scene.evidence[number]
+    strip: list[JsonValue] = [x0 + 1, y0 + 2, x0 + 9, y1 - 2]
+    seen = yield from use(part, "color_stats", {"image": part.scene.shown_as[name], "box": strip, "bins": 1}, occasion)
+    mean = result_of(seen)["mean"]
+    legend = _legend(part)
+    return min(
+        range(len(legend)), key=lambda place: sum(abs(a - b) for a, b in zip(legend[place][0], mean, strict=True))
+    )
+
+
+def _class(part: ExpertPart) -> Consulting:
+    found = yield from _region(part, 0, "consult")
+    return Consulted(_legend(part)[found][1], 1)
+
+
+def _higher(part: ExpertPart) -> Consulting:
+    first = yield from _region(part, 0, "consult")
+    second = yield from _region(part, 1, "then")
+    return Consulted("yes" if first > second else "no", 2)
+
+
+def _regions(part: ExpertPart) -> Consulting:
+    colour = next(colour for colour, text in _legend(part) if part.scene.task.question.endswith(f"range {text}?"))
+    seen = yield from use(part, "color_mask", {**named_picture(part), **colour_range(colour), "min_area": 300})
+    return Consulted(str(result_of(seen)["parts"] - 1), 1)  # the legend's own patch
+
+
+def _highest(part: ExpertPart) -> Consulting:
+    name, picture = next(iter(part.scene.pictures.items()))
+    land: list[JsonValue] = [0, 0, picture.width - _SWATCHES, picture.height]
+    where: dict[str, JsonValue] = {"image": part.scene.shown_as[name]}
+    seen = yield from use(part, "color_mask", {**where, "box": land, **colour_range(_legend(part)[-1][0])})
+    box = result_of(seen)["box"]
+    if box is None:
+        return Consulted(None, 1)
+    read = yield from use(part, "ocr", {**where, "box": box}, "then")
+    return Consulted(str(result_of(read)["text"]).strip(), 2)
+
+
+def _solids(part: ExpertPart) -> Consulting:
+    return Consulted(str((yield from _parts(part, _asked_colour(part), "consult"))), 1)
+
+
+def _left(part: ExpertPart) -> Consulting:
+    everything = yield from _parts(part, None, "consult")
+    taken = yield from _parts(part, _asked_colour(part), "then")
+    return Consulted(str(everything - taken), 2)
+
+
+def _asked_colour(part: ExpertPart) -> Colour:
+    return next(colour for name, colour in COLOURS.items() if f" {name} things" in part.scene.task.question)
+
+
+def _parts(part: ExpertPart, colour: Colour | None, occasion: str) -> Generator[Move, Seen, int]:
+    """How many things have the hue of a colour, or any hue at all."""
+    hue = {} if colour is None else {"hue": colour_range(colour, _TURN)["hue"]}
+    arguments: dict[str, JsonValue] = {**named_picture(part), **hue, "saturation": [_STRONG, 1.0], "min_area": 100}
+    seen = yield from use(part, "color_mask", arguments, occasion)
+    return int(result_of(seen)["parts"])
+
+
+def _pictures(part: ExpertPart) -> Consulting:
+    return (yield from _counted(part, 1))
+
+
+def _two_rows(part: ExpertPart) -> Consulting:
+    return (yield from _counted(part, 2))
+
+
+def _counted(part: ExpertPart, rows: int) -> Consulting:
+    """What a picture stands for is read, and the pictures of one row or of two are counted."""
+    read = yield from use(part, "ocr", {**named_picture(part), "min_confidence": 0.3})
+    worth = re.search(r"=\s*(\d+)", str(result_of(read)["text"]))
+    if worth is None:
+        return Consulted(None, 1)
+    counts = []
+    for name, box, _ in part.scene.evidence[:rows]:
+        where: dict[str, Any] = {"image": part.scene.shown_as[name], "box": list(box)}
+        seen = yield from use(part, "color_mask", {**where, "saturation": [_STRONG, 1.0], "min_area": 60}, "then")
+        counts.append(int(result_of(seen)["parts"]))
+    count = counts[0] if rows == 1 else abs(counts[0] - counts[1])
+    return Consulted(str(int(worth[1]) * count), 1 + rows)
+
+
+def _mapped(*kinds: str) -> Any:
+    fits = is_world("region-map", kinds=kinds)
+    return lambda part: fits(part) and "legend" in part.scene.notes
+
+
+WAYS_SCENES_STRATEGIES: Final = (
+    ToolStrategy("the class of a region", ("color_stats",), _mapped("class"), _class),
+    ToolStrategy("the classes of two regions", ("color_stats", "color_stats"), _mapped("higher"), _higher),
+    ToolStrategy("regions of a class", ("color_mask",), _mapped("count"), _regions),
+    ToolStrategy("the region of a class", ("color_mask", "ocr"), _mapped("highest"), _highest),
+    ToolStrategy("solids of a colour", ("color_mask",), is_world("solid-scene", kinds=("count",)), _solids),
+    ToolStrategy(
+        "solids of other colours", ("color_mask", "color_mask"), is_world("solid-scene", kinds=("left",)), _left
+    ),
+    ToolStrategy("a row of pictures", ("ocr", "color_mask"), is_world("pictograph", kinds=("value",)), _pictures),
+    ToolStrategy(
+        "two rows of pictures",
+        ("ocr", "color_mask", "color_mask"),
+        is_world("pictograph", kinds=("difference",)),
+        _two_rows,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Solve questions of generated worlds by programs, as a baseline."""

@@ -1,0 +1,1 @@
+"""Hold programs that the sandbox runs to solve a question."""

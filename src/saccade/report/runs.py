@@ -1,0 +1,342 @@
+"""A folder of episodes as a report reads it: rows for figures, labels for filters, the trajectories again for pages.
+
+The trajectories are read once for the rows and once more for the pages, never all kept. Of two of one id the later one
+counts. What cannot be read is reported and left out, so a run that is still written can be looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from saccade.core import sync
+from saccade.episode.run_folder import TRAJECTORIES
+from saccade.errors import SaccadeError, SettingsError
+from saccade.evals.benchmarks import BROKEN_ROW
+from saccade.evals.grades import SampleFailure, open_failures
+from saccade.evals.merge import run_settings
+from saccade.evals.protocols.base import FOLDER, PROTOCOLS, protocol_names, read_findings, recorded_protocol
+from saccade.evals.protocols.findings import Findings
+from saccade.evals.protocols.plain import Data, plain_data
+from saccade.evals.protocols.study import CountCallback, Study, study
+from saccade.evals.rows import EvalRow, row_of, row_order
+from saccade.evals.settings import EvalSettings
+from saccade.record.execution import Status
+from saccade.record.trajectory import StopReason, Trajectory
+from saccade.report.stored_run import StoredRun, open_run
+
+RIGHT, PARTLY, WRONG = "right", "partly right", "wrong"
+NO_ANSWER, NOT_GRADED, LOST = "no answer", "not graded", "lost"
+FAILED_CALL = "a call failed"
+OUTCOMES = (RIGHT, PARTLY, WRONG, NO_ANSWER, NOT_GRADED, LOST)
+"""Every sample has one of them."""
+
+TrajectoryCallback = Callable[[Trajectory], None]
+"""Is shown every trajectory as it is read for the first time."""
+
+
+@dataclass
+class EvalRun:
+    """One folder of episodes."""
+
+    name: str
+    stored: StoredRun
+    settings: EvalSettings | None
+    """None where the folder was not made by an evaluation."""
+    rows: list[EvalRow] = field(default_factory=list)
+    """In the order of tasks and rollouts."""
+    labels: dict[str, set[str]] = field(default_factory=dict)
+    """Of each sample, by its id: its outcome, and whatever else it can be looked up by."""
+    dialects: dict[str, str] = field(default_factory=dict)
+    """Of each sample."""
+    models: Counter[str] = field(default_factory=Counter)
+    failures: list[SampleFailure] = field(default_factory=list)
+    """Samples that came to nothing; rows of the data that gave no task are not among them."""
+    broken_rows: int = 0
+    _lines: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def k(self) -> int:
+        """Samples of each task."""
+        return self.settings.k if self.settings is not None else max((row.rollout + 1 for row in self.rows), default=1)
+
+    @property
+    def seed(self) -> int:
+        """Of the bootstrap."""
+        return self.settings.seed if self.settings is not None else 0
+
+    def outcome(self, row: EvalRow) -> str:
+        """Which of `OUTCOMES` a sample has."""
+        return next(name for name in OUTCOMES if name in self.labels[row.id])
+
+    def read(self, look: TrajectoryCallback = lambda trajectory: None) -> None:
+        """Read everything but the pages."""
+        rows = {}
+        for trajectory in self.stored.trajectories():
+            row = self.learn(trajectory)
+            rows[row.id] = row
+            look(trajectory)
+        self.rows = sorted(rows.values(), key=row_order)
+        failures = open_failures(self.stored.file.parent, set(rows)).values()
+        self.failures = [failure for failure in failures if failure.kind != BROKEN_ROW]
+        self.broken_rows = len(failures) - len(self.failures)
+
+    def learn(self, trajectory: Trajectory) -> EvalRow:
+        """The row of a trajectory, once its labels, its dialect and its model are noted; `rows` stays as it is."""
+        row = row_of(trajectory)
+        self._lines[row.id] += 1
+        self.labels[row.id] = {_outcome(row, trajectory.lost), *_conduct(trajectory)}
+        self.dialects[row.id] = trajectory.provenance.dialect
+        self.models[trajectory.provenance.model] += 1
+        return row
+
+    def trajectories(self) -> Iterator[Trajectory]:
+        """Those of the rows, read again, in the order of the file."""
+        already = len(self.stored.problems)
+        seen: Counter[str] = Counter()
+        for trajectory in self.stored.trajectories():
+            seen[trajectory.id] += 1
+            if seen[trajectory.id] == self._lines[trajectory.id]:
+                yield trajectory
+        del self.stored.problems[already:]  # they were reported the first time
+
+
+def open_eval_run(name: str, path: Path) -> EvalRun:
+    """The run in a folder, or in a file of trajectories; nothing of it is read yet.
+
+    Raises:
+        SettingsError: there is no such run.
+    """
+    stored = open_run(path)
+    try:
+        settings = run_settings(stored.file.parent)
+    except SettingsError:
+        settings = None  # made by other means
+    return EvalRun(name, stored, settings)
+
+
+def _outcome(row: EvalRow, lost: bool) -> str:
+    if lost:
+        return LOST
+    if row.correct is not None and row.correct > 0:
+        return RIGHT if row.correct >= 1 else PARTLY
+    if row.stop != StopReason.ANSWERED:
+        return NO_ANSWER
+    return NOT_GRADED if row.correct is None else WRONG
+
+
+def _conduct(trajectory: Trajectory) -> Iterator[str]:
+    statuses = {execution.status for turn in trajectory.turns for execution in turn.executions}
+    if statuses - {Status.OK, Status.LOST}:
+        yield FAILED_CALL
+
+
+# A folder of `saccade rl` or `saccade sft` as a report reads it: every number that it logged, by step.
+
+
+METRICS: Final = "metrics.jsonl"
+SETTINGS: Final = "settings.toml"
+VALIDATION: Final = "validation/"
+"""Beginning of the names of what held-out tasks gave."""
+
+Points = list[tuple[float, float]]
+
+
+@dataclass
+class TrainingCurves:
+    """One folder of a training run."""
+
+    name: str
+    path: Path
+    points: dict[str, Points] = field(default_factory=dict)
+    """Name of a number -> (step, value), in the order of the steps."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Dotted name -> value; empty if they cannot be read."""
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def steps(self) -> int:
+        """The last step that was logged."""
+        return int(max((points[-1][0] for points in self.points.values()), default=0))
+
+    def last(self, name: str) -> float | None:
+        """The last value of a number."""
+        points = self.points.get(name)
+        return points[-1][1] if points else None
+
+
+def open_training_run(name: str, path: Path) -> TrainingCurves:
+    """The run in the folder `path`. A line that is cut short is reported and left out."""
+    run = TrainingCurves(name, path)
+    with (path / METRICS).open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                values = json.loads(line)
+                step = float(values.pop("step"))
+                numbers = {key: float(value) for key, value in values.items() if isinstance(value, int | float)}
+            except (ValueError, KeyError, TypeError, AttributeError):
+                run.problems.append(f"Line {number} of {METRICS} of {name} holds no numbers of a step; it is left out.")
+                continue
+            for key, value in numbers.items():
+                run.points.setdefault(key, []).append((step, value))
+    for points in run.points.values():
+        points.sort()
+    try:
+        saved = tomllib.loads((path / SETTINGS).read_text(encoding="utf-8"))
+        run.settings = dict(flat(saved))
+    except (OSError, ValueError):
+        run.problems.append(f"The settings of {name} cannot be read ({SETTINGS}).")
+    return run
+
+
+def flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, str]]:
+    """The values of nested tables by dotted names, as text."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", json.dumps(value, ensure_ascii=False, default=str)
+
+
+# From what a person names to runs: which kind each folder is, and names that tell them apart.
+
+
+ROLLOUTS = "rollouts"
+"""Folder of a training run in which some of its episodes lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The runs of a report."""
+
+    evals: tuple[EvalRun, ...]
+    trainings: tuple[TrainingCurves, ...]
+    rollouts: tuple[EvalRun, ...]
+    """Kept episodes of the training runs; shown, and in no figure."""
+
+    @property
+    def episodes(self) -> tuple[EvalRun, ...]:
+        """Everything whose episodes are shown."""
+        return (*self.evals, *self.rollouts)
+
+
+def open_runs(paths: Sequence[Path]) -> Runs:
+    """The runs at `paths`, each once.
+
+    Raises:
+        SettingsError: one of them is no run.
+    """
+    paths = list({path.resolve(): path for path in paths}.values())
+    evals, trainings, rollouts = [], [], []
+    for path, name in zip(paths, run_names(paths), strict=True):
+        if (path / METRICS).is_file():
+            trainings.append(open_training_run(name, path))
+            if (path / ROLLOUTS / TRAJECTORIES).is_file():
+                rollouts.append(open_eval_run(f"{name} · {ROLLOUTS}", path / ROLLOUTS))
+        elif path.is_file() or (path / TRAJECTORIES).is_file():
+            evals.append(open_eval_run(name, path))
+        else:
+            raise SettingsError(
+                f"{path} is no run: it holds neither {TRAJECTORIES} (as `saccade eval` writes) nor {METRICS} (as "
+                "`saccade rl` and `saccade sft` write). Name the folder of a run."
+            )
+    return Runs(tuple(evals), tuple(trainings), tuple(rollouts))
+
+
+def run_names(paths: Sequence[Path]) -> list[str]:
+    """The last parts of the paths, as many as it takes to tell them apart."""
+    parts = [path.resolve().parts for path in paths]
+    for length in range(1, max(map(len, parts), default=0) + 1):
+        names = ["/".join(part[-length:]) for part in parts]
+        if max(Counter(names).values()) == 1:
+            return names
+    return [str(path) for path in paths]
+
+
+# What the protocols found in a run: as it is stored beside it, or found now where no model has to be asked.
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Findings of a protocol that has no panel of its own here."""
+
+    title: str
+    data: Data
+
+
+def own_findings(run: EvalRun, shown: tuple[str, ...]) -> dict[str, Own]:
+    """The findings of all protocols but those `shown` otherwise, by name: stored beside the run, or registered.
+
+    A registered one is applied now if its findings are not stored or not of the whole run. What fails is left out and
+    named among the run's problems.
+    """
+    folder = run.stored.file.parent
+    if run.stored.file.name != TRAJECTORIES or not run.rows:
+        return {}
+    names = dict.fromkeys(name for name in protocol_names() if name not in shown)
+    titles = {name: _title(name, run) for name in names}
+    findings = {
+        file.stem: _read(file, run) for file in sorted((folder / FOLDER).glob("*.json")) if file.stem not in shown
+    }
+    for name in names:
+        if findings.get(name) is None:
+            made = findings_of(run, (name,))
+            findings |= {key: plain_data(one) for key, one in made.items()}
+    return {name: Own(titles.get(name, name), data) for name, data in findings.items() if data is not None}
+
+
+def _title(name: str, run: EvalRun) -> str:
+    try:
+        return recorded_protocol(name).title
+    except SaccadeError:
+        return name  # said when it is applied
+
+
+def _read(file: Path, run: EvalRun) -> Data | None:
+    """Stored findings; None, with a problem noted, if they cannot be read or are of fewer samples."""
+    try:
+        data = json.loads(file.read_bytes())
+        seen = data["about"]["samples"] + data["about"]["lost"]
+    except (OSError, ValueError, KeyError, TypeError):
+        run.stored.problems.append(f"{FOLDER}/{file.name} of {run.name} holds no findings; it is left out.")
+        return None
+    if seen == len(run.rows):
+        return dict(data)
+    if not PROTOCOLS.has(file.stem):
+        note = f"are of {seen:,} of its {len(run.rows):,} samples and are left out; apply the protocol again."
+        run.stored.problems.append(f"The stored findings on {file.stem} of {run.name} {note}")
+    return None
+
+
+def findings_of(
+    run: EvalRun, names: tuple[str, ...], watch: CountCallback = lambda done, of: None
+) -> dict[str, Findings]:
+    """The findings of the protocols `names` in a run that was read, by name.
+
+    Stored findings count while they are of as many samples as the run holds; those that a model judged count always,
+    and their number is shown. What cannot be found is listed among the run's problems and left out.
+    """
+    folder = run.stored.file.parent
+    if run.stored.file.name != TRAJECTORIES or not run.rows:
+        return {}
+    try:
+        findings = {name: one for name in names if (one := read_findings(folder, name)) is not None}
+        stale = {name: one for name, one in findings.items() if one.about.samples + one.about.lost != len(run.rows)}
+        for name, one in stale.items():
+            if one.about.judge:
+                note = f"{one.about.samples:,} of its {len(run.rows):,} samples; `saccade protocols` judges the others."
+                run.stored.problems.append(f"The stored findings on {name} of {run.name} are of {note}")
+            else:
+                del findings[name]
+        missing = tuple(recorded_protocol(name) for name in names if name not in findings)
+        if missing:
+            findings |= sync.run(study(folder, Study(missing), watch))
+    except SaccadeError as error:
+        run.stored.problems.append(f"Protocols are left out for {run.name}: {error}")
+        return {}
+    return {name: findings[name] for name in names}

@@ -1,1 +1,0 @@
-"""Run folders as a report reads them."""

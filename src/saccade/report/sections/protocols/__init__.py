@@ -1,1 +1,0 @@
-"""What the protocols found, as panels: one file for each of them."""

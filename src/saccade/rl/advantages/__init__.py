@@ -1,1 +1,0 @@
-"""Advantages: how much better a rollout, or one of its turns, was than expected; numpy in, numpy out."""

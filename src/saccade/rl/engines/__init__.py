@@ -1,1 +1,0 @@
-"""Engines: who samples the tokens of rollouts."""

@@ -1,1 +1,0 @@
-"""Rollouts: groups of episodes played with an engine and a sandbox."""

@@ -1,1 +1,0 @@
-"""Selection: which groups, and which of their rollouts, are trained on."""

@@ -1,1 +1,0 @@
-"""Reinforcement learning on one machine: rollouts, rewards, selection, advantages, update."""

@@ -1,0 +1,422 @@
+"""`sandbox_app`: any sandbox provider behind HTTP, for `RemoteSandbox`.
+
+Everything but `/v1/health` needs the bearer token. What clients may ask for is bounded: the number of sessions, the
+size of a body, the pictures kept, and the time that a session may be idle. The provider's own limits and isolation
+bound what a program does. There is no encryption here: put TLS in front of it, or keep it on a network that you trust.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import importlib.metadata
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from saccade.core.web import OTHER_HOST, OwnNames, OwnPages
+from saccade.errors import (
+    IsolationError,
+    MediaError,
+    ProtocolError,
+    SaccadeError,
+    SandboxError,
+    SandboxFullError,
+    SandboxLostError,
+    SettingsError,
+    TooLargeError,
+    UnavailableError,
+)
+from saccade.sandbox import remote_wire as wire
+from saccade.sandbox.base import MIB, Binding, Sandbox, Session, SessionOptions
+from saccade.sandbox.remote_codec import pack_result, picture_names, unpack_bindings
+from saccade.sandbox.remote_wire import MEDIA_TYPE, PROTOCOL, WORKING, is_hex
+from saccade.sandbox.result import PictureMode
+from saccade.sandbox.serving_sessions import (
+    AwaitedPictures,
+    ClientPicture,
+    PictureStore,
+    SessionError,
+    SessionTable,
+    verified,
+)
+
+# What a sandbox server does for each request, without HTTP: frames in, frames out.
+#
+# Sessions live in `SessionTable`, pictures in `PictureStore`, pictures that stay with the client in
+# `AwaitedPictures`; this ties them to the provider.
+
+
+T = TypeVar("T")
+
+
+class ServeSettings(BaseModel):
+    """What a sandbox server lends out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_sessions: int = Field(default=256, ge=1)
+    """Most sessions at once, of all clients together."""
+    idle_seconds: float = Field(default=1800.0, gt=0)
+    """A session that is not used for so long is closed."""
+    max_body_bytes: int = Field(default=512 * MIB, ge=MIB)
+    """Largest message of a client."""
+    answer_seconds: float = Field(default=30.0, gt=0)
+    """Work that takes longer is answered with "still working", and the client asks again: it need not take a full
+    server for a lost one, and no proxy between them closes a silent connection."""
+    picture_bytes: int = Field(default=1024 * MIB, ge=MIB)
+    """Most bytes of uploaded pictures (as PNG) that are kept."""
+
+
+class MissingPicturesError(SandboxError):
+    """The client has to send pixels first: `missing` by their hash, `lazy` by the client's own name."""
+
+    def __init__(self, *, missing: list[str], lazy: list[str]) -> None:
+        super().__init__("pictures are missing; send them and repeat the request.")
+        self.missing = missing
+        self.lazy = lazy
+
+
+class SandboxService:
+    """A provider (already started), lent out by name. Use it as an async context."""
+
+    def __init__(self, sandbox: Sandbox, settings: ServeSettings) -> None:
+        self.sandbox = sandbox
+        self.settings = settings
+        self._table = SessionTable(settings.max_sessions, settings.idle_seconds)
+        self._pictures = PictureStore(settings.picture_bytes)
+        # Not the loop's own threads: the provider blocks those while it waits for pixels that arrive through here.
+        self._threads = ThreadPoolExecutor(4, "saccade-serve")
+
+    async def __aenter__(self) -> Self:
+        self._needs = AwaitedPictures(self._pictures)
+        self._reaper = asyncio.create_task(self._table.reap())
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._reaper.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._reaper
+        self._needs.close()
+        await self._table.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def sessions(self) -> int:
+        """Number of sessions that are open."""
+        return len(self._table)
+
+    async def put_picture(self, sha256: str, png: bytes) -> None:
+        """Keep a picture whose pixels have that hash."""
+        self._pictures.add(await self._off_loop(lambda: verified(sha256, png)))
+
+    async def answer_need(self, client: str, name: str, body: bytes) -> None:
+        """The body is a frame of `picture` (the hash of uploaded pixels) or `failed` (a reason)."""
+        fields, _ = wire.unpack(body)
+        if "failed" in fields:
+            self._needs.refuse(client, name, wire.text(fields, "failed")[:1000])
+            return
+        sha256 = wire.text(fields, "picture")
+        pictures = self._pictures.find([sha256])
+        if not pictures:
+            raise MissingPicturesError(missing=[sha256], lazy=[])
+        self._needs.give(client, name, pictures[sha256])
+
+    async def open(self, client: str, name: str, body: bytes) -> None:
+        """Open a session; the body is a frame of `bindings`, `files` (paths, contents as blobs) and `options`."""
+        fields, blobs = wire.unpack(body)
+        wire.keys(fields, frozenset({"bindings", "files", "options"}))
+        paths = wire.texts(fields, "files")
+        if len(paths) != len(blobs):
+            raise ProtocolError("another number of files is named than is sent.")
+        options = _options(fields["options"])
+        bindings = await self._bindings(client, fields["bindings"])
+        files = dict(zip(paths, blobs, strict=True))
+
+        async def start() -> Session:
+            return await self.sandbox.open(bindings, files=files, options=options)
+
+        await self._table.open(name, hashlib.sha256(body).hexdigest(), start)
+
+    async def end(self, name: str) -> None:
+        """Close a session; idempotent."""
+        await self._table.end(name)
+
+    async def branch(self, name: str, body: bytes) -> None:
+        """Open branches; the body is a frame of `names`."""
+        fields, _ = wire.unpack(body)
+        names = wire.texts(wire.keys(fields, frozenset({"names"})), "names", most=self.settings.max_sessions)
+        if len(set(names)) != len(names) or not all(wire.is_hex(branch, 32) for branch in names):
+            raise ProtocolError("branches need different names of 32 hexadecimal digits.")
+        if names:
+            await self._table.branch(name, names)
+
+    async def run(self, client: str, name: str, number: int, body: bytes) -> bytes:
+        """The result frame of a call; the body is a frame of `code`, `wall_seconds` and `bindings`.
+
+        Raises `MissingPicturesError` while the call waits for pixels of this client; the call continues meanwhile.
+        """
+        fields, _ = wire.unpack(body)
+        wire.keys(fields, frozenset({"code", "wall_seconds", "bindings"}))
+        code, seconds = wire.text(fields, "code"), wire.optional_number(fields, "wall_seconds")
+        bindings = await self._bindings(client, fields["bindings"])
+
+        async def start(session: Session) -> bytes:
+            if bindings:
+                session.bind(bindings)
+            result = await session.run(code, wall_seconds=seconds)
+            return await self._off_loop(lambda: pack_result(result))
+
+        call = await self._table.call(name, number, start)
+        needed = asyncio.create_task(self._needs.opened(client))
+        try:
+            await asyncio.wait({call, needed}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            needed.cancel()
+        if not call.done():
+            raise MissingPicturesError(missing=[], lazy=self._needs.of(client))
+        return await self._table.answer(name, call)
+
+    async def cancel(self, name: str, number: int) -> None:
+        """Cancel a call."""
+        await self._table.cancel(name, number)
+
+    async def _bindings(self, client: str, fields: object) -> dict[str, Binding]:
+        names = picture_names(fields)
+        pictures = self._pictures.find(names)
+        if len(pictures) != len(names):
+            raise MissingPicturesError(missing=sorted(names - pictures.keys()), lazy=[])
+
+        def lazy(sha256: str, mode: PictureMode, width: int, height: int) -> ClientPicture:
+            return ClientPicture(client, sha256, mode, width, height, self._needs)
+
+        return await self._off_loop(lambda: unpack_bindings(fields, pictures, lazy))
+
+    async def _off_loop(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _options(fields: object) -> SessionOptions | None:
+    if fields is None:
+        return None
+    try:
+        return SessionOptions.model_validate(fields)
+    except ValidationError as error:
+        raise SettingsError(f"the session's options cannot be used: {error}") from error
+
+
+try:
+    from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
+    from fastapi.responses import JSONResponse
+    from starlette.requests import ClientDisconnect
+except ModuleNotFoundError as missing:
+    raise UnavailableError(
+        "serving sandboxes needs FastAPI and uvicorn, which are not installed. Run: pip install 'saccade[serve]'"
+    ) from missing
+
+
+_OTHER_HOST = json.dumps({"error": "host", "message": OTHER_HOST}).encode()
+_SESSION_CODES = {"unknown_session": 404, "gone": 410, "conflict": 409, "cancelled": 409, "full": 429, "lost": 503}
+_CODES: tuple[tuple[type[SaccadeError], int, str], ...] = (
+    (ProtocolError, 400, "protocol"),
+    (IsolationError, 500, "isolation"),
+    (SandboxLostError, 503, "lost"),
+    (SandboxFullError, 429, "full"),
+    (SandboxError, 422, "sandbox"),
+    (TooLargeError, 413, "too_large"),
+    (MediaError, 422, "media"),
+    (SettingsError, 422, "settings"),
+)
+"""What is raised -> status code and `error` of the answer; the first that fits."""
+
+
+def sandbox_app(sandbox: Sandbox, *, token: str | None, settings: ServeSettings | None = None) -> FastAPI:
+    """An ASGI application that lends out sessions of `sandbox`, which it starts and closes itself.
+
+    `token` None means that nobody is asked for one: only for a server that no other machine can reach. Then requests
+    must name this machine as their host, and no page of another site may send them.
+
+    Raises:
+        SettingsError: the token is empty.
+    """
+    if token is not None and not token.strip():
+        raise SettingsError("the token is empty; give a long random one, for example of `openssl rand -hex 32`.")
+    settings = settings or ServeSettings()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with sandbox, SandboxService(sandbox, settings) as service:
+            app.state.service = service
+            yield
+
+    app = FastAPI(title="Saccade sandbox", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    app.add_api_route("/v1/health", health, methods=["GET"])
+    app.include_router(_routes(), dependencies=[Depends(_bearer(token))])
+    app.add_exception_handler(SaccadeError, _failure)
+    app.add_exception_handler(ClientDisconnect, _disconnected)
+    if token is None:  # a page in a browser of this machine must not take its place
+        app.add_middleware(OwnPages)
+        app.add_middleware(OwnNames, refusal=_OTHER_HOST)
+    return app
+
+
+def _routes() -> APIRouter:
+    router = APIRouter(prefix="/v1")
+    for method, path, endpoint in (
+        ("GET", "/about", about),
+        ("GET", "/isolation", isolation),
+        ("PUT", "/media/{sha256}", put_picture),
+        ("PUT", "/lazy/{sha256}", answer_need),
+        ("PUT", "/sessions/{name}", open_session),
+        ("DELETE", "/sessions/{name}", end_session),
+        ("POST", "/sessions/{name}/branches", branch_session),
+        ("PUT", "/sessions/{name}/runs/{number}", run_code),
+        ("DELETE", "/sessions/{name}/runs/{number}", cancel_run),
+    ):
+        router.add_api_route(path, endpoint, methods=[method])
+    return router
+
+
+def _bearer(token: str | None) -> Callable[[Request], Awaitable[None]]:
+    expected = None if token is None else f"Bearer {token}".encode()
+
+    async def check(request: Request) -> None:
+        received = request.headers.get("authorization", "").encode("utf-8", "replace")
+        if expected is not None and not hmac.compare_digest(received, expected):
+            raise HTTPException(401, "a bearer token is needed", {"www-authenticate": "Bearer"})
+
+    return check
+
+
+async def health() -> Response:
+    """Whether the server answers; tells nothing else, since everybody may ask."""
+    return JSONResponse({"ok": True})
+
+
+async def about(request: Request) -> Response:
+    """Protocol, version, limits and how full the server is."""
+    service = _service(request)
+    return JSONResponse(
+        {
+            "protocol": PROTOCOL,
+            "version": importlib.metadata.version("saccade"),
+            "limits": service.sandbox.limits.model_dump(mode="json"),
+            "sessions": service.sessions,
+            "max_sessions": service.settings.max_sessions,
+        }
+    )
+
+
+async def isolation(request: Request) -> Response:
+    """The provider's isolation report."""
+    report = await _service(request).sandbox.isolation()
+    return Response(report.model_dump_json(), media_type="application/json")
+
+
+async def put_picture(request: Request, sha256: str) -> Response:
+    """Keep a picture (PNG) under the hash of its pixels."""
+    await _service(request).put_picture(_hex(sha256, 64), await _body(request))
+    return Response(status_code=204)
+
+
+async def answer_need(request: Request, sha256: str) -> Response:
+    """The client says which uploaded picture a lazy one is, or why there is none."""
+    await _service(request).answer_need(_client(request), _hex(sha256, 64), await _body(request))
+    return Response(status_code=204)
+
+
+async def open_session(request: Request, name: str) -> Response:
+    """Open a session under the client's name for it."""
+    work = _service(request).open(_client(request), _hex(name, 32), await _body(request))
+    return await _answered(request, work, lambda _: Response(status_code=204))
+
+
+async def end_session(request: Request, name: str) -> Response:
+    """Close a session."""
+    await _service(request).end(_hex(name, 32))
+    return Response(status_code=204)
+
+
+async def branch_session(request: Request, name: str) -> Response:
+    """Open branches of a session."""
+    work = _service(request).branch(_hex(name, 32), await _body(request))
+    return await _answered(request, work, lambda _: Response(status_code=204))
+
+
+async def run_code(request: Request, name: str, number: int) -> Response:
+    """Run a cell, or hand out what the call of that number gave."""
+    work = _service(request).run(_client(request), _hex(name, 32), _call(number), await _body(request))
+    return await _answered(request, work, lambda frame: Response(frame, media_type=MEDIA_TYPE))
+
+
+async def cancel_run(request: Request, name: str, number: int) -> Response:
+    """Cancel a call."""
+    await _service(request).cancel(_hex(name, 32), _call(number))
+    return Response(status_code=204)
+
+
+async def _answered(request: Request, work: Coroutine[Any, Any, T], answer: Callable[[T], Response]) -> Response:
+    """What `answer` makes of `work`, or that it goes on: what was begun waits for the same request to come again."""
+    try:
+        async with asyncio.timeout(_service(request).settings.answer_seconds) as bound:
+            return answer(await work)
+    except TimeoutError:
+        if not bound.expired():
+            raise
+        return Response(status_code=WORKING)
+
+
+def _service(request: Request) -> SandboxService:
+    service: SandboxService = request.app.state.service
+    return service
+
+
+def _client(request: Request) -> str:
+    return _hex(request.headers.get("x-saccade-client", ""), 32)
+
+
+def _hex(value: str, digits: int) -> str:
+    if not is_hex(value, digits):
+        raise ProtocolError(f"a name must be {digits} hexadecimal digits.")
+    return value
+
+
+def _call(number: int) -> int:
+    if not 1 <= number < 1 << 62:
+        raise ProtocolError("calls are numbered from 1.")
+    return number
+
+
+async def _body(request: Request) -> bytes:
+    """The whole body; stops reading as soon as it is over the limit."""
+    most = _service(request).settings.max_body_bytes
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise TooLargeError(
+                f"a message is over the server's limit of {most} bytes; send less, or give it a larger max_body_bytes."
+            )
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def _failure(_request: Request, error: Exception) -> Response:
+    if isinstance(error, MissingPicturesError):
+        content = {"error": "missing_media", "message": str(error), "missing": error.missing, "lazy": error.lazy}
+        return JSONResponse(content, 409)
+    if isinstance(error, SessionError):
+        return JSONResponse({"error": error.kind, "message": str(error)}, _SESSION_CODES[error.kind])
+    for kind, code, name in _CODES:
+        if isinstance(error, kind):
+            return JSONResponse({"error": name, "message": str(error)}, code)
+    return JSONResponse({"error": "sandbox", "message": str(error)}, 500)
+
+
+async def _disconnected(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=499)

@@ -1,1 +1,0 @@
-"""Servers: parts of Saccade that answer over HTTP. They need `pip install 'saccade[serve]'`."""

@@ -1,1 +1,0 @@
-"""Supervised fine-tuning: experts and synthesis, curation, data formats, training."""

@@ -1,1 +1,0 @@
-"""Readers and writers of the files in which this field keeps training data."""

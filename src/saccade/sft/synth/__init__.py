@@ -1,1 +1,0 @@
-"""Synthesis: many episodes of experts or of teachers, kept as a run of trajectories."""

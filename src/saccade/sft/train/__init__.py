@@ -1,1 +1,0 @@
-"""Supervised training of a vision-language model on trajectories, on one machine."""

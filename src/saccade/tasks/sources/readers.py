@@ -1,0 +1,189 @@
+"""What reads a source: a scan that tells what tasks there are, and any of them by its place when it is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+
+from saccade.errors import MissingMediaError, RecordError
+from saccade.media.store import MediaStore
+from saccade.record.base import clean_text
+from saccade.record.codec import loads
+from saccade.record.content import ImagePart, VideoPart
+from saccade.record.task import AnswerType, Task
+from saccade.tasks.benchmarks.row_files import reading
+from saccade.tasks.benchmarks.values import FieldError, RowProblem
+from saccade.tasks.sources.tables import line_at
+
+Spot = Any
+"""Where a task is; what it means is the reader's own matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSummary:
+    """What is known of a task without its media."""
+
+    id: str
+    tags: tuple[str, ...] = ()
+    answer_type: AnswerType = AnswerType.TEXT
+    answered: bool = True
+    """Whether it has a gold answer."""
+    media: int = 1
+    """Pictures and videos; 1 where they were not counted yet."""
+    grader: str = ""
+    reward: tuple[tuple[str, object], ...] = ()
+    videos: int | None = None
+    """How many of the media are videos; None where that is not known yet."""
+
+
+class SourceReader(Protocol):
+    """Reads one source."""
+
+    @property
+    def label(self) -> str:
+        """What the source is called where its tasks are counted."""
+
+    def scan(self) -> Iterator[tuple[Spot, TaskSummary] | RowProblem]:
+        """Every task in order, or what is wrong with its row; pictures are not opened.
+
+        Raises:
+            DataError, RecordError: the source as a whole cannot be read.
+            UnavailableError: what reads it is not installed.
+        """
+
+    def make(self, spot: Spot, store: MediaStore) -> Task:
+        """The task there, its media put into `store`; may be called in any thread.
+
+        Raises:
+            DataError, RecordError, MediaError: it cannot be made; the message names the row.
+        """
+
+
+def light_of(task: Task) -> TaskSummary:
+    """What a scan says of a task that is at hand."""
+    reward = tuple((parameter.name, parameter.value) for parameter in task.reward)
+    videos = sum(isinstance(item.part, VideoPart) for item in task.media)
+    return TaskSummary(
+        task.id, task.tags, task.answer_type, task.answer is not None, len(task.media), task.grader, reward, videos
+    )
+
+
+# Records of tasks: a file of them with its media store, as `saccade tasks write` makes it, and those of a run folder.
+#
+# Every record is read in full when the source is opened, so that a broken one is known before anything is played; kept
+# is only where each one lies.
+
+
+MEDIA = "media"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordReader:
+    """A file of records."""
+
+    label: str
+    file: Path
+    further: tuple[Path, ...] = ()
+    """Media stores to look in beside those near the file."""
+    of_run: bool = False
+    """Whether the lines are trajectories; each task of theirs counts once."""
+
+    def scan(self) -> Iterator[tuple[int, TaskSummary] | RowProblem]:
+        at = 0
+        seen: set[str] = set()
+        with reading(self.file), self.file.open("rb") as lines:
+            for number, line in enumerate(lines):
+                try:
+                    task = self._task(line)
+                except RecordError as error:
+                    yield RowProblem(self.file.name, number, "record", str(error))
+                else:
+                    if not self.of_run or task.id not in seen:
+                        yield at, light_of(task)
+                    seen.add(task.id)
+                at += len(line)
+
+    def make(self, spot: int, store: MediaStore) -> Task:
+        task = self._task(line_at(self.file, spot))
+        for item in task.media:
+            if item.part not in store:
+                store.put_blob(self._bytes(item.part.sha256, task.id))
+        return task
+
+    def _task(self, line: bytes) -> Task:
+        if not self.of_run:
+            return loads(line, Task)
+        try:
+            held = from_json(line)
+        except ValueError as error:
+            raise RecordError(f"it is no JSON: {error}") from error
+        if not isinstance(held, dict) or not isinstance(held.get("task"), dict):
+            raise RecordError("it is no trajectory: it holds no task")
+        return loads(to_json(held["task"]), Task)
+
+    def _bytes(self, sha256: str, name: str) -> bytes:
+        folder = self.file.parent
+        places = (folder / MEDIA, folder.parent / MEDIA, *self.further)
+        for place in places:
+            if sha256 in (store := MediaStore(place)):
+                return store.get_bytes(sha256)
+        raise MissingMediaError(
+            f"the media {sha256} of the task {name} lie in none of {', '.join(map(str, places))}. "
+            "Copy the media folder along with the records, or name it with --data."
+        )
+
+
+# Rows that hold their task as a whole: those that `saccade convert` wrote for trainers of reinforcement learning.
+#
+#     extra_info {id, question, answer, record}, reward_model {ground_truth}
+#
+# `record` is the task as JSON: choices, boxes, grader and tags too, for which such rows have no other place. Question
+# and gold answer are those of the row, so whoever edits them there has edited the task.
+
+
+_FIELD = "extra_info.record"
+
+
+def recorded_task(row: Mapping[str, Any]) -> Task | None:
+    """The task that a row holds, with the row's own question and answer; None for a row that holds none.
+
+    Raises:
+        FieldError: its record is no task, or is none with that question and answer.
+    """
+    extra = row.get("extra_info")
+    record = extra.get("record") if isinstance(extra, Mapping) else None
+    if not isinstance(record, str) or not record or not isinstance(extra, Mapping):
+        return None
+    reward = row.get("reward_model")
+    answer = extra.get("answer")
+    if isinstance(reward, Mapping):
+        answer = reward.get("ground_truth", answer)
+    question = extra.get("question")
+    return edited(
+        record,
+        clean_text(question) if isinstance(question, str) else None,
+        None if answer is None else clean_text(str(answer)),
+    )
+
+
+def edited(record: str, question: str | None, answer: str | None) -> Task:
+    """The task of a record with that question, its own if it is None, and that answer. Raises `FieldError`."""
+    try:
+        task = Task.model_validate_json(record)
+        changes = {"question": task.question if question is None else question, "answer": answer}
+        if any(getattr(task, name) != value for name, value in changes.items()):
+            task = Task.model_validate({**task.model_dump(), **changes})
+    except ValidationError as error:
+        raise FieldError(_FIELD, "; ".join(str(item["msg"]) for item in error.errors())) from error
+    return task
+
+
+def check_media(task: Task, parts: tuple[ImagePart | VideoPart, ...]) -> None:
+    """Refuse a record whose media are not among those of its row. Raises `FieldError`."""
+    if lost := [item.name for item in task.media if item.part not in parts]:
+        raise FieldError(_FIELD, f"it names media that the row does not hold: {', '.join(lost)}")

@@ -1,0 +1,386 @@
+"""Keys and values of sequences of different lengths, one buffer for all: row `i` holds its first `lengths[i]` places.
+
+Rows are written where they end, so there is no padding inside; what lies beyond a row's end is masked. Rows that
+are read together are the first ones, so that decoding reads views and copies nothing. Where memory is bounded only the
+first rows have a place in the buffers, fewer when rows grow longer. Stands in for transformers' `Cache` in a forward
+pass with explicit positions and an explicit mask.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from saccade.models.families.base import ModelFamily
+
+_BLOCK = 128
+"""Places by which buffers grow."""
+_STEP_ROWS, _STEP_PLACES = 8, 256
+"""Rows and places of `step_shape` are multiples of these, or of more where there are many."""
+
+
+def cache_argument(model: torch.nn.Module) -> str:
+    """How the model's `forward` calls its cache: `cache` since transformers 5.24, before it `past_key_values`."""
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+
+
+class RaggedCache:
+    """For one model; `begin` says what the next forward pass writes."""
+
+    is_compileable = False
+
+    def __init__(self, rows: int, most_places: int | None = None) -> None:
+        """`rows` sequences, all empty; buffers of at most `most_places` tokens, None for no limit."""
+        self._keys: dict[int, torch.Tensor] = {}
+        self._values: dict[int, torch.Tensor] = {}
+        self._most = most_places
+        self._room = _BLOCK
+        self.lengths = [0] * rows
+        self.held = rows if most_places is None else min(rows, most_places // _BLOCK)
+        """Rows that have a place, the first ones; the others are empty."""
+        self.moves = 0
+        """How often buffers were replaced."""
+        self._rows: Sequence[int] = ()
+        self._counts: Sequence[int] = ()
+        self._end = 0
+        self._at: tuple[torch.Tensor, torch.Tensor] | None = None
+        """Of a pass over one token of each of the first rows: their numbers, and the places to write."""
+        self._dtype = torch.float32
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffers."""
+        return sum(int(buffer.nbytes) for buffer in self._buffers())
+
+    def fits(self, rows: int, end: int) -> bool:
+        """Whether `rows` rows of `end` places can be held at once."""
+        return self._most is None or rows * _rounded(end) <= self._most
+
+    def reserve(self, rows: int, end: int) -> list[int]:
+        """Make room for `end` places in each of the first `rows` rows, which fit; which others lost what they held."""
+        if end <= self._room and rows <= self.held:
+            return []
+        room = _rounded(max(end, self._room * 3 // 2)) if end > self._room else _rounded(end)
+        if not self.fits(rows, room):
+            room = _rounded(end)
+        self._room = room
+        self.held = len(self.lengths) if self._most is None else min(len(self.lengths), self._most // room)
+        lost = [row for row, length in enumerate(self.lengths) if length > (room if row < self.held else 0)]
+        for row in lost:
+            self.lengths[row] = 0
+        self.moves += 1
+        for buffers in (self._keys, self._values):
+            for layer, old in buffers.items():
+                kept, places = min(self.held, old.shape[0]), min(room, old.shape[2])
+                buffers[layer] = old.new_zeros((self.held, old.shape[1], room, old.shape[3]))
+                buffers[layer][:kept, :, :places] = old[:kept, :, :places]
+        return lost
+
+    def add_row(self) -> None:
+        """One more row, empty; for a cache without a limit."""
+        self.lengths.append(0)
+        self.held += 1
+        self.moves += 1
+        for buffers in (self._keys, self._values):
+            for layer, old in buffers.items():
+                buffers[layer] = torch.cat([old, old.new_zeros((1, *old.shape[1:]))])
+
+    def begin(self, rows: Sequence[int], counts: Sequence[int], device: torch.device, dtype: torch.dtype) -> Any:
+        """The mask (rows, 1, queries, places) of a pass that appends `counts[i]` places to row `rows[i]`.
+
+        Added to attention scores: 0 where a query sees a place, the lowest number of `dtype` where not.
+        """
+        self._rows, self._counts, self._dtype = rows, counts, dtype
+        starts = [self.lengths[row] for row in rows]
+        self._end = max(start + count for start, count in zip(starts, counts, strict=True))
+        self.reserve(max(rows) + 1, self._end)
+        start = torch.tensor(starts, device=device)
+        single = max(counts) == 1 and list(rows) == list(range(len(rows)))
+        self._at = (torch.arange(len(rows), device=device), start) if single else None
+        return self._mask(start, max(counts))
+
+    def step_shape(self, count: int) -> tuple[int, int]:
+        """Rows and places with which `begin_step` can read one token of each of the first `count` rows, or few more.
+
+        Only where buffers are there already; they are made longer where a token more does not fit.
+        """
+        self.reserve(count, max(self.lengths[:count]) + 1)
+        rows = min(self.held, _coarse(count, _STEP_ROWS))
+        if max(self.lengths[:rows]) >= self._room:  # of a row beyond those that are read: it has no place to spoil
+            rows = count
+        return rows, min(self._room, _coarse(max(self.lengths[:rows]) + 1, _STEP_PLACES))
+
+    def begin_step(self, starts: torch.Tensor, end: int, dtype: torch.dtype) -> Any:
+        """As `begin`, for one token of each of the first rows, over `end` places; everything is on the device.
+
+        Rows do not grow by it: see `grow`. `starts` (rows,) are their lengths.
+        """
+        self._rows, self._dtype, self._end = range(len(starts)), dtype, end
+        self._at = torch.arange(len(starts), device=starts.device), starts
+        return self._mask(starts, 1)
+
+    def grow(self, count: int) -> None:
+        """The first `count` rows have one place more."""
+        for row in range(count):
+            self.lengths[row] += 1
+
+    def _mask(self, starts: torch.Tensor, queries: int) -> torch.Tensor:
+        last = starts[:, None] + torch.arange(queries, device=starts.device)
+        seen = torch.arange(self._end, device=starts.device) <= last[..., None]
+        mask = torch.zeros(seen.shape, dtype=self._dtype, device=starts.device)
+        return mask.masked_fill_(~seen, torch.finfo(self._dtype).min)[:, None]
+
+    def end(self) -> None:
+        """The pass is over: rows have grown."""
+        for row, count in zip(self._rows, self._counts, strict=True):
+            self.lengths[row] += count
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write (rows, heads, queries, size) behind the rows; keys and values (rows, heads, places, size) to read."""
+        if layer_idx not in self._keys:
+            heads, size = key_states.shape[1], key_states.shape[3]
+            shape = (self.held, heads, self._room, size)
+            self._keys[layer_idx] = key_states.new_zeros(shape, dtype=self._dtype)
+            self._values[layer_idx] = value_states.new_zeros(shape, dtype=self._dtype)
+        return self._written(self._keys[layer_idx], key_states), self._written(self._values[layer_idx], value_states)
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """Places of the longest row."""
+        return max(self.lengths, default=0)
+
+    def swap(self, one: int, other: int) -> None:
+        """Rows change places; both are among those that are held, or empty."""
+        if one == other or max(one, other) >= self.held:
+            return
+        end = max(self.lengths[one], self.lengths[other])
+        for buffer in self._buffers():
+            kept = buffer[one, :, :end].clone()
+            buffer[one, :, :end] = buffer[other, :, :end]
+            buffer[other, :, :end] = kept
+        self.lengths[one], self.lengths[other] = self.lengths[other], self.lengths[one]
+
+    def copy(self, source: int, target: int) -> None:
+        """`target` becomes what `source` is."""
+        end = self.lengths[source]
+        for buffer in self._buffers():
+            buffer[target, :, :end] = buffer[source, :, :end]
+        self.lengths[target] = end
+
+    def _buffers(self) -> Iterator[torch.Tensor]:
+        yield from self._keys.values()
+        yield from self._values.values()
+
+    def _written(self, buffer: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        if self._at is not None:
+            rows, places = self._at
+            buffer[rows, :, places] = states[:, :, 0].to(buffer.dtype)
+            return buffer[: len(rows), :, : self._end]
+        for place, (row, count) in enumerate(zip(self._rows, self._counts, strict=True)):
+            start = self.lengths[row]
+            buffer[row, :, start : start + count] = states[place, :, :count]
+        return buffer[list(self._rows), :, : self._end]
+
+
+def _rounded(places: int) -> int:
+    return -(-places // _BLOCK) * _BLOCK
+
+
+def _coarse(number: int, least: int) -> int:
+    """`number` or a little more, such that few remain: multiples of `least`, then four from each number to twice it."""
+    block = max(least, 1 << max(0, number.bit_length() - 3))
+    return -(-number // block) * block
+
+
+def row_bytes(tokens: int, bytes_per_token: int) -> int:
+    """What a row of `tokens` takes in a buffer that holds it alone."""
+    return _rounded(tokens) * bytes_per_token
+
+
+# A cache for models of which some layers keep a state in place of keys and values (linear attention).
+#
+# A state holds all that was read and cannot be cut: a row is continued as it is, or read again. Rows that are read are
+# read alone, each to its own end; then they decode together.
+
+
+class StateCache(RaggedCache):
+    """Stands in for transformers' `Cache` in layers of both kinds."""
+
+    def __init__(self, rows: int, most_places: int | None = None) -> None:
+        """As `RaggedCache`; states have no length, and one for each row that is held."""
+        super().__init__(rows, most_places)
+        self._windows: dict[int, torch.Tensor] = {}
+        """Layer -> (rows, channels, tokens): what the convolution has seen last."""
+        self._states: dict[int, torch.Tensor] = {}
+        """Layer -> (rows, heads, keys, values)."""
+        self._continues = False
+        self._read = slice(0, 0)
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + sum(int(buffer.nbytes) for buffer in self._kept())
+
+    def reserve(self, rows: int, end: int) -> list[int]:
+        lost = super().reserve(rows, end)
+        for buffers in (self._windows, self._states):
+            for layer, old in buffers.items():
+                if len(old) != self.held:
+                    buffers[layer] = old.new_zeros((self.held, *old.shape[1:]))
+                    buffers[layer][: len(old)] = old[: self.held]
+        return lost
+
+    def add_row(self) -> None:
+        super().add_row()
+        for buffers in (self._windows, self._states):
+            for layer, old in buffers.items():
+                buffers[layer] = torch.cat([old, old.new_zeros((1, *old.shape[1:]))])
+
+    def begin(self, rows: Sequence[int], counts: Sequence[int], device: torch.device, dtype: torch.dtype) -> Any:
+        """As `RaggedCache.begin`, for one row, or one token for each of the first rows."""
+        mask = super().begin(rows, counts, device, dtype)
+        if len(rows) > 1 and (max(counts) > 1 or list(rows) != list(range(len(rows)))):
+            raise RuntimeError("rows with states are read one at a time")
+        self._read = slice(rows[0], rows[0] + len(rows))
+        self._continues = self.lengths[rows[0]] > 0
+        return mask
+
+    def swap(self, one: int, other: int) -> None:
+        super().swap(one, other)
+        if one != other and max(one, other) < self.held:
+            for buffer in self._kept():
+                buffer[[one, other]] = buffer[[other, one]]
+
+    def copy(self, source: int, target: int) -> None:
+        super().copy(source, target)
+        for buffer in self._kept():
+            buffer[target] = buffer[source]
+
+    def get_conv_state(self, layer_idx: int, state_idx: int = 0) -> torch.Tensor | None:
+        """The window of the rows that are read, which the caller may move on in place; None at their beginning."""
+        return self._windows[layer_idx][self._read] if self._continues else None
+
+    def get_recurrent_state(self, layer_idx: int, state_idx: int = 0) -> torch.Tensor | None:
+        """The states of the rows that are read; None at their beginning."""
+        return self._states[layer_idx][self._read] if self._continues else None
+
+    def is_recording_past(self, layer_idx: int) -> bool:
+        """Never."""
+        return False
+
+    def update_conv_state(
+        self, conv_states: torch.Tensor, layer_idx: int, *, conv_kernel_size: int, **kwargs: Any
+    ) -> torch.Tensor:
+        """(rows, channels, tokens) behind what was there; both together, and at least the kernel's size of them."""
+        if self._continues:
+            states = torch.cat([self._windows[layer_idx][self._read].to(conv_states.dtype), conv_states], dim=-1)
+        else:
+            missing = max(0, conv_kernel_size - conv_states.shape[-1])
+            states = torch.nn.functional.pad(conv_states, (missing, 0))
+        self._keep(self._windows, layer_idx, states[..., -conv_kernel_size:])
+        return states
+
+    def update_recurrent_state(self, recurrent_states: torch.Tensor, layer_idx: int, **kwargs: Any) -> torch.Tensor:
+        """(rows, heads, keys, values) in the place of what was there."""
+        self._keep(self._states, layer_idx, recurrent_states)
+        return recurrent_states
+
+    def _keep(self, buffers: dict[int, torch.Tensor], layer: int, values: torch.Tensor) -> None:
+        if layer not in buffers:
+            buffers[layer] = values.new_zeros((self.held, *values.shape[1:]))
+        buffers[layer][self._read] = values.to(buffers[layer].dtype)
+
+    def _kept(self) -> Iterator[torch.Tensor]:
+        yield from self._windows.values()
+        yield from self._states.values()
+
+
+# What each token sees in a pass that reads behind what is cached, in the form that each kind of model takes.
+
+
+def layer_masks(
+    full: torch.Tensor, starts: torch.Tensor, visual: torch.Tensor | None, family: ModelFamily, config: Any
+) -> Any:
+    """The argument `attention_mask` of a pass.
+
+    Args:
+        full: (rows, 1, queries, places), 0 where a query sees a place, the lowest number where not: plain causal.
+        starts: int64 (rows,): the place of each row's first query.
+        visual: bool (rows, queries): tokens of pictures; None where there are none.
+        family: how its layers see.
+        config: the checkpoint's.
+    """
+    if family.attention == "recurrent":
+        return {"full_attention": full, "linear_attention": None}
+    if family.attention == "full":
+        return full
+    text = config.get_text_config()
+    places = torch.arange(full.shape[-1], device=full.device)
+    at = starts[:, None] + torch.arange(full.shape[-2], device=full.device)
+    seen = places <= at[..., None]
+    if visual is not None and text.use_bidirectional_attention == "vision":
+        seen |= _same_picture(visual, at, len(places))
+    seen &= places > at[..., None] - text.sliding_window
+    hidden = torch.finfo(full.dtype).min
+    return {"full_attention": full, "sliding_attention": torch.zeros_like(full).masked_fill_(~seen[:, None], hidden)}
+
+
+def _same_picture(visual: torch.Tensor, at: torch.Tensor, places: int) -> torch.Tensor:
+    """bool (rows, queries, places): both within one run of visual tokens."""
+    begins = visual & ~torch.nn.functional.pad(visual, (1, 0))[:, :-1]
+    number = torch.where(visual, begins.cumsum(-1), 0)
+    of_places = torch.zeros((len(visual), places + visual.shape[1]), dtype=number.dtype, device=number.device)
+    of_places.scatter_(1, at, number)  # padding behind the longest row falls off the end
+    return visual[..., None] & (number[..., None] == of_places[:, None, :places])
+
+
+# What keys and values of a token take, as a model's configuration says. No weights and no torch here.
+
+
+GIB = 2**30
+
+
+def cache_bytes_per_token(config: Any, bytes_per_number: int) -> int:
+    """Bytes of the keys and values of one token in all layers of a transformers configuration's language model.
+
+    Layers that keep a state, or read the keys and values of another layer, have none of their own.
+    """
+    text = config.get_text_config()
+    return int(2 * bytes_per_number * sum(_numbers(text, layer) for layer in _layers(text)))
+
+
+def state_bytes(config: Any, bytes_per_number: int) -> int:
+    """Bytes of what layers of linear attention keep of one sequence, however long it is; states are in float32."""
+    text = config.get_text_config()
+    kinds = getattr(text, "layer_types", None) or []
+    layers = sum(kind == "linear_attention" for kind in kinds)
+    if not layers:
+        return 0
+    keys = text.linear_num_key_heads * text.linear_key_head_dim
+    values = text.linear_num_value_heads * text.linear_value_head_dim
+    window = (2 * keys + values) * text.linear_conv_kernel_dim * bytes_per_number
+    return int(layers * (window + 4 * values * text.linear_key_head_dim))
+
+
+def _layers(text: Any) -> list[int]:
+    kinds = getattr(text, "layer_types", None) or ["full_attention"] * text.num_hidden_layers
+    sharing = getattr(text, "kv_sharing_modes", None) or [None] * len(kinds)
+    return [
+        layer
+        for layer, (kind, mode) in enumerate(zip(kinds, sharing, strict=True))
+        if kind != "linear_attention" and mode != "reuse"
+    ]
+
+
+def _numbers(text: Any, layer: int) -> int:
+    """Of a key."""
+    own = text.per_layer_config[layer] if hasattr(text, "global_head_dim") or _varies(text) else text
+    size = getattr(own, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    return int(own.num_key_value_heads * size)
+
+
+def _varies(text: Any) -> bool:
+    return "kv_sharing_modes" in dir(type(text))

@@ -1,0 +1,316 @@
+"""Episodes that decode together: when the last of their requests is in, one pass samples a turn for each.
+
+What is sampled depends on seeds and requests alone, never on which came first or how long a sandbox took, so a run can
+be repeated to the bit. While one batch decodes, the sandboxes of another work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from saccade.errors import ModelRefusedError
+from saccade.models.base import MediaReader
+from saccade.record.trajectory import Sampling
+from saccade.tokens.build import PromptDelta
+from saccade.tokens.pictures import PictureTensors
+from saccade.tokens.sequences import Policy, SequenceBatch, TokenSequence
+from saccade.tokens.turn import SampledTurn, Slot, TurnRequest, TurnState, start_turn
+
+# Drawing the next token: of one answer as its sampling settings say, or of many rollouts at once.
+#
+# There are two ways, since they promise different things, and since the same seed must keep giving the same tokens.
+# `TokenSampler` is one answer's: it knows `top_k` and `top_p`, and draws by a generator of torch that is seeded once,
+# so the draw of a token depends on how many came before. `sample_tokens` is for a batch of rollouts, which are drawn
+# from the whole distribution: each row brings its own uniform number, so what a row draws does not depend on the rows
+# beside it, nor on when it joins or leaves the batch. No rule turns the draws of one into those of the other. Both
+# leave out the same ids, and give log-probabilities under the same distribution.
+#
+# Draws come from generators of their own, so a seed is not disturbed by what else runs in the process; the checkpoint's
+# own sampling defaults are not used.
+
+
+_COLDEST = torch.finfo(torch.float32).tiny
+"""A lower temperature than this is 0 to float32, by which nothing can be divided."""
+
+
+class TokenSampler:
+    """Picks the next token. No temperature, or 0, is greedy; None and 0 turn `top_k` off, None and 1 `top_p`."""
+
+    def __init__(self, sampling: Sampling, forbidden: torch.Tensor) -> None:
+        self._greedy = not sampling.temperature
+        self._temperature = max(sampling.temperature or 1.0, _COLDEST)
+        self._top_k = sampling.top_k or 0
+        self._top_p = 1.0 if sampling.top_p is None else sampling.top_p
+        self._forbidden = forbidden
+        self._random = torch.Generator(device=forbidden.device)
+        if sampling.seed is None:
+            self._random.seed()
+        else:
+            self._random.manual_seed(sampling.seed % 2**64)
+
+    def __call__(self, logits: torch.Tensor) -> tuple[int, float]:
+        """A token and its natural log-probability.
+
+        That is under the softmax of `logits / temperature` (1 if greedy) over the tokens that may be sampled, before
+        `top_k` and `top_p` cut it: what a trainer can compute again, and with both off the distribution drawn from.
+
+        Args:
+            logits: (vocabulary,), on the device of the checkpoint.
+
+        Raises:
+            ModelRefusedError: they are no numbers.
+        """
+        values = logits.float().masked_fill(self._forbidden, -torch.inf)
+        best = values.max()
+        if not torch.isfinite(best):
+            raise ModelRefusedError(
+                "the model's arithmetic overflowed. Load it in bfloat16 or float32 (LocalSettings.dtype)."
+            )
+        logprobs = torch.log_softmax((values - best) / self._temperature, dim=-1)
+        token = int(logprobs.argmax()) if self._greedy else self._drawn(logprobs)
+        return token, float(logprobs[token])
+
+    def _drawn(self, logprobs: torch.Tensor) -> int:
+        kept = logprobs
+        if 0 < self._top_k < len(kept):
+            kept = kept.masked_fill(kept < kept.topk(self._top_k).values[-1], -torch.inf)
+        if self._top_p < 1.0:
+            probs, order = kept.softmax(-1).sort(descending=True, stable=True)
+            beyond = order[probs.cumsum(-1) - probs >= self._top_p]  # the token that reaches top_p stays
+            beyond = beyond[beyond != order[0]]
+            kept = kept.index_fill(0, beyond, -torch.inf)
+        return int(torch.multinomial(kept.softmax(-1), 1, generator=self._random))
+
+
+def sample_tokens(
+    logits: torch.Tensor, forbidden: torch.Tensor, temperatures: Sequence[float], uniforms: Sequence[float]
+) -> tuple[list[int], list[float]]:
+    """A token for each row, and its natural log-probability.
+
+    That is under the softmax of logits / temperature over what may be sampled; a temperature of 0 is greedy, and then
+    counts as 1. The token is where the sum of probabilities passes the uniform number: what a row draws depends on its
+    own number and logits alone. An id that is forbidden has no probability and is never drawn.
+
+    Args:
+        logits: (rows, vocabulary).
+        forbidden: bool (vocabulary,).
+        temperatures: (rows,).
+        uniforms: (rows,), from 0 to below 1.
+
+    Raises:
+        FloatingPointError: the logits are no numbers.
+    """
+    device = logits.device
+    heat = torch.tensor([value or 1.0 for value in temperatures], device=device)[:, None]
+    logprobs = torch.log_softmax(logits.float().masked_fill(forbidden, -torch.inf) / heat, dim=-1)
+    sums = logprobs.double().exp().cumsum(-1)
+    if bool(sums[:, -1].isnan().any()):  # one number that is none makes its whole row so
+        raise FloatingPointError("the model's arithmetic overflowed; take float32, or a lower learning rate")
+    # Rounding must not reach the sum itself: behind it lie ids without probability.
+    thresholds = torch.tensor(uniforms, dtype=torch.float64, device=device) * sums[:, -1]
+    thresholds = torch.minimum(thresholds, torch.nextafter(sums[:, -1], torch.zeros_like(thresholds)))
+    drawn = torch.searchsorted(sums, thresholds[:, None], right=True)[:, 0]
+    greedy = torch.tensor([not value for value in temperatures], device=device)
+    tokens = torch.where(greedy, logprobs.argmax(-1), drawn)
+    chosen = logprobs.gather(-1, tokens[:, None])[:, 0]
+    return tokens.tolist(), chosen.tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class _PendingRequest:
+    """A request that waits for the others."""
+
+    delta: PromptDelta
+    turn: TurnState
+    future: asyncio.Future[SampledTurn]
+
+
+class BatchSlot:
+    """A `base.Slot` whose tokens are sampled together with those of its batch."""
+
+    def __init__(self, decoder: BatchDecoder, sequence: TokenSequence) -> None:
+        self._decoder = decoder
+        self._sequence = sequence
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(self._sequence.ids)
+
+    async def generate(self, request: TurnRequest) -> SampledTurn:
+        """A cancelled request is the slot's last; else as `base.Slot` says."""
+        try:
+            return await self._decoder.generate(self._sequence, request)
+        except asyncio.CancelledError:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        self._decoder.release(self._sequence)
+
+
+class BatchDecoder:
+    """Some slots, the batch of their sequences, and the pass that is under way."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        make_batch: Callable[[Sequence[TokenSequence]], SequenceBatch],
+        seeds: Sequence[int],
+        thread: ThreadPoolExecutor,
+        on_busy: Callable[[float], None],
+    ) -> None:
+        """`make_batch` puts sequences into a cache; passes run in `thread`; `on_busy` is given the seconds of each."""
+        self._policy = policy
+        self._thread = thread
+        sequences = [TokenSequence(np.random.default_rng(seed)) for seed in seeds]
+        self._batch: SequenceBatch | None = make_batch(sequences)
+        self._on_busy = on_busy
+        self._occupied = set(sequences)
+        self._waiting: dict[TokenSequence, _PendingRequest] = {}
+        self._running: asyncio.Task[None] | None = None
+        self.slots = [BatchSlot(self, sequence) for sequence in sequences]
+
+    async def generate(self, sequence: TokenSequence, request: TurnRequest) -> SampledTurn:
+        """The next turn of `sequence`, together with those of all others."""
+        delta = request.delta
+        if sequence not in self._occupied:
+            raise RuntimeError("this slot was released; its episode is over")
+        length = len(sequence.ids) - delta.dropped + len(delta.ids)
+        turn = start_turn(self._policy, request, length)
+        future: asyncio.Future[SampledTurn] = asyncio.get_running_loop().create_future()
+        self._waiting[sequence] = _PendingRequest(delta, turn, future)
+        self._schedule()
+        return await future
+
+    def release(self, sequence: TokenSequence) -> None:
+        self._occupied.discard(sequence)
+        self._waiting.pop(sequence, None)
+        if self._occupied:
+            self._schedule()
+        elif self._running is None:
+            self._batch = None
+
+    def _schedule(self) -> None:
+        if self._running is None and self._waiting and len(self._waiting) == len(self._occupied):
+            requests, self._waiting = self._waiting, {}
+            self._running = asyncio.get_running_loop().create_task(self._run_batch(requests))
+
+    async def _run_batch(self, requests: dict[TokenSequence, _PendingRequest]) -> None:
+        try:
+            done = await asyncio.get_running_loop().run_in_executor(self._thread, self._generate_turns, requests)
+            for sequence, item in requests.items():
+                if not item.future.done():
+                    item.future.set_result(done[sequence])
+        except BaseException as error:
+            for item in requests.values():
+                if not item.future.done():
+                    item.future.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._running = None
+            if not self._occupied:
+                self._batch = None
+            self._schedule()
+
+    def _generate_turns(self, requests: dict[TokenSequence, _PendingRequest]) -> dict[TokenSequence, SampledTurn]:
+        """A turn for each sequence; in the engine's thread."""
+        began = time.perf_counter()
+        batch = self._batch
+        if batch is None:
+            raise RuntimeError("the batch was given up while requests were waiting")
+        for sequence, item in requests.items():
+            sequence.extend(item.delta)
+        turns = {sequence: item.turn for sequence, item in requests.items()}
+        with torch.inference_mode():
+            self._decode(batch, turns)
+        self._on_busy(time.perf_counter() - began)
+        return {sequence: turn.done() for sequence, turn in turns.items()}
+
+    def _decode(self, batch: SequenceBatch, turns: dict[TokenSequence, TurnState]) -> None:
+        """Token by token, until every turn has ended: all at once, or as many as the cache holds after each other."""
+        while left := {sequence: turn for sequence, turn in turns.items() if turn.finish is None}:
+            active = batch.admit(self._move_to_front(batch, left))
+            while active:
+                active = self._sample(batch, turns, batch.admit(active))
+
+    def _sample(self, batch: SequenceBatch, turns: dict[TokenSequence, TurnState], active: int) -> int:
+        """A token for each of the first `active` sequences; how many of them continue, now the first ones."""
+        logits = batch.read(active)
+        sequences = batch.sequences[:active]
+        tokens, logprobs = sample_tokens(
+            logits,
+            self._policy.checkpoint.forbidden,
+            [turns[sequence].temperature for sequence in sequences],
+            [sequence.random.random() for sequence in sequences],
+        )
+        for sequence, token, logprob in zip(sequences, tokens, logprobs, strict=True):
+            sequence.ids.append(token)
+            sequence.unread = 1
+            turns[sequence].take(token, logprob)
+        for place in reversed(range(active)):
+            if turns[batch.sequences[place]].finish is not None:
+                active -= 1
+                batch.swap(place, active)
+        return active
+
+    @staticmethod
+    def _move_to_front(batch: SequenceBatch, turns: dict[TokenSequence, TurnState]) -> int:
+        """Bring the sequences with a request to the front; how many there are."""
+        active = len(batch.sequences)
+        for place in reversed(range(len(batch.sequences))):
+            if batch.sequences[place] not in turns:
+                active -= 1
+                batch.swap(place, active)
+        return active
+
+
+# An engine over a checkpoint in this process: the one that is being trained.
+#
+# Episodes decode turn by turn in batches, keys and values kept from turn to turn as far as the memory for them goes:
+# what does not fit waits for its turn and is read again. All batches decode in one thread, one after the other; weights
+# must not change while episodes run. Imports torch; import this module late.
+
+
+class TransformersEngine:
+    """A `base.Engine` that samples from the weights in training, in this process."""
+
+    in_process = True
+
+    def __init__(
+        self, policy: Policy, media: MediaReader, *, most_tokens: int = 8192, cache_bytes: float | None = None
+    ) -> None:
+        """`media` has the pictures; `most_tokens` bounds a forward pass that reads, padding included; `cache_bytes`
+        the keys and values of each batch, None for no limit.
+        """
+        self.name = f"local:{policy.checkpoint.name}"
+        self._policy = policy
+        self._pictures = PictureTensors(policy.checkpoint, media)
+        self._most = most_tokens
+        self._cache_bytes = cache_bytes
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
+        self.busy_seconds = 0.0
+
+    def slots(self, seeds: Sequence[int]) -> list[Slot]:
+        return list(BatchDecoder(self._policy, self._make_batch, seeds, self._thread, self._add_busy).slots)
+
+    async def update_weights(self, save: Callable[[Path], object]) -> None:
+        """Does nothing: the engine samples from the very weights that are trained."""
+
+    async def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown(wait=True)
+
+    def _make_batch(self, sequences: Sequence[TokenSequence]) -> SequenceBatch:
+        return SequenceBatch(self._policy, self._pictures, sequences, self._most, self._cache_bytes)
+
+    def _add_busy(self, seconds: float) -> None:
+        self.busy_seconds += seconds

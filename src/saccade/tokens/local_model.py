@@ -1,0 +1,236 @@
+"""A checkpoint that runs in this process, by transformers.
+
+    model = LocalModel("/models/Qwen2.5-VL-7B-Instruct")                  # a folder, or a name on the hub
+    model = LocalModel("Qwen/Qwen3-VL-4B-Instruct", LocalSettings(device="cuda:1"))
+
+Loaded at the first question. Answers to questions asked side by side are written together, a token of each at a time,
+in a thread of the model's own; one that is cancelled stops before its next token. Of what was read before, keys and
+values are kept, so that each turn of an episode reads only what is new (see `scheduler`). Greedy unless a temperature
+is given. Stop strings: the text ends with the first of them; `token_ids` end with the token that completed it, which
+may reach beyond it. What `logprobs` mean is said at `token_sampler.TokenSampler`. One device: for large checkpoints and
+many questions serve the checkpoint with vLLM.
+
+No promise that two machines, or CPU and GPU, sample the same from the same seed: their arithmetic differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from saccade.errors import ModelRefusedError, UnavailableError
+from saccade.models.base import Completion, MediaReader, Request, Usage, check_stops
+from saccade.models.hosted import refuse_hosted
+from saccade.models.local_text import LocalSettings, check_folder, learned_dialect
+from saccade.models.registry import Provider
+
+if TYPE_CHECKING:
+    from saccade.tokens.scheduler import Scheduler
+    from saccade.tokens.turn import SampledTurn
+
+
+DEFAULT_SETTINGS = LocalSettings()
+
+
+@dataclass(eq=False)
+class _Question:
+    """What was asked, and where the answer goes; it is known to the asking thread and the model's own."""
+
+    request: Request
+    media: MediaReader
+    tell: Callable[[str], None]
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    outcome: Future[Completion] = field(default_factory=Future)
+
+    def end(self, outcome: Completion | BaseException) -> None:
+        """Give the answer; whoever cancelled does not get it."""
+        try:
+            if isinstance(outcome, Completion):
+                self.outcome.set_result(outcome)
+            else:
+                self.outcome.set_exception(outcome)
+        except InvalidStateError:
+            return  # cancelled
+
+
+class LocalModel:
+    """A checkpoint of a known family (see `families.known.FAMILIES`)."""
+
+    def __init__(self, source: str, settings: LocalSettings = DEFAULT_SETTINGS) -> None:
+        for package in ("torch", "transformers"):
+            if importlib.util.find_spec(package) is None:
+                raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[local]'")
+        check_folder(source)
+        self.name = f"local:{source}"
+        self._source = source
+        self._settings = settings
+        self._scheduler: Scheduler | None = None
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._waiting: deque[_Question] = deque()
+        self._working = False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=self.name)
+
+    def __repr__(self) -> str:
+        return f"LocalModel({self._source!r})"
+
+    async def complete(
+        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        """The model's next message; loads the checkpoint if this is the first.
+
+        Raises:
+            ModelRefusedError: the checkpoint cannot be loaded, or cannot take what is asked for.
+            MediaError: a picture or a video of the messages cannot be read.
+        """
+        check_stops(request.stop)
+        refuse_hosted(request, self.name)
+        loop = asyncio.get_running_loop()
+        heard: asyncio.Queue[str | None] = asyncio.Queue()
+
+        def tell(piece: str) -> None:
+            if piece and not question.cancelled.is_set():
+                try:
+                    loop.call_soon_threadsafe(heard.put_nowait, piece)
+                except RuntimeError:  # the loop was closed
+                    question.cancelled.set()
+
+        question = _Question(request, media, tell)
+        answer = asyncio.wrap_future(question.outcome)
+        answer.add_done_callback(lambda _: heard.put_nowait(None))
+        try:
+            self._ask(question)
+            while (piece := await heard.get()) is not None:
+                if on_text is not None:
+                    on_text(piece)
+            return await answer
+        finally:
+            question.cancelled.set()
+            answer.cancel()
+
+    async def close(self) -> None:
+        """Forget the weights, and refuse what is being written or asked from now on; idempotent."""
+        self._closed.set()
+        self._thread.shutdown(wait=False)
+        with self._lock:
+            if not self._working:
+                self._scheduler = None
+
+    def _ask(self, question: _Question) -> None:
+        with self._lock:
+            if self._closed.is_set():
+                raise self._closed_error()
+            self._waiting.append(question)
+            if not self._working:
+                self._working = True
+                self._thread.submit(self._work)
+
+    def _closed_error(self) -> ModelRefusedError:
+        return ModelRefusedError(f"{self.name} was closed; make a new one")
+
+    def _work(self) -> None:
+        """In the model's own thread: until nothing is asked and nothing is being written."""
+        while not self._closed.is_set():
+            try:
+                scheduler = self._loaded()
+            except Exception as error:
+                if not self._refuse_all(error):
+                    return
+                continue
+            with self._lock:
+                question = self._waiting.popleft() if self._waiting and scheduler.has_room else None
+                if question is None and scheduler.is_idle:
+                    self._working = False
+                    return
+            if question is None:
+                scheduler.step()
+            elif not question.cancelled.is_set():
+                self._admit(scheduler, question)
+        if self._scheduler is not None:
+            self._scheduler.fail(self._closed_error())
+        self._scheduler = None
+        while self._refuse_all(self._closed_error()):
+            continue
+
+    def _refuse_all(self, error: BaseException) -> bool:
+        """End what waits with `error`; False once there is nothing more, and then nobody works."""
+        with self._lock:
+            refused, self._waiting = self._waiting, deque()
+            self._working = bool(refused)
+        for question in refused:
+            question.end(error)
+        return bool(refused)
+
+    def _admit(self, scheduler: Scheduler, question: _Question) -> None:
+        from saccade.tokens.prompt import build_prompt
+        from saccade.tokens.scheduler import PendingAnswer
+
+        try:
+            prompt = build_prompt(question.request, scheduler.checkpoint, scheduler.encoder)
+        except Exception as error:
+            question.end(error)
+            return
+
+        def end(outcome: SampledTurn | BaseException | None) -> None:
+            if outcome is None:
+                question.outcome.cancel()
+            elif isinstance(outcome, BaseException):
+                question.end(outcome)
+            else:
+                question.end(completion_of(outcome, scheduler.checkpoint.name, prompt.visual))
+
+        cancelled = question.cancelled.is_set
+        scheduler.admit(PendingAnswer(question.request, prompt, question.media, question.tell, cancelled, end))
+
+    def _loaded(self) -> Scheduler:
+        from saccade.models.local_weights import load_checkpoint
+        from saccade.tokens.scheduler import PlainPolicy, Scheduler, refused
+
+        if self._scheduler is None:
+            try:
+                checkpoint = load_checkpoint(self._source, self._settings)
+            except Exception as error:
+                raise refused(error) from error
+            self._scheduler = Scheduler(PlainPolicy(checkpoint), most_sequences=self._settings.max_sequences)
+        return self._scheduler
+
+
+def completion_of(turn: SampledTurn, name: str, visual: int) -> Completion:
+    """What a turn is to those who asked for it; `visual` tokens were read."""
+    return Completion(
+        text=turn.text,
+        finish=turn.finish,
+        token_ids=turn.ids,
+        logprobs=turn.logprobs,
+        usage=Usage(prompt_tokens=turn.context, sampled_tokens=len(turn.ids), visual_tokens=visual),
+        model=name,
+    )
+
+
+# The provider of models in this process: a checkpoint of the user's.
+
+
+def _local(provider: Provider, name: str) -> LocalModel:
+    return LocalModel(name)
+
+
+LOCAL = Provider(
+    name="local",
+    description="A checkpoint in this process by transformers, as in `local:FOLDER`.",
+    example="local:FOLDER",
+    make=_local,
+    checkpoint=str,
+    stop_strings="the generator",
+    token_ids=True,
+    function_calls=False,
+    videos=True,
+    video_frames=True,
+    continues=True,
+    learned_dialect=learned_dialect,
+)

@@ -1,0 +1,416 @@
+"""Sequences that are decoded together: tokens, cached keys and values, and the forward passes that extend them.
+
+Only new tokens are computed, and equal prompts once. Positions are explicit, M-RoPE included, so a sequence has the
+positions that it has alone. To be used in one thread at a time, and always under `torch.inference_mode`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from saccade.errors import ModelRefusedError
+from saccade.models.families.base import ModelFamily
+from saccade.models.local_weights import Checkpoint, capped, logit_cap
+from saccade.tokens.batch import GridReader, rope_positions
+from saccade.tokens.build import PromptDelta
+from saccade.tokens.caches import (
+    RaggedCache,
+    StateCache,
+    cache_argument,
+    cache_bytes_per_token,
+    layer_masks,
+    state_bytes,
+)
+from saccade.tokens.pictures import PictureTensors
+from saccade.tokens.segments import PromptPicture
+
+# Decoding by CUDA graphs: all kernels of a pass that reads one token of each row start at once.
+#
+# Such a pass is thousands of small kernels, and Python takes longer to start them than a GPU takes to run them. A graph
+# of them is captured for each shape that comes again, and replayed with the ids, positions and lengths of the next
+# tokens. Rows are filled up to a few shapes: what the others read is thrown away, and no row is longer for it.
+#
+# Weights and what is cached must stay where they are while graphs of them are used, so each cache has graphs of its
+# own. Imports torch.
+
+
+_log = logging.getLogger(__name__)
+
+_CAPTURED = frozenset({"qwen2_5_vl", "qwen3_vl", "internvl", "glm4v", "glm46v", "gemma4"})
+"""Families of which a GPU has captured passes. Experts are chosen by the host, which no graph can hold."""
+
+Step = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, int], torch.Tensor]
+"""(ids (rows, 1), positions (axes, rows, 1), lengths of the rows, places) -> logits (rows, vocabulary)."""
+
+
+def can_capture(device: torch.device, family: ModelFamily) -> bool:
+    """Whether decoding is captured: on a GPU, by a process that trains alone; divided weights come and go."""
+    return device.type == "cuda" and family.model_type in _CAPTURED and not torch.distributed.is_initialized()
+
+
+@dataclass
+class _Captured:
+    """One shape: what a pass over it is given, and the graph that was made of it."""
+
+    ids: torch.Tensor
+    positions: torch.Tensor
+    lengths: torch.Tensor
+    logits: torch.Tensor | None = None
+    graph: torch.cuda.CUDAGraph | None = None
+
+
+class StepGraphs:
+    """The passes of one cache."""
+
+    def __init__(self, cache: RaggedCache, step: Step, device: torch.device) -> None:
+        self._cache = cache
+        self._step = step
+        self._device = device
+        self._shapes: dict[tuple[int, int], _Captured] = {}
+        self._moves = cache.moves
+        self._pool: tuple[int, int] | None = None
+        """Memory that all graphs share: one is replayed at a time."""
+        self._works = True
+
+    def __call__(self, ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """Logits of one token of each of the first rows, which are longer by it then.
+
+        Args:
+            ids: int64 (count, 1).
+            positions: int64 (axes, count, 1).
+        """
+        count = len(ids)
+        rows, end = self._cache.step_shape(count)
+        if self._cache.moves != self._moves:
+            self._shapes.clear()
+            self._pool, self._moves = None, self._cache.moves  # torch gives up the memory with its last graph
+        known = self._shapes.get((rows, end))
+        one = known or self._empty(rows, len(positions))
+        one.ids[:count].copy_(ids)
+        one.positions[:, :count].copy_(positions)
+        one.lengths.copy_(torch.tensor(self._cache.lengths[:rows]))
+        if known is None:  # the first pass is not captured: it makes what libraries make once
+            self._shapes[rows, end] = one
+            logits = self._step(one.ids, one.positions, one.lengths, end)
+        else:
+            logits = self._replayed(one, end)
+        self._cache.grow(count)
+        return logits[:count]
+
+    def _replayed(self, one: _Captured, end: int) -> torch.Tensor:
+        if one.graph is None and self._works:
+            self._capture(one, end)
+        if one.graph is None or one.logits is None:
+            return self._step(one.ids, one.positions, one.lengths, end)
+        one.graph.replay()
+        return one.logits
+
+    def _capture(self, one: _Captured, end: int) -> None:
+        graph = torch.cuda.CUDAGraph()
+        self._pool = self._pool or torch.cuda.graph_pool_handle()
+        try:
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+                one.logits = self._step(one.ids, one.positions, one.lengths, end)
+        except RuntimeError as error:
+            self._works = False
+            reason = str(error).splitlines()[0]
+            _log.warning("decoding goes on without CUDA graphs, which is slower: a pass was not captured: %s", reason)
+            return
+        one.graph = graph
+
+    def _empty(self, rows: int, axes: int) -> _Captured:
+        def zeros(*shape: int) -> torch.Tensor:
+            return torch.zeros(shape, dtype=torch.int64, device=self._device)
+
+        return _Captured(zeros(rows, 1), zeros(axes, rows, 1), zeros(rows))
+
+
+class Policy(Protocol):
+    """What samples: a checkpoint made ready for training is one."""
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """Weights, and which ids are forbidden."""
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """The context of a forward pass."""
+
+
+@dataclass(eq=False)
+class TokenSequence:
+    """One episode's tokens in the cache."""
+
+    random: np.random.Generator
+    ids: list[int] = field(default_factory=list)
+    """Read and sampled."""
+    unread: int = 0
+    """Of `ids`, at their end: not in the cache yet."""
+    pictures: tuple[PromptPicture, ...] = ()
+    """Those with placeholders among the unread ids."""
+    position: int = 0
+    """Of the first unread token."""
+    positions: list[int] = field(default_factory=list)
+    """Of each token in the cache; on the axis of time where there are three."""
+    seen: tuple[PromptPicture, ...] = ()
+    """All pictures so far; of a sequence that was cut, those since."""
+
+    @property
+    def unread_ids(self) -> tuple[int, ...]:
+        """The unread ids."""
+        return tuple(self.ids[len(self.ids) - self.unread :])
+
+    def extend(self, delta: PromptDelta) -> None:
+        """What is to be read next."""
+        if delta.dropped:
+            del self.ids[-delta.dropped :]
+        self.unread += len(delta.ids) - delta.dropped
+        self.ids += delta.ids
+        self.pictures += delta.pictures
+        self.seen += delta.pictures
+
+    def forget(self) -> None:
+        """Nothing of it is in the cache any more: everything is to be read again."""
+        self.unread, self.pictures = len(self.ids), self.seen
+        self.position, self.positions = 0, []
+
+    def cut(self, length: int) -> None:
+        """Only the first `length` tokens stay, all of them in the cache; none of those after is within a picture."""
+        del self.ids[length:]
+        if length < len(self.positions):
+            self.position = self.positions[length]
+        del self.positions[length:]
+        self.unread, self.pictures, self.seen = 0, (), ()
+
+
+class SequenceBatch:
+    """Sequences at their places in one cache."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        pictures: PictureTensors,
+        sequences: Sequence[TokenSequence],
+        most_tokens: int,
+        cache_bytes: float | None = None,
+    ) -> None:
+        """`most_tokens` bounds a forward pass that reads, padding included; `cache_bytes` keys and values."""
+        self._policy = policy
+        self._pictures = pictures
+        self._most = most_tokens
+        self._cache = make_cache(policy, len(sequences), cache_bytes)
+        self._cached_as = cache_argument(policy.checkpoint.model.model)
+        device, family = policy.checkpoint.device, policy.checkpoint.family
+        self._graphs = StepGraphs(self._cache, self._step, device) if can_capture(device, family) else None
+        self.sequences = list(sequences)
+
+    def admit(self, count: int) -> int:
+        """How many of the first `count` sequences can be read together; room is made for them, by forgetting others.
+
+        Raises:
+            ModelRefusedError: not even the first one fits.
+        """
+        longest = fitting = end = 0
+        for number, sequence in enumerate(self.sequences[:count], start=1):
+            longest = max(longest, len(sequence.ids))
+            if not self._cache.fits(number, longest):
+                break
+            fitting, end = number, longest
+        if not fitting:
+            raise ModelRefusedError(
+                f"keys and values of an episode of {longest} tokens do not fit the memory that they may take "
+                "(generation.cache, in GiB, shared by generation.decoding_batches). Raise it, or bound "
+                "rollout.limits.context_tokens."
+            )
+        for place in self._cache.reserve(fitting, end):
+            self.sequences[place].forget()
+        return fitting
+
+    def add(self, sequence: TokenSequence) -> None:
+        """One more sequence, at the last place."""
+        self._cache.add_row()
+        self.sequences.append(sequence)
+
+    def cut(self, place: int, length: int) -> None:
+        """The sequence at `place` keeps its first `length` tokens, all of which are in the cache."""
+        self.sequences[place].cut(length)
+        self._cache.lengths[place] = length
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        """The sequence at `target` becomes the first `length` tokens of that at `source`, which are in the cache."""
+        known, sequence = self.sequences[source], self.sequences[target]
+        self._cache.copy(source, target)
+        sequence.ids, sequence.positions, sequence.position = known.ids[:], known.positions[:], known.position
+        self.cut(target, length)
+
+    def swap(self, one: int, other: int) -> None:
+        """Sequences change places; where one of these has no room in the cache, what is cached of both is forgotten."""
+        if one != other and max(one, other) >= self._cache.held:
+            for place in (one, other):
+                self._cache.lengths[place] = 0
+                self.sequences[place].forget()
+        self._cache.swap(one, other)
+        self.sequences[one], self.sequences[other] = self.sequences[other], self.sequences[one]
+
+    def read(self, count: int) -> torch.Tensor:
+        """Read what the first `count` sequences have not read; logits (count, vocabulary) of what follows."""
+        if any(sequence.unread != 1 or len(sequence.ids) == 1 for sequence in self.sequences[:count]):
+            return self.read_places(range(count))
+        if self._graphs is not None:
+            return self._graphs(*self._last_tokens(self.sequences[:count]))
+        return self._logits(self._forward(range(count))[:, 0])
+
+    def read_places(self, places: Sequence[int]) -> torch.Tensor:
+        """The same for the sequences at `places`."""
+        hidden: dict[int, torch.Tensor] = {}
+        twins = self._twins(places)
+        for part in self._parts([place for place in places if place not in twins]):
+            ends = [self.sequences[place].unread - 1 for place in part]
+            hidden |= {place: row[end] for place, row, end in zip(part, self._forward(part), ends, strict=True)}
+        for place, leader in twins.items():
+            sequence, known = self.sequences[place], self.sequences[leader]
+            self._cache.copy(leader, place)
+            sequence.position, sequence.positions = known.position, known.positions[:]
+            sequence.unread, sequence.pictures = 0, ()
+            hidden[place] = hidden[leader]
+        return self._logits(torch.stack([hidden[place] for place in places]))
+
+    def _twins(self, places: Sequence[int]) -> dict[int, int]:
+        """Sequences whose whole prompt another reads too, and that other."""
+        leaders: dict[tuple[Any, ...], int] = {}
+        twins = {}
+        for place in places:
+            sequence = self.sequences[place]
+            if sequence.unread == len(sequence.ids):
+                key = (sequence.unread_ids, tuple((one.part.sha256, one.clip) for one in sequence.pictures))
+                if leaders.setdefault(key, place) != place:
+                    twins[place] = leaders[key]
+        return twins
+
+    def _parts(self, places: Sequence[int]) -> Iterator[list[int]]:
+        """`places` in their order, cut where a forward pass would be too large."""
+        part: list[int] = []
+        longest = 0
+        for place in places:
+            longest = max(longest, self.sequences[place].unread)
+            alone = self._policy.checkpoint.family.attention == "recurrent"
+            if part and (alone or longest * (len(part) + 1) > self._most):
+                yield part
+                part, longest = [], self.sequences[place].unread
+            part.append(place)
+        if part:
+            yield part
+
+    def _forward(self, places: Sequence[int]) -> torch.Tensor:
+        """Hidden states (sequences, tokens, size) of what those at `places` had not read; padded on the right."""
+        checkpoint = self._policy.checkpoint
+        sequences = [self.sequences[place] for place in places]
+        counts = [sequence.unread for sequence in sequences]
+        pictures = self._pictures([picture for sequence in sequences for picture in sequence.pictures])
+        ids, positions = (
+            self._last_tokens(sequences) if max(counts) == 1 else self._pad(sequences, GridReader(pictures))
+        )
+        device, dtype = checkpoint.device, next(checkpoint.model.parameters()).dtype
+        tensors = {
+            name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
+            for name, value in pictures.items()
+        }
+        ids = ids.to(device)
+        starts = torch.tensor([self._cache.lengths[place] for place in places], device=device)
+        full = self._cache.begin(places, counts, device, cache_dtype(self._policy))
+        visual = ids == checkpoint.placeholder_id if pictures else None
+        masks = layer_masks(full, starts, visual, checkpoint.family, checkpoint.config)
+        hidden = self._pass(ids, positions.to(device), masks, tensors)
+        self._cache.end()
+        return hidden
+
+    def _step(self, ids: torch.Tensor, positions: torch.Tensor, starts: torch.Tensor, end: int) -> torch.Tensor:
+        """A `step_graphs.Step`: everything it is given is on the device, and so is all that it does."""
+        checkpoint = self._policy.checkpoint
+        full = self._cache.begin_step(starts, end, cache_dtype(self._policy))
+        masks = layer_masks(full, starts, None, checkpoint.family, checkpoint.config)
+        return self._logits(self._pass(ids, positions, masks, {})[:, 0])
+
+    def _pass(
+        self, ids: torch.Tensor, positions: torch.Tensor, masks: Any, tensors: dict[str, torch.Tensor]
+    ) -> torch.Tensor:
+        """Hidden states (sequences, tokens, size) of a pass that the cache was told of."""
+        checkpoint = self._policy.checkpoint
+        with self._policy.autocast():
+            hidden: torch.Tensor = checkpoint.model.model(
+                input_ids=ids,
+                position_ids=positions if checkpoint.family.rope_axes > 1 else positions[0],
+                attention_mask=masks,
+                use_cache=True,
+                **{self._cached_as: self._cache},
+                **tensors,
+            ).last_hidden_state
+        return hidden
+
+    def _last_tokens(self, sequences: Sequence[TokenSequence]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The same for one text token each, as decoding has them."""
+        ids = torch.tensor([sequence.ids[-1:] for sequence in sequences])
+        at = torch.tensor([[sequence.position] for sequence in sequences])
+        for sequence in sequences:
+            sequence.positions.append(sequence.position)
+            sequence.position += 1
+            sequence.unread = 0
+        return ids, at.expand(self._policy.checkpoint.family.rope_axes, *at.shape)
+
+    def _pad(self, sequences: Sequence[TokenSequence], grids: GridReader) -> tuple[torch.Tensor, torch.Tensor]:
+        """Unread ids (sequences, tokens) and positions (axes, sequences, tokens), padded on the right; now read."""
+        longest = max(sequence.unread for sequence in sequences)
+        ids = torch.full((len(sequences), longest), min(self._policy.checkpoint.end_ids))
+        positions = torch.zeros((self._policy.checkpoint.family.rope_axes, len(sequences), longest), dtype=torch.int64)
+        for number, sequence in enumerate(sequences):
+            unread_ids = torch.tensor(sequence.unread_ids)
+            ids[number, : len(unread_ids)] = unread_ids
+            rope = sequence.position + self._rope(unread_ids, sequence.pictures, grids)
+            positions[:, number, : len(unread_ids)] = rope
+            sequence.positions += rope[0].tolist()
+            sequence.position = int(rope.max()) + 1
+            sequence.unread, sequence.pictures = 0, ()
+        return ids, positions
+
+    def _rope(self, unread_ids: torch.Tensor, pictures: Sequence[PromptPicture], grids: GridReader) -> torch.Tensor:
+        """Positions (axes, tokens) of unread tokens, from 0."""
+        checkpoint = self._policy.checkpoint
+        axes = checkpoint.family.rope_axes
+        if axes == 1 or not pictures:
+            return torch.arange(len(unread_ids)).repeat(axes, 1)
+        return rope_positions(checkpoint.model.model, unread_ids, checkpoint.placeholders, pictures, grids)
+
+    def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        with self._policy.autocast():
+            logits: torch.Tensor = self._policy.checkpoint.model.get_output_embeddings()(hidden)
+        return capped(logits.float(), logit_cap(self._policy.checkpoint.config))
+
+
+def cache_dtype(policy: Policy) -> torch.dtype:
+    """In which attention computes, and keys and values are kept."""
+    device = policy.checkpoint.device.type
+    with policy.autocast():
+        if torch.is_autocast_enabled(device):
+            return torch.get_autocast_dtype(device)
+    dtype: torch.dtype = next(policy.checkpoint.model.parameters()).dtype
+    return dtype
+
+
+def cache_bytes_of(policy: Policy) -> int:
+    """Bytes of the keys and values of one token."""
+    return cache_bytes_per_token(policy.checkpoint.config, cache_dtype(policy).itemsize)
+
+
+def make_cache(policy: Policy, rows: int, cache_bytes: float | None) -> RaggedCache:
+    """A cache for the model of `policy`; `cache_bytes` bounds keys, values and states, None for no limit."""
+    kind = StateCache if policy.checkpoint.family.attention == "recurrent" else RaggedCache
+    if cache_bytes is None:
+        return kind(rows)
+    states = rows * state_bytes(policy.checkpoint.config, cache_dtype(policy).itemsize)
+    return kind(rows, int(max(0.0, cache_bytes - states) // cache_bytes_of(policy)))

@@ -1,1 +1,0 @@
-"""Plane geometry by rules: statements read from text and diagrams, and figures that satisfy them."""

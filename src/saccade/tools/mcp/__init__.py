@@ -1,1 +1,0 @@
-"""Tools of MCP servers, offered to a model like any other."""

@@ -1,0 +1,1 @@
+"""Serve typed tools over HTTP."""

@@ -1,0 +1,291 @@
+"""What runs the tools of a server: pools of processes here, or deployments of Ray Serve (`ray_serve`)."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias
+
+from pydantic import Field, JsonValue, NonNegativeFloat, PositiveFloat, PositiveInt
+
+from saccade.core.registry import Registry, described
+from saccade.core.settings import Settings
+from saccade.errors import MediaError, SettingsError
+from saccade.media.store import MediaStore
+from saccade.record.content import ImagePart
+from saccade.tools.base import Tool, ToolCallInput
+from saccade.tools.context import Numbering, ToolContext, ToolResult
+from saccade.tools.definition import Cost
+from saccade.tools.registry import ToolSource
+from saccade.tools.served_wire import MediaKind, ServedCall, ServedDefinition, ServedMedium, ServedTools
+from saccade.tools.toolbox import Toolbox
+from saccade.tools.workers.pool import PooledTool, WorkerPool
+
+# `tools.toml`: which tools a server runs, in which groups, with which options.
+#
+# [server]
+# max_waiting = 256
+#
+# [groups.read]                        # a pool of processes, or a deployment of Ray Serve
+# tools = ["ocr"]
+# workers = 2
+#
+# [groups.read.ray]                    # options of the deployment, as Ray Serve names them
+# num_replicas = 2
+# ray_actor_options = { num_gpus = 1 }
+#
+# [options.my_tool]                    # arguments of a tool's constructor
+# weights = "/models/x"
+
+
+class GroupSettings(Settings):
+    """Tools that share processes and their weights."""
+
+    tools: tuple[str, ...] = Field(min_length=1)
+    workers: PositiveInt = 1
+    """Processes, without Ray; with Ray, `ray.num_replicas` or `ray.autoscaling_config` says how many."""
+    threads: PositiveInt = 1
+    """Of numerical libraries in each."""
+    seconds: PositiveFloat = 60.0
+    """Longest time of a call; a caller may ask for less."""
+    batch_wait_seconds: NonNegativeFloat = 0.02
+    """With Ray: how long a batch waits for further calls. Without, a batch is what waits already."""
+    ray: dict[str, JsonValue] = Field(default_factory=dict)
+    """Options of the group's deployment, handed to Ray Serve as they are."""
+
+
+class ServerLimits(Settings):
+    """What a server lends out."""
+
+    max_waiting: PositiveInt = 256
+    """Calls of one group that may be under way or wait; one more is refused with 429."""
+    max_body_bytes: PositiveInt = 64 * 2**20
+    """Largest message, an uploaded picture or video included."""
+    media_bytes: PositiveInt = 2 * 2**30
+    """Room for uploaded pictures and videos; the least recently used are deleted, and uploaded again if needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedTool:
+    """A tool of a group."""
+
+    group: str
+    source: ToolSource
+    tool: Tool[Any, Any]
+    """An object of it, without weights."""
+    seconds: float
+    """Longest time of a call."""
+
+
+class ToolServeSettings(Settings):
+    """All of `tools.toml`."""
+
+    server: ServerLimits = ServerLimits()
+    groups: dict[str, GroupSettings] = Field(default_factory=dict)
+    """By name; none: every tool that is installed, in a group for each class of cost."""
+    options: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    """By the tool's name as a group has it."""
+
+    def source(self, name: str) -> ToolSource:
+        """How a tool of a group is made."""
+        return ToolSource(name, self.options.get(name, {})).elsewhere()
+
+    def grouped(self) -> dict[str, GroupSettings]:
+        """The groups that hold.
+
+        Raises:
+            SettingsError: two groups have the same tool, or options are for no tool.
+        """
+        groups = self.groups or _by_cost()
+        named = [name for group in groups.values() for name in group.tools]
+        if twice := sorted({name for name in named if named.count(name) > 1}):
+            raise SettingsError(f"in more than one group: {', '.join(twice)}. Leave each in one of them.")
+        if lost := sorted(set(self.options) - set(named)):
+            raise SettingsError(f"options for what no group has: {', '.join(lost)}. Name it in a group, as it stands.")
+        return groups
+
+    def made(self) -> dict[str, GroupedTool]:
+        """Every tool by its own name.
+
+        Raises:
+            SettingsError: as `grouped`; or a tool needs what is not installed, or two have one name.
+            RegistryError: there is no such tool.
+        """
+        made: dict[str, GroupedTool] = {}
+        for group, settings in self.grouped().items():
+            for name in settings.tools:
+                source = self.source(name)
+                tool = source.make()
+                if missing := tool.needs.missing():
+                    raise SettingsError(
+                        f"{name} needs {', '.join(missing)}. To have it: {tool.needs.remedy}. Or leave it out."
+                    )
+                if tool.name in made:
+                    raise SettingsError(f"{name} is called {tool.name}, as another tool. Leave one of them out.")
+                made[tool.name] = GroupedTool(group, source, tool, settings.seconds)
+        return made
+
+
+def _by_cost() -> dict[str, GroupSettings]:
+    box = Toolbox.of()
+    missing = box.missing()
+    by_cost: dict[Cost, list[str]] = {}
+    for tool in box.definitions:
+        if tool.name not in missing:
+            by_cost.setdefault(tool.cost, []).append(tool.name)
+    return {cost.value: GroupSettings(tools=tuple(names)) for cost, names in by_cost.items()}
+
+
+# Pictures and videos that clients uploaded, by the sha256 of their files, in a folder that is deleted with it.
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldMedium:
+    part: ImagePart | None
+    """None for a video."""
+    size: int
+
+
+class HeldMedia:
+    """At most `most_bytes` of files; the least recently used are deleted. One event loop uses it."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="saccade-tools-")
+        self._store = MediaStore(self._folder.name)
+        self._most = most_bytes
+        self._held: OrderedDict[str, _HeldMedium] = OrderedDict()
+        self.bytes = 0
+
+    async def put(self, kind: MediaKind, name: str, data: bytes) -> None:
+        """Keep a file. Raises `MediaError` if it is not the one of that hash, or no picture."""
+        held = await asyncio.to_thread(self._put, kind, name, data)
+        if name not in self._held:
+            self._held[name] = held
+            self.bytes += held.size
+        elif held.part is not None:  # a picture that somebody sent as a video before
+            self._held[name] = held
+        while self.bytes > self._most and len(self._held) > 1:
+            old, gone = self._held.popitem(last=False)
+            self.bytes -= gone.size
+            self._store.path(old).unlink(missing_ok=True)
+
+    def missing(self, media: Sequence[ServedMedium]) -> tuple[str, ...]:
+        """Hashes of those that are not held; the others count as used now."""
+        for item in media:
+            if item.sha256 in self._held:
+                self._held.move_to_end(item.sha256)
+        return tuple(dict.fromkeys(item.sha256 for item in media if item.sha256 not in self._held))
+
+    def data(self, media: Sequence[ServedMedium], wanted: Sequence[str]) -> list[tuple[MediaKind, str, bytes]]:
+        """Kind, hash and bytes of those that are wanted."""
+        return [(item.kind, item.sha256, self._store.get_bytes(item.sha256)) for item in media if item.sha256 in wanted]
+
+    def context(self, media: Sequence[ServedMedium], numbering: Numbering | None) -> ToolContext:
+        """What a tool looks at; all of `media` are held. Raises `MediaError` if a file is a video or the reverse."""
+        images, videos = {}, dict[str, Path]()
+        for item in media:
+            part = self._held[item.sha256].part
+            if item.kind == "video":
+                videos[item.name] = self._store.path(item.sha256)
+            elif part is None:
+                raise MediaError(f"{item.sha256} was uploaded as a video, and is named as a picture")
+            else:
+                images[item.name] = self._store.open(part)
+        return ToolContext(images, videos, numbering=numbering)
+
+    def close(self) -> None:
+        """Delete all of it."""
+        self._folder.cleanup()
+
+    def _put(self, kind: MediaKind, name: str, data: bytes) -> _HeldMedium:
+        if sha256(data).hexdigest() != name:
+            raise MediaError(f"the bytes are not those of {name}")
+        if kind == "video":
+            self._store.put_blob(data)
+            return _HeldMedium(None, len(data))
+        return _HeldMedium(self._store.put_bytes(data), len(data))
+
+
+class ToolBackend(Protocol):
+    """Runs calls. Everything that a client may send has been checked, and its media are held."""
+
+    offered: ServedTools
+
+    async def call(self, name: str, call: ServedCall, media: HeldMedia) -> ToolResult:
+        """The result; LOST if what runs the tool failed. Raises `MediaError` for a medium of the wrong kind."""
+
+    def gauges(self) -> dict[str, dict[str, float]]:
+        """Numbers of now and counters: name -> label (a group, or a reason) -> number."""
+
+    async def close(self) -> None:
+        """End what runs."""
+
+
+class PooledBackend:
+    """A pool of worker processes for each group, on this machine."""
+
+    def __init__(self, settings: ToolServeSettings) -> None:
+        """Starts nothing yet. Raises as `ToolServeSettings.made`."""
+        self._pools = {name: WorkerPool(group.workers, group.threads) for name, group in settings.grouped().items()}
+        self._tools = settings.made()
+        self.offered = offered(self._tools)
+
+    async def call(self, name: str, call: ServedCall, media: HeldMedia) -> ToolResult:
+        given = ToolCallInput(call.arguments, media.context(call.media, call.numbering), call.alias)
+        tool = self._tools[name]
+        return await asyncio.wrap_future(self._pools[tool.group].submit(pooled(tool, call), given))
+
+    def pools(self) -> tuple[WorkerPool, ...]:
+        """A pool for each group."""
+        return tuple(self._pools.values())
+
+    def gauges(self) -> dict[str, dict[str, float]]:
+        pools = self._pools.items()
+        batches = {name: pool.counts.batches for name, pool in pools}
+        return {
+            "queued_calls": {name: pool.queued for name, pool in pools},
+            "busy_workers": {name: pool.running for name, pool in pools},
+            "worker_restarts_total": {name: sum(pool.counts.restarts.values()) for name, pool in pools},
+            "batches_total": {name: sum(counts.values()) for name, counts in batches.items()},
+            "batched_calls_total": {name: sum(size * n for size, n in b.items()) for name, b in batches.items()},
+        }
+
+    async def close(self) -> None:
+        await asyncio.gather(*(asyncio.to_thread(pool.close) for pool in self._pools.values()))
+
+
+def offered(tools: Mapping[str, GroupedTool]) -> ServedTools:
+    """What a host is told of the tools."""
+    return ServedTools(tools=tuple(ServedDefinition.of(item.tool.definition, item.group) for item in tools.values()))
+
+
+def pooled(tool: GroupedTool, call: ServedCall) -> PooledTool:
+    """A tool as a pool runs it for one call, within the shorter of both time limits."""
+    return PooledTool(tool.tool.name, tool.source, min(tool.seconds, call.seconds), tool.tool.batch)
+
+
+# Where the tools of `saccade tools serve` run: in processes of this machine, or as another package has it.
+#
+#     [project.entry-points."saccade.tool-servers"]
+#     mine = "my_package.server:serve_mine"
+#
+# A server is a function that is called as `ToolServer` says and returns when it is stopped.
+
+
+ToolServer: TypeAlias = Callable[[ToolServeSettings, str | None, str, int, str], int]
+"""Serve `(settings, token, host, port, line)` until Ctrl-C or SIGTERM, and return the exit code.
+
+`line` is printed once tools can be called, with the address in place of `{url}`; port 0 takes a free one.
+"""
+
+TOOL_SERVERS: Final = Registry[ToolServer](
+    "tool-servers",
+    {"processes@1": "saccade.cli.tools:serve_in_processes"},
+    lambda value: "" if callable(value) else f"it is {described(value)}, which cannot be called",
+)
+"""Other packages add servers by the entry point group `saccade.tool-servers`."""

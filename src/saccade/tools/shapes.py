@@ -1,0 +1,369 @@
+"""Outlines of the things that stand out from their background by brightness, with their areas.
+
+Each thing is a connected group of pixels darker or lighter than a level; holes in it are filled. Things that touch are
+one, and texture gives many small ones: it measures clean figures, it does not recognise objects.
+"""
+
+from __future__ import annotations
+
+from math import atan2, degrees, hypot
+from typing import Annotated, Any, Final, Literal
+
+import cv2
+import numpy as np
+from pydantic import Field
+
+from saccade.tools.base import Tool, ToolOutcome
+from saccade.tools.context import Operation, ToolContext, wrong_format
+from saccade.tools.definition import BoxField, Channel, Cost, ImageChoice, PixelBox, ToolModel, pixel_box
+from saccade.tools.look import Look, LookArguments, PixelArray, fraction, look, picture_of
+
+
+class ContoursArguments(LookArguments):
+    """Where, and what counts as a thing."""
+
+    things: Annotated[Literal["dark", "light"], Field(description="Are they darker or lighter than the level?")] = (
+        "dark"
+    )
+    level: Annotated[Channel | None, Field(description="Brightness that splits. Default: the best one (otsu).")] = None
+    min_area: Annotated[float, Field(ge=0, le=1e9, description="Smallest area in square pixels.")] = 20.0
+    limit: Annotated[int, Field(ge=1, le=200, description="How many are listed, largest first.")] = 50
+
+
+class Contour(ToolModel):
+    """One outline; coordinates are those of the whole image."""
+
+    area: float
+    """Square pixels inside the outline, which runs through the centres of the border pixels."""
+    perimeter: float
+    """Pixels."""
+    box: PixelBox
+    center: tuple[float, float]
+    """Centre of the box."""
+    corners: int
+    """Corners of the outline after straightening by 2 % of its perimeter."""
+
+
+class ContoursResult(ToolModel):
+    """What was found."""
+
+    image: str
+    level: int
+    count: int
+    """How many things of at least `min_area` there are, listed or not."""
+    contours: tuple[Contour, ...]
+
+
+class Contours(Tool[ContoursArguments, ContoursResult]):
+    """Contours with areas."""
+
+    name = "contours"
+    suits = (("counting", 0),)
+    operation = Operation.DETECT_EDGES
+    description = (
+        "Outline and list the dark (or light) things, largest first. Gives area, perimeter, bounding box, centre and "
+        "number of corners of each, and a new image with the outlines in red. Good for counting and comparing clean "
+        "shapes; things that touch count as one."
+    )
+    arguments = ContoursArguments
+    result = ContoursResult
+
+    def run(self, arguments: ContoursArguments, context: ToolContext) -> ToolOutcome[ContoursResult]:
+        """Threshold, outline, measure."""
+        seen = look(arguments, context)
+        kind = cv2.THRESH_BINARY_INV if arguments.things == "dark" else cv2.THRESH_BINARY
+        otsu = cv2.THRESH_OTSU if arguments.level is None else 0
+        used, mask = cv2.threshold(seen.grey, arguments.level or 0, 255, kind | otsu)
+        outlines, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+        kept = [outline for outline in outlines if cv2.contourArea(outline) >= arguments.min_area]
+        kept.sort(key=cv2.contourArea, reverse=True)
+        drawn = seen.rgb.copy()
+        cv2.drawContours(drawn, kept[: arguments.limit], -1, (255, 0, 0), 2)
+        listed = tuple(_measured(outline, seen) for outline in kept[: arguments.limit])
+        value = ContoursResult(image=seen.image, level=round(used), count=len(kept), contours=listed)
+        return ToolOutcome(value, (("contours", picture_of(drawn)),))
+
+
+def _measured(outline: Any, seen: Look) -> Contour:
+    left, top, width, height = cv2.boundingRect(outline)
+    perimeter = cv2.arcLength(outline, True)
+    return Contour(
+        area=round(cv2.contourArea(outline), 1),
+        perimeter=round(perimeter, 1),
+        box=seen.box_of(left, top, width, height),
+        center=seen.point_of(left + width / 2, top + height / 2),
+        corners=len(cv2.approxPolyDP(outline, 0.02 * perimeter, True)),
+    )
+
+
+# Edges by Canny. Thresholds are those of the gradient, as OpenCV takes them.
+
+
+Gradient = Annotated[float, Field(ge=0, le=2000)]
+
+
+class EdgesArguments(LookArguments):
+    """Where, and how strong an edge must be."""
+
+    low: Annotated[Gradient, Field(description="Weakest gradient that continues an edge.")] = 50.0
+    high: Annotated[Gradient, Field(description="Weakest gradient that starts an edge; at least `low`.")] = 150.0
+
+
+class EdgesResult(ToolModel):
+    """How much of the region is edge."""
+
+    image: str
+    box: PixelBox
+    edge_fraction: float
+    """0..1."""
+
+
+class Edges(Tool[EdgesArguments, EdgesResult]):
+    """Canny's edge detector."""
+
+    name = "edges"
+    suits = (("small or hidden things", 3),)
+    operation = Operation.DETECT_EDGES
+    description = (
+        "Find edges with the Canny detector. Gives a new image, white edges on "
+        "black, and the fraction of pixels that are edges. Lower thresholds find weaker edges."
+    )
+    arguments = EdgesArguments
+    result = EdgesResult
+
+    def run(self, arguments: EdgesArguments, context: ToolContext) -> ToolOutcome[EdgesResult]:
+        """Canny on the luma."""
+        if arguments.low > arguments.high:
+            raise wrong_format(f"low ({arguments.low:g}) is above high ({arguments.high:g}). Swap them.")
+        seen = look(arguments, context)
+        mask = cv2.Canny(seen.grey, arguments.low, arguments.high)
+        value = EdgesResult(image=seen.image, box=seen.box, edge_fraction=fraction(mask))  # type: ignore[arg-type]
+        return ToolOutcome(value, (("edges", picture_of(mask)),))
+
+
+# Straight line segments and circles by the Hough transform: two tools over one idea.
+#
+# Both find what votes support, not what is drawn: thick lines may give two segments and texture gives false circles.
+
+
+_LISTED = 100
+
+
+class LinesArguments(LookArguments):
+    """Where, and what counts as a segment."""
+
+    votes: Annotated[int, Field(ge=5, le=10_000, description="Edge pixels that must support a line.")] = 60
+    min_length: Annotated[float, Field(ge=2, le=1e5, description="Shortest segment in pixels.")] = 30.0
+    max_gap: Annotated[float, Field(ge=0, le=1e4, description="Largest gap in pixels that is bridged.")] = 5.0
+
+
+class Segment(ToolModel):
+    """One segment, in coordinates of the whole image."""
+
+    start: tuple[float, float]
+    end: tuple[float, float]
+    length: float
+    """Pixels."""
+    angle: float
+    """Degrees above the horizontal, counter-clockwise as seen: 0 <= angle < 180."""
+
+
+class LinesResult(ToolModel):
+    """Segments, longest first; at most 100 are listed."""
+
+    image: str
+    count: int
+    lines: tuple[Segment, ...]
+
+
+class HoughLines(Tool[LinesArguments, LinesResult]):
+    """Straight segments by the Hough transform."""
+
+    name = "hough_lines"
+    suits = (("lengths, lines and circles", 0),)
+    operation = Operation.DETECT_EDGES
+    description = (
+        "Find and list straight line segments, longest first. Gives both ends, length in pixels and angle in degrees "
+        "of each, and a new image with the segments in red."
+    )
+    arguments = LinesArguments
+    result = LinesResult
+    cost = Cost.MEDIUM
+
+    def run(self, arguments: LinesArguments, context: ToolContext) -> ToolOutcome[LinesResult]:
+        """Canny, then the probabilistic transform."""
+        seen = look(arguments, context)
+        edges = cv2.Canny(seen.grey, 50, 150)
+        raw: Any = cv2.HoughLinesP(
+            edges, 1, np.pi / 180, arguments.votes, minLineLength=arguments.min_length, maxLineGap=arguments.max_gap
+        )
+        shapes = [] if raw is None else [tuple(map(int, line)) for line in np.reshape(raw, (-1, 4))]
+        shapes.sort(key=lambda line: hypot(line[2] - line[0], line[3] - line[1]), reverse=True)
+        drawn = seen.rgb.copy()
+        for x1, y1, x2, y2 in shapes[:_LISTED]:
+            cv2.line(drawn, (x1, y1), (x2, y2), (255, 0, 0), 2)
+        value = LinesResult(
+            image=seen.image, count=len(shapes), lines=tuple(_segment(line, seen) for line in shapes[:_LISTED])
+        )
+        return ToolOutcome(value, (("lines", picture_of(drawn)),))
+
+
+class CirclesArguments(LookArguments):
+    """Where, and which circles."""
+
+    min_radius: Annotated[int, Field(ge=2, le=10_000, description="Pixels.")] = 5
+    max_radius: Annotated[int, Field(ge=2, le=10_000, description="Pixels.")] = 200
+    min_distance: Annotated[float, Field(ge=1, le=1e5, description="Smallest distance of two centres, pixels.")] = 10.0
+    roundness: Annotated[float, Field(ge=0.5, le=1, description="How perfect a circle must be.")] = 0.85
+
+
+class Circle(ToolModel):
+    """One circle, in coordinates of the whole image."""
+
+    center: tuple[float, float]
+    radius: float
+    """Pixels."""
+
+
+class CirclesResult(ToolModel):
+    """Circles, best supported first; at most 100 are listed."""
+
+    image: str
+    count: int
+    circles: tuple[Circle, ...]
+
+
+class HoughCircles(Tool[CirclesArguments, CirclesResult]):
+    """Circles by the Hough transform."""
+
+    name = "hough_circles"
+    suits = (("counting", 3), ("lengths, lines and circles", 1))
+    operation = Operation.DETECT_EDGES
+    description = (
+        "Find circles of a range of radii and list their centres and radii. All lengths are in pixels. Gives a new "
+        "image with the circles in red. A smaller roundness finds more circles, and more false ones."
+    )
+    arguments = CirclesArguments
+    result = CirclesResult
+    cost = Cost.MEDIUM
+
+    def run(self, arguments: CirclesArguments, context: ToolContext) -> ToolOutcome[CirclesResult]:
+        """The gradient transform that scores roundness."""
+        low, high = arguments.min_radius, arguments.max_radius
+        if low > high:
+            raise wrong_format(f"min_radius ({low}) is above max_radius ({high}). Swap them.")
+        seen = look(arguments, context)
+        # No circle of the region is larger than the region; a larger limit only costs time.
+        high = max(low, min(high, max(seen.rgb.shape[:2])))
+        raw: Any = cv2.HoughCircles(
+            cv2.medianBlur(seen.grey, 3),
+            cv2.HOUGH_GRADIENT_ALT,
+            1.5,
+            arguments.min_distance,
+            param1=300,
+            param2=arguments.roundness,
+            minRadius=low,
+            maxRadius=high,
+        )
+        shapes = (
+            [] if raw is None else [tuple(map(float, circle[:3])) for circle in np.reshape(raw, (-1, raw.shape[-1]))]
+        )
+        drawn = seen.rgb.copy()
+        for x, y, radius in shapes[:_LISTED]:
+            cv2.circle(drawn, (round(x), round(y)), round(radius), (255, 0, 0), 2)
+        circles = tuple(Circle(center=seen.point_of(x, y), radius=round(r, 2)) for x, y, r in shapes[:_LISTED])
+        value = CirclesResult(image=seen.image, count=len(shapes), circles=circles)
+        return ToolOutcome(value, (("circles", picture_of(drawn)),))
+
+
+def _segment(line: tuple[int, ...], seen: Look) -> Segment:
+    x1, y1, x2, y2 = line
+    # y points down in images and up in geometry; a segment has no direction, so 180 degrees are 0.
+    angle = round(degrees(atan2(y1 - y2, x2 - x1)) % 180, 2) % 180
+    length = round(hypot(x2 - x1, y2 - y1), 2)
+    return Segment(start=seen.point_of(x1, y1), end=seen.point_of(x2, y2), length=length, angle=angle)
+
+
+# Where a small region of one image appears again, by normalised correlation.
+#
+# Same size and orientation only; brightness and contrast may differ. Overlapping matches are reduced to the best.
+
+
+_MIN_SIDE: Final = 4
+_MIN_DEVIATION: Final = 2.0  # grey levels; below it the correlation is noise divided by noise
+
+
+class MatchTemplateArguments(LookArguments):
+    """Where to look, and for what."""
+
+    template_box: BoxField
+    template_image: Annotated[
+        ImageChoice, Field(description="Image that `template_box` is cut from. Default: the first image.")
+    ] = None
+    min_score: Annotated[float, Field(ge=0.1, le=1, description="Smallest correlation of a match.")] = 0.8
+    limit: Annotated[int, Field(ge=1, le=100, description="How many matches are listed, best first.")] = 20
+
+
+class Match(ToolModel):
+    """One place, in coordinates of the whole image."""
+
+    box: PixelBox
+    score: float
+    """Correlation, up to 1."""
+
+
+class MatchTemplateResult(ToolModel):
+    """The places found, best first."""
+
+    image: str
+    template: PixelBox
+    """The template in pixels of its image."""
+    matches: tuple[Match, ...]
+
+
+class MatchTemplate(Tool[MatchTemplateArguments, MatchTemplateResult]):
+    """Finds where a part of a picture occurs again."""
+
+    name = "match_template"
+    operation = Operation.COMPARE
+    description = (
+        "Find where the content of template_box appears again in an image. It is searched for at the same size and "
+        "orientation, in the region `box` if one is given; both boxes are in the same units. Lists boxes and scores, "
+        "best first; the template itself is among them if it lies in the region searched."
+    )
+    arguments = MatchTemplateArguments
+    result = MatchTemplateResult
+    cost = Cost.MEDIUM
+
+    def run(self, arguments: MatchTemplateArguments, context: ToolContext) -> ToolOutcome[MatchTemplateResult]:
+        """Correlate in grey, take peaks."""
+        seen = look(arguments, context)
+        source = context.image(arguments.template_image)
+        box = pixel_box(arguments.template_box, arguments.units, source.size, _MIN_SIDE)
+        template = np.asarray(source.image.crop(box).convert("L"))
+        height, width = template.shape
+        if height > seen.rgb.shape[0] or width > seen.rgb.shape[1]:
+            raise wrong_format(
+                f"The template ({width} × {height}) is larger than the region searched. Choose a smaller template."
+            )
+        if template.std() < _MIN_DEVIATION:
+            raise wrong_format("The template is of one colour, so it matches anything. Choose one with an edge in it.")
+        peaks = _peaks(seen.grey, template, arguments)
+        matches = tuple(Match(box=seen.box_of(x, y, width, height), score=score) for x, y, score in peaks)
+        return ToolOutcome(MatchTemplateResult(image=seen.image, template=box, matches=matches))
+
+
+def _peaks(grey: PixelArray, template: PixelArray, arguments: MatchTemplateArguments) -> list[tuple[int, int, float]]:
+    # From -1 to 1, and 0 where the image is flat.
+    scores = np.array(cv2.matchTemplate(grey, template, cv2.TM_CCOEFF_NORMED))
+    height, width = template.shape
+    peaks: list[tuple[int, int, float]] = []
+    while len(peaks) < arguments.limit:
+        y, x = np.unravel_index(int(np.argmax(scores)), scores.shape)
+        score = float(scores[y, x])
+        if score < arguments.min_score:
+            break
+        peaks.append((int(x), int(y), round(score, 4)))
+        top, left = max(0, int(y) - height // 2), max(0, int(x) - width // 2)
+        scores[top : int(y) + height // 2 + 1, left : int(x) + width // 2 + 1] = -1
+    return sorted(peaks, key=lambda match: (-match[2], match[1], match[0]))

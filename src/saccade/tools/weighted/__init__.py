@@ -1,1 +1,0 @@
-"""Tools whose work a checkpoint in this process does, through transformers: detectors, masks, chart readers."""

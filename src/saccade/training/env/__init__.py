@@ -1,0 +1,40 @@
+"""The loop as a Gymnasium environment: `LookAgainEnv`, and its ids `saccade/LookAgain-v0` and the like.
+
+    import gymnasium, saccade.training.env
+    env = gymnasium.make("saccade/PyVision-v0")
+
+Importing this package registers the ids: Gymnasium itself looks for no installed packages, so somebody must. In one
+string, `gymnasium.make("saccade.training.env:saccade/PyVision-v0")` does both.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from saccade.errors import UnavailableError
+
+try:
+    import_module("gymnasium")
+except ModuleNotFoundError as error:
+    raise UnavailableError(
+        "saccade.training.env needs Gymnasium, which is not installed: python -m pip install 'saccade[env]'",
+        name="gymnasium",
+    ) from error
+
+from saccade.rewards.rubric import ExactMatch, Graded, Rewarded, Rubric
+from saccade.training.env.look_again import LookAgainEnv
+from saccade.training.env.registration import register_envs
+from saccade.training.env.spaces import PicturesSpace, TextSpace
+
+__all__ = [
+    "ExactMatch",
+    "Graded",
+    "LookAgainEnv",
+    "PicturesSpace",
+    "Rewarded",
+    "Rubric",
+    "TextSpace",
+    "register_envs",
+]
+
+register_envs()

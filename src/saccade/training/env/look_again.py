@@ -1,0 +1,568 @@
+r"""`LookAgainEnv`: the loop as a `gymnasium.Env`, whose actions are the texts that a model writes.
+
+    env = LookAgainEnv(tasks, "pyvision", store)
+    observation, info = env.reset(seed=0)
+    observation, reward, terminated, truncated, info = env.step("<code>\nprint(1 + 1)\n</code>")
+
+It plays the generator that `saccade.episode` plays, so the same texts give the same trajectory. The reward is 0.0 until
+the last step, which has the rubric's weighted sum. The gold answer is shown to nobody before that: neither observation
+nor info holds the task, only its id.
+
+An outage of ours does not raise, because in a vector environment that would end all the others: the episode is
+truncated with reward 0.0 and `info["lost"]` True. Such an episode says nothing about the agent; never train on it. What
+would fail in every episode (a machine that cannot isolate, media that are missing) raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypedDict, TypeVar, Unpack
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from saccade.core.registry import did_you_mean
+from saccade.core.sync import CLOSE_SECONDS, LoopThread
+from saccade.dialects.base import Dialect
+from saccade.dialects.calls import ToolList
+from saccade.dialects.hosted import check_runs_here
+from saccade.dialects.registry import load_dialect
+from saccade.episode.drive import Performer, within
+from saccade.episode.flow import Ask, Effect, EpisodeOutcome, Plan, Ran, Reply, Run, Said, Stopped, flow
+from saccade.episode.run_folder import trajectory
+from saccade.episode.settings import SessionLimits, SpeechSettings
+from saccade.episode.task_media import check_listed, check_media
+from saccade.episode.workbench import Workbench
+from saccade.errors import SandboxClosedError, SettingsError
+from saccade.media.store import MediaStore
+from saccade.models.base import Request
+from saccade.models.scripted import speak
+from saccade.record.content import Action, Answer, Code, Message, ToolCall
+from saccade.record.execution import Status
+from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits, StopReason, Trajectory, conversation, total
+from saccade.rewards.rubric import Rubric, as_rubric
+from saccade.sandbox.base import Limits, Sandbox
+from saccade.sandbox.local import LocalSandbox
+from saccade.tasks.sources.task_set import TaskPool, open_tasks
+from saccade.tasks.sources.world_reader import WorldReader
+from saccade.tools.toolbox import Toolbox
+from saccade.training.env.registration import spec_of
+from saccade.training.env.spaces import EnvObservation, PicturesSpace, RolePart, TextSpace, as_text, flat, observation
+
+# What an environment keeps from episode to episode: its sandbox, its media store, and an event loop in a thread.
+#
+# Nothing is started before it is used. Closing ends every process of the sandbox; in a process that was forked from the
+# one that made the stage it does nothing, since thread and processes are the other's.
+
+
+T = TypeVar("T")
+SandboxSource = Sandbox | Callable[[], Sandbox] | None
+StoreSource = MediaStore | str | os.PathLike[str] | None
+
+
+class EnvResources:
+    """Sandbox, store and loop of one environment."""
+
+    def __init__(self, sandbox: SandboxSource, limits: Limits, store: StoreSource) -> None:
+        """Takes over a sandbox that is given, calls one that is a function, or makes a local one with `limits`.
+
+        Without a `store` pictures go into a temporary folder, which is deleted by `close`.
+        """
+        if sandbox is None:
+            self.sandbox: Sandbox = LocalSandbox(limits=limits)
+        else:
+            self.sandbox = sandbox() if callable(sandbox) else sandbox
+        self._folder = tempfile.mkdtemp(prefix="saccade-env-") if store is None else None
+        self.store = store if isinstance(store, MediaStore) else MediaStore(self._folder or store or "")
+        self._loop = LoopThread()
+        self._owner = os.getpid()
+        self._closed = False
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the loop and give its result; Ctrl-C undoes it first."""
+        return self._loop.wait(work)
+
+    def close(self) -> None:
+        """End sandbox and thread, delete a temporary store; idempotent."""
+        if self._closed or os.getpid() != self._owner:
+            return
+        if self._loop.is_current():  # the garbage collector runs wherever it likes, and nobody can wait for himself
+            threading.Thread(target=self.close, name="saccade-env-end").start()
+            return
+        self._closed = True
+        try:
+            with suppress(SandboxClosedError):
+                self._loop.wait(asyncio.wait_for(self.sandbox.close(), CLOSE_SECONDS))
+        finally:
+            self._loop.stop()
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+
+# One episode of the environment under way: the same generator as the drivers play, with the agent as its model.
+#
+# `say` is given what the agent wrote, and plays on until the next text is asked for or the episode is over. What lies
+# between two texts of the agent counts as its time, so a wall limit ends an episode whose agent thinks too long.
+
+
+MODEL: Final = "env"
+"""The model's name in a trajectory of the environment, which does not know who writes the texts."""
+
+
+class Playing:
+    """Plays one plan. After `outcome` is there, or an exception, nothing more can be said."""
+
+    def __init__(self, plan: Plan, stage: EnvResources, tools: Toolbox | None) -> None:
+        """Raises `SettingsError` for a task that the dialect cannot show."""
+        self.plan = plan
+        self.outcome: EpisodeOutcome | None = None
+        self.turns = 0
+        self.action: str | None = None
+        """Kind of the last text's action; None if the episode ended before it was read."""
+        self.status: Status | None = None
+        """How the last text's call ended; None if nothing was run."""
+        self._stage = stage
+        self._workbench = Workbench(plan, stage.sandbox, stage.store, tools)
+        self._performer = Performer(None, self._workbench, stage.store)
+        self._flow = flow(plan)
+        self._request = _request(next(self._flow))
+        self._start = self._asked = self._performer.clock()
+        allowed = plan.limits.wall_seconds
+        self._end = None if allowed is None else self._start + allowed
+        self._seen = 0
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation so far."""
+        if self.outcome is None:
+            return self._request.messages
+        return conversation(self.outcome.prompt, self.outcome.turns)
+
+    def new_parts(self) -> tuple[RolePart, ...]:
+        """What was said since the last call of this, the agent's own text left out."""
+        parts = flat(self.messages)
+        fresh, self._seen = parts[self._seen :], len(parts)
+        return fresh
+
+    def say(self, text: str) -> EpisodeOutcome | None:
+        """Play on with what the agent wrote, up to a stop string of the dialect; the outcome, if that was the end.
+
+        Raises:
+            IsolationError: the sandbox refuses to start on this machine.
+            MediaError: media of the task are not in the store.
+        """
+        self.action = self.status = None
+        now = self._performer.clock()
+        reply: Reply = Stopped(StopReason.WALL_LIMIT)
+        if self._end is None or now < self._end:
+            completion = speak(text, self._request, MODEL)
+            reply = Said(completion, now - self._asked)
+            self.turns += 1
+            self._seen += bool(completion.text)
+        try:
+            self._play(reply)
+        except BaseException:
+            self.close()
+            raise
+        return self.outcome
+
+    def trajectory(self) -> Trajectory:
+        """The episode's record, once it is over."""
+        if self.outcome is None:
+            raise RuntimeError("the episode is not over")
+        return trajectory(self.plan, self.outcome, model=MODEL, seconds=self._performer.clock() - self._start)
+
+    def close(self) -> None:
+        """End the session; idempotent."""
+        self._flow.close()
+        self._stage.wait(self._workbench.close())
+
+    def _play(self, reply: Reply) -> None:
+        ran = False
+        try:
+            effect = self._flow.send(reply)
+            while not isinstance(effect, Ask):
+                ran, self.action = True, "code" if isinstance(effect, Run) else "tool_call"
+                work = self._performer.perform(effect)
+                reply = self._stage.wait(within(work, self._end, None, self._performer.clock))
+                self.status = _status(reply)
+                effect = self._flow.send(reply)
+            self._request, self._asked = effect.request, self._performer.clock()
+            if not ran:
+                self.action = "parse_error"
+        except StopIteration as stop:
+            self.outcome = stop.value
+            if len(stop.value.turns) == self.turns and isinstance(reply, Said):
+                self.action = stop.value.turns[-1].action.kind
+            self.close()
+
+
+def _request(effect: Effect) -> Request:
+    if not isinstance(effect, Ask):
+        raise TypeError(f"an episode begins with Ask, not with {type(effect).__name__}")
+    return effect.request
+
+
+def _status(reply: Reply) -> Status | None:
+    if isinstance(reply, Ran):
+        return reply.execution.status
+    lost = isinstance(reply, Stopped) and reply.reason in (StopReason.SANDBOX_LOST, StopReason.TOOL_LOST)
+    return Status.LOST if lost else None
+
+
+# Where an environment's tasks come from: a list, a generated world that never runs out, or any other sources.
+#
+# A source draws with the environment's seeded generator, so a seed names a task. It puts pictures into the media store
+# when it draws, and keeps nothing.
+
+
+_SAMPLES = 2**31
+"""Samples of a world that are drawn from; its indices have no end."""
+
+
+class TaskSource(Protocol):
+    """Gives one task for each episode."""
+
+    def draw(self, rng: np.random.Generator) -> Task:
+        """A random task."""
+
+    def find(self, wanted: str | int) -> Task:
+        """The task of that id or index. Raises `SettingsError` if there is none."""
+
+
+class ListedTasks:
+    """The tasks of a list, each as likely as the others."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        if not tasks:
+            raise SettingsError("the list of tasks is empty, so no episode can begin; give at least one task")
+        self.tasks = tuple(tasks)
+        self._by_id = {task.id: task for task in self.tasks}
+        if len(self._by_id) < len(self.tasks):
+            raise SettingsError("two of the tasks share an id; give each its own")
+
+    def draw(self, rng: np.random.Generator) -> Task:
+        """A random task."""
+        return self.tasks[int(rng.integers(len(self.tasks)))]
+
+    def find(self, wanted: str | int) -> Task:
+        """The task of that id or index (from 0). Raises `SettingsError` if there is none."""
+        if isinstance(wanted, str):
+            if wanted not in self._by_id:
+                raise SettingsError(f"no task has the id {wanted!r}. {did_you_mean(wanted, self._by_id)}".rstrip())
+            return self._by_id[wanted]
+        if not 0 <= wanted < len(self.tasks):
+            raise SettingsError(f"there is no task {wanted}: there are {len(self.tasks)}, counted from 0")
+        return self.tasks[wanted]
+
+
+@dataclass(frozen=True, slots=True)
+class WorldTasks:
+    """Samples of a generated world, which never runs out."""
+
+    reader: WorldReader
+    store: MediaStore
+
+    def draw(self, rng: np.random.Generator) -> Task:
+        """A random sample."""
+        return self.find(int(rng.integers(_SAMPLES)))
+
+    def find(self, wanted: str | int) -> Task:
+        """The sample of that index, or of an id `world@version/split/index` of this world and split."""
+        if isinstance(wanted, str):
+            start = f"{self.reader.world.id}/{self.reader.split}/"
+            number = wanted.removeprefix(start)
+            if not wanted.startswith(start) or not (number.isascii() and number.isdecimal()):
+                raise SettingsError(f"no task has the id {wanted!r}; those of this world are {start}0, {start}1, ...")
+            wanted = int(number)
+        return self.reader.make(wanted, self.store)
+
+
+class SourceTasks:
+    """Tasks of any sources; a source with a weight is drawn from that often, else every task is as likely."""
+
+    def __init__(self, tasks: TaskPool, store: MediaStore) -> None:
+        self._tasks, self._store = tasks, store
+
+    def draw(self, rng: np.random.Generator) -> Task:
+        """A random task."""
+        shares = self._tasks.shares
+        if shares is None:
+            return self.find(int(rng.integers(len(self._tasks))))
+        part = self._tasks.parts[int(rng.choice(len(shares), p=shares))]
+        return part.make(int(rng.integers(len(part.lights))), self._store)
+
+    def find(self, wanted: str | int) -> Task:
+        """The task of that id or index (from 0). Raises `SettingsError` if there is none."""
+        ids = self._tasks.ids
+        if isinstance(wanted, int):
+            if not 0 <= wanted < len(ids):
+                raise SettingsError(f"there is no task {wanted}: there are {len(ids)}, counted from 0")
+            wanted = ids[wanted]
+        if wanted not in self._tasks:
+            raise SettingsError(f"no task has the id {wanted!r}. {did_you_mean(wanted, ids)}".rstrip())
+        return self._tasks.make(wanted, self._store)
+
+
+def task_source(tasks: Sequence[Task] | Sequence[str] | str, store: MediaStore, dialect: Dialect) -> TaskSource:
+    """A list of tasks, or sources by their names, as a source; of worlds their training split.
+
+    Raises:
+        SettingsError: the list is empty, two tasks share an id, a name means nothing (suggests the nearest), or the
+            dialect cannot show a task.
+        RegistryError: code of the user's own cannot be loaded.
+        DataError, RecordError: the data of a source cannot be read.
+    """
+    if isinstance(tasks, str):
+        tasks = (tasks,)
+    named = [task for task in tasks if isinstance(task, str)]
+    if not named:
+        listed = ListedTasks([task for task in tasks if isinstance(task, Task)])
+        check_listed(listed.tasks, dialect)
+        return listed
+    if len(named) < len(tasks):
+        raise SettingsError("tasks and names of sources stand in one list. Give either tasks or names.")
+    opened = open_tasks(named)
+    check_media(opened.parts, dialect)
+    only = opened.parts[0]
+    if len(opened.parts) == 1 and isinstance(only.reader, WorldReader) and not only.settings.tags:
+        return WorldTasks(only.reader, store)
+    return SourceTasks(opened, store)
+
+
+# Examples of whole turns in a dialect, for the samples of an action space. Only their form matters.
+
+
+_THOUGHT: Final = "Let me look again."
+_CODES: Final = (
+    "print(sum(range(10)))",
+    "import numpy as np\nprint(np.arange(6).reshape(2, 3))",
+    "print(sorted(name for name in globals() if not name.startswith('_')))",
+    "raise ValueError('nothing to see')",
+)
+_ANSWERS: Final = ("yes", "4")
+
+
+def example_turns(dialect: Dialect) -> tuple[str, ...]:
+    """Texts of whole turns as the dialect writes them: code, calls and answers, as far as it knows these."""
+    return tuple(_written(dialect))
+
+
+def _written(dialect: Dialect) -> Iterator[str]:
+    for action in _actions(dialect):
+        try:
+            yield dialect.write(action, _THOUGHT)
+        except ValueError:
+            continue  # the dialect has no such action
+
+
+def _actions(dialect: Dialect) -> Iterator[Action]:
+    yield from (Code(code=code) for code in _CODES)
+    yield from (ToolCall(name=tool.name, arguments={}) for tool in dialect.tools)
+    yield from (Answer(text=text) for text in _ANSWERS)
+
+
+_TERMINAL = frozenset({StopReason.ANSWERED, StopReason.NO_ACTION})
+"""The agent ended the episode; every other end cuts it off."""
+
+
+class StepInfo(dict[str, Any]):
+    """What `reset` and `step` tell beside the observation."""
+
+    def __missing__(self, key: str) -> Any:
+        raise KeyError("info['news'] has another name now: info['new_parts']" if key == "news" else key)
+
+
+class LookAgainOptions(TypedDict, total=False):
+    """What `LookAgainEnv` may be given by name; None means the default."""
+
+    sandbox: SandboxSource
+    """A sandbox, which the environment then owns, or a function that makes one. Default: a `LocalSandbox` with the
+    dialect's limits. Whoever lets Gymnasium copy the arguments (`make_vec`, `EnvSpec.make`) gives a function; with a
+    sandbox itself an environment made by hand has no `spec`, since no second one could be made of it."""
+    rubric: Rubric | str | None
+    """What an episode is worth; a text names a reward preset. Default: right or wrong by the task's own grader."""
+    limits: EpisodeLimits | None
+    """Default: those of the dialect."""
+    tools: Sequence[str] | None
+    """Names of typed tools to offer. Default: the dialect's own; of `vista`, all."""
+    tool_list: ToolList | None
+    """How the prompt lists them, `short` or `schema`. Default: as the dialect, or the prompt file, has it."""
+    prompt_file: str | os.PathLike[str] | None
+    """Texts in place of the dialect's own, as `saccade.dialects.prompt_texts` reads them."""
+    prompt_names: Mapping[str, str] | None
+    """Place of a text -> its name in the prompt file, where that has another."""
+    session: SessionLimits | None
+    """Limits of the sandbox's sessions in place of the dialect's; of a sandbox that is given the wall time alone."""
+    render_mode: str | None
+    """`ansi`, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    sandbox: SandboxSource = None
+    rubric: Rubric | str | None = None
+    limits: EpisodeLimits | None = None
+    tools: Sequence[str] | None = None
+    tool_list: ToolList | None = None
+    prompt_file: str | os.PathLike[str] | None = None
+    prompt_names: Mapping[str, str] | None = None
+    session: SessionLimits | None = None
+    render_mode: str | None = None
+
+
+class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
+    """Questions about pictures; actions are turns of a model, observations what it reads in return."""
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  # Gymnasium's own way
+
+    def __init__(
+        self,
+        tasks: Sequence[Task] | Sequence[str] | str = "visual-search",
+        dialect: Dialect | str = "pyvision",
+        store: StoreSource = None,
+        **options: Unpack[LookAgainOptions],
+    ) -> None:
+        """An environment over `tasks`, or over sources by their names; nothing is started yet.
+
+        Args:
+            tasks: each episode draws one. Names are those of every command: worlds, benchmarks, files and folders, each
+                with a weight or none (`["photos/=0.7", "visual-search=0.3"]`).
+            dialect: how the agent is spoken to, or its id.
+            store: the media store that holds the tasks' pictures, or its folder. None: a temporary one, for sources.
+            options: see `LookAgainOptions`.
+
+        Raises:
+            SettingsError: there are no tasks, the dialect cannot show one of them, or it knows no typed tools but some
+                were given.
+            RegistryError: an id is unknown, that of the reward included.
+        """
+        given = _Given(**options)
+        if given.render_mode not in (None, *self.metadata["render_modes"]):
+            raise SettingsError(f"there is no render mode {given.render_mode!r}; use 'ansi' or None")
+        chosen = load_dialect(dialect) if isinstance(dialect, str) else dialect
+        check_runs_here(chosen, "the environment")
+        speech = {
+            "prompt_file": os.fspath(given.prompt_file or ""),
+            "prompt_names": given.prompt_names or {},
+            "tools": tuple(given.tools or ()),
+            "tool_list": given.tool_list or "",
+            "session": given.session or SessionLimits(),
+        }
+        self.dialect, self._tools = SpeechSettings.model_validate(speech).prepared(chosen)
+        self.render_mode = given.render_mode
+        self._rubric = as_rubric(given.rubric)
+        self._limits = given.limits
+        self._playing: Playing | None = None
+        self._stage = EnvResources(given.sandbox, self.dialect.sandbox, store)
+        self._finalizer = weakref.finalize(self, self._stage.close)
+        if given.sandbox is None or callable(given.sandbox):
+            self.spec = spec_of({"tasks": tasks, "dialect": dialect, "store": store, **options})
+        self._tasks = task_source(tasks, self._stage.store, self.dialect)
+        self.action_space = TextSpace(example_turns(self.dialect))
+        self.observation_space = spaces.Dict(  # type: ignore[assignment]  # Gymnasium types it as a dict of Any
+            text=TextSpace(), pictures=PicturesSpace(self._stage.store.limits.pixels)
+        )
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[EnvObservation, dict[str, Any]]:
+        """Begin an episode with a random task, or the one that `options={"task": id or index}` names.
+
+        Raises:
+            SettingsError: there is no such task, or an option is unknown.
+            MediaError: pictures of the task are not in the store.
+            gymnasium.error.ClosedEnvironmentError: it was closed.
+        """
+        if not self._finalizer.alive:
+            raise gymnasium.error.ClosedEnvironmentError("this environment was closed; make another one")
+        super().reset(seed=seed)
+        self._leave()
+        plan = Plan(self._choose(options or {}), self.dialect, given_limits=self._limits)
+        self._playing = Playing(plan, self._stage, self._tools)
+        new_parts = self._playing.new_parts()
+        return observation(new_parts, self._stage.store), self._info(self._playing, new_parts)
+
+    def step(self, action: str) -> tuple[EnvObservation, float, bool, bool, dict[str, Any]]:
+        """Play one turn with the text that the agent wrote.
+
+        Returns what is new, the reward, whether the agent ended the episode, whether it was cut off, and the info.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode is under way.
+            gymnasium.error.InvalidAction: the action is no text.
+            IsolationError: the sandbox refuses to start on this machine.
+            MediaError: pictures of the task are not in the store.
+        """
+        playing = self._playing
+        if playing is None or playing.outcome is not None:
+            raise gymnasium.error.ResetNeeded("no episode is under way: call reset() before step()")
+        if not self.action_space.contains(action):
+            raise gymnasium.error.InvalidAction(f"an action is the text of a turn (str), not {type(action).__name__}")
+        self._playing = None  # stays so if this raises: an episode that was interrupted cannot continue
+        outcome = playing.say(action)
+        self._playing = playing
+        new_parts = playing.new_parts()
+        seen = observation(new_parts, self._stage.store)
+        info = self._info(playing, new_parts)
+        if outcome is None:
+            return seen, 0.0, False, False, info
+        reward = self._end(playing, info)
+        terminated = outcome.stop in _TERMINAL
+        return seen, reward, terminated, not terminated, info
+
+    def render(self) -> str | None:
+        """The conversation so far as text in mode `ansi`, the agent's turns included; else None."""
+        if self.render_mode is None:
+            return None
+        return "" if self._playing is None else as_text(flat(self._playing.messages))
+
+    def close(self) -> None:
+        """End the episode and every process of the sandbox; idempotent."""
+        try:
+            self._leave()
+        finally:
+            self._finalizer()
+
+    def _choose(self, options: dict[str, Any]) -> Task:
+        unknown = [name for name in options if name != "task"]
+        if unknown:
+            raise SettingsError(f"reset knows no option {unknown[0]!r}. {did_you_mean(unknown[0], ['task'])}".rstrip())
+        wanted = options.get("task")
+        return self._tasks.draw(self.np_random) if wanted is None else self._tasks.find(wanted)
+
+    def _info(self, playing: Playing, new_parts: tuple[RolePart, ...]) -> dict[str, Any]:
+        info = StepInfo(task=playing.plan.task.id, turns=playing.turns, messages=playing.messages, new_parts=new_parts)
+        if playing.turns:
+            info |= {"action": playing.action, "status": playing.status}
+        return info
+
+    def _end(self, playing: Playing, info: dict[str, Any]) -> float:
+        """Fill in what only the end tells; the reward."""
+        trajectory = playing.trajectory()
+        scores = () if trajectory.lost else tuple(self._rubric(trajectory))
+        trajectory = trajectory.with_scores(scores)
+        info |= {
+            "stop": trajectory.stop,
+            "lost": trajectory.lost,
+            "answer": trajectory.answer,
+            "scores": {score.name: score.value for score in scores},
+            "trajectory": trajectory,
+        }
+        return total(scores) or 0.0
+
+    def _leave(self) -> None:
+        """End an episode that is under way."""
+        playing, self._playing = self._playing, None
+        if playing is not None:
+            playing.close()

@@ -1,0 +1,287 @@
+"""The plan of a run's memory: what one GPU holds in each phase, and whether that fits.
+
+    plan = MemoryPlan("Qwen2.5-VL-7B-Instruct on 8 GPUs", (update, sampling))
+    print(plan.text(80.0))
+    plan.check(80.0)
+
+Estimates: kernels, communication and the allocator take more than tensors do, for which some of the memory is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from saccade.errors import SettingsError
+from saccade.models.families.base import ModelFamily
+from saccade.models.families.video import VideoClip
+from saccade.models.local_tokens import RULE_FILES, load_video_rules
+from saccade.record.content import VideoPart
+from saccade.tokens.caches import GIB
+from saccade.training.memory_passes import PassBytes, Skeleton, language_pass, logit_pass, make_skeleton, vision_pass
+from saccade.training.optimizer import is_orthogonal
+from saccade.training.parts import decoder_layers, vision_modules
+from saccade.training.settings import ModelSettings
+
+# Weights, gradients and optimizer's state of one process, whole or divided among several.
+#
+# Divided, each process keeps its share of every weight. What a forward pass needs is gathered: a layer at a time, with
+# the next one ahead of it; the vision tower, and what stands outside the layers (embeddings, last norm, head), for the
+# whole pass. While the engine in this process samples, everything is gathered.
+
+
+_AHEAD = 2
+"""Layers that are gathered at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateBytes:
+    """Of one process."""
+
+    weights: int
+    """Kept from step to step."""
+    gradients: int
+    optimizer: int
+    gathered_update: int
+    """Of others' shares, with the gradients of what is gathered, during a training pass."""
+    gathered_sampling: int
+    """The same while the engine in this process samples."""
+
+
+def state_bytes(skeleton: Skeleton, processes: int, *, shard: bool, muon: bool) -> StateBytes:
+    """What one of `processes` holds of the model and its optimizer."""
+    weights = dict(skeleton.model.named_parameters())
+    trained = {name: weight for name, weight in weights.items() if weight.requires_grad}
+    total = sum(weight.nbytes for weight in weights.values())
+    gradients = sum(weight.numel() * 4 for weight in trained.values())
+    # AdamW's two moments; Muon has one for a matrix.
+    optimizer = sum(
+        weight.numel() * (4 if muon and is_orthogonal(name, weight) else 8) for name, weight in trained.items()
+    )
+    if not shard or processes == 1:
+        return StateBytes(total, gradients, optimizer, 0, 0)
+    parts = total // processes, gradients // processes, optimizer // processes
+    return StateBytes(*parts, *_gathered(skeleton))
+
+
+def _gathered(skeleton: Skeleton) -> tuple[int, int]:
+    layers = [list(layer.parameters()) for layer in decoder_layers(skeleton.model)]
+    vision = [weight for module in vision_modules(skeleton.model, skeleton.family) for weight in module.parameters()]
+    inside = {id(weight) for weight in (*vision, *(weight for layer in layers for weight in layer))}
+    outside = [weight for weight in skeleton.model.parameters() if id(weight) not in inside]
+    size = 2 if skeleton.low else 4
+    largest = max((_numbers(layer) for layer in layers), default=0)
+    learning = max((_numbers(_trained(layer)) for layer in layers), default=0)
+    sampling = sum(weight.nbytes for weight in outside) + size * sum(map(_numbers, layers)) + size * _numbers(vision)
+    update = sum(weight.nbytes for weight in outside) + size * _numbers(vision) + _AHEAD * size * largest
+    # Gradients of what is gathered, and the buffer in float32 through which a layer's are added up.
+    update += 4 * _numbers(_trained(outside)) + size * _numbers(_trained(vision)) + (_AHEAD * size + 4) * learning
+    return update, sampling
+
+
+def _trained(weights: Iterable[Any]) -> list[Any]:
+    return [weight for weight in weights if weight.requires_grad]
+
+
+def _numbers(weights: Iterable[Any]) -> int:
+    return sum(weight.numel() for weight in weights)
+
+
+def gather_in_low_precision(skeleton: Skeleton) -> None:
+    """Let the skeleton's layers be what they are once gathered, so that autocast has nothing to copy."""
+    import torch
+
+    if skeleton.low:
+        with skeleton.mode:
+            for module in (*decoder_layers(skeleton.model), *vision_modules(skeleton.model, skeleton.family)):
+                for weight in module.parameters():
+                    weight.data = weight.data.to(torch.bfloat16)
+
+
+_CONTEXT = 2 * GIB
+"""CUDA's and NCCL's own."""
+_FRAGMENTS = 0.05
+"""Fraction of the memory that the allocator cannot use."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanItem:
+    """One kind of tensors."""
+
+    what: str
+    bytes: float
+    setting: str
+    """What to change for less of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """What is held at once."""
+
+    name: str
+    items: tuple[PlanItem, ...]
+
+    @property
+    def total(self) -> float:
+        """Bytes."""
+        return sum(item.bytes for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Of one GPU."""
+
+    title: str
+    phases: tuple[Phase, ...]
+    notes: tuple[str, ...] = ()
+
+    def text(self, memory: float) -> str:
+        """A table, for GPUs of `memory` GiB."""
+        lines = [self.title]
+        for phase in self.phases:
+            lines += ["", f"{phase.name}  (GiB of one GPU)"]
+            lines += [f"  {item.what:<44}{item.bytes / GIB:10.2f}" for item in phase.items if item.bytes]
+            lines.append(f"  {'together':<44}{phase.total / GIB:10.2f}")
+        left = usable(memory) / GIB
+        lines += ["", f"usable of {memory:g} GiB (2 for CUDA and NCCL, 5 % lost to fragments): {left:.2f}"]
+        return "\n".join([*lines, *self.notes])
+
+    def check(self, memory: float) -> None:
+        """Raises `SettingsError` if a phase does not fit `memory` GiB, with the settings to change."""
+        for phase in self.phases:
+            if phase.total > usable(memory):
+                most = sorted(phase.items, key=lambda item: -item.bytes)[:2]
+                advice = "; ".join(f"{item.what} ({item.bytes / GIB:.1f} GiB): {item.setting}" for item in most)
+                raise SettingsError(
+                    f"this run does not fit: {phase.name} takes {phase.total / GIB:.1f} GiB of each GPU, and "
+                    f"{usable(memory) / GIB:.1f} of its {memory:g} GiB are usable. Most of it is {advice}."
+                )
+
+
+def usable(memory: float) -> float:
+    """Bytes for tensors on a GPU of `memory` GiB."""
+    return memory * GIB * (1.0 - _FRAGMENTS) - _CONTEXT
+
+
+@dataclass(frozen=True)
+class TrainingMemory:
+    """What a training pass and the state around it take."""
+
+    skeleton: Skeleton
+    state: StateBytes
+    language: PassBytes
+    logits: PassBytes
+    vision: PassBytes
+    pixels: int
+
+    def update(self, checkpointed: bool, tokens_setting: str) -> Phase:
+        """The phase of an update. `tokens_setting` is the name of the setting that bounds a pass."""
+        most = max(self.vision.most, self.vision.held + self.language.most)
+        scored = self.vision.held + self.language.held + self.logits.most
+        fewer = f"lower {tokens_setting}"
+        recompute = fewer if checkpointed else f"set model.gradient_checkpointing=true, or {fewer}"
+        more = "divide them over more GPUs (model.shard=true, --processes), or train adapters (model.language=lora)"
+        return Phase(
+            "update",
+            (
+                PlanItem("weights", self.state.weights, more),
+                PlanItem("gradients", self.state.gradients, more),
+                PlanItem("optimizer", self.state.optimizer, more),
+                PlanItem("gathered weights and their gradients", self.state.gathered_update, "take a smaller model"),
+                PlanItem("pictures and videos", self.pixels, fewer),
+                PlanItem("activations", most, recompute),
+                PlanItem("logits, above the activations", max(0, scored - most), "lower model.logit_chunk"),
+            ),
+        )
+
+
+def training_memory(
+    settings: ModelSettings, tokens: int, processes: int, *, low: bool, muon: bool = False
+) -> TrainingMemory:
+    """Of one of `processes` that trains with forward passes of `tokens`.
+
+    Raises:
+        SettingsError: the shape of the checkpoint is not known, or its passes cannot be planned.
+    """
+    skeleton = make_skeleton(settings, low=low)
+    shard = settings.shard and processes > 1
+    state = state_bytes(skeleton, processes, shard=shard, muon=muon)
+    if shard:
+        gather_in_low_precision(skeleton)
+    try:
+        language = language_pass(skeleton, tokens)
+        logits = logit_pass(skeleton, tokens, settings.logit_chunk)
+        vision = vision_pass(skeleton, tokens, settings)
+    except RuntimeError as error:  # torch has no narrower type for what a pass without data cannot do
+        raise SettingsError(
+            f"passes of {settings.source} cannot be planned in this precision: {str(error).splitlines()[0]}"
+        ) from error
+    return TrainingMemory(skeleton, state, language, logits, vision, _pixel_bytes(skeleton, tokens))
+
+
+def _pixel_bytes(skeleton: Skeleton, tokens: int) -> int:
+    """Of the pictures or frames of videos that make so many features, in float32 and as the model takes them."""
+    vision = skeleton.config.vision_config
+    each = 4 + (2 if skeleton.low else 0)
+    if "image_grid_thw" in skeleton.family.tensor_names:
+        merged = vision.spatial_merge_size**2
+        return int(tokens * merged * 3 * vision.temporal_patch_size * vision.patch_size**2 * each)
+    side = vision.image_size[0] if isinstance(vision.image_size, list | tuple) else vision.image_size
+    return int(tokens / skeleton.config.image_seq_length * 3 * side**2 * each)
+
+
+# What a minute of video is to a checkpoint that reads videos: frames, visual tokens, seconds that an episode holds.
+#
+# A plan counts passes whose tokens are all features, whether of pictures or of videos: two frames are one step of a
+# video, and the vision tower takes a picture as a step of two equal frames, so a feature of either holds as many bytes.
+# What a plan cannot know is how long the videos are; this says what fits.
+
+
+_SECONDS: Final = 60
+_FPS: Final = 30
+_SIZE: Final = (1280, 720)
+
+
+def minute_of_video(source: str, family: ModelFamily) -> VideoClip | None:
+    """A minute of 1280x720 video as the checkpoint in the folder `source` sees it where nobody chose frames.
+
+    None: the folder has no file that says how large frames are.
+
+    Raises:
+        ModelRefusedError: frames would be scaled in another way than here.
+        ValueError: the family reads no videos; says why.
+    """
+    rules = None
+    if family.video is not None:
+        if not any((Path(source) / name).is_file() for name in RULE_FILES):
+            return None
+        rules = load_video_rules(source, {}, family)
+    width, height = _SIZE
+    frames = _SECONDS * _FPS
+    part = VideoPart(sha256="0" * 64, width=width, height=height, frames=frames, fps=_FPS, seconds=_SECONDS)
+    return family.clip(part, rules)
+
+
+def video_note(source: str, family: ModelFamily, context: int) -> str:
+    """For a person: what a minute of video takes of an episode of `context` tokens.
+
+    Raises:
+        SettingsError: the checkpoint reads no videos.
+    """
+    try:
+        minute = minute_of_video(source, family)
+    except ValueError as error:
+        raise SettingsError(f"the dialect shows videos as such, and {error}") from error
+    width, height = _SIZE
+    if minute is None:
+        return (
+            f"How many visual tokens a video takes follows from {RULE_FILES[1]} (or {RULE_FILES[2]}) of the "
+            f"checkpoint, which is not here: put it beside config.json for a line about it."
+        )
+    fits = int(_SECONDS * context / minute.tokens)
+    return (
+        f"A minute of {width}x{height} video is {len(minute.frames)} frames and {minute.tokens} visual tokens; an "
+        f"episode of {context} tokens holds {fits} seconds of it at this rate and size."
+    )

@@ -1,1 +1,0 @@
-"""What each GPU of a training run will hold, before anything is loaded. Imports torch late; nothing here is public."""

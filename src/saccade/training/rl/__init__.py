@@ -1,0 +1,1 @@
+"""Train by reinforcement learning: rollouts, selection, advantages, losses and the run itself."""

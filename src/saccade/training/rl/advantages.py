@@ -1,0 +1,116 @@
+"""Advantage rules with their parameters, over a selection: what a recipe names.
+
+Which rollouts a baseline is taken from is a parameter: those that are trained on (`kept`), or all usable ones of their
+group, what a filter left out included (`group`, as PyVision-RL's code does).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Annotated, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, NonNegativeFloat, SerializeAsAny
+
+from saccade.core.registry import Registry, is_subclass
+from saccade.training.rl.rollout import (
+    Array,
+    Rollout,
+    Rule,
+    as_returns,
+    batch_normalised,
+    leave_one_out,
+    mean_baseline,
+    named,
+    standardised,
+)
+from saccade.training.rl.select import Selection
+
+Estimate: TypeAlias = Callable[[Array, NDArray[np.int64]], Array]
+Baseline = Literal["kept", "group"]
+
+
+class AdvantageRule(Rule):
+    """Base of all advantage rules: settings, called with a selection."""
+
+    @abstractmethod
+    def __call__(self, selection: Selection) -> list[Rollout]:
+        """Each rollout that is trained on, with its advantage (`Rollout.with_advantage`), in the selection's order."""
+
+
+class Grpo(AdvantageRule):
+    """GRPO: the reward minus the group's mean, divided by its standard deviation unless that is turned off."""
+
+    rule: Literal["grpo"] = "grpo"
+    divide_by_std: bool = True
+    """False: PyVision-RL, Dr. GRPO and TAPO (CodeV)."""
+    baseline: Baseline = "kept"
+
+    def __call__(self, selection: Selection) -> list[Rollout]:
+        return _with_advantages(selection, standardised if self.divide_by_std else mean_baseline, self.baseline)
+
+
+class Rloo(AdvantageRule):
+    """REINFORCE with the mean of the other rollouts as the baseline."""
+
+    rule: Literal["rloo"] = "rloo"
+    baseline: Baseline = "kept"
+
+    def __call__(self, selection: Selection) -> list[Rollout]:
+        return _with_advantages(selection, leave_one_out, self.baseline)
+
+
+class TurnLevel(AdvantageRule):
+    """CodeDance: GRPO on the sequence, and a term for each turn that is normalised over the batch."""
+
+    rule: Literal["turn-level"] = "turn-level"
+    weight: NonNegativeFloat = 0.2
+    part: str = "returns"
+    """Name of the reward's part of the turns."""
+    divide_by_std: bool = True
+    baseline: Baseline = "kept"
+
+    def __call__(self, selection: Selection) -> list[Rollout]:
+        """Each rollout that is trained on, with its advantage. Raises KeyError for a missing part."""
+        estimate = standardised if self.divide_by_std else mean_baseline
+        compared = _compared(selection, estimate, self.baseline)
+        terms = batch_normalised([as_returns(item.reward.turn_part(self.part)) for item, _ in compared])
+        return [
+            item.with_advantage(sequence, self.weight * term)
+            for (item, sequence), term in zip(compared, terms, strict=True)
+        ]
+
+
+_HERE = "saccade.training.rl.advantages"
+
+ADVANTAGES: Final = Registry[type[AdvantageRule]](
+    "advantages",
+    {
+        "grpo@1": f"{_HERE}:Grpo",
+        "rloo@1": f"{_HERE}:Rloo",
+        "turn-level@1": f"{_HERE}:TurnLevel",
+    },
+    is_subclass(AdvantageRule, f"a subclass of {_HERE}.AdvantageRule"),
+)
+"""Other packages add rules by the entry point group `saccade.advantages`."""
+
+NamedAdvantage = Annotated[SerializeAsAny[AdvantageRule], BeforeValidator(named(ADVANTAGES, "grpo"))]
+"""What a recipe holds: a table that names a rule."""
+
+
+def _with_advantages(selection: Selection, estimate: Estimate, baseline: Baseline) -> list[Rollout]:
+    return [item.with_advantage(sequence) for item, sequence in _compared(selection, estimate, baseline)]
+
+
+def _compared(selection: Selection, estimate: Estimate, baseline: Baseline) -> list[tuple[Rollout, float]]:
+    """Every rollout that is trained on, and how much better it was than its group."""
+    compared: list[tuple[Rollout, float]] = []
+    for group in selection.kept:
+        members = group.kept if baseline == "kept" else group.usable
+        rewards = np.array([item.reward.total for item in members], np.float64)
+        values = estimate(rewards, np.zeros(len(members), np.int64))
+        pairs = zip(members, values, strict=True)
+        compared += [(item, float(value)) for item, value in pairs if item.dropped is None]
+    return compared

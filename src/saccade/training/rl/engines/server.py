@@ -1,0 +1,326 @@
+"""An engine behind HTTP: vLLM or SGLang servers that sample for a policy whose tokens are kept here.
+
+    engine = ServerEngine([Connection("http://127.0.0.1:8000")], policy, store, Path("runs/rl/served"))
+
+It gets ids and pictures and gives ids with log-probabilities: nothing is tokenised twice. Each turn is a request of its
+own with everything before it; what was computed for it before is the server's prefix cache. Ids that may not be sampled
+get a bias of -1e9. Before the first turn one token is sampled to see that log-probabilities are those of what was
+sampled, bias and temperature included; a server that gives others is refused. Whether the same seeds give the same
+tokens depends on the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import torch
+
+from saccade.core.png import quick_png
+from saccade.errors import ModelLostError, ModelRefusedError
+from saccade.models.base import MediaReader
+from saccade.models.pictures import EncodedPicture, decoded_picture
+from saccade.record.content import ImagePart
+from saccade.tokens.encoder import Encoder
+from saccade.tokens.segments import PromptPicture, image_parts
+from saccade.tokens.turn import ContextFullError, SampledTurn, Slot, TurnRequest, start_turn
+from saccade.training.rl.engines.picture_files import PictureFiles
+from saccade.training.rl.engines.sampling_server import SamplingServer
+from saccade.training.rl.engines.server_http import Connection
+from saccade.training.rl.engines.wire import EncodedPolicy, SampleOutput, SampleRequest
+
+# The servers of a run: turns go where few wait, new weights go to all.
+#
+# An episode stays with the server that has its prefix in the cache, until the queue there is more than twice that of
+# another. A server that is lost gets no more turns until the next update of the weights, when it is tried again.
+
+
+_log = logging.getLogger(__name__)
+
+
+class ServerPool:
+    """One server or several that serve the same checkpoint."""
+
+    def __init__(self, servers: Sequence[SamplingServer]) -> None:
+        """At least one."""
+        self._servers = tuple(servers)
+
+    @property
+    def addresses(self) -> str:
+        """All of them."""
+        return ",".join(server.address for server in self._servers)
+
+    async def context(self) -> int | None:
+        """Most tokens of a sequence that every server takes, once all are checked; None where none tells.
+
+        Raises:
+            ModelError: one cannot be reached, or is of no use.
+        """
+        checked = await asyncio.gather(*(server.checked() for server in self._servers if not server.lost))
+        return min((each.context for each in checked if each.context is not None), default=None)
+
+    async def sample(self, request: SampleRequest, home: SamplingServer | None) -> tuple[SampleOutput, SamplingServer]:
+        """`request`, sampled by `home` or one that has less to do, and which one that was.
+
+        Raises:
+            ModelError: it was refused, or every server is lost.
+        """
+        while True:
+            server = self._choose(home)
+            try:
+                return await server.sample(request), server
+            except ModelLostError as error:
+                server.lost = True
+                if all(each.lost for each in self._servers):
+                    server.lost = False  # whoever comes next may find it again
+                    raise
+                _log.warning("%s Its turns go to the other servers until the next update.", error)
+
+    async def load(self, folder: Path) -> None:
+        """Let every server sample with the weights in `folder`.
+
+        Raises:
+            ModelError: one refuses, or every server is lost.
+        """
+        await self._each(lambda server: server.load(folder))
+
+    async def sleep(self) -> None:
+        """Let every server give its GPU's memory back until the next `load`.
+
+        Raises:
+            ModelError: one cannot, or every server is lost.
+        """
+        await self._each(SamplingServer.sleep)
+
+    def look_again(self) -> None:
+        """Somebody else has let every server load new weights: those that were lost are tried again."""
+        for server in self._servers:
+            server.lost = False
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await asyncio.gather(*(server.close() for server in self._servers))
+
+    async def _each(self, change: Callable[[SamplingServer], Awaitable[None]]) -> None:
+        """Change every server; those that are lost get no turns."""
+        outcomes = await asyncio.gather(*map(change, self._servers), return_exceptions=True)
+        for server, outcome in zip(self._servers, outcomes, strict=True):
+            server.lost = isinstance(outcome, ModelLostError)
+        failures = [outcome for outcome in outcomes if outcome is not None]
+        refusals = [failure for failure in failures if not isinstance(failure, ModelLostError)]
+        if refusals or len(failures) == len(self._servers):
+            raise (refusals or failures)[0]
+        for failure in failures:
+            _log.warning("%s It gets no turns until the next update.", failure)
+
+    def _choose(self, home: SamplingServer | None) -> SamplingServer:
+        there = [server for server in self._servers if not server.lost] or self._servers
+        least = min(there, key=lambda server: server.queue)
+        if home is not None and home in there and home.queue <= 2 * least.queue + 1:
+            return home
+        return least
+
+
+# How long at least one turn was under way at a server.
+
+
+class BusyClock:
+    """Counts the seconds in which anything was under way; what overlaps counts once."""
+
+    def __init__(self) -> None:
+        self._under_way = 0
+        self._since = self._spent = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Since it was made."""
+        return self._spent + (time.perf_counter() - self._since if self._under_way else 0.0)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Something is under way."""
+        if not self._under_way:
+            self._since = time.perf_counter()
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._spent += time.perf_counter() - self._since
+
+
+_BANNED = -1e9
+
+
+class ServerEngine:
+    """A `base.Engine` that samples at one server or several, which read new weights from a folder."""
+
+    in_process = False
+
+    def __init__(
+        self,
+        connections: Sequence[Connection],
+        policy: EncodedPolicy,
+        media: MediaReader,
+        weights: Path,
+        *,
+        shared: bool = False,
+    ) -> None:
+        """Reaches for nothing yet.
+
+        Args:
+            connections: to the servers, at least one; closed with the engine.
+            policy: whose tokens are sampled; its weights are not used.
+            media: has the pictures.
+            weights: folder for new weights, which every server must see under the same path.
+            shared: whether the servers are on GPUs that train, and are to `sleep` meanwhile.
+        """
+        self.pool = ServerPool([SamplingServer(connection, policy) for connection in connections])
+        self.name = f"server:{self.pool.addresses}"
+        self.policy = policy
+        self.shared = shared
+        self.bias = {int(token): _BANNED for token in torch.nonzero(policy.checkpoint.forbidden)[:, 0]}
+        self._media = media
+        self._weights = weights
+        self._pictures = PictureFiles(self._encoded)
+        self._busy = BusyClock()
+
+    @property
+    def busy_seconds(self) -> float:
+        """Seconds in which at least one turn was at the server."""
+        return self._busy.seconds
+
+    def slots(self, seeds: Sequence[int]) -> list[Slot]:
+        """Slots that know nothing of each other; the server batches their turns."""
+        return [ServerSlot(self, seed) for seed in seeds]
+
+    async def sleep(self) -> None:
+        """Let every server give the memory of its GPU back until `update_weights`. No turn may be under way.
+
+        Raises:
+            ModelError: one cannot, or all are lost.
+        """
+        await self.pool.sleep()
+
+    async def update_weights(self, save: Callable[[Path], object]) -> None:
+        """See `base.Engine`. No turn may be under way.
+
+        Raises:
+            ModelError: no server can be reached, or one does not take the weights.
+        """
+        await self.pool.context()
+        began = time.perf_counter()
+        self._pictures.clear()
+        await asyncio.to_thread(save, self._weights)
+        await self.pool.load(self._weights.resolve())
+        _log.info("%s has read the new weights, %.1f s.", self.name, time.perf_counter() - began)
+
+    async def close(self) -> None:
+        """Close the connections, and delete what was kept to be sent."""
+        await self.pool.close()
+        self._pictures.clear()
+
+    async def sample(
+        self, request: SampleRequest, pictures: Sequence[PromptPicture], home: SamplingServer | None
+    ) -> tuple[SampleOutput, SamplingServer]:
+        """`request` with `pictures`, sampled by `home` or a server that has less to do, and which one that was.
+
+        Raises:
+            ModelError: it failed, or there is a video.
+            MediaError: a picture cannot be read.
+        """
+        with self._busy.running():
+            parts = image_parts(pictures, self.name)
+            async with self._pictures.files_of(parts) as files:
+                return await self.pool.sample(replace(request, pictures=files), home)
+
+    def _encoded(self, part: ImagePart) -> EncodedPicture:
+        """A picture at the size that the policy sees, so that the server has nothing to resize."""
+        encoder = self.policy.encoder
+        image = encoder.family.prepared(decoded_picture(part, self._media), encoder.image_processor)
+        return EncodedPicture("image/png", quick_png(image))
+
+
+class ServerSlot:
+    """A `base.Slot` that sends its whole context with every turn."""
+
+    def __init__(self, engine: ServerEngine, seed: int) -> None:
+        self._engine = engine
+        self._seed = seed
+        self._turns = 0
+        self._home: SamplingServer | None = None
+        self._pictures: tuple[PromptPicture, ...] = ()
+        self.ids: tuple[int, ...] = ()
+
+    async def generate(self, request: TurnRequest) -> SampledTurn:
+        engine, delta = self._engine, request.delta
+        context = await engine.pool.context()
+        read = (*self.ids[: len(self.ids) - delta.dropped], *delta.ids)
+        pictures = (*self._pictures, *delta.pictures)
+        turn = start_turn(engine.policy, request, len(read), context)
+        digest = sha256(f"{self._seed}:{self._turns}".encode()).digest()
+        sample_request = SampleRequest(
+            collapse_placeholders(read, pictures, engine.policy.encoder),
+            turn.left,
+            engine.bias,
+            stop=request.stop,
+            ends=tuple(sorted(turn.ends)),
+            temperature=request.temperature,
+            seed=int.from_bytes(digest[:6]),
+        )
+        output, self._home = await engine.sample(sample_request, pictures, self._home)
+        self._check(output, read)
+        if not output.ids:
+            raise ContextFullError(f"{engine.name} has no room for a token after {len(read)}")
+        for token, logprob in zip(output.ids, output.logprobs, strict=True):
+            turn.take(token, logprob)
+            if turn.finish is not None:
+                break
+        if turn.finish is None and output.stopped:
+            raise ModelRefusedError(
+                f"{engine.name} ended a turn at id {output.ids[-1]}, which ends none here. Serve the checkpoint that "
+                "is trained, with its own generation_config.json."
+            )
+        done = turn.done()
+        self.ids, self._pictures, self._turns = (*read, *done.ids), pictures, self._turns + 1
+        return done
+
+    def release(self) -> None:
+        """The server holds nothing for a slot."""
+
+    def _check(self, output: SampleOutput, read: tuple[int, ...]) -> None:
+        """Raises `ModelRefusedError` if the server read other tokens, or sampled what must not be."""
+        count = len(read) if output.read is None else len(output.read)
+        if (output.read or read) != read or count != (output.count or count):
+            raise ModelRefusedError(
+                f"{self._engine.name} read {output.count or count} tokens that are not the {len(read)} of this "
+                "episode. Serve the checkpoint that is trained, with its own preprocessor_config.json."
+            )
+        if banned := [token for token in output.ids if token in self._engine.bias]:
+            raise ModelRefusedError(f"{self._engine.name} sampled id {banned[0]} in spite of its bias.")
+
+
+def collapse_placeholders(ids: Sequence[int], pictures: Sequence[PromptPicture], encoder: Encoder) -> tuple[int, ...]:
+    """`ids` with one placeholder for each picture, in place of one for each of its features.
+
+    Without the marks around it where servers write those.
+    """
+    kept: list[int] = []
+    at, marks = 0, int(encoder.family.own_marks)
+    left = iter(pictures)
+    while at < len(ids):
+        if ids[at] == encoder.placeholder_id:
+            at += next(left).tokens + marks
+            del kept[len(kept) - marks :]
+            kept.append(encoder.placeholder_id)
+        else:
+            kept.append(ids[at])
+            at += 1
+    return tuple(kept)

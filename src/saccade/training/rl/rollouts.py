@@ -1,0 +1,335 @@
+"""Generates groups of rollouts: every episode by the one loop, tokens from an engine, code in branches of one session.
+
+    resources = RolloutResources(engine, encoder, sandbox, store)
+    rollouts, timing = await generate_rollouts(plans, resources, GenerationSettings(), seed)
+
+Episodes are split into batches by their groups; sandboxes of one batch work while another decodes. A rollout that an
+outage ended is played again, a bounded number of times; one that stays lost is given back as lost, and nothing trains
+on it. A rollout that breaks through its own doing harms no other. What must hold of the tokens of every rollout is
+checked here; a violation is a fault of ours, and ends the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+
+from saccade.core.settings import Settings
+from saccade.dialects.base import Dialect
+from saccade.episode.drive import Performer, drive
+from saccade.episode.flow import Plan, limits_with
+from saccade.episode.run_folder import trajectory
+from saccade.episode.workbench import Workbench
+from saccade.errors import ContextLimitError, SandboxClosedError, SandboxError, SettingsError, TrainingError
+from saccade.media.store import MediaStore
+from saccade.models.base import Completion, MediaReader, Request, Usage
+from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits, Sampling, Trajectory
+from saccade.sandbox.base import Binding, Limits, Sandbox, Session, SessionOptions
+from saccade.sandbox.isolation import Isolation
+from saccade.tokens.build import TokenStream, token_trajectory
+from saccade.tokens.encoder import Encoder
+from saccade.tokens.segments import TokenTrajectory
+from saccade.tokens.turn import ContextFullError, Engine, Slot, TurnRequest
+from saccade.tools.toolbox import Toolbox
+from saccade.training.rl.recipe import Recipe
+from saccade.training.rl.rollout import Rollout
+
+# One session for a group of rollouts: opened once, and every rollout gets a branch of it.
+#
+# What opening costs (pictures decoded, files written) is paid once for a group. Branches share nothing that is
+# written afterwards.
+
+
+class GroupSandbox:
+    """A `Sandbox` for the rollouts of one task: all open the same session. Closing it leaves the provider open."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._root: Session | None = None
+        self._lock = asyncio.Lock()
+        self._closed = False
+
+    @property
+    def limits(self) -> Limits:
+        """Those of the provider."""
+        return self._sandbox.limits
+
+    async def open(
+        self,
+        bindings: Mapping[str, Binding] | None = None,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        options: SessionOptions | None = None,
+    ) -> Session:
+        """A branch of the group's session, which the first call opens: arguments must be the same each time.
+
+        Raises:
+            SandboxError: the sandbox failed; the next call opens the session anew.
+        """
+        async with self._lock:
+            if self._closed:
+                raise SandboxClosedError("the sandbox of this group was closed; its episodes are over")
+            if self._root is None:
+                self._root = await self._sandbox.open(bindings, files=files, options=options)
+            try:
+                return (await self._root.branch(1))[0]
+            except SandboxError:
+                root, self._root = self._root, None
+                await root.close()
+                raise
+
+    async def isolation(self) -> Isolation:
+        """That of the provider."""
+        return await self._sandbox.isolation()
+
+    async def close(self) -> None:
+        """End the group's session; idempotent. Its branches live on until they are closed."""
+        self._closed = True
+        root, self._root = self._root, None
+        if root is not None:
+            await root.close()
+
+    async def __aenter__(self) -> GroupSandbox:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+
+# A slot of an engine as the model of one episode, so that rollouts are played by the same loop as everything else.
+
+
+class SlotModel:
+    """A `Model` for one episode: tells the slot what is new, and keeps what was sampled."""
+
+    def __init__(self, name: str, slot: Slot, stream: TokenStream) -> None:
+        """`name` is the engine's."""
+        self.name = name
+        self._slot = slot
+        self._stream = stream
+        self._visual = 0
+        """Tokens of pictures and videos that were read."""
+
+    async def complete(
+        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        """The next turn; `on_text` hears it whole.
+
+        Raises:
+            ContextLimitError: what is to be read leaves no room.
+            SettingsError: the sampling cuts the distribution, and no loss could say how likely a token was.
+            TrainingError: a message has no token form.
+        """
+        check_sampling(request.sampling)
+        delta = self._stream.prompt_delta(request.messages)
+        self._visual += sum(picture.tokens for picture in delta.pictures)
+        turn_request = TurnRequest(
+            delta,
+            request.stop,
+            1.0 if request.sampling.temperature is None else request.sampling.temperature,
+            request.max_tokens,
+            request.context_tokens,
+        )
+        try:
+            turn = await self._slot.generate(turn_request)
+        except ContextFullError as error:
+            raise ContextLimitError(str(error)) from error
+        self._stream.add_sampled(turn.ids, turn.text)
+        if on_text is not None:
+            on_text(turn.text)
+        return Completion(
+            text=turn.text,
+            finish=turn.finish,
+            token_ids=turn.ids,
+            logprobs=turn.logprobs,
+            usage=Usage(prompt_tokens=turn.context, sampled_tokens=len(turn.ids), visual_tokens=self._visual),
+            model=self.name,
+        )
+
+    async def close(self) -> None:
+        """Leave the slot."""
+        self._slot.release()
+
+
+def check_sampling(sampling: Sampling) -> None:
+    """Raises `SettingsError` for rollouts that would not be drawn from the policy itself."""
+    if sampling.top_k or (sampling.top_p is not None and sampling.top_p < 1.0):
+        raise SettingsError(
+            "rollouts are drawn from the whole distribution: top_k and top_p would cut it, and the loss could not know "
+            "how likely a token was. Leave both out of rollout.sampling."
+        )
+
+
+_log = logging.getLogger(__name__)
+
+
+class GenerationSettings(Settings):
+    """How episodes are spread over time; changes nothing in what an episode may say."""
+
+    max_concurrency: PositiveInt = 128
+    """Episodes that run side by side."""
+    decoding_batches: PositiveInt = 2
+    """Batches that decode in turns. With 1, decoding waits for every sandbox."""
+    cache: PositiveFloat = 8.0
+    """GiB of keys and values of the engine in this process, over all batches; episodes that do not fit at once decode
+    after each other. Servers have limits of their own."""
+    replays: NonNegativeInt = 2
+    """How often a lost rollout is played again."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutResources:
+    """What rollouts are played with."""
+
+    engine: Engine
+    encoder: Encoder
+    sandbox: Sandbox | None
+    store: MediaStore
+    tools: Toolbox | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutTiming:
+    """Where the time went, in seconds."""
+
+    wall: float
+    decoding: float
+    """The engine was at work."""
+    replayed: int
+    """Lost rollouts that were played again."""
+
+    @property
+    def waiting(self) -> float:
+        """No decoding: sandboxes and tools were waited for."""
+        return max(0.0, self.wall - self.decoding)
+
+
+async def generate_rollouts(
+    plans: Sequence[Plan], resources: RolloutResources, settings: GenerationSettings, seed: int
+) -> tuple[list[Rollout], RolloutTiming]:
+    """A rollout for each plan, in their order. Plans that share a `group` are of one task.
+
+    Raises:
+        IsolationError: the sandbox refuses to start on this machine.
+        MediaError: media of a task are not in the store.
+        TrainingError: a gate was violated, or a task has no token form.
+    """
+    began, busy = time.perf_counter(), resources.engine.busy_seconds
+    done: dict[str, Rollout] = {}
+    replayed = 0
+    for attempt in range(settings.replays + 1):
+        left = [plan for plan in plans if plan.id not in done or done[plan.id].lost]
+        if not left:
+            break
+        if attempt:
+            replayed += len(left)
+            _log.info("%d rollouts were lost and are played again (%d of %d).", len(left), attempt, settings.replays)
+        for start in range(0, len(left), settings.max_concurrency):
+            part = left[start : start + settings.max_concurrency]
+            done |= {rollout.id: rollout for rollout in await _together(part, resources, settings, (seed, attempt))}
+    wall = time.perf_counter() - began
+    return [done[plan.id] for plan in plans], RolloutTiming(wall, resources.engine.busy_seconds - busy, replayed)
+
+
+async def _together(
+    plans: Sequence[Plan], resources: RolloutResources, settings: GenerationSettings, seed: tuple[int, int]
+) -> list[Rollout]:
+    """All `plans` at once."""
+    names = list(dict.fromkeys(plan.group for plan in plans))
+    groups = {name: [plan for plan in plans if plan.group == name] for name in names}
+    sandboxes = {name: None if resources.sandbox is None else GroupSandbox(resources.sandbox) for name in names}
+    work = []
+    for number in range(min(settings.decoding_batches, len(names))):
+        batch = [plan for name in names[number :: settings.decoding_batches] for plan in groups[name]]
+        slots = resources.engine.slots([_seed(plan, seed) for plan in batch])
+        work += [
+            _episode(plan, slot, resources, sandboxes[plan.group]) for plan, slot in zip(batch, slots, strict=True)
+        ]
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(item) for item in work]
+    except BaseExceptionGroup as error:
+        raise error.exceptions[0] from error
+    finally:
+        await asyncio.gather(*(sandbox.close() for sandbox in sandboxes.values() if sandbox is not None))
+    return [task.result() for task in running]
+
+
+async def _episode(plan: Plan, slot: Slot, resources: RolloutResources, sandbox: Sandbox | None) -> Rollout:
+    workbench = Workbench(plan, sandbox, resources.store, resources.tools)
+    model = SlotModel(resources.engine.name, slot, TokenStream(resources.encoder, plan.id))
+    performer = Performer(model, workbench, resources.store)
+    began = performer.clock()
+    workbench.prepare()  # what opening takes, the engine is at work
+    try:
+        outcome = await drive(plan, performer)
+    finally:
+        slot.release()
+        await workbench.close()
+    finished = trajectory(plan, outcome, model=resources.engine.name, seconds=performer.clock() - began)
+    if finished.lost or not finished.turns:
+        return Rollout(finished)
+    return Rollout(finished, checked_tokens(finished, resources.encoder, slot.ids))
+
+
+def _seed(plan: Plan, seed: tuple[int, int]) -> int:
+    """Of an episode: depends on the run's seed, the attempt and the episode's id alone."""
+    digest = sha256(f"{seed[0]}:{seed[1]}:{plan.id}".encode()).digest()
+    return int.from_bytes(digest[:8])
+
+
+def checked_tokens(trajectory: Trajectory, encoder: Encoder, played: tuple[int, ...]) -> TokenTrajectory:
+    """The tokens of a rollout, which are those that were `played`.
+
+    Raises:
+        TrainingError: they differ, placeholders are not as many as features, or an array has another length.
+    """
+    tokens = token_trajectory(trajectory, encoder)
+    ids, turns, logprobs, mask = tokens.ids(), tokens.turns(), tokens.logprobs(), tokens.loss_mask()
+    if not np.array_equal(ids, played):
+        raise _fault(trajectory, f"its {len(ids)} tokens are not the {len(played)} that were played")
+    shown = np.isin(ids, list(encoder.placeholders))
+    placeholders = int(shown.sum())
+    features = sum(picture.tokens for picture in tokens.pictures)
+    if placeholders != features:
+        raise _fault(trajectory, f"{placeholders} placeholders stand for {features} features")
+    if not len(ids) == len(turns) == len(logprobs) == len(mask):
+        raise _fault(trajectory, "its arrays differ in length")
+    if np.isnan(logprobs[mask]).any():
+        raise _fault(trajectory, "a sampled token has no log-probability")
+    if mask[shown].any():
+        raise _fault(trajectory, "a placeholder would be trained on")
+    return tokens
+
+
+def _fault(trajectory: Trajectory, what: str) -> TrainingError:
+    return TrainingError(f"rollout {trajectory.id} cannot be trained on: {what}. A fault of Saccade; report it.")
+
+
+# What a rollout of a recipe follows, whichever trainer asks for it.
+
+
+def rollout_plan(
+    recipe: Recipe, dialect: Dialect, task: Task, rollout: int, group: str, *, temperature: float | None = None
+) -> Plan:
+    """One episode, at the recipe's temperature or another.
+
+    A `rollout` number is used once for a task in a run; rollouts that are compared with each other share a `group`.
+    """
+    sampling, limits = recipe.rollout.sampling, recipe.rollout.limits or EpisodeLimits()
+    return Plan(
+        task,
+        dialect,
+        sampling if temperature is None else sampling.model_copy(update={"temperature": temperature}),
+        limits_with(dialect.limits, **limits.model_dump()),
+        group,
+        rollout,
+    )

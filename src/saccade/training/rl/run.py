@@ -1,0 +1,215 @@
+"""A run of reinforcement learning: from a recipe, a checkpoint and tasks to the exported policy.
+
+    OUT/settings.toml  metrics.jsonl  samples.jsonl  pass-rates.jsonl  rollouts/  tensorboard/  checkpoints/  model/
+
+What a step does is in `saccade.training.rl.step`. A run that was killed at any moment and continues with `resume` ends
+with the same weights as one that was not, to the bit on one machine's CPU with the same numbers of threads and
+processes, as long as no program in a sandbox is random or runs into a limit of time. One machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import torch
+
+from saccade.core import sync
+from saccade.dialects.registry import load_dialect
+from saccade.episode.run_folder import MEDIA
+from saccade.episode.settings import sandbox_at
+from saccade.media.store import MediaStore
+from saccade.tokens.batch import Collator
+from saccade.tokens.pictures import PictureTensors
+from saccade.training.checkpoints import RunState
+from saccade.training.learner import Learner, make_learner
+from saccade.training.optimizer import DividedModel
+from saccade.training.rl.curriculum import choose_tasks
+from saccade.training.rl.engine import open_engine, sync_weights
+from saccade.training.rl.metrics import RlCallback, open_rollout_store, rollout_metrics, with_worth
+from saccade.training.rl.rollout import Rollout
+from saccade.training.rl.rollouts import RolloutResources, generate_rollouts
+from saccade.training.rl.scoring import load_scorer
+from saccade.training.rl.settings import RlSettings
+from saccade.training.rl.step import Trainer, Updater
+from saccade.training.rl.tasks import (
+    TaskList,
+    as_list,
+    check_engine_is_there,
+    check_run,
+    open_checked,
+    validation_tasks,
+    warn_of_run,
+)
+from saccade.training.run import ActiveRun, begin_run, join_processes
+from saccade.training.settings import ModelSettings, OptimizerSettings
+from saccade.training.weights import Trainable, load_trainable
+
+_SAMPLES = 4
+"""Held-out answers that go into samples.jsonl."""
+
+
+def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: RlCallback | None = None) -> Path:
+    """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
+
+    Raises:
+        SettingsError: a setting is missing or wrong, or `out` holds a run already, or one with other settings, or
+            the dialect cannot show the pictures or videos of a task, or there are too few GPUs for servers.
+        UnavailableError: vLLM is to be started and not installed.
+        TrainingError: every rollout of a step was lost, or sampling and training disagree.
+        ModelRefusedError: the checkpoint cannot be loaded, or a server of the engine is of no use.
+        ModelLostError: that server cannot be reached, or did not come up.
+        IsolationError: this machine cannot isolate a sandbox.
+    """
+    check_run(settings, out, resume)
+    processes = join_processes(settings.threads, cpu=not torch.cuda.is_available())
+    check_engine_is_there(settings, processes.count)
+    opened = open_checked(settings)
+    tasks = as_list(opened)
+    trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
+    begin_run(settings, out, processes)
+    callback = callback if callback is not None and processes.is_main else RlCallback()
+    callback.takes(opened.lines())
+    # Before they are divided, and the weights of a checkpoint replace the first.
+    reference = _copy(trained) if settings.recipe.loss.kl_weight and trained.adapter is None else None
+    learner = make_learner(trained, _optimizer(settings), processes, settings.model.shard)
+    if reference is not None and settings.model.shard and processes.count > 1:
+        DividedModel(reference, processes)
+    digest = sha256("\n".join(tasks.ids).encode()).hexdigest()
+    run = ActiveRun(settings, out, learner, digest, settings.recipe.steps, callback)
+    run.resume("the run was begun with other tasks. Put the old ones back, or begin anew in another folder.")
+    sync.run(_RlRun(settings, out, run, learner, callback).steps(tasks, reference))
+    return run.export({load_dialect(settings.recipe.dialect).id: 1})
+
+
+class _RlRun:
+    """What is between the steps: the tasks that a curriculum leaves, held-out tasks, rollouts that stay on the disk."""
+
+    def __init__(self, settings: RlSettings, out: Path, run: ActiveRun, learner: Learner, callback: RlCallback) -> None:
+        self._settings = settings
+        self._recipe = settings.recipe
+        self._out = out
+        self._run = run
+        self._learner = learner
+        self._callback = callback
+        self._store = MediaStore(out / "rollouts" / MEDIA)
+
+    @property
+    def _cursor(self) -> int:
+        """Of the next task in the sequence of epochs."""
+        return int(self._run.state.more.get("place", 0))
+
+    async def steps(self, tasks: TaskList, reference: Trainable | None) -> None:
+        """Every step that is left."""
+        run, is_main = self._run, self._learner.processes.is_main
+        folder = open_rollout_store(self._out / "rollouts", self._cursor) if is_main else None
+        fresh = self._learner.processes.all_gather(not (self._out / "metrics.jsonl").exists())[0]
+        async with AsyncExitStack() as stack:
+            stack.enter_context(run.writing())
+            trainer = await self._make_trainer(stack, tasks, reference)
+            validation = self._validation_tasks()
+            if fresh and validation is not None:
+                await self._validate(trainer, validation)
+            tasks = await self._choose_tasks(trainer, tasks)
+            for step in run.steps():
+                made = await trainer.step(step, tasks, self._cursor)
+                more = {**run.state.more, "place": made.cursor}
+                state = RunState(step + 1, run.state.tokens + made.tokens, run.state.data, more)
+                run.record(state, made.metrics)
+                if folder is not None and run.due(self._settings.rollouts.every):
+                    for rollout in made.rollouts:
+                        folder.append(with_worth(rollout))
+                if validation is not None and run.due(self._settings.validation.every):
+                    await self._validate(trainer, validation)
+                run.save_if_due()
+
+    async def _make_trainer(self, stack: AsyncExitStack, tasks: TaskList, reference: Trainable | None) -> Trainer:
+        settings, recipe, trained = self._settings, self._recipe, self._learner.trained
+        dialect, tools = recipe.equipped(settings.session.applied(load_dialect(recipe.dialect), settings.sandbox))
+        sandbox = await stack.enter_async_context(sandbox_at(settings.sandbox, dialect.sandbox))
+        engine = await stack.enter_async_context(open_engine(settings, self._learner, self._store, self._out))
+        await sync_weights(engine, self._learner)
+        resources = RolloutResources(engine, trained.encoder, sandbox, self._store, tools)
+        scorer = load_scorer(recipe.reward, self._store, self._out / "judge")
+        stack.push_async_callback(scorer.close)
+        if self._learner.processes.is_main:
+            warn_of_run(recipe, dialect, tasks, scorer, self._store)
+        loose = trained.low_precision or not settings.engine.exact
+        updater = Updater(
+            self._learner,
+            Collator(trained.encoder, PictureTensors(trained.encoder, self._store), trained.model, packed=False),
+            recipe,
+            reference,
+            settings.max_tokens_per_batch,
+            settings.max_logprob_diff or (1.0 if loose else 1e-3),
+            train_mode=settings.model.gradient_checkpointing,
+        )
+        return Trainer(recipe, dialect, resources, settings.generation, scorer, updater)
+
+    def _validation_tasks(self) -> TaskList | None:
+        validation = self._settings.validation
+        if not validation.every:
+            return None
+        return validation_tasks(
+            validation.source, self._settings.sources, validation.tasks, load_dialect(self._recipe.dialect)
+        )
+
+    async def _choose_tasks(self, trainer: Trainer, tasks: TaskList) -> TaskList:
+        """The tasks that a curriculum leaves, from how the first policy does on all of them."""
+        band = self._recipe.curriculum
+        if band is None:
+            return tasks
+        state = self._run.state
+        chosen = state.more.get("tasks")
+        if chosen is None:
+            self._learner.trained.model.eval()
+            chosen = await choose_tasks(tasks, band, trainer, self._out, self._callback)
+            self._run.state = replace(state, more={"place": len(tasks.ids), "tasks": list(chosen)})
+        return tasks.only(chosen)
+
+    async def _validate(self, trainer: Trainer, validation: TaskList) -> None:
+        """Answers to held-out tasks, `samples` of each."""
+        settings = self._settings.validation
+        self._learner.trained.model.eval()
+        processes = self._learner.processes
+        own = processes.share(validation.ids)
+        tasks = [await asyncio.to_thread(validation.make, name, self._store) for name in own]
+        plans = [
+            trainer.plan(task, number, task.id, temperature=settings.temperature)
+            for task in tasks
+            for number in range(settings.samples)
+        ]
+        with trainer.sampling():
+            played, _ = await generate_rollouts(plans, trainer.resources, trainer.generation, self._recipe.seed)
+        scorer = replace(trainer.scorer, answers=replace(trainer.scorer.answers, grader=settings.grader))
+        groups = [played[start : start + settings.samples] for start in range(0, len(played), settings.samples)]
+        everyones = processes.gather_shares([await scorer(group, trained_on=False) for group in groups])
+        scored = [rollout for group in everyones for rollout in group]
+        values = {f"validation/{name}": value for name, value in rollout_metrics(scored).items()}
+        if settings.samples > 1:
+            solved = [any(item.right for item in group) for group in everyones]
+            values["validation/pass_at_k"] = sum(solved) / max(1, len(solved))
+        self._run.record_validation(values, map(_sample, scored[:_SAMPLES]))
+
+
+def _sample(rollout: Rollout) -> dict[str, str]:
+    wrote = "\n".join(turn.text for turn in rollout.trajectory.turns)
+    return {"id": rollout.id, "wrote": wrote, "expected": rollout.trajectory.task.answer or ""}
+
+
+def _copy(trained: Trainable) -> Trainable:
+    scorer = copy.deepcopy(trained.scorer)
+    return replace(trained, checkpoint=replace(trained.checkpoint, model=scorer.model), scorer=scorer)
+
+
+def _without_dropout(settings: ModelSettings) -> ModelSettings:
+    return settings.model_copy(update={"lora": settings.lora.model_copy(update={"dropout": 0.0})})
+
+
+def _optimizer(settings: RlSettings) -> OptimizerSettings:
+    own = settings.recipe.optimizer
+    return OptimizerSettings(learning_rate=own.learning_rate, weight_decay=own.weight_decay, betas=own.betas)

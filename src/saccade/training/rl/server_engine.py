@@ -1,0 +1,98 @@
+"""Servers as the engine of a run: those that it is given, or vLLM's that it starts. Imported where a run has some."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import torch
+
+from saccade.dialects.registry import load_dialect
+from saccade.episode.flow import limits_with
+from saccade.errors import SettingsError
+from saccade.media.store import MediaStore
+from saccade.record.trajectory import EpisodeLimits
+from saccade.tokens.caches import GIB, row_bytes
+from saccade.training.learner import Learner
+from saccade.training.rl.engines.memory_folder import memory_folder
+from saccade.training.rl.engines.server import ServerEngine
+from saccade.training.rl.engines.server_http import Connection
+from saccade.training.rl.engines.settings import VLLM
+from saccade.training.rl.engines.vllm_process import vllm_servers
+from saccade.training.rl.settings import RlSettings
+from saccade.training.weights import export
+
+# How long an episode of a run may be, and what a batch of such episodes keeps while it decodes in this process.
+
+
+def most_context(settings: RlSettings, checkpoint: int) -> int:
+    """Most tokens of an episode: what the recipe, else the dialect says, and never more than the checkpoint reads."""
+    dialect = load_dialect(settings.recipe.dialect)
+    own = settings.recipe.rollout.limits or EpisodeLimits()
+    most = limits_with(dialect.limits, **own.model_dump()).context_tokens
+    return checkpoint if most is None else min(most, checkpoint)
+
+
+def cache_of_batch(settings: RlSettings, longest: int, bytes_per_token: int, state: int = 0) -> float:
+    """Bytes of what each batch that decodes in this process keeps, with episodes of up to `longest` tokens.
+
+    `state` is what an episode takes beside keys and values, in bytes.
+
+    Raises:
+        SettingsError: the longest episode does not fit them.
+    """
+    batches = settings.generation.decoding_batches
+    budget = settings.generation.cache * GIB / batches
+    needed = row_bytes(longest, bytes_per_token) + state * -(-settings.generation.max_concurrency // batches)
+    if needed > budget:
+        raise SettingsError(
+            f"generation.cache = {settings.generation.cache:g} GiB cannot hold an episode of {longest} tokens in each "
+            f"of {batches} batches (generation.decoding_batches): it takes {needed / GIB:.3g} GiB. Set "
+            f"generation.cache to at least {needed * batches / GIB:.3g}, or bound rollout.limits.context_tokens."
+        )
+    return budget
+
+
+async def server_engine(
+    settings: RlSettings, learner: Learner, media: MediaStore, out: Path, stack: AsyncExitStack
+) -> ServerEngine:
+    """The engine; what was started for it ends with `stack`. Raises as `open_engine`."""
+    addresses, folder = settings.engine.addresses, _weights_folder(settings, learner, out, stack)
+    if settings.engine.source == VLLM:
+        addresses = await _start(settings, learner, folder, out, stack)
+    connections = [Connection(address, retry=settings.retry) for address in addresses]
+    return ServerEngine(connections, learner.trained, media, folder, shared=settings.engine.shared)
+
+
+def _weights_folder(settings: RlSettings, learner: Learner, out: Path, stack: AsyncExitStack) -> Path:
+    """Where the first process writes new weights."""
+    if settings.engine.weights == "disk" or not learner.processes.is_main:
+        return out / "served"
+    trained = learner.trained
+    numbers = sum(weight.numel() for weight in trained.checkpoint.model.parameters())
+    twice = 2 * numbers * (2 if trained.low_precision else 4)  # those of before stay until the new ones are there
+    return stack.enter_context(memory_folder(twice)) / "served"
+
+
+async def _start(
+    settings: RlSettings, learner: Learner, folder: Path, out: Path, stack: AsyncExitStack
+) -> tuple[str, ...]:
+    """The addresses of servers that were started, the same in every process."""
+    started: tuple[str, ...] = ()
+    processes, snapshot = learner.processes, learner.snapshot()
+    free_gpu(learner)
+    if snapshot is not None:
+        export(snapshot, folder, "auto")  # with the limits of pictures that the run has
+        most = most_context(settings, snapshot.encoder.context_tokens)
+        servers = await stack.enter_async_context(
+            vllm_servers(settings.engine, folder, most, out / "servers", processes.count)
+        )
+        started = tuple(server.address for server in servers)
+    return processes.all_gather(started)[0]
+
+
+def free_gpu(learner: Learner) -> None:
+    """Give back what torch keeps of this process's GPU, for a server that wakes there."""
+    if learner.processes.device.type == "cuda":
+        torch.cuda.empty_cache()
+    learner.processes.barrier()

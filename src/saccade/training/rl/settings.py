@@ -1,0 +1,181 @@
+"""Everything that decides a run of `saccade rl`: the recipe, and what of it belongs to this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final, Self
+
+from pydantic import BeforeValidator, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+
+from saccade.core.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
+from saccade.core.settings import Settings, load_settings
+from saccade.dialects.registry import load_dialect
+from saccade.episode.settings import SessionLimits
+from saccade.errors import SettingsError
+from saccade.grading.registry import load_grader
+from saccade.rewards.judges.client import ASK_LIMITS
+from saccade.tasks.benchmarks.card import as_tuple
+from saccade.tasks.sources.settings import SourceSettings
+from saccade.training.rl.engines.settings import LOCAL, EngineSettings, check_engine
+from saccade.training.rl.recipe import Recipe, load_recipe
+from saccade.training.rl.rollouts import GenerationSettings
+from saccade.training.rl.trainers import NamedTrainer, OwnTrainer
+from saccade.training.settings import KeepSettings, ModelSettings
+
+SourceNames = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
+"""One source as a text, or several."""
+
+
+class TaskSettings(Settings):
+    """What is trained on."""
+
+    source: SourceNames = ()
+    """Worlds, benchmarks, files, folders, each with a weight or none (`maze=0.3`), as `saccade.tasks.sources.settings`
+    says. Empty: the `[[source]]` tables of the recipe."""
+    most: PositiveInt | None = None
+    """Tasks of each source that says nothing else, drawn by its seed; None: all, and of a world, which has no end,
+    `WORLD_TASKS`."""
+
+
+class RlValidationSettings(Settings):
+    """How the run is watched: answers to tasks that are not trained on."""
+
+    source: SourceNames = ()
+    """As `tasks.source`; empty: the validation splits of the worlds that are trained on, if there are any."""
+    tasks: PositiveInt = 32
+    samples: PositiveInt = 1
+    """Of each task; with several `validation/pass_at_k` is the share of tasks with a right one."""
+    temperature: NonNegativeFloat = 0.0
+    """0: greedy. Several samples need more."""
+    grader: str = ""
+    """One grader for all of them; empty: each task's own, as its source has it."""
+    every: NonNegativeInt = 20
+    """Steps; 0 for never. The last step always counts."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.samples > 1 and not self.temperature:
+            raise ValueError("several samples of a task are alike at temperature 0: set validation.temperature")
+        return self
+
+
+class RolloutStoreSettings(Settings):
+    """Which rollouts stay on the disk, in OUT/rollouts."""
+
+    every: NonNegativeInt = 10
+    """Steps between those whose rollouts are kept; 0 for none."""
+
+
+class RlSettings(Settings):
+    """The settings of `saccade rl`."""
+
+    recipe: Recipe
+    model: ModelSettings = ModelSettings()
+    """LoRA's dropout counts as 0: the policy that learns must be the one that sampled."""
+    tasks: TaskSettings = TaskSettings()
+    validation: RlValidationSettings = RlValidationSettings()
+    generation: GenerationSettings = GenerationSettings()
+    keep: KeepSettings = KeepSettings(every=10)
+    rollouts: RolloutStoreSettings = RolloutStoreSettings()
+    max_tokens_per_batch: PositiveInt = 16_384
+    """Most tokens of a forward pass, padding included."""
+    max_logprob_diff: NonNegativeFloat = 0.0
+    """Largest difference of a token's log-probability between sampling and training, in nats, before the run fails;
+    0: 1e-3 in float32, 1.0 in bfloat16 and with servers, but for one that the run starts on its CPU."""
+    engine: EngineSettings = EngineSettings()
+    """Who samples the rollouts."""
+    retry: RetryPolicy = ENGINE_RETRY
+    """How often a request to a server that samples is tried, and for how long; those to a judge are `reward.retry`."""
+    session: SessionLimits = SessionLimits()
+    """Limits of the sandbox's sessions in place of the dialect's."""
+    sandbox: str = "local"
+    """`local`, or addresses of `saccade sandbox serve` with commas between them."""
+    threads: NonNegativeInt = 1
+    """Threads of torch on a CPU; 0: one for each core. Sandboxes need cores too."""
+    trainer: NamedTrainer = OwnTrainer()
+    """Who trains (`--on NAME`), with its settings."""
+
+    @property
+    def sources(self) -> tuple[str | SourceSettings, ...]:
+        """What is trained on: what the run names, else what the recipe does."""
+        return self.tasks.source or self.recipe.source
+
+    def __reduce__(self) -> tuple[Callable[[dict[str, object]], RlSettings], tuple[dict[str, object]]]:
+        """Pickled as plain data: another process loads rules of the user's own by their names, as this one did."""
+        return RlSettings.model_validate, (self.model_dump(),)
+
+
+def load_rl_settings(
+    name_or_path: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()
+) -> RlSettings:
+    """A recipe, by name or path, with its profile, and overrides `a.b=value` of it and of everything else.
+
+    Raises:
+        SettingsError: names every mistake.
+        RegistryError: the recipe names a dialect or reward that does not exist.
+    """
+    own = [item for item in overrides if item.partition("=")[0].split(".")[0].strip() in _MACHINE]
+    recipe = load_recipe(name_or_path, profile, [item for item in overrides if item not in own])
+    if unknown := recipe.machine.keys() - _MACHINE:
+        raise SettingsError(f"machine.{min(unknown)} of {name_or_path} is no setting of the run; known: {_known()}")
+    given = dict(recipe.machine)
+    if recipe.engine is not None:
+        given["engine"] = recipe.engine.model_dump(mode="json")
+    settings = load_settings(_Machine, None, own, given)
+    recipe = recipe.model_copy(update={"engine": None, "machine": {}})
+    return RlSettings(recipe=recipe, **{name: getattr(settings, name) for name in _MACHINE})
+
+
+def _known() -> str:
+    return ", ".join(sorted(_MACHINE))
+
+
+class _Machine(RlSettings):
+    """The same without a recipe."""
+
+    recipe: Recipe | None = None  # type: ignore[assignment]
+
+
+MAY_DIFFER = (
+    *RETRY_SETTINGS,
+    *(f"recipe.reward.{name}" for name in RETRY_SETTINGS),
+    *(f"recipe.reward.judge_rules.{name}" for name in ASK_LIMITS),
+    "sandbox",
+    *(f"engine.{name}" for name in ("gpus", "shared", "memory", "weights", "program", "ready_seconds")),
+)
+"""Settings that a run may be resumed with in place of its own: they decide nothing of what is trained."""
+MAY_GROW: Final = {"recipe.steps": "It ends as if it had been begun with them."}
+"""Those that may be larger than they were, and what follows."""
+MAY_CHANGE: Final = {"engine.source": "Turns are sampled there from here on, and tokens may be others than before."}
+"""Those that may be others, and what follows."""
+_MACHINE = frozenset(RlSettings.model_fields) - {"recipe"}
+
+
+def check_machine(settings: RlSettings) -> None:
+    """Raises `SettingsError` without a checkpoint, or for an engine that cannot be."""
+    if not settings.model.source:
+        raise SettingsError("no checkpoint is named: give one with --model")
+    check_engine(settings.engine)
+    if settings.engine.source != LOCAL and (why := unserved(settings.recipe)):
+        raise SettingsError(f"recipe.dialect: {why}, or leave --engine out")
+
+
+def unserved(recipe: Recipe) -> str:
+    """Why no server can sample episodes of this recipe, and what to do; empty where one can."""
+    dialect = load_dialect(recipe.dialect)
+    if not dialect.shows_videos:
+        return ""
+    return (
+        f"{dialect.id} shows videos as such, and a server cannot be given their frames: it would choose others than "
+        "training sees. Take a dialect that shows frames as pictures (direct)"
+    )
+
+
+def check_settings(settings: RlSettings) -> None:
+    """Raises `SettingsError` for what is missing, or cannot be, `RegistryError` for a grader."""
+    check_machine(settings)
+    if not settings.sources:
+        raise SettingsError("no tasks are named: give a world, a benchmark, a file or a folder with --tasks")
+    if settings.validation.grader:
+        load_grader(settings.validation.grader)

@@ -1,0 +1,480 @@
+"""A step of reinforcement learning, from top to bottom.
+
+    tasks → rollouts → rewards → selection → advantages → rows → loss → update → metrics
+
+`Trainer.step` is the step; what it calls stands below it in this order. A rollout is one frozen `Rollout` all the way:
+each stage replaces it by one that knows more. Of several processes each plays its share of the tasks and computes its
+share of the update's forward passes; what was played is known to all, so that each makes the same selection.
+
+Log-probabilities before the first update must be those of the sampling. Imports torch; import this module late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saccade.dialects.base import Dialect
+from saccade.episode.flow import Plan
+from saccade.errors import TrainingError
+from saccade.grading.registry import grade_of
+from saccade.record.task import Task
+from saccade.rewards.judges.verdict import NoVerdict
+from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, token_row, work
+from saccade.training.learner import Learner
+from saccade.training.parallel import Processes
+from saccade.training.rl.engine import rest_servers, sync_weights
+from saccade.training.rl.kl import KL_ESTIMATORS, LARGEST_LOG_RATIO
+from saccade.training.rl.metrics import StepTiming, UpdateMetrics, step_metrics
+from saccade.training.rl.recipe import Recipe, RlLossSettings, RlOptimizerSettings
+from saccade.training.rl.rollout import Rollout, RolloutGroup, group_of
+from saccade.training.rl.rollouts import GenerationSettings, RolloutResources, generate_rollouts, rollout_plan
+from saccade.training.rl.scoring import Scorer
+from saccade.training.rl.select import Selection
+from saccade.training.rl.tasks import TaskList
+from saccade.training.weights import Trainable
+
+# The loss of a step: a clipped policy gradient, the distance to a reference, entropy; token by token, then averaged.
+#
+#     loss = policy + kl_weight · kl(policy, reference) - entropy_weight · entropy
+#     policy = -min(r A, clip(r, 1 - low, 1 + high) A),  r = exp(logprob - behaviour)
+#
+# With a dual clip c, tokens with A < 0 lose at most -c A: a far off-policy token cannot pull without bound. Sources:
+# PPO (clip), DAPO (separate bounds), dual-clip PPO; for the distance see `saccade.training.rl.kl`. Tensors are (rows,
+# tokens).
+#
+# A step cut into forward passes gives the gradient of the uncut one if `Totals` of the whole step are given to each
+# pass and the losses are added up. Logged numbers are sums over tokens, for the same reason.
+
+
+@dataclass(frozen=True, slots=True)
+class ClipBounds:
+    """Bounds of the ratio."""
+
+    low: float = 0.2
+    """The ratio counts down to 1 - low."""
+    high: float = 0.2
+    """The ratio counts up to 1 + high."""
+    dual: float | None = None
+    """Largest ratio for negative advantages, above 1; None for no such bound."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for bounds that bound nothing."""
+        if not 0 <= self.low <= 1 or self.high < 0 or (self.dual is not None and self.dual <= 1):
+            raise ValueError(f"clip needs 0 <= low <= 1, high >= 0 and dual > 1 or none; got {self}")
+
+
+def log_ratio(logprobs: Tensor, behaviour: Tensor) -> Tensor:
+    """Log of policy over behaviour policy, bounded."""
+    return torch.clamp(logprobs - behaviour, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
+
+
+def clipped_policy_loss(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip: ClipBounds) -> Tensor:
+    """Loss of each token; gradients flow through `logprobs` alone."""
+    ratio = torch.exp(log_ratio(logprobs, behaviour.detach()))
+    fixed = advantages.detach()
+    bounded = torch.clamp(ratio, 1.0 - clip.low, 1.0 + clip.high)
+    loss = torch.maximum(-fixed * ratio, -fixed * bounded)
+    if clip.dual is None:
+        return loss
+    return torch.where(fixed < 0, torch.minimum(loss, -fixed * clip.dual), loss)
+
+
+def clipped(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip: ClipBounds) -> Tensor:
+    """Whether a bound took the gradient of a token away (bool)."""
+    ratio = torch.exp(log_ratio(logprobs, behaviour)).detach()
+    above = (advantages > 0) & (ratio > 1.0 + clip.high)
+    below = (advantages < 0) & (ratio < 1.0 - clip.low)
+    far = (advantages < 0) & (ratio > clip.dual) if clip.dual is not None else torch.zeros_like(below)
+    return above | below | far
+
+
+@dataclass(frozen=True)
+class LossInputs:
+    """Tensors of a forward pass, (rows, tokens)."""
+
+    logprobs: Tensor
+    """Of the sampled ids under the policy; the only tensor but `entropy` that gradients flow through."""
+    behaviour: Tensor
+    """Of the same ids under the policy that sampled them."""
+    advantages: Tensor
+    mask: Tensor
+    """Whether each token was sampled (bool or 0 and 1); the other tensors may hold anything where it was not."""
+    reference: Tensor | None = None
+    """Of the same ids under the reference policy; needed for a kl_weight above 0."""
+    entropy: Tensor | None = None
+    """Of the policy where each id was sampled, in nats; needed for an entropy_weight other than 0, else only logged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Of the whole step."""
+
+    tokens: float
+    """Sampled tokens."""
+    sequences: float
+    """Rollouts with at least one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossSums:
+    """For the log: sums over sampled tokens."""
+
+    tokens: float
+    clipped: float
+    """Tokens whose gradient a bound took away."""
+    kl: float
+    """Distance to the reference, as `RlLossSettings.kl` estimates it."""
+    entropy: float
+    max_logprob_diff: float
+    """Largest absolute difference of log-probability between policy and behaviour; no sum."""
+
+
+def policy_loss(inputs: LossInputs, settings: RlLossSettings, totals: Totals | None = None) -> tuple[Tensor, LossSums]:
+    """The loss, a scalar to go backward from, and its sums.
+
+    Without `totals` the pass is the whole step. Raises ValueError for a missing reference or a missing entropy.
+    """
+    clip = ClipBounds(settings.clip_low, settings.clip_high, settings.dual_clip or None)
+    mask = inputs.mask.bool()
+    # What was not sampled may be NaN or -inf, and 0 · NaN is NaN: in the loss and in its gradient.
+    logprobs, behaviour, advantages = (
+        tensor.masked_fill(~mask, 0.0) for tensor in (inputs.logprobs, inputs.behaviour, inputs.advantages)
+    )
+    values = clipped_policy_loss(logprobs, behaviour, advantages, clip)
+    distance = torch.zeros_like(values)
+    spread = distance if inputs.entropy is None else inputs.entropy.masked_fill(~mask, 0.0)
+    if settings.kl_weight:
+        if inputs.reference is None:
+            raise ValueError("a kl_weight above 0 needs log-probabilities under a reference policy")
+        distance = KL_ESTIMATORS.load(settings.kl)(logprobs, inputs.reference.masked_fill(~mask, 0.0))
+        values = values + settings.kl_weight * distance
+    if settings.entropy_weight:
+        if inputs.entropy is None:
+            raise ValueError("an entropy_weight other than 0 needs the policy's entropy")
+        values = values - settings.entropy_weight * spread
+    loss = _aggregate(values, mask, settings, totals)
+    with torch.no_grad():
+        held = clipped(logprobs, behaviour, advantages, clip)
+        sums = LossSums(
+            tokens=float(mask.sum()),
+            clipped=float((held & mask).sum()),
+            kl=float((distance * mask).sum()),
+            entropy=float((spread * mask).sum()),
+            max_logprob_diff=float((logprobs - behaviour).abs().max()) if mask.numel() else 0.0,
+        )
+    return loss, sums
+
+
+def _aggregate(values: Tensor, mask: Tensor, settings: RlLossSettings, totals: Totals | None) -> Tensor:
+    if settings.aggregate == "token-mean":
+        return token_mean(values, mask, None if totals is None else totals.tokens)
+    sequences = None if totals is None else totals.sequences
+    if settings.aggregate == "sequence-mean":
+        return sequence_mean(values, mask, sequences)
+    return sequence_sum(values, mask, settings.scale, sequences)
+
+
+def token_mean(values: Tensor, mask: Tensor, tokens: float | None = None) -> Tensor:
+    """Sum over sampled tokens / `tokens`: every token of the step weighs the same. None: those of `mask`."""
+    count = mask.sum().clamp(min=1) if tokens is None else tokens
+    return (values * mask).sum() / count
+
+
+def sequence_mean(values: Tensor, mask: Tensor, sequences: float | None = None) -> Tensor:
+    """Mean over rollouts of their mean over tokens: every rollout weighs the same. None: rows with a sampled token."""
+    lengths = mask.sum(dim=-1)
+    means = (values * mask).sum(dim=-1) / lengths.clamp(min=1)
+    count = (lengths > 0).sum().clamp(min=1) if sequences is None else sequences
+    return means.sum() / count
+
+
+def sequence_sum(values: Tensor, mask: Tensor, scale: float, sequences: float | None = None) -> Tensor:
+    """Mean over rollouts of their sum over tokens, divided by a constant `scale` (Dr. GRPO)."""
+    count = (mask.sum(dim=-1) > 0).sum().clamp(min=1) if sequences is None else sequences
+    return (values * mask).sum() / count / scale
+
+
+# Log-probabilities under the policy that learns, exactly as they were sampled.
+#
+# They are computed over the ids that may be sampled, at the temperature of the rollout, in float32: before any update
+# they must be the behaviour's again. Imports torch; import this module late.
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardOutput:
+    """A forward pass; tensors (rows, tokens) on the model's device."""
+
+    logprobs: torch.Tensor
+    """0 where nothing was sampled."""
+    entropy: torch.Tensor
+    """Of the distribution from which the token was sampled, in nats; 0 where nothing was."""
+    mask: torch.Tensor
+    """bool."""
+
+
+def sampled_logprobs(
+    trained: Trainable, batch: Batch, rows: Sequence[BatchRow], temperature: float | None
+) -> ForwardOutput:
+    """Log-probabilities of the sampled tokens of `batch`, which holds `rows`, padded; greedy counts as 1."""
+    mask = batch.lay_out([row.trained for row in rows], False).to(trained.checkpoint.device)
+    with trained.autocast():
+        scores = trained.scorer(batch, mask, temperature)
+    logprobs, entropy = (
+        torch.zeros(mask.shape, device=mask.device).masked_scatter(mask, values)
+        for values in (scores.logprobs, scores.entropy)
+    )
+    return ForwardOutput(logprobs, entropy, mask)
+
+
+def reference_logprobs(
+    trained: Trainable, reference: Trainable | None, batch: Batch, rows: Sequence[BatchRow], temperature: float | None
+) -> torch.Tensor:
+    """The same (rows, tokens) under the policy to stay near: `reference`, or `trained` without its adapter."""
+    without: Any = nullcontext() if reference else trained.adapter.disable_adapter()
+    with torch.no_grad(), without:
+        return sampled_logprobs(reference or trained, batch, rows, temperature).logprobs
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What came of a step."""
+
+    rollouts: list[Rollout]
+    """Every rollout in the order of the tasks, with its reward; those that were trained on with their advantage."""
+    cursor: int
+    """Of the next task in the sequence of epochs."""
+    tokens: int
+    """Sampled tokens that entered the update."""
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Makes steps. Every process has one, and calls it alike."""
+
+    recipe: Recipe
+    dialect: Dialect
+    resources: RolloutResources
+    generation: GenerationSettings
+    scorer: Scorer
+    updater: Updater
+
+    @property
+    def processes(self) -> Processes:
+        """Those that make a step together."""
+        return self.updater.learner.processes
+
+    async def step(self, number: int, tasks: TaskList, cursor: int) -> StepResult:
+        """Step `number` (from 0), whose first task is at `cursor` in the sequence of epochs.
+
+        Raises:
+            TrainingError: every rollout was lost, no question to a judge had a verdict, or the update failed.
+        """
+        trained, limits, timing = self.updater.learner.trained, self.recipe.rounds, StepTiming()
+        trained.model.eval()
+        groups: list[RolloutGroup] = []
+        selection = Selection()
+        for _ in range(limits.rounds):
+            places = range(cursor, cursor + limits.tasks)
+            cursor = places.stop
+            own = await self.take(tasks, places)
+            groups += await self.score(await self.roll_out(own, timing), timing)
+            check_judged(groups)
+            selection = self.recipe.selection(groups)
+            if len(selection.kept) >= limits.groups:
+                break
+        check_lost(groups)
+        compared = self.recipe.advantage(selection)
+
+        began = time.perf_counter()
+        if compared:
+            await rest_servers(self.resources.engine, self.updater.learner)
+        sums = await asyncio.to_thread(self.updater.update, compared, number)
+        if sums.updates:
+            await sync_weights(self.resources.engine, self.updater.learner)
+        timing.update = time.perf_counter() - began
+
+        timing.replayed = int(self.processes.all_sum([timing.replayed])[0])
+        played = (item for group in groups for item in group.rollouts)
+        rollouts = list({item.id: item for item in (*played, *compared)}.values())  # in the order of `played`
+        metrics = step_metrics(rollouts, selection, sums, timing, self.updater.learner.learning_rate)
+        return StepResult(rollouts, cursor, int(sums.tokens), metrics)
+
+    async def take(self, tasks: TaskList, places: Sequence[int]) -> dict[int, Task]:
+        """This process's share of the tasks at `places` in the sequence of epochs."""
+        own, seed, store = self.processes.share(places), self.recipe.seed, self.resources.store
+        return await asyncio.to_thread(lambda: {place: tasks.make(tasks.at(place, seed), store) for place in own})
+
+    async def roll_out(self, tasks: Mapping[int, Task], timing: StepTiming) -> list[list[Rollout]]:
+        """A group of rollouts of each task; `tasks` are those of this process by their places."""
+        size = self.recipe.rollout.group_size
+        plans = [
+            self.plan(task, place * size + number, f"{task.id}@{place}")
+            for place, task in tasks.items()
+            for number in range(size)
+        ]
+        with self.sampling():
+            played, took = await generate_rollouts(plans, self.resources, self.generation, self.recipe.seed)
+        timing.decoding += took.decoding
+        timing.sandbox += took.waiting
+        timing.replayed += took.replayed
+        return [played[start : start + size] for start in range(0, len(played), size)]
+
+    def sampling(self) -> AbstractContextManager[None]:
+        """While the engine samples: one in this process needs the whole model. Every process enters it alike."""
+        return self.updater.learner.gathered() if self.resources.engine.in_process else nullcontext()
+
+    async def score(
+        self, own: Sequence[Sequence[Rollout]], timing: StepTiming, *, trained_on: bool = True
+    ) -> list[RolloutGroup]:
+        """The groups of every process with their rewards, from those of this one."""
+        began = time.perf_counter()
+        scored = await asyncio.gather(*(self.scorer(group, trained_on=trained_on) for group in own))
+        ended = time.perf_counter()
+        timing.scoring += ended - began
+        everyones = await asyncio.to_thread(self.processes.gather_shares, scored)
+        timing.others += time.perf_counter() - ended
+        return [group_of(group) for group in everyones]
+
+    def plan(self, task: Task, rollout: int, group: str, *, temperature: float | None = None) -> Plan:
+        """One episode, at the recipe's temperature or another; a `rollout` number is used once in a run."""
+        return rollout_plan(self.recipe, self.dialect, task, rollout, group, temperature=temperature)
+
+
+@dataclass(frozen=True)
+class Updater:
+    """Updates the weights with rollouts that have their advantages."""
+
+    learner: Learner
+    collate: Collator
+    recipe: Recipe
+    reference: Trainable | None
+    """The policy to stay near, where that is not the policy without its adapter."""
+    max_tokens: int
+    """Of a forward pass, padding included."""
+    max_logprob_diff: float
+    """Largest difference of a log-probability between sampling and training before any update, in nats."""
+    train_mode: bool = False
+    """Of the model in forward passes: transformers recomputes activations in this mode alone."""
+
+    def update(self, rollouts: Sequence[Rollout], number: int) -> UpdateMetrics:
+        """The updates of step `number`; none without rollouts.
+
+        Raises:
+            TrainingError: the loss or the gradient is no number, or sampling and training disagree; the weights are
+                as they were before that update.
+        """
+        self.learner.trained.model.train(self.train_mode)
+        sums = UpdateMetrics()
+        for minibatch in _minibatches(rollouts, self.recipe.optimizer, (self.recipe.seed, number)):
+            metrics = self.gradient(minibatch)
+            if sums.updates:
+                metrics.max_logprob_diff = 0.0  # the policy is not the one that sampled any more
+            self.check(metrics)
+            self.learner.step(min(1.0, (number + 1) / max(1, self.recipe.optimizer.warmup_steps)))
+            sums.add(metrics)
+        sums.loss /= max(1, sums.updates)
+        sums.gradient_norm /= max(1, sums.updates)
+        return sums
+
+    def gradient(self, rollouts: Sequence[Rollout]) -> UpdateMetrics:
+        """That of one update, added up over forward passes and processes."""
+        rows = [token_row(item.trained_tokens()) for item in rollouts]
+        totals = Totals(float(sum(row.trained.sum() for row in rows)), float(len(rows)))
+        lengths = [len(row) for row in rows]
+        passes = forward_passes(lengths, self.max_tokens, packed=False)
+        own = UpdateMetrics()
+        for item in self.learner.share_passes(passes, work(lengths, passes)):
+            loss, metrics = self.loss([rollouts[at] for at in item.rows], [rows[at] for at in item.rows], totals)
+            if item.counts:
+                own.add(metrics)
+            self.learner.backward(loss, counts=item.counts)
+        total = UpdateMetrics(gradient_norm=self.learner.gradient_norm(self.recipe.optimizer.clip), updates=1)
+        for metrics in self.learner.processes.all_gather(own):
+            total.add(metrics)
+        return total
+
+    def loss(
+        self, rollouts: Sequence[Rollout], rows: Sequence[BatchRow], totals: Totals
+    ) -> tuple[torch.Tensor, UpdateMetrics]:
+        """That of one forward pass, whose share of the whole update follows from `totals`."""
+        trained, settings = self.learner.trained, self.recipe.loss
+        temperature = self.recipe.rollout.sampling.temperature
+        batch = self.collate(rows)
+        output = sampled_logprobs(trained, batch, rows, temperature)
+        reference, device = None, output.mask.device
+        if settings.kl_weight:
+            reference = reference_logprobs(trained, self.reference, batch, rows, temperature)
+        inputs = LossInputs(
+            logprobs=output.logprobs,
+            behaviour=batch.lay_out([item.behaviour_logprobs() for item in rollouts], 0.0).to(device),
+            advantages=batch.lay_out([item.token_advantages() for item in rollouts], 0.0).to(device),
+            mask=output.mask.float(),
+            reference=reference,
+            entropy=output.entropy,
+        )
+        loss, sums = policy_loss(inputs, settings, totals)
+        value = float(loss.detach())
+        return loss, UpdateMetrics(value, 0.0, sums.tokens, sums.clipped, sums.kl, sums.entropy, sums.max_logprob_diff)
+
+    def check(self, metrics: UpdateMetrics) -> None:
+        """Raises `TrainingError` for an update that must not be made, and forgets its gradient."""
+        if metrics.max_logprob_diff > self.max_logprob_diff:
+            self.learner.zero_grad()
+            raise TrainingError(
+                f"a token's log-probability differs by {metrics.max_logprob_diff:.2g} between sampling and training, "
+                f"and at most {self.max_logprob_diff:.2g} is allowed (max_logprob_diff): the policy that "
+                "learns would not be the one that sampled. Nothing was updated."
+            )
+        if not (np.isfinite(metrics.gradient_norm) and np.isfinite(metrics.loss)):
+            self.learner.zero_grad()
+            raise TrainingError(
+                f"an update had a loss of {metrics.loss} and a gradient of norm {metrics.gradient_norm}; the weights "
+                "are as they were before. Lower the learning rate, or train in float32."
+            )
+
+
+def _minibatches(
+    rollouts: Sequence[Rollout], settings: RlOptimizerSettings, seed: tuple[int, int]
+) -> Iterator[Sequence[Rollout]]:
+    """The rollouts of each update; shuffled only where there is more than one."""
+    if not rollouts:
+        return
+    if settings.updates == settings.epochs == 1:
+        yield rollouts
+        return
+    for epoch in range(settings.epochs):
+        order = np.random.default_rng([*seed, epoch]).permutation(len(rollouts))
+        for part in np.array_split(order, settings.updates):
+            if len(part):
+                yield [rollouts[index] for index in part]
+
+
+def check_lost(groups: Sequence[RolloutGroup]) -> None:
+    """Raise `TrainingError` if every rollout was lost."""
+    rollouts = [item for group in groups for item in group.rollouts]
+    if all(item.lost for item in rollouts):
+        detail = rollouts[0].trajectory.stop_detail
+        raise TrainingError(f"every rollout of a step was lost to outages, the first to this one: {detail}")
+
+
+def check_judged(groups: Sequence[RolloutGroup]) -> None:
+    """Raise `TrainingError` if a judge was asked about the rollouts of a step, and gave no verdict on any."""
+    rollouts = [item for group in groups for item in group.rollouts]
+    details = [part.detail for item in rollouts for part in item.reward.parts if part.value is None]
+    details += [grade_of(score.detail).invalid for item in rollouts for score in item.trajectory.scores]
+    failed = {NoVerdict.OUTAGE.value, NoVerdict.REFUSED.value, NoVerdict.MALFORMED.value} & set(details)
+    if failed and all(item.reward.total is None for item in rollouts):
+        raise TrainingError(
+            f"no rollout of a step has a reward, for the judge gave no verdict ({', '.join(sorted(failed))}); the "
+            "warnings above say why. Correct the cause, and continue with --resume."
+        )

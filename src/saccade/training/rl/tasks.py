@@ -1,0 +1,242 @@
+"""The tasks of a run, and their order: epochs, each a shuffle of its own, without a gap between them.
+
+Where sources have weights, each has its epochs, and they take turns so that every source has its share from the first
+step on: an epoch of a small one comes round more often.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from saccade.core import sync
+from saccade.dialects.base import Dialect
+from saccade.dialects.registry import load_dialect
+from saccade.episode.prepared import check_graders
+from saccade.episode.task_media import check_media
+from saccade.errors import SaccadeError, SettingsError
+from saccade.media.store import MediaStore
+from saccade.record.task import Task
+from saccade.rewards.judges.group import fines_form
+from saccade.rewards.registry import REWARDS
+from saccade.rewards.reward import ByTag, RewardPreset, SearchesTasks
+from saccade.tasks.sources.resolve import SourceDefaults, open_reader
+from saccade.tasks.sources.settings import SourceSettings
+from saccade.tasks.sources.shares import Turns
+from saccade.tasks.sources.task_set import TaskPool, expanded, open_tasks
+from saccade.tasks.sources.world_reader import WorldReader
+from saccade.training.folder import check_folder
+from saccade.training.rl.engines.settings import VLLM
+from saccade.training.rl.recipe import Recipe, RewardSettings
+from saccade.training.rl.rollouts import check_sampling
+from saccade.training.rl.scoring import Scorer
+from saccade.training.rl.select import epoch_order
+from saccade.training.rl.settings import MAY_CHANGE, MAY_DIFFER, MAY_GROW, RlSettings, check_settings
+from saccade.training.rl.trainers import check_trainer
+
+_log = logging.getLogger(__name__)
+_order = lru_cache(16)(epoch_order)
+
+
+@dataclass(frozen=True)
+class TaskList:
+    """Tasks that can be made."""
+
+    ids: tuple[str, ...]
+    make: Callable[[str, MediaStore], Task]
+    """The task of that id; its media are put into the store."""
+    total: int | None = None
+    """Tasks of the sources; None: one has no end."""
+    groups: tuple[tuple[str, ...], ...] = ()
+    """The ids of each source, where sources have shares."""
+    shares: tuple[float, ...] = ()
+
+    def at(self, place: int, seed: int) -> str:
+        """The id of the task at `place` (from 0) of an endless sequence of epochs."""
+        if not self.groups:
+            return _at(self.ids, place, seed)
+        group, before = self._turns.at(place)
+        return _at(self.groups[group], before, seed)
+
+    def only(self, ids: Sequence[str]) -> TaskList:
+        """The same with these tasks alone; a source of which none is left has no share any more."""
+        if not self.groups:
+            return TaskList(tuple(ids), self.make, self.total)
+        left = frozenset(ids)
+        kept = [
+            (tuple(name for name in group if name in left), share)
+            for group, share in zip(self.groups, self.shares, strict=True)
+        ]
+        kept = [(group, share) for group, share in kept if group]
+        return TaskList(
+            tuple(ids), self.make, self.total, tuple(group for group, _ in kept), tuple(share for _, share in kept)
+        )
+
+    @cached_property
+    def _turns(self) -> Turns:
+        return Turns(self.shares)
+
+
+def validation_tasks(
+    named: Sequence[str],
+    trained_on: Sequence[str | SourceSettings],
+    most: int,
+    dialect: Dialect | None = None,
+) -> TaskList | None:
+    """The tasks that a run is watched on, of each source at most `most`; None where there are none.
+
+    If none are `named`, those of the validation splits of the worlds that are trained on. Raises as `open_tasks`, and
+    `SettingsError` where the `dialect` cannot show one of them.
+    """
+    wanted = SourceDefaults(split="validation", most=most)
+    if named:
+        return _checked(open_tasks(named, wanted), dialect)
+    plain = [source.model_copy(update={"split": "", "most": most}) for source in expanded(trained_on)]
+    worlds = [source for source in plain if isinstance(open_reader(source, wanted), WorldReader)]
+    if not worlds:
+        _log.warning("Nothing is validated: no world is trained on, and validation.source names no tasks.")
+        return None
+    return _checked(open_tasks(worlds, wanted), dialect)
+
+
+def _checked(tasks: TaskPool, dialect: Dialect | None) -> TaskList:
+    if dialect is not None:
+        check_media(tasks.parts, dialect)
+    return as_list(tasks)
+
+
+def as_list(tasks: TaskPool) -> TaskList:
+    """The tasks as a run draws them."""
+    shares = tasks.shares if len(tasks.parts) > 1 else None
+    groups = () if shares is None else tuple(tuple(light.id for light in part.lights) for part in tasks.parts)
+    return TaskList(tasks.ids, tasks.make, tasks.total, groups, shares or ())
+
+
+def _at(ids: tuple[str, ...], place: int, seed: int) -> str:
+    return _order(ids, seed, place // len(ids))[place % len(ids)]
+
+
+# Everything that is checked of a run before its first step, in the order of a run.
+#
+# check_run(settings, out, resume)          # settings and the folder, before anything is loaded
+# check_engine_is_there(settings, count)    # servers that sample
+# opened = open_checked(settings)           # tasks, with rewards, graders and media that a run can use
+# warn_of_run(settings.recipe, dialect, tasks, scorer, store)      # what stops no run
+
+
+MOST = 64
+"""Tasks that are looked at, spread over all."""
+
+
+def check_run(settings: RlSettings, out: Path, resume: bool) -> None:
+    """Raise `SettingsError` for settings that cannot be trained, or a folder that this run may not write to."""
+    check_settings(settings)
+    check_sampling(settings.recipe.rollout.sampling)
+    check_trainer(out, settings.trainer.name)
+    check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW, MAY_CHANGE)
+
+
+def check_engine_is_there(settings: RlSettings, processes: int) -> None:
+    """Check the servers that a run samples from, if there are any, for so many processes of training.
+
+    Raises:
+        SettingsError: there are too few GPUs for servers that the run starts.
+        UnavailableError: vLLM is to be started and not installed.
+        ModelRefusedError: a server is of no use.
+        ModelLostError: a server cannot be reached.
+    """
+    if settings.engine.source == VLLM:
+        from saccade.training.rl.engines.vllm_process import check_servers
+
+        check_servers(settings.engine, processes)
+    elif settings.engine.addresses:
+        from saccade.training.rl.engines.wire import check_reached
+
+        sync.run(check_reached(settings.engine.addresses, settings.retry))
+
+
+def open_checked(settings: RlSettings) -> TaskPool:
+    """Open the tasks that are trained on.
+
+    Raises:
+        SettingsError: the reward cannot be paid for some (`check_rewards`), or the dialect cannot show their media.
+    """
+    opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
+    check_rewards(opened, settings.recipe.reward)
+    check_media(opened.parts, load_dialect(settings.recipe.dialect))
+    return opened
+
+
+def warn_of_run(recipe: Recipe, dialect: Dialect, tasks: TaskList, scorer: Scorer, store: MediaStore) -> None:
+    """Warn of what makes a run worth less and stops none: `check_tasks`, `check_form`."""
+    check_tasks(tasks, scorer, store)
+    check_form(dialect, scorer.preset, (recipe.dialect, recipe.reward.preset))
+
+
+def check_form(dialect: Dialect, preset: RewardPreset, names: tuple[str, str]) -> None:
+    """Warn where a reward fines the form of what the dialect asks for; `names` are those of both."""
+    if fines_form(preset, dialect):
+        _log.warning(
+            "The reward %s wants another form than the dialect %s asks for: its part `format` is below 0 however well "
+            "a model follows the prompt. Take a dialect and a reward of the same paper.",
+            names[1],
+            names[0],
+        )
+
+
+def check_rewards(tasks: TaskPool, reward: RewardSettings) -> None:
+    """Whether the reward can be paid for all tasks, with the parameters that some have of their own.
+
+    Raises:
+        SettingsError: it has no such parameter, tasks have no gold answer and the reward is one of Saccade's, or tasks
+            name a grader that cannot be had.
+    """
+    if not reward.grader:
+        check_graders(tasks.parts)
+    for part in tasks.parts:
+        without = [light.id for light in part.lights if not light.answered]
+        if without and REWARDS.has(reward.preset.partition(":")[0]):
+            raise SettingsError(
+                f"{len(without)} of {len(part.lights)} tasks of {part.settings} have no gold answer (the first: "
+                f"{without[0]}), and {reward.preset} is not paid without one. Add answers, or leave these tasks out."
+            )
+        for own in dict.fromkeys(light.reward for light in part.lights if light.reward):
+            try:
+                reward.load_with((), dict(own))
+            except SaccadeError as error:
+                raise SettingsError(f"the reward of tasks of {part.settings} ({dict(own)}): {error}") from error
+
+
+def check_tasks(tasks: TaskList, scorer: Scorer, store: MediaStore) -> None:
+    """Warn where a part of the reward would be 0 for every task, and where a judge is never asked or is missing."""
+    step = max(1, len(tasks.ids) // MOST)
+    seen = [tasks.make(name, store) for name in tasks.ids[::step][:MOST]]
+    of = f"none of {len(seen)} tasks" if len(seen) < len(tasks.ids) else f"none of the {len(seen)} tasks"
+    preset = scorer.preset
+    if isinstance(preset, SearchesTasks) and not any(map(preset.searches, seen)):
+        _log.warning(
+            "The tool reward is 0 for every call: %s has evidence boxes or one of the tags %s. Name the tag of "
+            "yours in reward.parameters.search_tags; they have: %s.",
+            of,
+            ", ".join(preset.search_tags),
+            ", ".join(sorted({tag for task in seen for tag in task.tags})[:12]) or "none",
+        )
+    if isinstance(preset, ByTag):
+        had = {tag for task in seen for tag in task.tags}
+        for tag in preset.tagged.keys() - had:
+            _log.warning("reward.by_tag.%s has no effect: %s has that tag.", tag, of)
+    judge, is_open = scorer.answers.judge, scorer.answers.is_open
+    if judge is not None and not any(map(is_open, seen)):
+        _log.warning(
+            "The judge of answers is never asked: %s has the grader `judge` or one of reward.open_tags (%s).",
+            of,
+            ", ".join(scorer.answers.open_tags) or "none is set",
+        )
+    if judge is None and not scorer.answers.grader and any(task.is_open for task in seen):
+        _log.warning(
+            "Tasks have open answers (their grader is `judge`), and reward.answer_judge names no model: the rule for "
+            "their type of answer grades them."
+        )

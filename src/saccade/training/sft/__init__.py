@@ -1,0 +1,1 @@
+"""Train on trajectories, and make, filter and convert them."""

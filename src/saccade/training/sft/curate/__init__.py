@@ -1,0 +1,1 @@
+"""Filter trajectories for fine-tuning, stage by stage, with a report."""

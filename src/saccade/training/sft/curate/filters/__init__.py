@@ -1,0 +1,1 @@
+"""Hold the filters of a curation."""

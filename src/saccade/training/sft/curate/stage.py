@@ -1,0 +1,174 @@
+"""What a filter is: settings that make a stage, and a stage that says of every trajectory whether it stays.
+
+A filter that looks at one trajectory at a time is a `BatchStage` (it sees them in order); one that waits for somebody,
+such as a judge, is an `AskStage`, which has several under way at once; one that must know the whole set is a
+`DatasetStage`: it keeps a small note of each trajectory and chooses at the end. A filter never reads a gold answer to a
+model that is curated, and never edits what a model wrote; a trajectory that stays may get tags, a split, evidence
+boxes, or a gold answer that a person corrected.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+from saccade.core.settings import Settings
+from saccade.record.content import ImagePart
+from saccade.record.trajectory import Trajectory
+
+
+class Media(Protocol):
+    """Where the pictures and videos of the trajectories lie."""
+
+    def get_bytes(self, sha256: str) -> bytes:
+        """The stored bytes. Raises `MissingMediaError`."""
+
+    def path(self, sha256: str) -> Path:
+        """The file that holds them. Raises `MissingMediaError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The trajectory stays."""
+
+    trajectory: Trajectory | None = None
+    """The same one with another tag, split or evidence; None if it stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The trajectory goes."""
+
+    reason: str
+    """A few words that many trajectories share: they are counted."""
+    detail: str = ""
+    """What is particular to this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """The filter could not tell: a score was never computed, a judge gave no verdict."""
+
+    reason: str
+    detail: str = ""
+
+
+FilterOutcome: TypeAlias = Keep | Drop | Undecided
+"""What a filter decides about a trajectory."""
+KEEP = Keep()
+"""The decision to keep a trajectory, with nothing to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStage:
+    """Decides in order, one outcome for each trajectory; how many it is given at a time is not promised."""
+
+    decide: Callable[[Sequence[Trajectory]], Sequence[FilterOutcome]]
+    close: Callable[[], None] = field(default=lambda: None)
+
+
+async def _nothing() -> None:
+    """There is nothing to give back."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskStage:
+    """Waits for each decision, with several under way; what it raises ends the run when those that run are done."""
+
+    decide: Callable[[Trajectory], Awaitable[FilterOutcome]]
+    at_once: int = 8
+    close: Callable[[], Awaitable[None]] = field(default=_nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetStage:
+    """Decides when all have been seen."""
+
+    note: Callable[[Trajectory], Any]
+    """What to remember of a trajectory; small, since it is kept for all of them."""
+    choose: Callable[[Sequence[Any]], Sequence[FilterOutcome]]
+    """An outcome for each note; a `Keep` without a trajectory."""
+
+
+FilterStage: TypeAlias = BatchStage | AskStage | DatasetStage
+"""A filter at work in a pipeline."""
+
+
+def each(decide: Callable[[Trajectory], FilterOutcome]) -> BatchStage:
+    """The stage of a rule that looks at one trajectory alone."""
+    return BatchStage(lambda batch: [decide(trajectory) for trajectory in batch])
+
+
+@dataclass(frozen=True, slots=True)
+class FilterContext:
+    """What a stage may use beside its settings."""
+
+    media: Media
+    cache: Path
+    """Folder in which judges keep their verdicts."""
+
+
+class FilterSettings(Settings, ABC):
+    """Base of all filters. The first sentence of the docstring is what `saccade curate --list` shows."""
+
+    ABOUT_TASKS: ClassVar[bool] = False
+    """Whether it looks at tasks alone, so that it can choose among tasks that nobody has played yet."""
+
+    undecided: Literal["leave_out", "keep"] = "leave_out"
+    """What becomes of a trajectory that the filter could not decide about; either way it is counted as undecided."""
+
+    @abstractmethod
+    def start(self, around: FilterContext) -> FilterStage:
+        """The stage for one run over a set.
+
+        Raises:
+            SaccadeError: something that the settings name is not there.
+        """
+
+
+def task_pictures(trajectory: Trajectory) -> tuple[ImagePart, ...]:
+    """The pictures of the task, in their order."""
+    return tuple(item.part for item in trajectory.task.media if isinstance(item.part, ImagePart))
+
+
+# Texts made comparable: the same words, whatever their case, punctuation and blanks.
+
+
+_PLACEHOLDER = re.compile(r"<image(?: \d+)?>|<IMAGE_PLACE_HOLDER_\d+>|<video>")
+# A number with its decimals and its sign is one word; of other signs only those of arithmetic mean something.
+_WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+|[-+*/=<>%^]")
+
+
+def normal_text(text: str) -> str:
+    """The words, numbers and arithmetic signs of `text` in lower case, one blank between them; no placeholders."""
+    plain = unicodedata.normalize("NFKC", _PLACEHOLDER.sub(" ", text)).casefold()
+    return " ".join(_WORD.findall(plain))
+
+
+# What trajectories are counted, mixed and reported by.
+
+
+CategoryRule: TypeAlias = Literal["source", "dialect", "model", "answer_type", "split", "tag"]
+
+
+def categories(trajectory: Trajectory, rule: CategoryRule) -> tuple[str, ...]:
+    """The categories of a trajectory: exactly one, but for `tag` one for each tag. `-` stands for none."""
+    match rule:
+        case "source":
+            named: tuple[str, ...] = (trajectory.task.source,)
+        case "dialect":
+            named = (trajectory.provenance.dialect,)
+        case "model":
+            named = (trajectory.provenance.model,)
+        case "answer_type":
+            named = (trajectory.task.answer_type.value,)
+        case "split":
+            named = (trajectory.task.split,)
+        case "tag":
+            named = tuple(dict.fromkeys(trajectory.task.tags))
+    return tuple(name or "-" for name in named) or ("-",)

@@ -1,0 +1,255 @@
+"""Run folders to rows: which trajectories are learned from, which of their turns, which are held out.
+
+Nothing is left out silently: every trajectory that is not used is counted under its reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from saccade.dialects.registry import recorded_dialect
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+from saccade.episode.settings import PromptSettings
+from saccade.errors import MissingMediaError, SaccadeError, TrainingError
+from saccade.media.store import MediaStore
+from saccade.record.codec import read_lines
+from saccade.record.content import Message, ParseError
+from saccade.record.execution import Status
+from saccade.record.trajectory import Trajectory
+from saccade.tokens.batch import BatchRow, token_row
+from saccade.tokens.build import token_trajectory
+from saccade.tokens.encoder import Encoder
+from saccade.tokens.segments import truncate
+from saccade.training.parts import TrainingCallback
+from saccade.training.sft.settings import DataSettings, SftLossSettings, SftSettings
+
+# Trajectories with the prompts of a user's file, to train a checkpoint in the words that it will be asked in.
+#
+# Only the first messages change: what was written and observed stays as it was. A trajectory whose pictures would not
+# be shown as they were (frames of a video, a picture shown smaller) is refused.
+
+
+Reprompt = Callable[[Trajectory], Trajectory]
+
+
+def reprompting(words: PromptSettings) -> Reprompt:
+    """Gives a trajectory the prompt of `words` in its own dialect; as it is, where they say nothing."""
+    if not words.model_dump(include=set(PromptSettings.model_fields), exclude_defaults=True):
+        return lambda trajectory: trajectory
+
+    def reprompted(trajectory: Trajectory) -> Trajectory:
+        name = trajectory.provenance.dialect
+        if not name:
+            raise TrainingError(f"{trajectory.id} names no dialect, so data.* cannot give it a prompt.")
+        try:
+            dialect, _ = words.equipped(recorded_dialect(name))
+            messages = dialect.open(trajectory.task).messages
+        except SaccadeError as error:
+            raise TrainingError(f"data.prompt_file cannot give {trajectory.id} a prompt: {error}") from error
+        if _pictures(messages) != _pictures(trajectory.prompt):
+            raise TrainingError(
+                f"{trajectory.id} showed its pictures otherwise than its dialect does, so data.prompt_file cannot "
+                "give it a prompt. Make it anew with prompt_file, or leave that out."
+            )
+        return trajectory.model_copy(update={"prompt": messages})
+
+    return reprompted
+
+
+def _pictures(messages: tuple[Message, ...]) -> list[str]:
+    return sorted(part.sha256 for message in messages for part in message.media)
+
+
+_NO_TOKENS = "without a token form"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingExamples:
+    """What a run learns from and is watched on."""
+
+    train: tuple[BatchRow, ...]
+    validation: tuple[BatchRow, ...]
+    left_out: dict[str, int]
+    """How many trajectories were not used, by reason."""
+    refusal: str = ""
+    """Why the first of those without a token form has none."""
+    dialects: dict[str, int] = field(default_factory=dict)
+    """Dialect -> how many training rows are in it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with any token, mask or picture of the training rows, and with their order."""
+        digest = hashlib.sha256()
+        for row in self.train:
+            digest.update(row.id.encode() + row.ids.tobytes() + row.trained.tobytes())
+            digest.update("".join(picture.part.sha256 for picture in row.pictures).encode())
+        return digest.hexdigest()
+
+
+class ManyStores:
+    """The media of several run folders as one; a `MediaReader`."""
+
+    def __init__(self, runs: Iterable[str]) -> None:
+        self._stores = [MediaStore(Path(run) / MEDIA) for run in dict.fromkeys(runs)]
+
+    def get_bytes(self, sha256: str) -> bytes:
+        """The stored bytes. Raises `MissingMediaError` if no folder has them."""
+        for store in self._stores:
+            if sha256 in store:
+                return store.get_bytes(sha256)
+        raise MissingMediaError(f"none of the run folders holds the picture {sha256}; was its media folder copied too?")
+
+
+def check_runs(runs: Iterable[str]) -> None:
+    """Raises `TrainingError` for the first of `runs` that is no run folder."""
+    for run in runs:
+        if not (Path(run) / TRAJECTORIES).is_file():
+            raise TrainingError(f"{run} is no run folder: there is no {TRAJECTORIES} in it. Name the folder of a run.")
+
+
+def read_examples(
+    settings: SftSettings, encoder: Encoder, tell: Callable[[int], None] = lambda _: None
+) -> TrainingExamples:
+    """The rows of `settings.data.runs`, in the order of the files.
+
+    Args:
+        settings: of the run.
+        encoder: the checkpoint's.
+        tell: hears the number of trajectories read so far.
+
+    Raises:
+        RecordError: a run folder cannot be read.
+        TrainingError: nothing is left to learn from.
+    """
+    train: list[BatchRow] = []
+    held: list[BatchRow] = []
+    left_out: Counter[str] = Counter()
+    dialects: Counter[str] = Counter()
+    refusal = ""
+    for number, read in enumerate(_all_read(settings, encoder), 1):
+        refusal = refusal or read.refusal
+        if read.row is None:
+            left_out[read.reason] += 1
+        elif not _held_out(read.task, settings.validation.fraction):
+            train.append(read.row)
+            dialects[read.dialect] += 1
+        elif len(held) < settings.validation.most:
+            held.append(read.row)
+        else:
+            left_out["held out beyond validation.most"] += 1
+        tell(number)
+    if not train:
+        reasons = "; ".join(f"{count} {reason}" for reason, count in left_out.most_common()) or "the folders are empty"
+        raise TrainingError(f"there is no trajectory to learn from: {reasons}. {refusal}".rstrip())
+    return TrainingExamples(
+        tuple(train), tuple(held), dict(left_out), refusal, {name: dialects[name] for name in dialects if name}
+    )
+
+
+def learned_turns(trajectory: Trajectory, settings: SftLossSettings) -> list[int]:
+    """The numbers of the turns that enter the loss."""
+    observations = [number for number, turn in enumerate(trajectory.turns) if turn.observation is not None]
+    last = observations[-2] if settings.earlier_rounds == "skip" and len(observations) >= 2 else -1
+    return [
+        number
+        for number, turn in enumerate(trajectory.turns)
+        if number > last and not (settings.error_turns == "skip" and _failed(trajectory, number))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A trajectory as it is used."""
+
+    task: str
+    """Its id."""
+    row: BatchRow | None
+    reason: str = ""
+    """Why there is no row."""
+    refusal: str = ""
+    """The error, where there is no token form."""
+    dialect: str = ""
+
+
+def _all_read(settings: SftSettings, encoder: Encoder) -> Iterator[_Read]:
+    """Every trajectory of every run folder. A folder that is named several times is read once."""
+    if not settings.data.runs:
+        raise TrainingError("no run folder is named: give at least one with --data, or as data.runs")
+    reprompt = reprompting(settings.data)
+    often = Counter(settings.data.runs)
+    known: dict[str, list[_Read]] = {}
+    for run in settings.data.runs:
+        if run in known:
+            yield from known[run]
+            continue
+        kept: list[_Read] = []
+        for trajectory in _trajectories(run):
+            kept.append(_read(trajectory, settings, encoder, reprompt))
+            yield kept[-1]
+        if often[run] > 1:
+            known[run] = kept
+
+
+def _trajectories(run: str) -> Iterator[Trajectory]:
+    check_runs([run])
+    return read_lines(Path(run) / TRAJECTORIES, Trajectory)
+
+
+def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder, reprompt: Reprompt) -> _Read:
+    task = trajectory.task.id
+    try:
+        row = _row(reprompt(trajectory), settings, encoder)
+    except TrainingError as error:
+        return _Read(task, None, _NO_TOKENS, str(error))
+    return _Read(task, None, row) if isinstance(row, str) else _Read(task, row, dialect=trajectory.provenance.dialect)
+
+
+def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> BatchRow | str:
+    """The row, or the reason why there is none."""
+    data: DataSettings = settings.data
+    if trajectory.lost or any(_status(trajectory, turn) is Status.LOST for turn in range(len(trajectory.turns))):
+        return "ended by an outage of ours"
+    learned = learned_turns(trajectory, settings.loss)
+    if not learned:
+        return "with no turn that is learned"
+    tokens = token_trajectory(trajectory, encoder, data.sampled_ids)
+    most = min(data.most_tokens, encoder.context_tokens)
+    if len(tokens.segments[0].ids) + len(tokens.segments[1].ids) > most:
+        return f"whose first turn does not fit {most} tokens"
+    row = token_row(truncate(tokens, most), learned)
+    return row if np.any(row.trained) else f"with no learned turn within {most} tokens"
+
+
+def _failed(trajectory: Trajectory, turn: int) -> bool:
+    status = _status(trajectory, turn)
+    return isinstance(trajectory.turns[turn].action, ParseError) or status not in (None, Status.OK)
+
+
+def _status(trajectory: Trajectory, turn: int) -> Status | None:
+    execution = trajectory.turns[turn].execution
+    return None if execution is None else execution.status
+
+
+def _held_out(task_id: str, fraction: float) -> bool:
+    """By the task, so that no task is on both sides, whichever other tasks there are."""
+    number = int.from_bytes(hashlib.sha256(b"validation:" + task_id.encode()).digest()[:8])
+    return number < fraction * 2**64
+
+
+# How a caller follows a supervised run: callbacks that decide nothing.
+
+
+class SftCallback(TrainingCallback):
+    """What a supervised run tells besides; each method does nothing until it is overridden."""
+
+    def reading(self, trajectories: int) -> None:
+        """So many trajectories were made into tokens."""
+
+    def learns_from(self, examples: TrainingExamples) -> None:
+        """What was read, before training begins."""

@@ -1,0 +1,1 @@
+"""Read and write the training files of other projects."""

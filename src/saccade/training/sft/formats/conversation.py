@@ -1,0 +1,271 @@
+"""A trajectory as a plain conversation: roles, texts with a placeholder for each picture, and the pictures in order.
+
+This is what the formats of conversations have in common, and so what they hold: prompt, the text of every turn, every
+observation, and of the task its id, question, gold answer, source and the media that the prompt shows (under new
+names). A last request for the answer becomes part of the observation before it; calls of an API are kept in the
+canonical text of their dialect. They do not hold executions, token ids, log-probabilities, counts, times, prices,
+scores, groups, choices, evidence, programs, sampling, limits, and why an episode ended other than with an answer.
+`held` is a trajectory without all that; reading a written row gives exactly it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from saccade.dialects.base import Dialect, join_texts
+from saccade.dialects.registry import recorded_dialect
+from saccade.errors import RecordError, RegistryError
+from saccade.record.base import clean_text
+from saccade.record.content import Action, Answer, ImagePart, Message, ParseError, Part, Role, TextPart, VideoPart
+from saccade.record.execution import Execution, Status
+from saccade.record.task import NamedMedia, Task
+from saccade.record.trajectory import FinishReason, Provenance, StopReason, Trajectory, Turn, conversation
+
+IMAGE, VIDEO = "<image>", "<video>"
+_PLACEHOLDER = re.compile(f"({IMAGE}|{VIDEO})")
+# In a dialect whose observations continue the assistant's message. Its guard keeps these tags out of what was printed.
+_CONTINUED = re.compile(r"(<sandbox_output>.*?</sandbox_output>)", re.DOTALL)
+_MARK = "\ufffc"
+
+
+@dataclass(frozen=True, slots=True)
+class RoleMessage:
+    """What one role said."""
+
+    role: Role
+    text: str
+    """With a placeholder for each picture and video."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationFacts:
+    """What a row says beside the conversation."""
+
+    id: str
+    dialect: str
+    task: str = ""
+    """Id of the task; that of the row where it is empty."""
+    question: str | None = None
+    """None: what the user says last before the model does."""
+    answer: str | None = None
+    """The gold answer."""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A trajectory as lines."""
+
+    about: ConversationFacts
+    lines: tuple[RoleMessage, ...]
+    media: tuple[ImagePart | VideoPart, ...] = field(default=())
+    """One for each placeholder, in order."""
+
+
+def flatten(trajectory: Trajectory) -> Conversation:
+    """The conversation of a trajectory.
+
+    Raises:
+        RecordError: it has no such form; the message says why.
+    """
+    held_ = held(trajectory)
+    if any(not turn.text for turn in held_.turns):
+        raise RecordError("a turn in which the model wrote nothing has no line in a conversation")
+    messages = conversation(held_.prompt, held_.turns)
+    task = held_.task
+    return Conversation(
+        ConversationFacts(held_.id, held_.provenance.dialect, task.id, task.question, task.answer, task.source),
+        tuple(RoleMessage(message.role, placeholders(message.parts)) for message in messages),
+        tuple(part for message in messages for part in message.media),
+    )
+
+
+def unflatten(talk: Conversation) -> Trajectory:
+    """The trajectory of a conversation, its turns read by the dialect.
+
+    Raises:
+        RecordError: a turn holds no action, or something else is not as it must be; the message says where.
+    """
+    dialect = dialect_of(talk.about.dialect)
+    messages = _with_media(talk)
+    first = next((at for at, message in enumerate(messages) if message.role == "assistant"), len(messages))
+    turns = _turns(messages[first:], dialect)
+    prompt = messages[:first]
+    answered = bool(turns) and isinstance(turns[-1].action, Answer)
+    try:
+        return Trajectory(
+            id=talk.about.id,
+            task=_task(talk.about, prompt),
+            provenance=Provenance(dialect=dialect.id),
+            prompt=prompt,
+            turns=tuple(turns),
+            stop=StopReason.ANSWERED if answered else None,
+        )
+    except ValidationError as error:
+        raise RecordError("; ".join(str(problem["msg"]) for problem in error.errors())) from error
+
+
+def held(trajectory: Trajectory) -> Trajectory:
+    """`trajectory` without what conversations do not hold; see the module's head.
+
+    Raises:
+        RecordError: as `dialect_of`, or a provider's own sandbox ran its code, so that its texts are not the whole.
+    """
+    if any(turn.hosted for turn in trajectory.turns):
+        raise RecordError("its code ran in the provider's own sandbox, for which a conversation has no line")
+    dialect = dialect_of(trajectory.provenance.dialect)
+    prompt = _joined(trajectory.prompt)
+    task = trajectory.task
+    turns = []
+    for turn in trajectory.turns:
+        text = dialect.transcribe(turn.text, turn.calls)
+        messages = [message for message in (turn.observation, turn.request) if message is not None]
+        parts = join_texts([part for message in messages for part in message.parts])
+        shown = Message(role=messages[0].role, parts=parts) if parts else None
+        turns.append(Turn(text=text, action=turn.action, observation=shown))
+    about = ConversationFacts(trajectory.id, dialect.id, task.id, task.question, task.answer, task.source)
+    return Trajectory(
+        id=trajectory.id,
+        task=_task(about, prompt),
+        provenance=Provenance(dialect=dialect.id),
+        prompt=prompt,
+        turns=tuple(turns),
+        stop=StopReason.ANSWERED if trajectory.answer is not None else None,
+    )
+
+
+def dialect_of(name: str) -> Dialect:
+    """The dialect of that id. Raises `RecordError` for one that there is not, or none at all."""
+    if not name:
+        raise RecordError("it names no dialect; give one with --dialect")
+    try:
+        return recorded_dialect(name)
+    except RegistryError as error:
+        raise RecordError(f"its turns cannot be read: {error}") from error
+
+
+def _task(about: ConversationFacts, prompt: Sequence[Message]) -> Task:
+    media = list(dict.fromkeys(part for message in prompt for part in message.media))
+    asked = next((message.text for message in reversed(prompt) if message.role == "user"), "")
+    return Task(
+        id=about.task or about.id,
+        question=asked.strip() if about.question is None else about.question,
+        media=tuple(NamedMedia(name=f"media_{number}", part=part) for number, part in enumerate(media)),
+        answer=about.answer,
+        source=about.source,
+    )
+
+
+def _joined(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """`messages` with neighbours of one role joined, and texts that follow each other."""
+    joined: list[Message] = []
+    for message in messages:
+        before = joined.pop().parts if joined and joined[-1].role == message.role else ()
+        joined.append(Message(role=message.role, parts=join_texts((*before, *message.parts))))
+    return tuple(message for message in joined if message.parts)
+
+
+def placeholders(parts: Sequence[Part]) -> str:
+    """The text of a message, with a placeholder for each picture and video. Raises `RecordError` if it holds one."""
+    pieces = []
+    for part in parts:
+        if isinstance(part, TextPart):
+            match = _PLACEHOLDER.search(part.text)
+            if match:
+                raise RecordError(f"a text holds {match[0]} itself, which would be taken for a picture's place")
+            pieces.append(part.text)
+        else:
+            pieces.append(IMAGE if isinstance(part, ImagePart) else VIDEO)
+    return "".join(pieces)
+
+
+def _with_media(talk: Conversation) -> tuple[Message, ...]:
+    """The lines as messages, each placeholder with its picture or video."""
+    images = iter([part for part in talk.media if isinstance(part, ImagePart)])
+    videos = iter([part for part in talk.media if isinstance(part, VideoPart)])
+    messages = []
+    for line in talk.lines:
+        parts: list[Part] = []
+        for piece in _PLACEHOLDER.split(clean_text(line.text)):
+            if piece not in (IMAGE, VIDEO):
+                parts.append(TextPart(text=piece))
+                continue
+            part = next(images if piece == IMAGE else videos, None)
+            if part is None:
+                raise RecordError(f"there are more {piece} in the texts than there are media")
+            parts.append(part)
+        messages.append(Message(role=line.role, parts=join_texts(parts)))
+    left = len([*images, *videos])
+    if left:
+        raise RecordError(f"{left} of the media have no placeholder in the texts")
+    return _joined(messages)
+
+
+def _turns(messages: Sequence[Message], dialect: Dialect) -> list[Turn]:
+    """The turns that `messages`, which begin with the model's first, consist of."""
+    turns: list[Turn] = []
+    continued = _is_continued(dialect)
+    for message in messages:
+        if message.role == "assistant":
+            pieces = _pieces(message) if continued else [(message, None)]
+            turns += [_turn(text, shown, dialect) for text, shown in pieces]
+        elif turns[-1].observation is None:
+            turns[-1] = turns[-1].model_copy(update={"observation": message})
+        else:
+            raise RecordError("an observation is followed by another message that is not the model's")
+    for number, turn in enumerate(turns):
+        _check_action(number, turn, dialect)
+    return turns
+
+
+def _is_continued(dialect: Dialect) -> bool:
+    """Whether observations continue the assistant's message; a dialect without tools has none."""
+    try:
+        return dialect.observe(Execution(status=Status.OK), 0).message.role == "assistant"
+    except ValueError:
+        return False
+
+
+def _turn(text: Message, shown: Message | None, dialect: Dialect) -> Turn:
+    if text.media:
+        raise RecordError("a picture stands in what the model wrote")
+    action: Action = dialect.parse(text.text, FinishReason.STOP)
+    return Turn(text=text.text, action=action, observation=shown)
+
+
+def _check_action(number: int, turn: Turn, dialect: Dialect) -> None:
+    """Refuse a turn without an action, unless the model was told so in the dialect's words."""
+    if not isinstance(turn.action, ParseError):
+        return
+    correction = dialect.correct(turn.action.reason, 0)
+    shown = turn.observation
+    if correction is None or shown is None or not shown.text.startswith(correction.message.text):
+        raise RecordError(f"turn {number} holds no action of {dialect.id}: {turn.action.reason}")
+
+
+def _pieces(message: Message) -> list[tuple[Message, Message | None]]:
+    """What the model wrote and what it was shown, in turns, in a message that holds both."""
+    text = "".join(part.text if isinstance(part, TextPart) else _MARK for part in message.parts)
+    if text.count(_MARK) > len(message.media):
+        raise RecordError("a text holds U+FFFC, which stands for a picture")
+    media = iter(message.media)
+    cut = _CONTINUED.split(text)
+    pieces: list[tuple[Message, Message | None]] = []
+    for at in range(0, len(cut), 2):
+        wrote = _restored(cut[at], media)
+        shown = _restored(cut[at + 1], media) if at + 1 < len(cut) else None
+        if wrote.parts or shown is not None:
+            pieces.append((wrote, shown))
+    return pieces
+
+
+def _restored(text: str, media: Iterator[ImagePart | VideoPart]) -> Message:
+    """`text` as a message of the assistant, each mark with the next of `media`."""
+    parts: list[Part] = []
+    for piece in re.split(f"({_MARK})", text):
+        parts.append(next(media) if piece == _MARK else TextPart(text=piece))
+    return Message(role="assistant", parts=join_texts(parts))

@@ -1,0 +1,1 @@
+"""Make trajectories for fine-tuning, by experts or by a teacher."""

@@ -1,0 +1,147 @@
+"""What the models of the two-model recipes are asked, and the strict reading of what they write.
+
+A text that does not follow the asked form exactly gives a `DiscardedError` of kind `invalid output`; nothing of it is
+used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from saccade.dialects.base import Opening
+from saccade.dialects.question import question_text
+from saccade.record.task import Task
+from saccade.training.sft.synth.made import DiscardedError
+
+LONGEST_THOUGHT = 6000
+"""Characters."""
+
+DENSIFY = """\
+Below is how an agent answered a question about the pictures: its turns with what it thought, what it did and what \
+came back. Its thoughts are too thin to learn from. Write each of them again.
+
+- Say what is known so far, what is still missing, and why this very action is the next step.
+- Use only what could be seen before the turn; never hint at results that come later.
+- Keep every action as it is: you write thoughts only, no code, no calls, no tags but those below.
+
+Write nothing but one block for each turn, in order, numbered as below:
+<thought turn="1">...</thought>
+"""
+
+REASON = """\
+Answer the question about the pictures. You have no tools: reason in words, step by step, with every calculation, \
+measurement and comparison written out. Write nothing but:
+<reasoning>...</reasoning>
+<answer>...</answer>
+"""
+
+CODIFY = """\
+Below is how somebody reasoned in words about the pictures. Turn the reasoning into steps in which code does the work: \
+wherever something is counted, measured, compared, cut out or calculated, write Python that does it and prints or \
+shows the result. Where nothing is to be run, keep the words of the reasoning: they are the thoughts of the steps. Do \
+not write results into the code, and do not answer yet: the steps will be run, and you \
+will see what really comes back.
+
+Write nothing but one or more blocks of this form:
+<step>
+<thought>why this step, in a few sentences</thought>
+<code>Python, without a fence</code>
+</step>
+"""
+
+CONCLUDE = """\
+Your steps were run; the conversation above holds what really came back. Where it differs from the reasoning, what \
+came back is right. Give the last thought and the answer, and write nothing but:
+<thought>...</thought>
+<answer>...</answer>
+"""
+
+_THOUGHT = re.compile(r'<thought turn="(\d+)">(.*?)</thought>', re.DOTALL)
+_REASONED = re.compile(r"\s*<reasoning>(?P<first>.*?)</reasoning>\s*<answer>(?P<answer>.*?)</answer>\s*", re.DOTALL)
+_CONCLUDED = re.compile(r"\s*<thought>(?P<first>.*?)</thought>\s*<answer>(?P<answer>.*?)</answer>\s*", re.DOTALL)
+_STEP = re.compile(r"<step>\s*<thought>(.*?)</thought>\s*<code>(.*?)</code>\s*</step>", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeStep:
+    """A thought and the code that follows from it."""
+
+    thought: str
+    code: str
+
+
+def thoughts_in(text: str, count: int) -> tuple[str, ...]:
+    """The rewritten thoughts of all `count` turns."""
+    thoughts = _THOUGHT.findall(text)
+    if _THOUGHT.sub("", text).strip():
+        raise invalid("text outside of the thoughts")
+    if [int(number) for number, _ in thoughts] != list(range(1, count + 1)):
+        raise invalid(f"thoughts of turns {[int(number) for number, _ in thoughts]}, not of 1 to {count}")
+    return tuple(_inside(thought) for _, thought in thoughts)
+
+
+def reasoning_in(text: str) -> tuple[str, str]:
+    """The reasoning in words, and its answer."""
+    return _pair(_REASONED, text)
+
+
+def conclusion_in(text: str) -> tuple[str, str]:
+    """The last thought and the answer."""
+    return _pair(_CONCLUDED, text)
+
+
+def steps_in(text: str) -> tuple[CodeStep, ...]:
+    """The steps; at least one."""
+    steps = _STEP.findall(text)
+    if not steps or _STEP.sub("", text).strip():
+        raise invalid("no step" if not steps else "text outside of the steps")
+    return tuple(CodeStep(_inside(thought), _code(code)) for thought, code in steps)
+
+
+def names_of(opening: Opening) -> str:
+    """What code finds in the sandbox."""
+    bound = [f"`{variable}`: {name}" for variable, name in opening.bindings.items()]
+    files = [f"the file '{path}': {name}" for path, name in opening.files.items()]
+    texts = [f"`{variable}`: the text '{text}'" for variable, text in opening.strings.items()]
+    return "Code finds: " + "; ".join([*bound, *files, *texts]) + ". Pictures that are bound are Pillow images."
+
+
+def question_of(task: Task) -> str:
+    """The question as both models read it."""
+    return f"Question: {question_text(task)}"
+
+
+def invalid(why: str) -> DiscardedError:
+    """Output that does not follow the asked form."""
+    return DiscardedError("invalid output", why)
+
+
+def _pair(form: re.Pattern[str], text: str) -> tuple[str, str]:
+    match = form.fullmatch(text)
+    if match is None:
+        raise invalid("the text does not have the two blocks that were asked for, and nothing else")
+    return _inside(match["first"]), _inside(match["answer"])
+
+
+def _inside(
+    body: str, forbidden: Sequence[str] = ("<thought", "<code", "<answer", "<step", "<tool_call", "```")
+) -> str:
+    stripped = body.strip()
+    if not stripped or len(stripped) > LONGEST_THOUGHT:
+        raise invalid("a block is empty" if not stripped else f"a block has more than {LONGEST_THOUGHT} characters")
+    if any(mark in stripped for mark in forbidden):
+        raise invalid("a block holds tags or a fence")
+    return stripped
+
+
+def _code(body: str) -> str:
+    code = body.strip("\n").rstrip()
+    if "```" in code or "<code>" in code or not code.strip():
+        raise invalid("a step's code is empty, fenced or nested")
+    try:
+        compile(code, "<step>", "exec")
+    except (SyntaxError, ValueError) as error:
+        raise invalid(f"a step's code is no Python: {error}") from error
+    return code

@@ -1,0 +1,281 @@
+"""A run of synthesis: every job that is not there yet, made side by side, kept in the order of the jobs.
+
+A trajectory is on the disk when it is counted. A run that is killed or interrupted continues where it stood when it is
+started again with the same settings, and ends as if it had never stopped. Jobs that came to nothing are tried again,
+but for those whose trajectory was played and is not wanted (`rejected.jsonl`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from saccade.dialects.base import Dialect
+from saccade.dialects.registry import load_dialect
+from saccade.episode.run_folder import MEDIA
+from saccade.episode.task_media import check_media
+from saccade.errors import ModelDeniedError, SettingsError
+from saccade.media.store import MediaStore
+from saccade.models.base import Model
+from saccade.models.registry import check_sampling, load_model
+from saccade.record.content import Code
+from saccade.record.task import Task
+from saccade.record.trajectory import StopReason
+from saccade.rewards.judges.answer import AnswerJudge
+from saccade.rewards.judges.client import PaidModel, Purse
+from saccade.sandbox.registry import sandbox_at
+from saccade.tasks.sources.task_set import TaskPool
+from saccade.tasks.worlds.base import WorldSample, store_sample
+from saccade.training.sft.synth.codify import CodifyMaker, DensifyMaker, ReasonMaker, RewriteMaker
+from saccade.training.sft.synth.estimate import LOOKED_AT, CostEstimate, estimated, job_size, scratch_store
+from saccade.training.sft.synth.experts import ExpertChoice, ExpertStopped, UnfitSampleError
+from saccade.training.sft.synth.jobs import Job, Jobs
+from saccade.training.sft.synth.made import DiscardedError, Made, in_order
+from saccade.training.sft.synth.makers import Maker, Player, PlayerMaker, SynthResources, TeacherMaker, Wording
+from saccade.training.sft.synth.outcome import OutcomeFilter, SynthProgress, opened, outcome_lines
+from saccade.training.sft.synth.settings import SynthSettings
+from saccade.training.sft.synth.stored import StoredJobs
+
+# Hold what one process needs to make trajectories: dialect, sandbox, store, and the maker with its models.
+#
+#     async with Synthesizer(settings, store) as synthesizer:
+#         made = await synthesizer.make(job)
+#
+# Jobs may be made concurrently. Samples are drawn in threads, so that drawing and playing overlap.
+
+
+ModelLoader = Callable[[str], Model]
+"""Loads a model by its name."""
+SampleCheck = Callable[[Job, WorldSample], None]
+"""Raises `ExpertStopped` for a sample that need not be stored, since nothing would come of it."""
+
+SPENT = "dollars spent"
+"""Kind of the jobs that were not made because the dollars were spent."""
+
+
+class Synthesizer:
+    """Makes the trajectories of jobs."""
+
+    def __init__(
+        self,
+        settings: SynthSettings,
+        store: MediaStore,
+        *,
+        models: ModelLoader | None = None,
+        player: Player | None = None,
+        wording: Wording | None = None,
+        check: SampleCheck | None = None,
+    ) -> None:
+        """Read the settings; nothing is started before it is entered.
+
+        Args:
+            settings: of the run.
+            store: where the media go.
+            models: loads a teacher or writer.
+            player: plays in place of the experts that the settings name.
+            wording: puts each task of a player in other words.
+            check: refuses samples before they are stored.
+
+        Raises:
+            RegistryError: a world, an expert, a dialect or a tool is unknown.
+            UnavailableError: a world or an expert is in a plug-in that is not installed.
+            SettingsError: a knob is wrong, the dialect offers no tools, or it cannot show a task's pictures or videos.
+        """
+        self.settings = settings
+        self._player, self._wording, self._check = player, wording, check
+        teacher = settings.teacher
+        check_sampling(teacher.model, teacher.sampling)
+        check_sampling(teacher.writer or teacher.model, teacher.writer_sampling)
+        self._store = store
+        self.purse = Purse(teacher.dollars, "teacher", "What was made is kept")
+        self._load = models or partial(load_model, retry=settings.retry)
+        self._dialect, self._tools = settings.prepared(load_dialect(settings.dialect))
+        self._outcome = OutcomeFilter(settings)
+        self._said: tuple[str, ...] = ()
+        self.stored: StoredJobs | None = None
+        self.jobs: Jobs | StoredJobs
+        if teacher.recipe == "rewrite":
+            self.jobs = self.stored = StoredJobs(settings)
+        else:
+            self.jobs = sourced = Jobs(settings)
+            check_media(sourced.tasks.parts, self._dialect)
+            self._said = outcome_lines(settings, sourced)
+            if not teacher.model:
+                self._player = player or self._experts(sourced.tasks)
+        if teacher.recipe == "codify" or teacher.atomic:
+            _check_writes_code(self._dialect)
+        self._stack = AsyncExitStack()
+        self._maker: Maker | None = None
+
+    def lines(self) -> tuple[str, ...]:
+        """What is taken of the sources, what is not and why, and how it can be graded."""
+        return (*self.jobs.lines(), *self._said)
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            sandbox = await stack.enter_async_context(sandbox_at(self.settings.sandbox, self._dialect.sandbox))
+            self._maker = self._made_for(
+                SynthResources(self.settings, self._dialect, self._tools, sandbox, self._store)
+            )
+            stack.push_async_callback(self._maker.close)
+            if self.settings.judge:
+                self._outcome = OutcomeFilter(self.settings, AnswerJudge(self._models(self.settings.judge)))
+            stack.push_async_callback(self._outcome.close)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._stack.aclose()
+
+    async def make(self, job: Job) -> Made:
+        """Draw the sample, play the episode, grade it.
+
+        Raises:
+            SettingsError: the dialect cannot hold the task.
+            IsolationError: the sandbox refuses to start on this machine.
+        """
+        assert self._maker is not None, "a synthesizer is entered before it is used"
+        if self.purse.is_empty():
+            return Made(None, SPENT, self.purse.refusal("the teacher"))
+        sample = await asyncio.to_thread(self.jobs.drawn, job)
+        notes: Mapping[str, str] = {}
+        try:
+            if sample is None:
+                task = await asyncio.to_thread(self.jobs.make, job, self._store)
+            else:
+                if self._check is not None:
+                    self._check(job, sample)
+                split = self.settings.split
+                task = await asyncio.to_thread(_stored, sample, self._store, job, split)
+                notes = sample.notes
+            played = await self._maker.make(job, task, notes)
+            if played.lost or played.stop is StopReason.CANCELLED:
+                return self._spent() or Made(None, str(played.stop), played.stop_detail)
+            return await self._outcome.made(played, exactly=sample is not None)
+        except DiscardedError as error:
+            return self._spent() or Made(None, error.kind, error.detail)
+        except ModelDeniedError:
+            if spent := self._spent():
+                return spent
+            raise
+        except UnfitSampleError as error:
+            return Made(None, "no style fits", str(error))
+        except ExpertStopped as error:
+            return Made(None, "not to be shown", str(error))
+
+    def _spent(self) -> Made | None:
+        """What a job came to for which the dollars did not last."""
+        return Made(None, SPENT, self.purse.refusal("the teacher")) if self.purse.is_empty() else None
+
+    def estimate(self, jobs: Sequence[Job]) -> CostEstimate | None:
+        """What these jobs will roughly cost; None for experts, who cost nothing."""
+        teacher = self.settings.teacher
+        if not teacher.model or not jobs:
+            return None
+        models = {"teacher": self._models(teacher.model).model}
+        models["writer"] = self._models(teacher.writer).model if teacher.writer else models["teacher"]
+        turns = self.settings.limits.turns or self._dialect.limits.turns or 3
+        sizes = []
+        folder, store = scratch_store()
+        with folder:
+            for job in jobs[:LOOKED_AT]:
+                sample = self.jobs.drawn(job)
+                task = (
+                    self.jobs.make(job, store) if sample is None else _stored(sample, store, job, self.settings.split)
+                )
+                work = task if self.stored is None else self.stored.trajectory(job)
+                sizes.append(job_size(teacher.recipe, work, teacher.expect_tokens, turns))
+        return estimated(len(jobs), sizes, models)
+
+    def _experts(self, tasks: TaskPool) -> Player:
+        foreign = [str(part.settings) for part in tasks.parts if not part.endless]
+        if foreign:
+            raise SettingsError(
+                f"experts know the programs of generated worlds only, and {', '.join(foreign)} is none. "
+                "Name a model that solves its tasks with --teacher."
+            )
+        experts = ExpertChoice([part.reader.label for part in tasks.parts], self.settings.expert)
+        return lambda job, plan, notes: experts.make(job.source, plan, notes, job.seed(self.settings))
+
+    def _models(self, name: str) -> PaidModel:
+        return PaidModel(self._load(name), self.purse)
+
+    def _made_for(self, stage: SynthResources) -> Maker:
+        teacher = self.settings.teacher
+        if self._player is not None:
+            return PlayerMaker(stage, self._player, self._wording)
+        model = self._models(teacher.model)
+        if teacher.recipe == "solve":
+            return TeacherMaker(stage, model)
+        if teacher.recipe == "reason":
+            return ReasonMaker(stage, model)
+        if self.stored is not None:
+            return RewriteMaker(stage, self.stored, model)
+        writer = self._models(teacher.writer) if teacher.writer else model
+        if teacher.recipe == "codify":
+            return CodifyMaker(stage, model, writer)
+        return DensifyMaker(stage, TeacherMaker(stage, model), writer)
+
+
+def _check_writes_code(dialect: Dialect) -> None:
+    try:
+        dialect.write(Code(code="print(1)"))
+    except ValueError as error:
+        raise SettingsError(
+            f"recipe codify and atomic ask for code, and dialect {dialect.id} cannot write it ({error}). "
+            "Use codedance, pyvision, codev or thyme."
+        ) from error
+
+
+def _stored(sample: WorldSample, store: MediaStore, job: Job, split: str) -> Task:
+    return store_sample(sample, store, task_id=job.task_id, split=split)
+
+
+SynthCallback = Callable[[SynthProgress], None]
+"""Hears the counts after every job."""
+
+
+async def synthesise(
+    settings: SynthSettings,
+    out: Path,
+    *,
+    workers: int = 4,
+    models: ModelLoader | None = None,
+    watch: SynthCallback = lambda progress: None,
+) -> SynthProgress:
+    """Make what is missing in the run folder `out`, `workers` jobs at once, and say what came of it.
+
+    Raises:
+        SettingsError: the folder was made with other settings, or the dialect cannot hold a world's tasks.
+        RegistryError: a world, dialect or model is unknown.
+        ModelError, SandboxError: outages that do not end.
+    """
+    # Before anything is written: the names in the settings must mean something.
+    synthesizer = Synthesizer(settings, MediaStore(out / MEDIA), models=models)
+    run = opened(out, settings)
+    listed = list(synthesizer.jobs)
+    missing = [job for job in listed if job.id not in run.done and job.id not in run.rejected]
+    skipped = sum(job.id in run.done for job in listed)
+    progress = SynthProgress(len(listed), skipped, len(listed) - len(missing) - skipped, synthesizer.lines())
+    estimate = await asyncio.to_thread(synthesizer.estimate, missing)
+    progress.estimate = "" if estimate is None else estimate.line(settings.teacher.dollars)
+    watch(progress)
+    if not missing:
+        return progress
+    async with synthesizer:
+        async for job, made in in_order(missing, lambda job: _named(synthesizer, job), workers):
+            if made.trajectory is not None:
+                run.folder.append(made.trajectory)
+            elif made.final:
+                run.reject(job, made)
+            progress.count(made)
+            watch(progress)
+    return progress
+
+
+async def _named(synthesizer: Synthesizer, job: Job) -> tuple[str, Made]:
+    return job.id, await synthesizer.make(job)

@@ -1,0 +1,97 @@
+"""The settings of `saccade synth`: everything that decides which trajectories a run holds."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+
+from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
+from saccade.core.settings import Settings
+from saccade.episode.settings import SpeechSettings
+from saccade.record.trajectory import EpisodeLimits, Sampling
+
+SynthRecipe = Literal["solve", "reason", "codify", "densify", "rewrite", "question"]
+AtomicCategory = Literal["transform", "compute", "edit"]
+
+_ALONE = ("solve", "reason", "question")
+"""Recipes of one model."""
+UNPLAYED = ("rewrite", "question")
+"""Recipes that play no episode."""
+
+
+class TeacherSettings(Settings):
+    """Models that solve the tasks in place of experts."""
+
+    model: str = ""
+    """As `saccade ask --model` takes it; empty: experts."""
+    recipe: SynthRecipe = "solve"
+    """`solve`: the teacher plays the dialect (PyVision-RL). `reason`: it reasons in words and answers at once.
+    `codify`: it reasons in words, and a writer turns its calculations into code, which is run (CodeDance). `densify`:
+    it plays, then a writer rewrites its thoughts (VISTA). `rewrite`: the same for the trajectories of stored runs;
+    nothing is played. `question`: it makes questions about pictures; what comes out are tasks."""
+    writer: str = ""
+    """The second model of `densify` and `codify`; empty: the teacher itself."""
+    sampling: Sampling = Sampling()
+    writer_sampling: Sampling = Sampling()
+    tries: int = Field(2, ge=1, le=10)
+    """How often a model is asked for text of a form before its output counts as invalid."""
+    atomic: tuple[AtomicCategory, ...] = ()
+    """Kinds of code that are asked for (CodeDance), in turn by the number of the sample: `transform` the picture,
+    `compute`, `edit` (draw on it). A trajectory that holds no code of its kind is left out."""
+    questions: int = Field(3, ge=1, le=20)
+    """Most questions about a picture."""
+    dollars: PositiveFloat | None = None
+    """Most that teacher and writer may cost, from when the command starts. None: no limit."""
+    expect_tokens: PositiveInt = 500
+    """Length of a reply by which the price is estimated."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.model and (self.writer or self.recipe != "solve" or self.atomic or self.dollars):
+            raise ValueError("a recipe, a writer, atomic or dollars needs a teacher: name one with --teacher")
+        if self.writer and self.recipe in (*_ALONE, "rewrite"):
+            raise ValueError(f"recipe `{self.recipe}` has no writer: choose densify or codify, or leave the writer out")
+        if self.atomic and self.recipe not in ("solve", "codify", "densify"):
+            raise ValueError(f"recipe `{self.recipe}` runs no code, so atomic would change nothing: leave it out")
+        return self
+
+
+class SynthSettings(SpeechSettings):
+    """One run of synthesis."""
+
+    sources: tuple[str, ...] = Field(min_length=1)
+    """Worlds, and with a teacher any source; see `saccade.tasks.sources.settings`."""
+    dialect: str = ""
+    """How the turns are written; empty only for recipe `question`, which writes none."""
+    n: int = Field(100, ge=1)
+    """Tasks of each source; of sources with weights, of all together. A run may be continued with a larger number."""
+    split: Literal["train", "validation", "test"] = "train"
+    start: int = Field(0, ge=0)
+    """Index of the first task."""
+    samples: int = Field(1, ge=1)
+    """Trajectories of each task."""
+    keep: Literal["all", "right"] = "all"
+    """`right`: trajectories with a wrong answer are left out, and not tried again."""
+    judge: str = ""
+    """A model that compares answers where only a model can; empty: the task's rule does."""
+    seed: int = 0
+    """Of the experts' choices; the tasks do not depend on it."""
+    knobs: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """World without its version -> knob -> value."""
+    expert: dict[str, Any] = Field(default_factory=dict)
+    """Settings of the experts, and the `name` of one for all worlds; see `saccade.training.sft.synth.experts`."""
+    teacher: TeacherSettings = TeacherSettings()
+    limits: EpisodeLimits = EpisodeLimits()
+    """Those that are set stand in place of the dialect's."""
+    retry: RetryPolicy = DEFAULT_RETRY
+    """How often a request to a teacher or writer is tried, and for how long."""
+
+    @model_validator(mode="after")
+    def _speaks(self) -> Self:
+        recipe = self.teacher.recipe
+        if not self.dialect and recipe != "question":
+            raise ValueError("dialect is missing: name one with --dialect")
+        if recipe == "question" and (self.dialect or self.judge or self.keep != "all" or self.samples > 1):
+            raise ValueError("recipe `question` plays nothing: leave out dialect, samples, keep and judge")
+        return self

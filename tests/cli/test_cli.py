@@ -1,0 +1,118 @@
+"""`saccade serve`: tokens, refusals, and real servers with a script and with the bundled model."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.plugins.serve.agents import asking
+
+from saccade.cli.main import main
+from saccade.errors import SettingsError
+from saccade.plugins.serve import cli
+
+TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+def test_only_loopback_does_without_a_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert cli.find_token(None, "127.0.0.1") is None
+    for host in ("0.0.0.0", "::", "192.168.1.5"):
+        with pytest.raises(SettingsError, match="token"):
+            cli.find_token(None, host)
+    (tmp_path / "token").write_text(TOKEN)
+    assert cli.find_token(tmp_path / "token", "0.0.0.0") == TOKEN
+    monkeypatch.setenv(cli.TOKEN_VARIABLE, TOKEN)
+    assert cli.find_token(None, "127.0.0.1") == TOKEN
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--model", "opnai:x"], "no provider"),
+        (["--set", "turns=3"], "turns"),
+        (["--set", "media.allow_urls=true"], "--allow-urls"),
+        (["--settings", "wrong.toml"], "[ask] and [serve]"),
+        (["--dialect", "pyvison"], "pyvision"),
+        (["--model", "vllm:m@http://me:hidden-word@127.0.0.1:1/v1"], "a user or a password"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_it_listens(
+    options: list[str], word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("wrong.toml").write_text("[other]\n")
+    Path("script.json").write_text('["x"]')
+    model = [] if "--model" in options else ["--model", "scripted:script.json"]
+    assert main(["serve", *model, *options, "--port", "0"]) == 2
+    said = capsys.readouterr().err
+    assert word in said
+    assert "hidden-word" not in said
+
+
+@contextmanager
+def running(*options: str, **environment: str) -> Iterator[tuple[str, str]]:
+    command = [sys.executable, "-c", "import sys; from saccade.cli.main import main; sys.exit(main())", "serve"]
+    server = subprocess.Popen(
+        [*command, "--port", "0", *options],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        assert line, server.communicate()[1]
+        yield line.split()[2], line
+    finally:
+        server.send_signal(signal.SIGINT)
+        out, errors = server.communicate(timeout=250)
+    assert server.returncode in (0, 130), errors
+    assert TOKEN not in line + out + errors
+    assert "Traceback" not in errors, errors
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox is for Linux")
+def test_a_script_is_served_with_a_token_and_ends_cleanly(tmp_path: Path) -> None:
+    (tmp_path / "script.json").write_text(json.dumps(["<answer>\n\\boxed{a}\n</answer>"]))
+    name = f"scripted:{tmp_path / 'script.json'}"
+    with running("--model", name, SACCADE_SERVE_TOKEN=TOKEN) as (url, line):
+        assert name in line
+        assert httpx.get(f"{url}/models").status_code == 401
+        assert "Content-Security-Policy" in httpx.get(url.removesuffix("v1")).text
+        body = {"model": name, "messages": asking()}
+        answer = httpx.post(f"{url}/chat/completions", json=body, headers={"authorization": f"Bearer {TOKEN}"})
+        assert answer.json()["choices"][0]["message"]["content"] == "a"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox is for Linux")
+@pytest.mark.slow
+def test_without_a_model_the_bundled_one_answers(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    openai = pytest.importorskip("openai")
+    import base64
+
+    from PIL import Image, ImageDraw
+
+    picture = Image.new("RGB", (200, 120), "white")
+    draw = ImageDraw.Draw(picture)
+    for left in (20, 80, 140):
+        draw.ellipse((left, 40, left + 40, 80), outline="black", width=3)
+    picture.save(tmp_path / "circles.png")
+    url = f"data:image/png;base64,{base64.b64encode((tmp_path / 'circles.png').read_bytes()).decode()}"
+    with running() as (address, _), openai.OpenAI(base_url=address, api_key="any", timeout=240) as client:
+        assert [model.id for model in client.models.list()] == ["tiny"]
+        chat = client.chat.completions.create(
+            model="tiny", messages=asking("How many circles are in the picture?", url), stream=True
+        )
+        chunks = list(chat)
+        assert chunks[-1].choices[0].finish_reason in ("stop", "length")
+        assert chunks[-1].saccade["turns"] >= 1

@@ -1,0 +1,49 @@
+"""`saccade openenv` in a process of its own, and what an agent says to it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from saccade.dialects.registry import load_dialect
+from saccade.record.content import Action, Answer, Code
+
+PYVISION = load_dialect("pyvision")
+TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+def said(action: Action) -> str:
+    return PYVISION.write(action, "I look.")
+
+
+def code(text: str) -> str:
+    return said(Code(code=text))
+
+
+def answer(text: str) -> str:
+    return said(Answer(text=text))
+
+
+@contextmanager
+def served(*options: str, token: str | None = None, log: Path | None = None) -> Iterator[str]:
+    """The address of a server of the environment."""
+    command = [sys.executable, "-m", "saccade", "openenv", "--port", "0", *options]
+    environment = dict(os.environ)
+    if token is None:
+        command.append("--no-token")
+    else:
+        environment["SACCADE_OPENENV_TOKEN"] = token
+    with (log or Path(os.devnull)).open("w") as errors:
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
+        try:
+            assert server.stdout is not None
+            line = server.stdout.readline()
+            assert line.startswith("saccade openenv: http"), line
+            yield line.split()[2]
+        finally:
+            server.terminate()
+            server.wait(120)

@@ -1,0 +1,261 @@
+"""`saccade mcp` with the official client over stdio and HTTP: tools, sessions, files, and who may reach what."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp")
+from mcp import Client, MCPError
+from tests.plugins.serve.mcp_clients import http, http_server, photo, pictures, png, session_of, stdio, text
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox is for Linux")
+
+
+@asynccontextmanager
+async def connected(transport: str, *options: str) -> AsyncIterator[Client]:
+    if transport == "stdio":
+        async with stdio(*options) as client:
+            yield client
+    else:
+        async with http_server(*options) as url:
+            async with http(url, mode="legacy" if transport == "http-legacy" else "auto") as client:
+                yield client
+
+
+@asynccontextmanager
+async def inside(**settings: Any) -> AsyncIterator[Client]:
+    """A client of a server in this process."""
+    from saccade.plugins.serve.mcp_server import mcp_server
+    from saccade.plugins.serve.vision_session import McpSettings
+    from saccade.sandbox.local import LocalSandbox
+    from saccade.tools.toolbox import Toolbox
+
+    async with Client(mcp_server(LocalSandbox(), Toolbox.of("crop"), McpSettings(**settings))) as client:
+        yield client
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("transport", ["stdio", "http", "http-legacy"])
+async def test_an_agent_looks_again(transport: str, tmp_path: Path) -> None:
+    photo(tmp_path)
+    async with connected(transport, "--folder", str(tmp_path)) as client:
+        listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert {"run_python", "upload", "branch", "reset", "close_session", "crop"} <= listed.keys()
+        assert listed["crop"].input_schema["required"][0] == "session"
+
+        up = await client.call_tool("upload", {"path": "photo.png"})
+        session = session_of(up)
+        assert not up.is_error
+        assert [picture.size for picture in pictures(up)] == [(40, 30)]
+
+        run = await client.call_tool("run_python", {"session": session, "code": "a = image_0.size\nimage_0.rotate(90)"})
+        assert "image_1: " in text(run)
+        assert pictures(run)[0].getpixel((5, 10)) == (0, 0, 255)
+
+        cut = await client.call_tool("crop", {"session": session, "image": "image_1", "box": [0, 0, 20, 10]})
+        assert "image_2" in text(cut)
+        assert pictures(cut)[0].width >= 20
+        known = await client.call_tool("run_python", {"session": session, "code": "print(a, image_2.size)"})
+        assert text(known).startswith("(40, 30) (")
+
+        wrong = await client.call_tool("run_python", {"session": session, "code": "a = 1\nraise ValueError('no')"})
+        assert wrong.is_error
+        assert "ValueError: no" in text(wrong)
+        after = await client.call_tool("run_python", {"session": session, "code": "a"})
+        assert text(after) == "(40, 30)"
+
+
+async def test_branches_reset_and_close() -> None:
+    async with inside() as client:
+        session = session_of(await client.call_tool("run_python", {"code": "n = 1"}))
+        await client.call_tool("upload", {"session": session, "data": png()})
+        made = text(await client.call_tool("branch", {"session": session, "count": 2})).split("\n")
+        one, two = (line.removeprefix("session: ") for line in made)
+        await client.call_tool("run_python", {"session": one, "code": "n = 2; image_0.rotate(45)"})
+        seen = await client.call_tool("run_python", {"session": two, "code": "print(n, 'image_1' in dir())"})
+        assert text(seen) == "1 False"
+
+        done = await client.call_tool("reset", {"session": one})
+        assert text(done) == "The session starts anew, with image_0."
+        gone = await client.call_tool("run_python", {"session": one, "code": "print(image_0.size, 'n' in dir())"})
+        assert text(gone) == "(40, 30) False"
+
+        await client.call_tool("close_session", {"session": two})
+        closed = await client.call_tool("run_python", {"session": two, "code": "1"})
+        assert closed.is_error
+        assert "no such session" in text(closed)
+        assert text(await client.call_tool("run_python", {"session": session, "code": "n"})) == "1"
+
+
+async def test_a_client_cannot_reach_the_session_of_another() -> None:
+    async with http_server() as url, http(url) as mine, http(url) as other:
+        session = session_of(await mine.call_tool("run_python", {"code": "secret = 'of mine'"}))
+        own = session_of(await other.call_tool("run_python", {"code": "secret = 'of other'"}))
+        assert session != own
+        for guess in ("", "0" * 32, session[:-1], session.upper(), own[:16] + session[16:], "../" + session):
+            tried = await other.call_tool("run_python", {"session": guess, "code": "secret"})
+            assert tried.is_error, guess
+            assert "of mine" not in text(tried)
+        read = "import glob; print([p for p in glob.glob('/tmp/**', recursive=True) if 'saccade-session' in p])"
+        assert text(await other.call_tool("run_python", {"session": own, "code": read})) == "[]"
+        shown = [await other.list_tools(), await other.call_tool("run_python", {"session": own, "code": "dir()"})]
+        assert session not in str(shown)
+        assert text(await mine.call_tool("run_python", {"session": session, "code": "secret"})) == "'of mine'"
+
+
+async def test_files_outside_the_folders_cannot_be_read(tmp_path: Path) -> None:
+    within, outside = tmp_path / "in", tmp_path / "out"
+    within.mkdir()
+    outside.mkdir()
+    photo(outside, "private.png")
+    (within / "link.png").symlink_to(outside / "private.png")
+    async with inside(folders=(within,)) as client:
+        (within / "loop.png").symlink_to("loop.png")
+        stolen = (str(outside / "private.png"), "../out/private.png", "link.png", "/etc/passwd", "none.png", ".")
+        for path in (*stolen, "~nobody-of-that-name/x", "a\0b", "x" * 5000, "loop.png", ""):
+            tried = await client.call_tool("upload", {"path": path})
+            assert tried.is_error, path
+            assert "no file" in text(tried)
+    async with inside() as client:
+        tried = await client.call_tool("upload", {"path": str(outside / "private.png")})
+        assert tried.is_error
+        assert "without --folder" in text(tried)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "word"),
+    [
+        ("run_python", {}, "'code' is missing"),
+        ("run_python", {"code": 3}, "'code' is wrong"),
+        ("run_python", {"code": "1", "sesion": "x"}, "no argument 'sesion'"),
+        ("upload", {}, "Give either"),
+        ("upload", {"data": "AAAA", "path": "x"}, "Give either"),
+        ("upload", {"data": "???"}, "not base64"),
+        ("upload", {"data": "AAAA"}, "neither a picture"),
+        ("crop", {"box": [0, 0, 1, 1]}, "needs `session`"),
+        ("branch", {"session": "x" * 32}, "no such session"),
+        ("nothing", {}, "There is no tool 'nothing'"),
+    ],
+)
+async def test_a_wrong_call_is_an_error_to_read(tool: str, arguments: dict[str, Any], word: str) -> None:
+    from mcp.client import Client as InProcess
+    from tests.plugins.serve.fakes import FakeSandbox
+
+    from saccade.plugins.serve.mcp_server import mcp_server
+    from saccade.plugins.serve.vision_session import McpSettings
+    from saccade.tools.toolbox import Toolbox
+
+    sandbox = FakeSandbox()
+    async with InProcess(mcp_server(sandbox, Toolbox.of("crop"), McpSettings())) as client:
+        result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    assert word in text(result)
+    assert sandbox.opened == 0
+
+
+async def test_limits_of_sessions_pictures_and_size() -> None:
+    from tests.plugins.serve.fakes import FakeSandbox
+
+    from saccade.plugins.serve.mcp_server import mcp_server
+    from saccade.plugins.serve.vision_session import McpSettings
+    from saccade.tools.toolbox import Toolbox
+
+    sandbox = FakeSandbox()
+    settings = McpSettings(max_sessions=2, max_pictures=2, shown_pixels=28 * 28, max_upload_bytes=2000, idle_seconds=1)
+    async with Client(mcp_server(sandbox, Toolbox.of("crop"), settings)) as client:
+        first = await client.call_tool("upload", {"data": png(100, 50)})
+        session = session_of(first)
+        assert pictures(first)[0].width < 60
+        assert "100x50 pixels, shown here scaled down to" in text(first)
+        await client.call_tool("upload", {"data": png(), "session": session})
+        full = await client.call_tool("upload", {"data": png(), "session": session})
+        assert "2 pictures" in text(full)
+        large = await client.call_tool("upload", {"data": "A" * 4000})
+        assert "more than 2,000 bytes" in text(large)
+        failed = await client.call_tool("upload", {"data": "AAAA"})  # the session that it opened is closed again
+        assert failed.is_error
+        await client.call_tool("run_python", {"code": "1"})
+        third = await client.call_tool("run_python", {"code": "1"})
+        assert "2 sessions are open" in text(third)
+        assert len(sandbox.live) == 1
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            if not sandbox.live:
+                break
+        assert not sandbox.live
+        assert "no such session" in text(await client.call_tool("reset", {"session": session}))
+    assert sandbox.closed
+
+
+async def test_branches_at_once_stay_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.plugins.serve.fakes import FakeSandbox, FakeSession
+
+    from saccade.plugins.serve.mcp_server import mcp_server
+    from saccade.plugins.serve.vision_session import McpSettings
+    from saccade.tools.toolbox import Toolbox
+
+    branch = FakeSession.branch
+
+    async def slow(session: FakeSession, n: int) -> Any:
+        await asyncio.sleep(0.05)
+        return await branch(session, n)
+
+    monkeypatch.setattr(FakeSession, "branch", slow)
+    sandbox = FakeSandbox()
+    async with Client(mcp_server(sandbox, Toolbox.of("crop"), McpSettings(max_sessions=4))) as client:
+        asked = {"session": session_of(await client.call_tool("run_python", {"code": "1"})), "count": 2}
+        tried = await asyncio.gather(*(client.call_tool("branch", asked) for _ in range(3)))
+        assert [one.is_error for one in tried].count(True) == 2
+        assert len(sandbox.live) == 3
+        await client.call_tool("run_python", {"code": "1"})
+        assert len(sandbox.live) == 4
+
+
+async def test_http_needs_the_token_and_the_right_host() -> None:
+    import httpx2
+
+    async with http_server() as url:
+        for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic 0123456789abcdef"}):
+            async with httpx2.AsyncClient(headers=headers) as connection:
+                assert (await connection.post(url, json={})).status_code == 401
+        with pytest.raises((MCPError, ExceptionGroup, httpx2.HTTPError)):
+            async with http(url, token="wrong" * 8):
+                pass
+        right = {"authorization": "Bearer 0123456789abcdef0123456789abcdef", "host": "evil.example"}
+        async with httpx2.AsyncClient(headers=right) as connection:
+            elsewhere = await connection.post(url, json={})
+            assert (elsewhere.status_code, elsewhere.json()["error"]["code"]) == (421, -32600)
+
+
+@pytest.mark.parametrize(
+    "options", [["--token-file", "t"], ["--no-token"], ["--folder", "/nowhere"], ["--tools", "no"]]
+)
+def test_options_that_cannot_work_are_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    from saccade.cli.main import main
+
+    assert main(["mcp", *options]) == 2
+    assert "saccade: " in capsys.readouterr().err
+
+
+def test_the_lines_for_agents_start_one_server() -> None:
+    root = Path(__file__).parents[3]
+    [block] = re.findall(r"```\n(claude mcp add .*?)```", (root / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert block in (root / "docs" / "mcp.md").read_text(encoding="utf-8")
+    claude, codex, gemini, settings = block.splitlines()
+    server = json.loads(settings)["mcpServers"]["saccade"]
+    command = " ".join([server["command"], *server["args"]])
+    assert command == "saccade mcp --folder ."  # which the example of docs/mcp.md starts
+    assert claude == f"claude mcp add saccade -- {command}"
+    assert codex == f"codex mcp add saccade -- {command}"
+    # Gemini CLI takes what follows `--` as further arguments of the command before it.
+    assert gemini.replace(" -- ", " ") == f"gemini mcp add saccade {command}"
+    assert " -- --folder" in gemini

@@ -1,0 +1,49 @@
+"""Charts drawn for tests, with the lines of text that OCR would find in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PIL import Image, ImageDraw, ImageFont
+
+from saccade.plugins.vista.ocr import TextLine
+
+RED, BLUE, GREEN = (214, 40, 40), (36, 84, 205), (30, 150, 60)
+
+
+class Board:
+    """A white sheet that remembers what was written on it."""
+
+    def __init__(self, size: tuple[int, int]) -> None:
+        self.picture = Image.new("RGB", size, "white")
+        self.pen = ImageDraw.Draw(self.picture)
+        self.lines: list[TextLine] = []
+
+    def write(self, text: str, at: tuple[int, int]) -> None:
+        """The text with its middle at a place."""
+        font = ImageFont.load_default(14)
+        self.pen.text(at, text, fill="black", font=font, anchor="mm")
+        left, top, right, bottom = map(round, self.pen.textbbox(at, text, font=font, anchor="mm"))
+        corners = ((left, top), (right, top), (right, bottom), (left, bottom))
+        places = tuple((float(x), float(y)) for x, y in corners)
+        self.lines.append(TextLine(text=text, confidence=1.0, box=(left, top, right, bottom), corners=places))
+
+
+def standing(values: dict[str, Sequence[int]], colours: Sequence[tuple[int, int, int]] = (RED, BLUE)) -> Board:
+    """Bars of the values, 2 pixels for each unit up to 100, the base line at row 260; a legend if there are series."""
+    board = Board((460, 320))
+    for tick in range(0, 101, 20):
+        board.write(str(tick), (30, 260 - 2 * tick))
+    board.pen.line((50, 50, 50, 260), fill="black")
+    board.pen.line((50, 260, 340, 260), fill="black")
+    board.write("Harvest", (200, 20))
+    for index, (label, bars) in enumerate(values.items()):
+        board.write(label, (95 + 80 * index, 275))
+        for order, value in enumerate(bars):
+            left = 75 + 80 * index + 20 * order
+            board.pen.rectangle((left, 260 - 2 * value, left + 19, 259), fill=colours[order])
+    if len(next(iter(values.values()))) > 1:
+        for order, name in enumerate(("North", "South")):
+            board.pen.rectangle((370, 80 + 30 * order, 382, 92 + 30 * order), fill=colours[order])
+            board.write(name, (410, 86 + 30 * order))
+    return board

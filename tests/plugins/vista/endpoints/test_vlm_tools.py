@@ -1,0 +1,142 @@
+"""Tools that ask a model behind an endpoint: against a server on the loopback interface, and replies by a table."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from tests.models.wire_server import WireServer, chat, status
+
+from saccade.plugins.vista.endpoints import ReplyError, read_reply
+from saccade.tools.context import ProblemKind, ToolContext
+from saccade.tools.registry import make_tool, own_name
+from saccade.tools.setup import VARIABLE
+
+CONTEXT = ToolContext({"chart": Image.new("RGB", (60, 40), "white")})
+NAMES = ("chartmoe", "chartassistant", "chartvlm", "diagram_formalizer", "gllava", "multimath")
+TABLE = "| label | value |\n|---|---|\n| Mon | 3 |"
+Named = Callable[[str], None]
+
+
+@pytest.fixture
+def named(server: WireServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Named:
+    """Writes a setup in which the tool's model is that of the server."""
+
+    def write(tool: str) -> None:
+        file = tmp_path / "setup.toml"
+        file.write_text(f"[{tool}]\nmodel = 'compatible:it@{server.url}/v1'\nseconds = 5\n", encoding="utf-8")
+        monkeypatch.setenv(VARIABLE, str(file))
+
+    return write
+
+
+def value_of(name: str, arguments: object) -> Any:
+    result = make_tool(name).call(arguments, CONTEXT, alias=name)
+    assert result.ok, result.problem
+    return result.value
+
+
+@pytest.mark.parametrize(
+    ("tool", "call", "arguments", "reply", "field", "value"),
+    [
+        ("chartmoe", "chartmoe_to_table", {}, f"Here it is:\n```markdown\n{TABLE}\n```", "table",
+         {"title": "", "header": ["label", "value"], "rows": [["Mon", "3"]]}),
+        ("chartmoe", "chartmoe.extract_data", {}, TABLE, "table",
+         {"title": "", "header": ["label", "value"], "rows": [["Mon", "3"]]}),
+        ("chartmoe", "chartmoe", {"task": "answer", "question": "How many?"}, "Three.\n**Answer: 3.**", "answer", "3"),
+        ("chartmoe", "chartmoe_analyze", {}, "The total is 3.", "text", "The total is 3."),
+        ("chartmoe", "chartmoe_describe", {"box": [0, 0, 30, 30]}, "A bar chart.", "text", "A bar chart."),
+        ("chartassistant", "chartast", {}, "Sales rise.", "text", "Sales rise."),
+        ("chartvlm", "chartvlm", {}, "The red bars rise.", "text", "The red bars rise."),
+        ("diagram_formalizer", "diagramformalizer", {}, "- Equal(LengthOfLine(AB),5)\n- ParallelBetweenLine(AB,CD).",
+         "statements", ["Equal(LengthOfLine(AB),5)", "ParallelBetweenLine(AB,CD)"]),
+        ("diagram_formalizer", "diagram_formalizer_construction_cdl", {}, "Shape(AB,BC,CA)", "statements",
+         ["Shape(AB,BC,CA)"]),
+        ("gllava", "g_llava", {"problem": "Find x."}, "x = 180 - 100.\nAnswer: 80", "answer", "80"),
+        ("multimath", "multimath_server", {"question": "Find x."}, "Final Answer: $\\frac{1}{2}$", "answer",
+         "\\frac{1}{2}"),
+    ],
+)  # fmt: skip
+def test_each_tool_by_a_recorded_form(
+    server: WireServer, named: Named, tool: str, call: str, arguments: object, reply: str, field: str, value: object
+) -> None:
+    named(tool)
+    server.will(chat(reply))
+    assert own_name(call) == tool
+    made = make_tool(call)
+    result = made.call(arguments, CONTEXT, alias=call)
+    assert result.ok, result.problem
+    assert result.value is not None
+    assert result.value[field] == value
+    assert result.value["repaired"] is False
+    (body,) = server.bodies
+    assert body["model"] == "it"
+    kinds = [part["type"] for part in body["messages"][0]["content"]]
+    assert kinds == ["image_url", "text"]
+
+
+def test_a_reply_of_another_form_is_asked_for_once_more(server: WireServer, named: Named) -> None:
+    named("chartmoe")
+    server.will(chat("It shows three bars."), chat(TABLE))
+    value = value_of("chartmoe_to_table", {})
+    assert value["repaired"] is True
+    assert value["table"]["rows"] == [["Mon", "3"]]
+    again = server.bodies[1]["messages"]
+    assert [message["role"] for message in again] == ["user", "assistant", "user"]
+    assert "no Markdown table" in str(again[2]["content"])
+
+
+def test_a_second_wrong_reply_is_a_failure_of_the_tool(server: WireServer, named: Named) -> None:
+    named("chartmoe")
+    server.will(chat("No."))
+    result = make_tool("chartmoe").call({"task": "to_table"}, CONTEXT)
+    assert len(server.bodies) == 2
+    assert result.problem is not None
+    assert result.problem.kind is ProblemKind.TOOL_FAILURE
+    assert "no Markdown table" in result.problem.detail
+
+
+def test_a_server_that_refuses_makes_the_tool_unavailable(server: WireServer, named: Named) -> None:
+    named("gllava")
+    server.will(status(401, "who are you"))
+    result = make_tool("gllava").call({"question": "Find x."}, CONTEXT)
+    assert result.problem is not None
+    assert result.problem.kind is ProblemKind.UNAVAILABLE
+    assert "did not answer" in result.problem.detail
+
+
+def test_a_question_is_asked_for(named: Named) -> None:
+    named("chartmoe")
+    result = make_tool("chartmoe").call({"task": "answer"}, CONTEXT)
+    assert result.problem is not None
+    assert result.problem.kind is ProblemKind.ARGUMENT_FORMAT
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_a_model_it_says_how_to_name_one(name: str) -> None:
+    result = make_tool(name).call({"task": "answer", "question": "?"}, CONTEXT)
+    assert result.problem is not None
+    assert result.problem.kind is ProblemKind.UNAVAILABLE
+    assert f'[{name}] model = "compatible:' in result.problem.detail
+
+
+def test_every_tool_has_its_prompts() -> None:
+    tables = tomllib.loads((files("saccade.plugins.vista") / "prompts.toml").read_text("utf-8"))
+    assert set(tables) == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("", "text"), ("```\n```", "text"), ("three", "answer"), ("| a |\n|---|", "table"),
+        ("| a | b |\n|---|---|\n| 1 |", "table"), ("It is a triangle.", "statements"), ("Equal(x,(5)", "statements"),
+    ],
+)  # fmt: skip
+def test_replies_of_another_form(text: str, form: Any) -> None:
+    with pytest.raises(ReplyError):
+        read_reply(text, form)

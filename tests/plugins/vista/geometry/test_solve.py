@@ -1,0 +1,198 @@
+"""Logic forms to answers: what is fixed, what is open, what contradicts itself; and the shared problems."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from saccade.plugins.vista.geometry.figure import FormError, PlaneFigure, State, read_term
+from saccade.plugins.vista.geometry.inter_gps import InterGps, solve
+from saccade.plugins.vista.geometry.measures import measure
+from saccade.plugins.vista.geometry.statements import residuals_of
+from saccade.tools.context import ToolContext
+
+SHARED = Path(__file__).parents[5] / "shared" / "data" / "geometry3k"
+RIGHT = ("Perpendicular(Line(A,C),Line(B,C))", "Equals(LengthOf(Line(A,B)),10)", "Equals(MeasureOf(Angle(A,B,C)),60)")
+
+
+@pytest.mark.parametrize(
+    ("forms", "value"),
+    [
+        ((*RIGHT, "Equals(LengthOf(Line(A,C)),y)", "Find(y)"), 5 * 3**0.5),
+        (("Triangle(A,B,C)", "Equals(MeasureOf(Angle(A,B,C)),40)", "Equals(MeasureOf(Angle(B,C,A)),65)",
+          "Find(MeasureOf(Angle(C,A,B)))"), 75),
+        (("Isosceles(Triangle(A,B,C))", "Equals(LengthOf(Line(A,B)),LengthOf(Line(A,C)))",
+          "Equals(MeasureOf(Angle(B,A,C)),2x)", "Equals(MeasureOf(Angle(A,B,C)),x+10)", "Find(x)"), 40),
+        (("Rectangle(A,B,C,D)", "Equals(LengthOf(Line(A,B)),6)", "Equals(LengthOf(Line(A,C)),10)",
+          "Find(AreaOf(Rectangle(A,B,C,D)))"), 48),
+        (("Rhombus(A,B,C,D)", "Equals(LengthOf(Line(A,C)),6)", "Equals(LengthOf(Line(B,D)),8)",
+          "Find(PerimeterOf(Rhombus(A,B,C,D)))"), 20),
+        (("Circle(O)", "IsDiameterOf(Line(A,B),Circle(O))", "PointLiesOnCircle(C,Circle(O))",
+          "Equals(MeasureOf(Angle(B,A,C)),35)", "Find(MeasureOf(Arc(B,C)))"), 70),
+        (("PointLiesOnCircle(T,Circle(O))", "Tangent(Line(P,T),Circle(O))", "Equals(RadiusOf(Circle(O)),5)",
+          "Equals(LengthOf(Line(O,P)),13)", "Find(LengthOf(Line(P,T)))"), 12),
+        (("Similar(Triangle(A,B,C),Triangle(D,E,F))", "Equals(LengthOf(Line(A,B)),4)", "Equals(LengthOf(Line(D,E)),6)",
+          "Equals(LengthOf(Line(B,C)),10)", "Find(LengthOf(Line(E,F)))"), 15),
+        (("Triangle(A,B,C)", "Regular(Triangle($))", "Equals(LengthOf(Line(A,B)),4)", "Find(AreaOf(Triangle($)))"),
+         4 * 3**0.5),
+        (("Triangle(A,B,C)", "Equals(LengthOf(Line(A,B)),13)", "Equals(LengthOf(Line(B,C)),14)",
+          "Equals(LengthOf(Line(C,A)),15)", "IsAltitudeOf(Line(A,D),Triangle(A,B,C))", "Find(LengthOf(Line(A,D)))"),
+         12),
+        (("Triangle(A,B,C)", "Equals(LengthOf(Line(A,B)),13)", "Equals(LengthOf(Line(B,C)),14)",
+          "Equals(LengthOf(Line(C,A)),15)", "IsAltitudeOf(Line(D,A),Triangle(A,B,C))", "Find(LengthOf(Line(B,D)))"), 5),
+        (("Triangle(A,B,C)", "Equals(LengthOf(Line(A,B)),5)", "Find(LengthOf(Line(B,A)))"), 5),
+        (("Equals(LengthOf(Line(A,B)),5)", "Find(LengthOf(Line(A,B)))"), 5),
+        (("Quadrilateral(A,B,C,D)", "Triangle(A,B,E)", "Rhombus($)", "Equals(LengthOf(Line(A,C)),6)",
+          "Equals(LengthOf(Line(B,D)),8)", "Find(PerimeterOf(Rhombus($)))"), 20),
+        (("Triangle(A,B,C)", "Isosceles(Triangle($))", "Equilateral(Triangle(B,C,A))", "Equals(LengthOf(Line(A,B)),4)",
+          "Find(PerimeterOf(Triangle($)))"), 12),
+        (("Circle(O,r)", "Equals(RadiusOf(Circle(O)),5)", "Find(DiameterOf(Circle($)))"), 10),
+    ],
+)  # fmt: skip
+def test_school_book_problems(forms: tuple[str, ...], value: float) -> None:
+    found = solve(forms)
+    assert found.status == "solved", found
+    assert found.value == pytest.approx(value, rel=1e-4)
+    assert not found.unread
+
+
+def test_a_circle_in_a_triangle_touches_its_sides() -> None:
+    forms = ("Perpendicular(Line(A,C),Line(B,C))", "Equals(LengthOf(Line(A,C)),3)", "Equals(LengthOf(Line(B,C)),4)",
+             "CircumscribedTo(Triangle(A,B,C),Circle(O))", "Find(RadiusOf(Circle(O)))")  # fmt: skip
+    found = solve(forms, {"A": (0, 3), "B": (4, 0), "C": (0, 0), "O": (1.1, 0.9)})
+    assert found.value == pytest.approx(1, rel=1e-4)
+    assert not found.unread
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("A", True), ("AB1", True), ("Ab", True), ("a", False), ("", False), ("ABCD", False), ("A_", False)],
+)
+def test_names_of_points(name: str, known: bool) -> None:
+    figure = PlaneFigure()
+    if known:
+        assert figure.point(name) == name
+    else:
+        with pytest.raises(FormError, match="names no point"):
+            figure.point(name)
+    assert len(figure.columns) == 2 * known
+
+
+@pytest.mark.parametrize(("through", "swept"), [(40, 80), (79.9, 80), (80.1, 280), (200, 280), (-0.1, 280)])
+def test_an_arc_runs_through_its_middle_point(through: float, swept: float) -> None:
+    figure = PlaneFigure()
+    residuals_of(read_term("Circle(O)"), figure)
+    for name in "ATB":
+        residuals_of(read_term(f"PointLiesOnCircle({name},Circle(O))"), figure)
+    read = measure(read_term("MeasureOf(Arc(A,T,B))"), figure)
+    vector = np.zeros((1, len(figure.columns)))
+    for name, turn in (("A", 0.0), ("T", through), ("B", 80.0)):
+        vector[0, figure.columns[f"{name}.x"]] = 5 * np.cos(np.radians(turn))
+        vector[0, figure.columns[f"{name}.y"]] = 5 * np.sin(np.radians(turn))
+    assert read(State(figure.columns, vector)) == pytest.approx([swept])
+
+
+def test_an_arc_needs_one_circle_that_it_lies_on() -> None:
+    figure = PlaneFigure()
+    with pytest.raises(FormError, match="not one circle through A, B"):
+        measure(read_term("MeasureOf(Arc(A,B))"), figure)
+    residuals_of(read_term("Circle(O)"), figure)
+    measure(read_term("MeasureOf(Arc(A,B))"), figure)
+    assert figure.arc_ends == [("A", "O"), ("B", "O")]
+
+
+def test_what_is_not_said_stays_open() -> None:
+    found = solve(("Triangle(A,B,C)", "Equals(LengthOf(Line(A,B)),5)", "Find(LengthOf(Line(B,C)))"))
+    assert (found.status, found.value) == ("open", None)
+    named = solve(("Triangle(A,B,C)", "Find(LengthOf(Line(B,C)))"))
+    assert (named.status, named.value, named.used, named.error) == ("open", None, ("Triangle(A,B,C)",), 0)
+
+
+def test_statements_that_exclude_each_other() -> None:
+    found = solve((
+        "Triangle(A,B,C)", "Equals(MeasureOf(Angle(A,B,C)),100)", "Equals(MeasureOf(Angle(B,C,A)),100)",
+        "Find(MeasureOf(Angle(C,A,B)))",
+    ))  # fmt: skip
+    assert (found.status, found.value) == ("contradiction", None)
+
+
+def test_what_cannot_be_read_is_left_out_and_named() -> None:
+    found = solve((*RIGHT, "Wobbly(A,B)", "Equals(LengthOf(Line(A", "Find(LengthOf(Line(B,C)))"))
+    assert found.value == pytest.approx(5)
+    assert [form for form, _ in found.unread] == ["Equals(LengthOf(Line(A", "Wobbly(A,B)"]
+    for form in (
+        "IsMidpointOf(D)",
+        "Similar(Triangle(A,B,C))",
+        "Congruent(Triangle(A,B,C),Triangle(A,B,C),Triangle(A,B,C))",
+    ):
+        found = solve((*RIGHT, form, "Find(LengthOf(Line(B,C)))"))
+        assert found.value == pytest.approx(5)
+        assert found.unread == ((form, "it has too few arguments, or too many"),)
+
+
+@pytest.mark.parametrize("forms", [(), RIGHT, ("Find(Wobbly(A))",), ("Find(x",)])
+def test_without_a_goal_there_is_nothing_to_solve(forms: tuple[str, ...]) -> None:
+    with pytest.raises(FormError):
+        solve(forms)
+
+
+def test_a_sketch_says_on_which_line_a_point_lies() -> None:
+    forms = ("Line(A,D)", "Line(D,B)", "Line(A,B)", "Equals(LengthOf(Line(A,D)),3)", "Equals(LengthOf(Line(D,B)),4)",
+             "Find(LengthOf(Line(A,B)))")  # fmt: skip
+    assert solve(forms).status == "open"
+    found = solve(forms, {"A": (0, 0), "D": (30, 0.2), "B": (70, 0)})
+    assert found.value == pytest.approx(7, rel=1e-3)
+
+
+def test_the_tool_says_what_it_found() -> None:
+    tool = InterGps()
+    result = tool.call({"text_logic": ["Find(y)"], "diagram_logic": [*RIGHT, "Equals(LengthOf(Line(A,C)),y)"]},
+                       ToolContext({}), alias="intergps")  # fmt: skip
+    assert result.text == "Solved: 8.66025 = 5*sqrt(3)."
+    assert result.value is not None
+    assert result.value["letters"] == [{"name": "y", "value": 8.66025}]
+    for value in ("5", "1.2345"):
+        result = tool.call({"text_logic": [f"Equals(x,{value})", "Find(x)"]}, ToolContext({}))
+        assert result.text == f"Solved: {value}."
+    result = tool.call({"text_logic": ["Triangle(A,B,C)", "Wobbly(A)", "Find(LengthOf(Line(A,B)))"]}, ToolContext({}))
+    assert result.text == (
+        "Open: the statements do not fix what is asked. Add what is missing. Left out: Wobbly(A) (Wobbly is not known)."
+    )
+    result = tool.call({"text_logic": ["Equals(x,5)", "Equals(x,6)", "Find(x)"]}, ToolContext({}))
+    assert result.text.startswith("Contradiction: no figure was found in which all statements hold.")
+    result = tool.call({"text_logic": ["Triangle(A,B,C)"]}, ToolContext({}))
+    assert result.problem is not None
+    assert result.problem.kind.value == "argument_format"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.exists(), reason="the shared problems are not here")
+def test_problems_of_geometry3k() -> None:
+    right = 0
+    files = sorted(SHARED.glob("*/logic_form.json"))
+    for file in files:
+        forms, data = json.loads(file.read_text()), json.loads((file.parent / "data.json").read_text())
+        lines = [f"Line({name[0]},{name[1]})" for name in forms["line_instances"]]
+        places = {name: (at[0], at[1]) for name, at in forms["point_positions"].items()}
+        found = solve([*lines, *forms["diagram_logic_form"], *forms["dissolved_text_logic_form"]], places)
+        gold = data["precise_value"]["ABCD".index(data["answer"])]
+        right += found.value is not None and abs(found.value - gold) <= 0.01 * abs(gold)
+    assert len(files) == 10
+    assert right >= 8
+
+
+@pytest.mark.parametrize("value", ["1/0", r"\frac{1}{0}", "10^400", "9" * 360, "2+1/(3-3)"])
+def test_a_number_without_a_finite_value_is_left_out_and_named(value: str) -> None:
+    found = solve((*RIGHT, f"Equals(LengthOf(Line(A,C)),{value})", "Find(LengthOf(Line(A,C)))"))
+    assert found.status == "solved"
+    assert [why for _, why in found.unread] == [f"{value!r} has no finite value"]
+
+
+@pytest.mark.parametrize(
+    "forms", [("Equals(x,y/0)", "Find(x)"), ("Equals(x,5)", "Find(x/0)"), ("Equals(0/x,1)", "Find(x)")]
+)
+def test_what_has_no_value_at_any_figure_is_no_solution(forms: tuple[str, ...]) -> None:
+    assert solve(forms).value is None

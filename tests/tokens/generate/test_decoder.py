@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.tokens.generate.support import answered
+from tests.training.rl.engines.talking import conversations, episode, picture
+from tests.training.rl.policies import TinyPolicy, full_logprobs, policy, said
+
+from saccade.errors import ModelRefusedError
+from saccade.media.store import MediaStore
+from saccade.models.base import Request
+from saccade.models.random_checkpoint import save_tiny
+from saccade.record.trajectory import FinishReason, Sampling
+from saccade.tokens.build import PromptDelta, TokenStream
+from saccade.tokens.caches import RaggedCache, row_bytes, state_bytes
+from saccade.tokens.decoder import TransformersEngine
+from saccade.tokens.scheduler import PlainPolicy, Scheduler
+from saccade.tokens.segments import TokenTrajectory
+from saccade.tokens.sequences import cache_bytes_of
+from saccade.tokens.turn import ContextFullError, SampledTurn, TurnRequest
+
+FAMILIES = (
+    *("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "internvl", "qwen3_5", "gemma4"),
+    pytest.param("glm46v", marks=pytest.mark.slow),
+)
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def any_policy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TinyPolicy:
+    folder = tmp_path_factory.mktemp("tiny") / request.param
+    save_tiny(folder, request.param)
+    return policy(folder)
+
+
+@pytest.fixture(scope="module")
+def qwen(tmp_path_factory: pytest.TempPathFactory) -> TinyPolicy:
+    folder = tmp_path_factory.mktemp("tiny") / "qwen"
+    save_tiny(folder, "qwen2_5_vl")
+    return policy(folder)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MediaStore:
+    return MediaStore(tmp_path / "media")
+
+
+async def rolled(made: TinyPolicy, store: MediaStore, heat: float = 0.8, **more: Any) -> list[TokenTrajectory]:
+    engine = TransformersEngine(made, store, **more)
+    shown = conversations(store)
+    slots = engine.slots(range(len(shown)))
+    try:
+        async with asyncio.timeout(60):
+            pairs = zip(slots, shown, strict=True)
+            work = [episode(slot, made, parts, heat, 9 + 4 * n) for n, (slot, parts) in enumerate(pairs)]
+            return list(await asyncio.gather(*work))
+    finally:
+        await engine.close()
+
+
+@pytest.mark.few(1)
+async def test_logprobs_are_those_of_one_pass_over_the_whole_episode(any_policy: TinyPolicy, store: MediaStore) -> None:
+    for tokens in await rolled(any_policy, store):
+        recorded = tokens.logprobs()[tokens.loss_mask()]
+        np.testing.assert_allclose(recorded, full_logprobs(any_policy, tokens, store, 0.8), atol=3e-5)
+
+
+async def test_same_seeds_same_tokens_and_small_passes_change_nothing(qwen: TinyPolicy, store: MediaStore) -> None:
+    once, again = await rolled(qwen, store), await rolled(qwen, store)
+    assert [t.ids().tolist() for t in once] == [t.ids().tolist() for t in again]
+    assert all(np.array_equal(a.logprobs(), b.logprobs(), equal_nan=True) for a, b in zip(once, again, strict=True))
+    small = await rolled(qwen, store, most_tokens=1)
+    assert [t.ids().tolist() for t in once] == [t.ids().tolist() for t in small]
+
+
+@pytest.mark.parametrize("blocks", [2, 4])
+@pytest.mark.few(1)
+async def test_a_bounded_cache_holds_what_it_may_and_changes_no_token(
+    any_policy: TinyPolicy, store: MediaStore, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of six episodes two blocks hold a long one or two short ones; the others wait, and are read again."""
+    free = await rolled(any_policy, store)
+    longest = max(len(tokens.ids()) for tokens in free)
+    blocks = max(blocks, -(-longest // 128))
+    assert longest > 100
+    held: list[int] = []
+
+    def watched(cache: RaggedCache, *args: Any, **kwargs: Any) -> Any:
+        made = update(cache, *args, **kwargs)
+        held.append(cache.nbytes)
+        return made
+
+    update = RaggedCache.update
+    monkeypatch.setattr(RaggedCache, "update", watched)
+    states = len(free) * state_bytes(any_policy.checkpoint.config, 4)
+    budget = states + blocks * row_bytes(128, cache_bytes_of(any_policy))
+    bounded = await rolled(any_policy, store, cache_bytes=budget)
+    assert max(held) <= budget
+    for mine, other in zip(bounded, free, strict=True):
+        assert mine.ids().tolist() == other.ids().tolist()
+        np.testing.assert_allclose(mine.logprobs(), other.logprobs(), atol=1e-5)
+
+
+async def test_an_episode_that_no_cache_can_hold_is_refused(qwen: TinyPolicy, store: MediaStore) -> None:
+    budget = row_bytes(1, cache_bytes_of(qwen))
+    with pytest.raises(ModelRefusedError, match=r"generation\.cache"):
+        await rolled(qwen, store, cache_bytes=budget)
+
+
+async def test_greedy_is_what_a_single_answer_is(qwen: TinyPolicy, store: MediaStore) -> None:
+    messages = (said("user", picture(store, 0), "Which colour?"),)
+    delta = TokenStream(qwen.encoder, "test").prompt_delta(messages)
+    engine = TransformersEngine(qwen, store)
+    (slot,) = engine.slots([0])
+    made = await slot.generate(TurnRequest(delta, temperature=0.0, max_tokens=24))
+    await engine.close()
+    request = Request(messages, sampling=Sampling(max_tokens=24))
+    (wanted,) = answered(Scheduler(PlainPolicy(qwen.checkpoint), most_sequences=1), store, request)
+    assert (made.ids, made.text, made.finish) == (wanted.ids, wanted.text, wanted.finish)
+    np.testing.assert_allclose(made.logprobs, wanted.logprobs, atol=1e-5)
+
+
+async def test_a_turn_ends_where_the_episodes_context_does(qwen: TinyPolicy, store: MediaStore) -> None:
+    engine = TransformersEngine(qwen, store)
+    (slot,) = engine.slots([0])
+    delta = plain(qwen, "Say it.")
+    read = len(delta.ids)
+    made = await slot.generate(TurnRequest(delta, temperature=9.0, max_tokens=500, context_tokens=read + 5))
+    assert len(made.ids) <= 5
+    assert made.finish is FinishReason.LENGTH or len(made.ids) < 5
+    with pytest.raises(ContextFullError, match="at most"):
+        await slot.generate(TurnRequest(plain(qwen, "More."), context_tokens=read + 5))
+    await engine.close()
+
+
+async def test_forbidden_ids_are_never_sampled(qwen: TinyPolicy, store: MediaStore) -> None:
+    forbidden = set(torch.nonzero(qwen.checkpoint.forbidden)[:, 0].tolist())
+    for tokens in await rolled(qwen, store, heat=50.0):
+        sampled = tokens.ids()[tokens.loss_mask()]
+        assert forbidden.isdisjoint(sampled.tolist())
+
+
+def plain(made: TinyPolicy, text: str) -> PromptDelta:
+    return PromptDelta(made.encoder.text(text))
+
+
+async def test_stop_strings_end_a_turn_with_the_token_that_completes_them(qwen: TinyPolicy, store: MediaStore) -> None:
+    engine = TransformersEngine(qwen, store)
+    one, other = engine.slots([1, 1])
+    ask = TurnRequest(plain(qwen, "Say it."), max_tokens=40)
+    first, _ = await asyncio.gather(one.generate(ask), other.generate(ask))
+    one.release(), other.release()
+    stop = first.text[3:5]
+    (again,) = engine.slots([1])
+    stopped = await again.generate(TurnRequest(ask.delta, (stop,), max_tokens=40))
+    await engine.close()
+    assert stopped.finish is FinishReason.STOP_STRING
+    assert stopped.text == first.text[: first.text.index(stop) + len(stop)]
+    assert stopped.ids == first.ids[: len(stopped.ids)]
+
+
+async def test_a_full_context_ends_one_episode_and_no_other(qwen: TinyPolicy, store: MediaStore) -> None:
+    engine = TransformersEngine(qwen, store)
+    one, other = engine.slots([1, 2])
+    long = PromptDelta((5,) * (qwen.encoder.context_tokens - 2))
+    first, second = await asyncio.gather(
+        one.generate(TurnRequest(long)), other.generate(TurnRequest(plain(qwen, "Hi"), max_tokens=3))
+    )
+    assert len(first.ids) <= 2
+    assert len(second.ids) <= 3
+
+    async def full() -> None:
+        with pytest.raises(ContextFullError):
+            await one.generate(TurnRequest(plain(qwen, "More")))
+        one.release()
+
+    _, third = await asyncio.gather(full(), other.generate(TurnRequest(plain(qwen, "More"), max_tokens=2)))
+    await engine.close()
+    assert isinstance(third, SampledTurn)
+
+
+async def test_a_cancelled_question_lets_the_others_go_on(qwen: TinyPolicy, store: MediaStore) -> None:
+    engine = TransformersEngine(qwen, store)
+    one, other = engine.slots([1, 2])
+    waiting = asyncio.ensure_future(one.generate(TurnRequest(plain(qwen, "Hi"), max_tokens=3)))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    done = await asyncio.wait_for(other.generate(TurnRequest(plain(qwen, "Hi"), max_tokens=3)), 30)
+    await engine.close()
+    assert done.ids
+    with pytest.raises(asyncio.CancelledError):
+        await waiting

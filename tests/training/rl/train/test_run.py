@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+from tests.training.rl.train.support import metrics, rl_settings, toy, untimed
+
+from saccade.errors import SettingsError, TrainingError
+from saccade.record.codec import read_lines, write_lines
+from saccade.record.task import Task
+from saccade.record.trajectory import Trajectory
+from saccade.tasks.sources.resolve import SourceDefaults
+from saccade.tasks.sources.task_set import open_tasks
+from saccade.training.rl import curriculum
+from saccade.training.rl.curriculum import PASS_RATES, TaskPassRate
+from saccade.training.rl.metrics import RlCallback
+from saccade.training.rl.run import train
+from saccade.training.rl.step import Trainer
+from saccade.training.rl.tasks import TaskList
+
+
+class Stop(RlCallback):
+    """Breaks the run off after a step, before its checkpoint."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def step(self, number: int, values: object) -> None:
+        if number == self.at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+def test_a_run_with_pictures_in_later_turns(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch)
+    out = tmp_path / "run"
+    loss = {"kl_weight": 1e-3, "entropy_weight": 1e-3}
+    optimizer = {"learning_rate": 1e-3, "updates": 2, "epochs": 2, "warmup_steps": 2}
+    recipe = {"steps": 2, "loss": loss, "optimizer": optimizer}
+    more = {"validation": {"every": 2, "source": str(tasks), "tasks": 2}}
+    model = train(rl_settings(tiny, tasks, recipe=recipe, **more), out)
+    lines = metrics(out)
+    assert [line["step"] for line in lines] == [0, 1, 2, 2]
+    assert {"validation/accuracy", "validation/reward"} <= lines[0].keys()
+    first = lines[1]
+    assert first["rollouts"] == 8
+    assert first["tool_calls"] == 1
+    assert first["turns"] == 2
+    assert 0 < first["response_length"] <= 12
+    assert first["logprob_gap"] < 1e-5
+    assert first["entropy"] > 1
+    assert first["updates"] == 4
+    assert (first["learning_rate"], lines[2]["learning_rate"]) == (5e-4, 1e-3)
+    assert {
+        "reward/letters",
+        "broken/timeout",
+        "seconds/sandbox",
+        "seconds/update",
+        "clip_fraction",
+        "kl",
+    } <= first.keys()
+    kept = list(read_lines(out / "rollouts" / "trajectories.jsonl", Trajectory))
+    assert len({item.id for item in kept}) == len(kept) == 16
+    assert {"correct", "reward.letters", "advantage"} <= {score.name for item in kept for score in item.scores}
+    before, after = load_file(tiny / "model.safetensors"), load_file(model / "model.safetensors")
+    assert any(not before[name].equal(after[name]) for name in after)
+
+
+def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    keep, rollouts = {"every": 2, "tensorboard": False}, {"every": 10}  # of the last step they are kept all the same
+    settings = rl_settings(tiny, tasks, keep=keep, rollouts=rollouts, recipe={"steps": 3})
+    full, cut = tmp_path / "whole", tmp_path / "cut"
+    train(settings, full)
+    with pytest.raises(KeyboardInterrupt):
+        train(settings, cut, callback=Stop(3))
+    with pytest.raises(SettingsError, match="holds a run already"):
+        train(settings, cut)
+    train(settings, cut, resume=True)
+    assert (full / "model/model.safetensors").read_bytes() == (cut / "model/model.safetensors").read_bytes()
+    assert untimed(full) == untimed(cut)
+    names = [[item.id for item in read_lines(out / "rollouts/trajectories.jsonl", Trajectory)] for out in (full, cut)]
+    assert names[0] == names[1]
+    assert len(names[0]) == 8
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # by peft
+@pytest.mark.slow
+def test_adapters_learn_near_the_policy_without_them(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    recipe = {"steps": 2, "loss": {"kl_weight": 0.1}}
+    model = {"source": str(tiny), "language": "lora", "lora": {"rank": 2, "dropout": 0.5}}
+    out = tmp_path / "run"
+    train(rl_settings(tiny, tasks, recipe=recipe, model=model), out)
+    first, second = metrics(out)
+    assert first["kl"] == pytest.approx(0, abs=1e-9)
+    assert second["kl"] > 1e-6
+    assert second["logprob_gap"] < 1e-4
+
+
+def test_sampling_and_training_that_disagree_end_the_run(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    with pytest.raises(TrainingError, match="between sampling and training"):
+        train(rl_settings(tiny, tasks, max_logprob_diff=1e-12), tmp_path / "run")
+
+
+def test_other_tasks_are_refused_when_a_run_goes_on(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    settings = rl_settings(tiny, tasks, recipe={"steps": 1})
+    train(settings, tmp_path / "run")
+    fewer = settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"most": 2})})
+    with pytest.raises(SettingsError, match=r"tasks\.most"):
+        train(fewer, tmp_path / "run", resume=True)
+
+
+class Counting(RlCallback):
+    """Hears how many tasks there are."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def takes(self, sources: Sequence[str]) -> None:
+        self.heard += sources
+        raise KeyboardInterrupt  # nothing need be learnt
+
+
+def test_all_tasks_of_a_file_are_taken_and_a_run_says_how_many(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    heard = Counting()
+    settings = rl_settings(tiny, tasks, recipe={"steps": 1})
+    fewer = settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"most": 2})})
+    for number, wanted in enumerate((settings, fewer)):
+        with pytest.raises(KeyboardInterrupt):
+            train(wanted, tmp_path / str(number), callback=heard)
+    some = f"{tasks}: 2 tasks (left out: 3 more than the most that are wanted)"
+    assert heard.heard == [f"{tasks}: 5 tasks", some]
+
+
+def test_no_task_of_a_large_file_is_left_out_in_silence(tmp_path: Path) -> None:
+    write_lines(tmp_path / "tasks.jsonl", [Task(id=f"t{number}", question="?") for number in range(5000)])
+    assert (len(open_tasks([str(tmp_path)])), open_tasks([str(tmp_path)], SourceDefaults(most=9)).total) == (5000, 5000)
+    world = open_tasks(["visual-search"])
+    assert (len(world), world.total) == (4096, None)
+    write_lines(tmp_path / "tasks.jsonl", [Task(id="same", question="?")] * 2)
+    with pytest.raises(SettingsError, match="two tasks with the id 'same'"):
+        open_tasks([str(tmp_path)])
+
+
+class StopChoosing(RlCallback):
+    """Breaks the run off while a curriculum chooses."""
+
+    def choosing(self, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+def test_tasks_that_were_rolled_out_for_a_curriculum_are_not_rolled_out_again(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    asked: list[list[int]] = []
+    measured = curriculum.measure_pass_rates
+
+    async def counted(trainer: Trainer, tasks: TaskList, places: range) -> dict[str, tuple[float | None, int]]:
+        asked.append(list(places))
+        return await measured(trainer, tasks, places)
+
+    monkeypatch.setattr(curriculum, "measure_pass_rates", counted)
+    settings = rl_settings(tiny, tasks, recipe={"steps": 1, "curriculum": {"highest": 0.5}})
+    full, cut = tmp_path / "whole", tmp_path / "cut"
+    train(settings, full)
+    assert asked == [[0, 1], [2, 3], [4]]
+    with pytest.raises(KeyboardInterrupt):
+        train(settings, cut, callback=StopChoosing())
+    with (cut / PASS_RATES).open("a") as file:
+        file.write('{"id":"t2","ra')
+    train(settings, cut, resume=True)
+    assert asked[3:] == [[0, 1], [2, 3], [4]]
+    assert (full / PASS_RATES).read_bytes() == (cut / PASS_RATES).read_bytes()
+    assert untimed(full) == untimed(cut)
+    assert [item.id for item in read_lines(cut / PASS_RATES, TaskPassRate)] == ["t0", "t1", "t2", "t3", "t4"]
+
+
+@pytest.mark.slow
+def test_a_curriculum_without_a_task_in_its_band_says_so(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    with pytest.raises(TrainingError, match=r"pass rate from 0\.5"):
+        train(rl_settings(tiny, tasks, recipe={"curriculum": {"lowest": 0.5}}), tmp_path / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_what_is_paid_for_is_learned(tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy(monkeypatch, talkative=True)
+    rollout = {"group_size": 16, "sampling": {"temperature": 1.0, "max_tokens": 8}}
+    recipe = {"steps": 40, "rollout": rollout, "optimizer": {"learning_rate": 3e-3}}
+    out = tmp_path / "run"
+    train(rl_settings(tiny, tasks, recipe=recipe, keep={"every": 40, "tensorboard": False}), out)
+    rewards = [line["reward/letters"] for line in metrics(out)]
+    assert sum(rewards[-5:]) / 5 > sum(rewards[:5]) / 5 + 0.2

@@ -1,0 +1,245 @@
+"""Recipes on real sources: reasoning, stored runs, questions about pictures, categories of code, outcome and price."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from tests.training.sft.synth.test_teachers import REASONED, crops_then_answers, run, thinks_anew
+
+from saccade.errors import SettingsError
+from saccade.models.base import Completion, MediaReader, Model, Request, Usage
+from saccade.models.scripted import ScriptedModel
+from saccade.record.codec import read_lines
+from saccade.record.content import Answer, Message
+from saccade.record.task import Task
+from saccade.record.trajectory import FinishReason, Trajectory
+from saccade.tasks.sources.task_set import open_tasks
+from saccade.training.sft.synth.atomic import atomic_category
+from saccade.training.sft.synth.made import DiscardedError
+from saccade.training.sft.synth.questions import make_questions, questions_in
+from saccade.training.sft.synth.run import synthesise
+from saccade.training.sft.synth.settings import SynthSettings, TeacherSettings
+
+
+def photos(folder: Path, rows: bool = True, count: int = 2) -> Path:
+    folder.mkdir()
+    lines = []
+    for number in range(count):
+        Image.new("RGB", (64, 48), (number * 40, 90, 20)).save(folder / f"p{number}.png")
+        lines.append(json.dumps({"image": f"p{number}.png", "question": f"What is {number}?", "answer": str(number)}))
+    if rows:
+        (folder / "rows.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+def stored(out: Path) -> list[Trajectory]:
+    return list(read_lines(out / "trajectories.jsonl", Trajectory))
+
+
+def code(text: str) -> str:
+    return f"<think>\nhm\n</think>\n<code>\n```python\n{text}\n```\n</code>"
+
+
+async def test_reasoning_in_words_is_an_answer_at_once(tmp_path: Path) -> None:
+    _, made = await run(tmp_path, "reason", {"teacher": lambda messages: REASONED}, dialect="codedance")
+    for item in made:
+        (turn,) = item.turns
+        assert turn.action == Answer(text="no")
+        assert "The gap is 3 pixels wide." in turn.text
+
+
+async def test_only_right_answers_stay_and_wrong_ones_are_not_tried_again(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def teacher(messages: tuple[Message, ...]) -> str:
+        asked.append(messages[-1].text)
+        return "<think>\nx\n</think>\n<answer>\n\\boxed{0}\n</answer>"
+
+    source = photos(tmp_path / "photos")
+    settings = SynthSettings(
+        sources=(str(source),), dialect="codedance", keep="right", samples=2, teacher=TeacherSettings(model="t")
+    )
+    progress = await synthesise(settings, tmp_path / "out", models=lambda name: ScriptedModel(teacher, name=name))
+    assert (progress.kept, progress.rejected, progress.discarded) == (2, 2, {})
+    assert {item.task.answer for item in stored(tmp_path / "out")} == {"0"}
+    lines = (tmp_path / "out" / "rejected.jsonl").read_text().splitlines()
+    assert [json.loads(line)["detail"] for line in lines] == ["'0' for '1'"] * 2
+    again = await synthesise(settings, tmp_path / "out", models=lambda name: ScriptedModel(teacher, name=name))
+    assert (again.kept, again.rejected, again.rejected_before, again.skipped, len(asked)) == (0, 0, 2, 2, 4)
+
+
+async def test_right_answers_need_gold_ones(tmp_path: Path) -> None:
+    source = photos(tmp_path / "photos")
+    (source / "rows.jsonl").write_text('{"image": "p0.png", "question": "Why?"}\n', encoding="utf-8")
+    settings = SynthSettings(
+        sources=(str(source),), dialect="codedance", keep="right", teacher=TeacherSettings(model="t")
+    )
+    with pytest.raises(SettingsError, match="no task of the sources has one"):
+        await synthesise(settings, tmp_path / "out", models=lambda name: ScriptedModel(crops_then_answers, name=name))
+    assert not (tmp_path / "out").exists()
+
+
+async def test_an_open_answer_is_judged_by_the_named_model(tmp_path: Path) -> None:
+    source = photos(tmp_path / "photos", count=1)
+    row = {"image": "p0.png", "question": "What is it?", "answer": "a zero", "open": True}
+    (source / "rows.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    says = {"t": "<answer>\n\\boxed{nought}\n</answer>", "j": '{"score": 1}'}
+    settings = SynthSettings(
+        sources=(str(source),), dialect="codedance", keep="right", judge="j", teacher=TeacherSettings(model="t")
+    )
+    load = lambda name: ScriptedModel(lambda messages: says[name], name=name)  # noqa: E731
+    assert (await synthesise(settings, tmp_path / "judged", models=load)).kept == 1
+    assert "judge:j" in stored(tmp_path / "judged")[0].scores[0].detail
+    plain = await synthesise(settings.model_copy(update={"judge": ""}), tmp_path / "plain", models=load)
+    assert (plain.kept, plain.rejected) == (0, 1)
+    assert "no judge is named" in " ".join(plain.sources)
+
+
+async def test_thoughts_of_a_stored_run_are_written_again(tmp_path: Path) -> None:
+    _, before = await run(tmp_path / "run", "solve", {"teacher": crops_then_answers})
+    settings = SynthSettings(
+        sources=(str(tmp_path / "run"),), dialect="vista", teacher=TeacherSettings(model="w", recipe="rewrite")
+    )
+    load = lambda name: ScriptedModel(thinks_anew, name=name)  # noqa: E731
+    progress = await synthesise(settings, tmp_path / "out", models=load)
+    after = stored(tmp_path / "out")
+    assert [item.id for item in after] == [item.id for item in before]
+    for old, new in zip(before, after, strict=True):
+        assert [turn.action for turn in new.turns] == [turn.action for turn in old.turns]
+        assert "A longer thought for turn 1." in new.turns[0].text
+        assert new.scores == old.scores
+        assert new.provenance.model == "teacher+w"
+        assert all((tmp_path / "out" / "media").rglob(f"*{part.sha256}*") for part in new.media())
+    assert (progress.kept, (await synthesise(settings, tmp_path / "out", models=load)).skipped) == (2, 2)
+    with pytest.raises(SettingsError, match=r"of dialect vista@1.*, not of codedance"):
+        await synthesise(settings.model_copy(update={"dialect": "codedance"}), tmp_path / "other", models=load)
+    with pytest.raises(SettingsError, match="no run folder"):
+        await synthesise(settings.model_copy(update={"sources": ("maze",)}), tmp_path / "other", models=load)
+
+
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("show(input_image.crop((0, 0, 9, 9)).resize((90, 90)))", "transform"),
+        ("view = pixels[2:9, 3:8]", "transform"),
+        ("print(3 * 4 + 1)", "compute"),
+        ("print(len(names))", "compute"),
+        ("d = ImageDraw.Draw(im)\nd.rectangle((0, 0, 4, 4))\nim.crop((0, 0, 2, 2))", "edit"),
+        ("print('hello')", None),
+        ("this is no python", None),
+    ],
+)
+def test_the_category_of_code(text: str, category: str | None) -> None:
+    assert atomic_category(text) == category
+
+
+async def test_categories_are_asked_for_in_turn_and_what_is_of_another_is_left_out(tmp_path: Path) -> None:
+    hints: list[str] = []
+
+    def teacher(messages: tuple[Message, ...]) -> str:
+        if len(messages) > 2:
+            return "<think>\nx\n</think>\n<answer>\n\\boxed{0}\n</answer>"
+        hints.append(re.findall(r"Use code for one thing alone: to (\w+)", messages[-1].text)[0])
+        return code("print(1 + 1)")
+
+    settings = SynthSettings(
+        sources=(str(photos(tmp_path / "photos", count=1)),),
+        dialect="codedance",
+        samples=3,
+        teacher=TeacherSettings(model="t", atomic=("transform", "compute", "edit")),
+    )
+    progress = await synthesise(
+        settings, tmp_path / "out", models=lambda name: ScriptedModel(teacher, name=name), workers=1
+    )
+    assert hints == ["see", "calculate", "draw"]
+    assert (progress.kept, progress.discarded) == (1, {"other category": 2})
+    (item,) = stored(tmp_path / "out")
+    assert item.rollout == 1
+    assert "atomic:compute" in item.task.tags
+    assert all("Use code for one thing alone" not in message.text for message in item.prompt)
+
+
+class Priced:
+    """A model that costs a dollar for a reply."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def complete(self, request: Request, media: MediaReader, *, on_text: object = None) -> Completion:
+        return Completion("<answer>\n\\boxed{0}\n</answer>", FinishReason.STOP, usage=Usage(dollars=1.0))
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_spent_dollars_end_a_run_that_can_be_resumed(tmp_path: Path) -> None:
+    def settings(dollars: float) -> SynthSettings:
+        return SynthSettings(
+            sources=(str(photos_at),),
+            dialect="codedance",
+            samples=2,
+            teacher=TeacherSettings(model="t", dollars=dollars),
+        )
+
+    photos_at = photos(tmp_path / "photos")
+    progress = await synthesise(settings(2.5), tmp_path / "out", models=Priced, workers=1)
+    assert (progress.kept, progress.discarded) == (3, {"dollars spent": 1})
+    assert "may cost 2.5" in progress.example["dollars spent"]
+    assert "4 jobs" in progress.estimate
+    assert "limit 2.5 dollars" in progress.estimate
+    more = await synthesise(settings(9.0), tmp_path / "out", models=Priced, workers=1)
+    assert (more.kept, more.skipped) == (1, 3)
+
+
+def entry(**more: object) -> str:
+    return json.dumps([{"question": "Which word is on the sign?", "answer": "stop", **more}])
+
+
+async def test_pictures_get_questions_and_are_tasks_for_every_command(tmp_path: Path) -> None:
+    source = photos(tmp_path / "sa", rows=False, count=3)
+    (source / "p0.json").write_text('{"annotations": []}')  # as SA-1B has one beside each picture
+    replies = iter(["no array", entry(bbox_2d=[1, 2, 30, 40]), entry(choices=["stop", "go"]), "[]"])
+
+    def load(name: str) -> Model:
+        return ScriptedModel(lambda messages: next(replies), name=name)
+
+    settings = SynthSettings(sources=(str(source),), teacher=TeacherSettings(model="t", recipe="question", tries=1))
+    progress = await make_questions(settings, tmp_path / "tasks", models=load, workers=1)
+    assert (progress.asked, progress.questions, progress.discarded) == (2, 2, {"invalid output": 1})
+    tasks = list(read_lines(tmp_path / "tasks" / "tasks.jsonl", Task))
+    assert [task.id for task in tasks] == ["sa/p1.png/q1", "sa/p2.png/q1"]
+    assert tasks[0].evidence[0].xyxy == (1, 2, 30, 40)
+    assert tasks[1].choices == ("stop", "go")
+    assert "asked-by=t" in tasks[0].tags
+    assert [task.rpartition("/")[2] for task in open_tasks([str(tmp_path / "tasks")]).ids] == ["q1", "q1"]
+    again = await make_questions(settings, tmp_path / "tasks", models=load)
+    assert (again.skipped, again.asked, again.questions) == (2, 1, 0)
+    with pytest.raises(SettingsError, match="folder of pictures that has none"):
+        await make_questions(settings.model_copy(update={"sources": ("maze",)}), tmp_path / "x", models=load)
+
+
+@pytest.mark.parametrize("reply", ["{}", entry(bbox_2d=[0, 0, 900, 900]), entry(choices=["go"]), entry(extra=1)])
+def test_questions_without_form_are_not_used(reply: str, tmp_path: Path) -> None:
+    from saccade.media.store import MediaStore
+    from saccade.record.task import NamedMedia
+
+    part = MediaStore(tmp_path).put_image(Image.new("RGB", (64, 48)))
+    picture = Task(id="a", question="?", media=(NamedMedia(name="image_0", part=part),))
+    with pytest.raises(DiscardedError, match="invalid output"):
+        questions_in(reply, picture, 3, "t")
+
+
+def test_settings_that_change_nothing_are_refused() -> None:
+    for fields in (
+        {"dialect": "vista", "teacher": {"recipe": "reason"}},
+        {"dialect": "vista", "teacher": {"model": "t", "recipe": "reason", "atomic": ["edit"]}},
+        {"dialect": "vista", "teacher": {"model": "t", "recipe": "rewrite", "writer": "w"}},
+        {"dialect": "vista", "teacher": {"model": "t", "recipe": "question"}},
+        {"teacher": {"model": "t"}},
+    ):
+        with pytest.raises(ValueError, match=r"leave|needs|missing"):
+            SynthSettings.model_validate({"sources": ["maze"], **fields})

@@ -1,0 +1,146 @@
+"""Runs of experts: continued exactly, refused with other settings, broken off by a kill."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from saccade.errors import ModelRefusedError, SettingsError
+from saccade.models.scripted import ScriptedModel
+from saccade.record.codec import read_lines
+from saccade.record.trajectory import Trajectory
+from saccade.training.sft.synth.run import synthesise
+from saccade.training.sft.synth.settings import SynthSettings, TeacherSettings
+
+SETTINGS = SynthSettings(sources=("circled-letter", "touching-circles"), dialect="vista", n=4)
+
+
+def stored(root: Path) -> list[dict[str, Any]]:
+    """The trajectories of a run, without their times."""
+    found = []
+    for trajectory in read_lines(root / "trajectories.jsonl", Trajectory):
+        data = trajectory.model_dump(mode="json")
+        del data["created"], data["seconds"], data["provenance"]["settings"]
+        for turn in data["turns"]:
+            del turn["model_seconds"], turn["execution_seconds"]
+            if turn["execution"]:
+                del turn["execution"]["timings"]
+        found.append(data)
+    return found
+
+
+async def test_a_run_holds_its_jobs_in_order_and_goes_on(tmp_path: Path) -> None:
+    first = await synthesise(SETTINGS, tmp_path / "a", workers=3)
+    assert (first.kept, first.right, first.skipped) == (8, 8, 0)
+    again = await synthesise(SETTINGS, tmp_path / "a", workers=1)
+    assert (again.kept, again.skipped) == (0, 8)
+    more = await synthesise(SETTINGS.model_copy(update={"n": 5}), tmp_path / "a")
+    assert (more.kept, more.skipped) == (2, 8)
+    await synthesise(SETTINGS.model_copy(update={"n": 5}), tmp_path / "b", workers=1)
+    assert stored(tmp_path / "a") == stored(tmp_path / "b")
+    ids = [item["id"] for item in stored(tmp_path / "a")]
+    assert ids[:3] == ["circled-letter@1/train/0#0", "touching-circles@1/train/0#0", "circled-letter@1/train/1#0"]
+
+
+async def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
+    small = SETTINGS.model_copy(update={"n": 1})
+    await synthesise(small, tmp_path)
+    with pytest.raises(SettingsError, match=r"seed: 0 -> 7"):
+        await synthesise(small.model_copy(update={"seed": 7}), tmp_path)
+    assert len(stored(tmp_path)) == 2
+
+
+async def test_a_run_of_an_older_world_is_not_gone_on_with(tmp_path: Path) -> None:
+    await synthesise(SETTINGS, tmp_path)
+    lines = tmp_path / "trajectories.jsonl"
+    lines.write_text(lines.read_text().replace("circled-letter@1/", "circled-letter@0/"))
+    with pytest.raises(SettingsError, match=r"circled-letter@0.*newer"):
+        await synthesise(SETTINGS.model_copy(update={"n": 5}), tmp_path)
+
+
+async def test_a_run_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "trajectories.jsonl").write_text("")
+    with pytest.raises(SettingsError, match="another command"):
+        await synthesise(SETTINGS, tmp_path)
+
+
+async def test_a_line_that_was_cut_short_is_made_again(tmp_path: Path) -> None:
+    await synthesise(SETTINGS, tmp_path / "whole")
+    await synthesise(SETTINGS, tmp_path / "cut")
+    lines = tmp_path / "cut" / "trajectories.jsonl"
+    lines.write_bytes(lines.read_bytes()[:-400])
+    progress = await synthesise(SETTINGS, tmp_path / "cut")
+    assert progress.kept == 1
+    assert stored(tmp_path / "cut") == stored(tmp_path / "whole")
+
+
+async def test_cancelling_keeps_what_there_is(tmp_path: Path) -> None:
+    done = asyncio.Event()
+    settings = SETTINGS.model_copy(update={"n": 200})
+    run = asyncio.create_task(
+        synthesise(settings, tmp_path, workers=1, watch=lambda p: done.set() if p.kept >= 2 else None)
+    )
+    await done.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    kept = len(stored(tmp_path))
+    assert 2 <= kept < 400
+
+
+async def test_samples_that_no_style_fits_are_counted(tmp_path: Path) -> None:
+    experts = {"longest_program": 0, "direct_difficulty": 0}
+    settings = SynthSettings(sources=("circled-letter", "maze"), dialect="codedance", n=2, expert=experts)
+    progress = await synthesise(settings, tmp_path)
+    assert progress.kept == 2
+    assert progress.discarded == {"no style fits": 2}
+    assert "maze@1/train/0" in progress.example["no style fits"]
+
+
+async def test_outages_in_a_row_end_the_run(tmp_path: Path) -> None:
+    settings = SETTINGS.model_copy(update={"n": 50, "teacher": TeacherSettings(model="broken")})
+    script = ScriptedModel(lambda messages: ModelRefusedError("no such key"))
+    with pytest.raises(ModelRefusedError, match=r"8 jobs in a row .*no such key"):
+        await synthesise(settings, tmp_path, models=lambda name: script)
+
+
+def started(out: Path, n: int) -> tuple[list[str], subprocess.Popen[bytes]]:
+    """`saccade synth` in a process of its own, as a command and running, with some trajectories on the disk."""
+    program = "import sys; from saccade.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "synth", "circled-letter", "shape-count", "--dialect", "codedance"]
+    command += ["--n", str(n), "--workers", "3", "--out"]
+    run = subprocess.Popen([*command, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    lines = out / "trajectories.jsonl"
+    deadline = time.monotonic() + 60
+    while (not lines.exists() or lines.read_bytes().count(b"\n") < 5) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return command, run
+
+
+@pytest.mark.slow
+def test_a_killed_run_ends_as_one_that_was_never_killed(tmp_path: Path) -> None:
+    cut = tmp_path / "cut"
+    command, run = started(cut, 12)
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    assert 5 <= (cut / "trajectories.jsonl").read_bytes().count(b"\n") < 24
+    for target in (cut, tmp_path / "whole"):
+        subprocess.run([*command, str(target)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert stored(cut) == stored(tmp_path / "whole")
+    assert len(stored(cut)) == 24
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_whole_trajectories(tmp_path: Path) -> None:
+    _, run = started(tmp_path / "run", 2000)
+    os.kill(run.pid, signal.SIGINT)
+    assert run.wait(30) == 130
+    assert 5 <= len(stored(tmp_path / "run")) < 4000

@@ -1,0 +1,126 @@
+"""The loss against the textbook's, checkpoints on disk, the journal, groups of weights."""
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.training.sft.train.support import settings
+
+from saccade.errors import TrainingError, UnavailableError
+from saccade.tokens.batch import Collator
+from saccade.tokens.pictures import PictureTensors
+from saccade.training.checkpoints import Checkpoints, RunState
+from saccade.training.optimizer import make_optimizer
+from saccade.training.parallel import Processes
+from saccade.training.run import TrainingJournal
+from saccade.training.settings import KeepSettings, OptimizerSettings
+from saccade.training.sft.examples import ManyStores, read_examples
+from saccade.training.sft.run import token_loss, token_weights
+from saccade.training.weights import TokenScorer, Trainable, load_trainable
+
+
+@pytest.fixture
+def trained(tiny: Path) -> Trainable:
+    torch.set_num_threads(1)
+    return load_trainable(settings(tiny).model, torch.device("cpu"), seed=0)
+
+
+def test_the_loss_is_that_of_the_whole_softmax(trained: Trainable, tiny: Path, run: Path) -> None:
+    row = max(read_examples(settings(tiny, run), trained.encoder).train, key=len)
+    pictures = PictureTensors(trained.encoder, ManyStores([str(run)]))
+    batch = Collator(trained.encoder, pictures, trained.model, packed=False)([row])
+    with torch.no_grad():
+        logits = trained.model(input_ids=batch.ids, position_ids=batch.positions, **batch.pictures).logits[0].double()
+    wanted = np.flatnonzero(row.trained)
+    none = torch.zeros_like(trained.checkpoint.forbidden)
+    for forbidden in (none, trained.checkpoint.forbidden):
+        scorer = TokenScorer(trained.model, forbidden, chunk=7)
+        allowed = logits.masked_fill(forbidden, -torch.inf)
+        logprobs = torch.log_softmax(allowed, -1)
+        expected = -sum(float(logprobs[at - 1, row.ids[at]]) for at in wanted)
+        found = token_loss(scorer, batch, batch.lay_out([row.trained], False))
+        assert float(found.total.detach()) == pytest.approx(expected, rel=1e-5)
+        assert found.right == sum(int(allowed[at - 1].argmax()) == row.ids[at] for at in wanted)
+        weights = np.linspace(0, 1, len(row), dtype=np.float32)
+        expected = -sum(float(weights[at] * logprobs[at - 1, row.ids[at]]) for at in wanted)
+        placed = batch.lay_out([weights], 0.0)
+        found = token_loss(scorer, batch, batch.lay_out([row.trained], False), placed)
+        assert float(found.total.detach()) == pytest.approx(expected, rel=1e-5)
+
+
+def test_what_tokens_count(trained: Trainable, tiny: Path, run: Path) -> None:
+    rows = read_examples(settings(tiny, run), trained.encoder).train[:3]
+    learned = [int(row.trained.sum()) for row in rows]
+    assert len(set(learned)) > 1
+    by_token, by_trajectory = token_weights(rows, "tokens"), token_weights(rows, "trajectories")
+    for row, own, one, other in zip(rows, learned, by_token, by_trajectory, strict=True):
+        assert one == pytest.approx(row.trained / sum(learned))
+        assert other == pytest.approx(row.trained / (3 * own))
+
+
+def test_groups_of_weights(trained: Trainable) -> None:
+    chosen = OptimizerSettings(learning_rate=1e-3, vision_learning_rate=1e-4, weight_decay=0.1)
+    groups = make_optimizer(trained, chosen, trained.parameters()).param_groups
+    assert {(group["base_lr"], group["weight_decay"]) for group in groups} == {
+        (1e-3, 0.1),
+        (1e-3, 0.0),
+        (1e-4, 0.1),
+        (1e-4, 0.0),
+    }
+    assert all((group["weight_decay"] > 0) == (value.ndim >= 2) for group in groups for value in group["params"])
+    assert sum(len(group["params"]) for group in groups) == len(trained.parameters())
+
+
+def test_checkpoints_appear_whole_and_the_old_ones_go(tmp_path: Path) -> None:
+    kept = Checkpoints(tmp_path, 2, Processes(cpu=True))
+    assert kept.latest() is None
+    for step in (1, 2, 10):
+        kept.save(RunState(step, 7 * step, "data"), {"w": torch.full((2,), float(step))}, {"w/step": torch.tensor(1.0)})
+    (tmp_path / ".step-00000011.part").mkdir()  # as a kill leaves it
+    assert sorted(path.name for path in tmp_path.glob("step-*")) == ["step-00000002", "step-00000010"]
+    found = kept.latest()
+    assert found is not None
+    state, weights, optimizer = found
+    assert state == RunState(10, 70, "data")
+    assert weights["w"].tolist() == [10.0, 10.0]
+    assert optimizer["w/step"].shape == ()
+    (tmp_path / "step-00000010" / "weights.safetensors").write_bytes(b"torn")
+    with pytest.raises(TrainingError, match="step-00000010"):
+        kept.latest()
+
+
+def test_the_journal_forgets_what_lies_beyond_the_checkpoint(tmp_path: Path) -> None:
+    quiet = KeepSettings(tensorboard=False)
+    journal = TrainingJournal(tmp_path, quiet, 0, {})
+    for step in (1, 2, 3):
+        journal.metrics(step, {"loss": 1 / step})
+    journal.sample(3, {"wrote": "ä"})
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 1, "lo')
+    TrainingJournal(tmp_path, quiet, 2, {})
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [1, 2]
+    assert (tmp_path / "samples.jsonl").read_text() == ""
+
+
+def test_a_tracker_hears_the_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Any] = []
+    fake = ModuleType("trackio")
+    fake.init = lambda **options: heard.append(options)  # type: ignore[attr-defined]
+    fake.log = lambda values, step: heard.append((step, values))  # type: ignore[attr-defined]
+    fake.finish = lambda: heard.append("finished")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "trackio", fake)
+    keep = KeepSettings(tensorboard=False, tracker="trackio", project="p")
+    (tmp_path / "run").mkdir()
+    journal = TrainingJournal(tmp_path / "run", keep, 0, {"seed": 1})
+    journal.metrics(1, {"loss": 2.0})
+    journal.close()
+    assert heard == [{"project": "p", "name": "run", "config": {"seed": 1}}, (1, {"loss": 2.0}), "finished"]
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(UnavailableError, match="pip install wandb"):
+        TrainingJournal(tmp_path / "run", KeepSettings(tensorboard=False, tracker="wandb"), 0, {})

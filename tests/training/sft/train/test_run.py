@@ -1,0 +1,206 @@
+"""Whole training runs of a tiny checkpoint: they learn, go on exactly, and end in a checkpoint that runs."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+from tests.training.sft.train.support import said, settings, write_run
+
+from saccade.errors import SettingsError, TrainingError
+from saccade.media.store import MediaStore
+from saccade.models.base import Request
+from saccade.record.trajectory import Sampling
+from saccade.tokens.local_model import LocalModel, LocalSettings
+from saccade.training.sft.examples import SftCallback
+from saccade.training.sft.run import train
+
+# Said by peft 0.21 and transformers 5.23 to each other.
+pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
+
+
+class StoppedError(Exception):
+    pass
+
+
+class StopAfter(SftCallback):
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+
+    def step(self, number: int, values: Mapping[str, float | int]) -> None:
+        if number == self._steps:
+            raise StoppedError
+
+
+def metrics(out: Path, name: str = "loss") -> list[float]:
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return [line[name] for line in lines if name in line]
+
+
+def weights(out: Path) -> str:
+    return hashlib.sha256((out / "model" / "model.safetensors").read_bytes()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def full(tiny: Path, run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("sft") / "whole"
+    train(settings(tiny, run), out)
+    return out
+
+
+def test_the_loss_falls_and_the_log_says_so(full: Path) -> None:
+    losses = metrics(full)
+    assert len(losses) == 4
+    assert losses == sorted(losses, reverse=True)
+    assert metrics(full, "learning_rate")[0] == pytest.approx(1e-3)
+    assert metrics(full, "tokens") == sorted(metrics(full, "tokens"))
+    assert [path.name for path in sorted((full / "checkpoints").iterdir())] == [
+        "step-00000002",
+        "step-00000004",
+    ]
+
+
+@pytest.mark.parametrize("stopped_after", [1, 3])
+def test_a_run_that_was_stopped_goes_on_as_if_never_stopped(
+    stopped_after: int, full: Path, tiny: Path, run: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(StoppedError):
+        train(settings(tiny, run), out, callback=StopAfter(stopped_after))
+    if stopped_after == 3:  # by a version in which the table had another name
+        saved = out / "settings.toml"
+        saved.write_text(saved.read_text().replace("[optimizer]", "[optimiser]"))
+    train(settings(tiny, run), out, resume=True)
+    assert weights(out) == weights(full)
+    assert metrics(out) == metrics(full)
+
+
+def test_it_does_not_go_on_with_other_settings_or_data(full: Path, tiny: Path, run: Path, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="--resume"):
+        train(settings(tiny, run), full)
+    with pytest.raises(SettingsError, match=r"optimizer\.learning_rate: 0\.001 -> 0\.002"):
+        train(settings(tiny, run, optimizer={"learning_rate": 2e-3}), full, resume=True)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "photo.png").touch()
+    with pytest.raises(SettingsError, match="no run to continue"):
+        train(settings(tiny, run), tmp_path / "full", resume=True)
+    moved = tmp_path / "run"
+    shutil.copytree(run, moved)
+    with pytest.raises(StoppedError):
+        train(settings(tiny, moved), tmp_path / "out", callback=StopAfter(3))
+    write_run(moved, 1)
+    with pytest.raises(TrainingError, match="other data"):
+        train(settings(tiny, moved), tmp_path / "out", resume=True)
+
+
+async def test_the_trained_checkpoint_runs(full: Path, run: Path) -> None:
+    model = LocalModel(str(full / "model"), LocalSettings(device="cpu"))
+    store = MediaStore(run / "media")
+    part = store.put_image(Image.new("RGB", (64, 64), "red"))
+    made = await model.complete(Request(messages=(said("user", part, "?"),), sampling=Sampling(max_tokens=4)), store)
+    assert made.token_ids is not None
+    assert len(made.token_ids) <= 4
+    await model.close()
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"batch": {"layout": "packed"}},
+        {"batch": {"tokens": 100_000}},
+        {"batch": {"tokens": 1}},
+        {"model": {"gradient_checkpointing": True}},
+        {"model": {"attention": "eager"}},
+        {"model": {"vision_attention": "eager"}},
+        {"data": {"picture_cache_mib": 1}},
+    ],
+    ids=lambda change: "-".join(next(iter(change.values()))),
+)
+def test_how_it_is_computed_does_not_change_the_loss(
+    change: dict[str, Any], full: Path, tiny: Path, run: Path, tmp_path: Path
+) -> None:
+    train(settings(tiny, run, steps=3, **change), tmp_path / "out")
+    # Steps count into the decay of the learning rate, so only the first two updates are those of four steps.
+    assert metrics(tmp_path / "out")[0] == pytest.approx(metrics(full)[0], rel=1e-5)
+    assert metrics(tmp_path / "out", "gradient_norm")[0] == pytest.approx(metrics(full, "gradient_norm")[0], rel=1e-4)
+    assert metrics(tmp_path / "out")[1] == pytest.approx(metrics(full)[1], rel=1e-4)
+
+
+def trained_names(tiny: Path, out: Path) -> set[str]:
+    before, after = load_file(tiny / "model.safetensors"), load_file(out / "model" / "model.safetensors")
+    assert before.keys() == after.keys()
+    return {name for name, value in after.items() if not torch.equal(value, before[name])}
+
+
+@pytest.mark.parametrize(
+    ("vision", "parts"), [("frozen", set()), ("projector", {"merger"}), ("full", {"merger", "blocks", "patch_embed"})]
+)
+def test_only_the_chosen_weights_change(vision: str, parts: set[str], tiny: Path, run: Path, tmp_path: Path) -> None:
+    train(settings(tiny, run, model={"vision": vision}, steps=1), tmp_path / "out")
+    changed = trained_names(tiny, tmp_path / "out")
+    assert {name.split(".")[1] for name in changed if name.startswith("visual.")} == parts
+    assert any("q_proj" in name for name in changed)
+
+
+def test_adapters_are_trained_merged_and_kept_beside(tiny: Path, run: Path, tmp_path: Path) -> None:
+    plain = settings(
+        tiny, run, model={"language": "lora", "vision": "frozen", "lora": {"targets": ["q_proj"]}}, steps=2
+    )
+    train(plain, tmp_path / "out")
+    changed = trained_names(tiny, tmp_path / "out")
+    assert changed
+    assert all(name.endswith("q_proj.weight") for name in changed)
+    assert (tmp_path / "out" / "model" / "adapter" / "adapter_config.json").exists()
+    with pytest.raises(StoppedError):
+        train(plain, tmp_path / "other", callback=StopAfter(1))
+    train(plain, tmp_path / "other", resume=True)
+    assert weights(tmp_path / "other") == weights(tmp_path / "out")  # dropout too
+    with pytest.raises(SettingsError, match="targets"):
+        train(settings(tiny, run, model={"language": "lora", "lora": {"targets": ["nothing"]}}), tmp_path / "third")
+
+
+def test_bfloat16_is_near_float32(full: Path, tiny: Path, run: Path, tmp_path: Path) -> None:
+    train(settings(tiny, run, model={"precision": "bfloat16"}, steps=1), tmp_path / "out")
+    assert metrics(tmp_path / "out")[0] == pytest.approx(metrics(full)[0], rel=2e-2)
+    exported = load_file(tmp_path / "out" / "model" / "model.safetensors")
+    assert {value.dtype for value in exported.values()} == {torch.bfloat16}
+
+
+def test_held_out_tasks_are_looked_at(tiny: Path, run: Path, tmp_path: Path) -> None:
+    watched = {"fraction": 0.4, "every": 1, "samples": 1, "sample_tokens": 4}
+    out = tmp_path / "out"
+    train(settings(tiny, run, validation=watched, keep={"tensorboard": True}, steps=2), out)
+    losses = metrics(out, "validation_loss")
+    assert len(losses) == 2
+    assert losses[1] < losses[0]
+    samples = [json.loads(line) for line in (out / "samples.jsonl").read_text().splitlines()]
+    assert [sample["step"] for sample in samples] == [1, 2]
+    assert samples[0]["expected"].endswith("<|im_end|>")
+    assert list((out / "tensorboard").iterdir())
+
+
+def test_a_loss_that_is_no_number_ends_the_run(tiny: Path, run: Path, tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"step [234] gave a loss of"):
+        train(settings(tiny, run, optimizer={"learning_rate": 1e30, "warmup": 0.0, "clip": 0.0}), tmp_path / "out")
+
+
+def test_an_unknown_attention_is_refused(tiny: Path, run: Path, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"model\.attention"):
+        train(settings(tiny, run, model={"attention": "telepathy"}), tmp_path / "out")
+    with pytest.raises(SettingsError, match=r"vision_attention"):
+        train(settings(tiny, run, model={"vision_attention": "telepathy"}), tmp_path / "out")
+
+
+def test_smaller_pictures_are_saved_with_the_model(tiny: Path, run: Path, tmp_path: Path) -> None:
+    train(settings(tiny, run, model={"picture_pixels": 28 * 28 * 2}, steps=1), tmp_path / "out")
+    kept = json.loads((tmp_path / "out" / "model" / "preprocessor_config.json").read_text())
+    assert kept["size"]["longest_edge"] == 28 * 28 * 2
+    with pytest.raises(SettingsError, match="picture_pixels"):
+        train(settings(tiny, run, model={"picture_pixels": 4}, steps=1), tmp_path / "other")
