@@ -55,7 +55,7 @@ $(PROCESSORS): $(STAMP) requirements/torchvision.txt
 	touch $@
 
 parity: $(PEERS) $(PROCESSORS)  ## Our losses and advantages beside those of verl and TRL, our token ids beside those of others
-	PYTHONPATH=$(VENV)/parity $(BIN)/python -m pytest -m slow tests/rl/parity tests/tokens/test_renderers.py
+	PYTHONPATH=$(VENV)/parity $(BIN)/python -m pytest -m slow tests/training/rl/parity tests/tokens/test_renderers.py
 	PYTHONPATH=$(VENV)/torchvision $(BIN)/python -m pytest -m slow tests/tokens/test_video_processors.py
 
 parity-table: $(PEERS)  ## Write the numbers of verl and TRL that `make test` compares ours with
@@ -75,7 +75,7 @@ $(SERVED): requirements/engines.txt $(wildcard tools/engines/*.py)
 	touch $@
 
 test-engines: setup engines  ## The server engine and the models' client against that vLLM, with tiny weights
-	VLLM=$(CURDIR)/$(ENGINES)/bin/vllm $(BIN)/python -m pytest -m engines tests/rl/engines/vllm
+	VLLM=$(CURDIR)/$(ENGINES)/bin/vllm $(BIN)/python -m pytest -m engines tests/training/rl/engines/vllm
 
 RAY := .venv-ray
 
@@ -105,7 +105,7 @@ $(TRAINED): requirements/verl.txt pyproject.toml $(wildcard tools/engines/*.py)
 	touch $@
 
 test-verl: setup verl  ## Runs of `saccade rl --on verl` on this machine's CPU, with tiny weights
-	VERL=$(CURDIR)/$(VERL_ENV)/bin/saccade $(BIN)/python -m pytest -m verl tests/rl/verl/real
+	VERL=$(CURDIR)/$(VERL_ENV)/bin/saccade $(BIN)/python -m pytest -m verl tests/plugins/verl/real
 
 FACES := .venv-faces
 PYTEST := pytest pytest-asyncio pytest-timeout
@@ -127,7 +127,7 @@ $(FACES)/%/.installed: pyproject.toml $(wildcard tools/engines/*.py)
 faces: $(FACE_NAMES:%=$(FACES)/%/.installed)  ## OpenEnv with TRL, verifiers, inspect_ai, each in an environment of its own: gigabytes
 
 test-faces: faces  ## The faces for those three, with the real libraries
-	for name in $(FACE_NAMES); do $(FACES)/$$name/bin/python -m pytest -m faces tests/serve/$$name || exit 1; done
+	for name in $(FACE_NAMES); do $(FACES)/$$name/bin/python -m pytest -m faces tests/plugins/integrations/$$name || exit 1; done
 	$(FACES)/openenv/bin/python -m pytest -m 'faces or not slow' tests/plugins/serve/test_same_trajectory.py
 
 oracles: setup  ## Our graders beside the official evaluators' own functions

@@ -19,8 +19,8 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @app.command(
     epilog="Clients: SaccadeClient(base_url='http://127.0.0.1:8722') of saccade.plugins.integrations.openenv.client, "
-    "or any other of OpenEnv. There is no encryption: between machines, put a TLS proxy in front. docs/openenv.md has actions and "
-    "observations."
+    "or any other of OpenEnv. There is no encryption: between machines, put a TLS proxy in front. "
+    "docs/openenv.md has actions and observations."
 )
 def openenv(
     tasks: Annotated[

@@ -1,1 +1,0 @@
-"""Tools that a model behind an endpoint does: chart readers and geometry solvers of published systems."""
