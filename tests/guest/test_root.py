@@ -11,7 +11,6 @@ import pytest
 from tests.guest.children import NOBODY, fork, in_child, in_namespaces, outcome
 
 from saccade.guest import jail, nursery, privileges, root, seccomp
-from saccade.guest import root as namespaces
 from saccade.guest.syscalls import machine
 from saccade.guest.workspaces import Workspaces
 
@@ -129,8 +128,8 @@ def test_a_session_lives_in_its_workspace(plan: root.RootPlan, user: int | None)
     def run(workspaces: Workspaces) -> dict[str, str]:
         uid = 5 if os.path.exists("/proc/self/uid_map") and _mapped() > 1 else 0
         family = workspaces.new_family()
-        fd, path = family.new_workspace(1 << 20, 20, uid)
-        answer = in_child(lambda: session(fd, family.path, uid))
+        fd, path = workspaces.make(family, 1 << 20, 20, uid)
+        answer = in_child(lambda: session(fd, family, uid))
         os.close(fd)
         workspaces.release(path)
         return dict(answer) | {"released": outcome(lambda: os.stat(path))}
@@ -186,7 +185,7 @@ def test_many_workspaces(plan: root.RootPlan, user: int | None) -> None:
     def run(workspaces: Workspaces) -> list[int]:
         made = []
         for _ in range(300):
-            fd, path = workspaces.new_family().new_workspace(1 << 20, 10, 0)
+            fd, path = workspaces.make(workspaces.new_family(), 1 << 20, 10, 0)
             os.close(fd)
             made.append(path)
         with open("/proc/self/mountinfo") as file:
@@ -209,13 +208,12 @@ def test_the_folder_of_families_tells_nothing(plan: root.RootPlan) -> None:
     def run(workspaces: Workspaces) -> list[bool]:
         before, seen = look(), []
         for _ in range(300):  # one at a time: more than are made in advance
-            family = workspaces.new_family()
-            fd, path = family.new_workspace(1 << 20, 10, 0)
+            fd, path = workspaces.make(workspaces.new_family(), 1 << 20, 10, 0)
             os.close(fd)
             seen.append(look() == before)
             workspaces.release(path)
         first, second = workspaces.new_family(), workspaces.new_family()
-        return [all(seen), look() == before, first.path != second.path]
+        return [all(seen), look() == before, first != second]
 
     assert rooted(plan, None, run) == [True, True, True]
 
@@ -223,21 +221,21 @@ def test_the_folder_of_families_tells_nothing(plan: root.RootPlan) -> None:
 def test_branches_share_a_family_and_the_last_one_gives_it_back(plan: root.RootPlan) -> None:
     def run(workspaces: Workspaces) -> list[Any]:
         family = workspaces.new_family()
-        pairs = [family.new_workspace(1 << 20, 10, 0) for _ in range(2)]
+        pairs = [workspaces.make(family, 1 << 20, 10, 0) for _ in range(2)]
         for fd, _path in pairs:
             os.close(fd)
         workspaces.release(pairs[0][1])
-        taken = {workspaces.new_family().path for _ in range(255)}
+        taken = {workspaces.new_family() for _ in range(255)}
         workspaces.release(pairs[1][1])
         workspaces.release(pairs[1][1])
         bad = []
-        for path in ("/w", family.path, "/usr/lib", "/w/../usr/lib"):
+        for path in ("/w", family, "/usr/lib", "/w/../usr/lib"):
             try:
                 workspaces.release(path)
             except ValueError:
                 bad.append(path)
-        again = [workspaces.new_family().path for _ in range(2)]
-        return [family.path in taken, again[0] == family.path, again[1] in {family.path, *taken}, len(bad)]
+        again = [workspaces.new_family() for _ in range(2)]
+        return [family in taken, again[0] == family, again[1] in {family, *taken}, len(bad)]
 
     assert rooted(plan, None, run) == [False, True, False, 4]
 
@@ -245,7 +243,7 @@ def test_branches_share_a_family_and_the_last_one_gives_it_back(plan: root.RootP
 @BOTH_USERS
 def test_the_number_of_files_is_capped(plan: root.RootPlan, user: int | None) -> None:
     def run(workspaces: Workspaces) -> list[Any]:
-        fd, _path = workspaces.new_family().new_workspace(1 << 20, 10, 0)
+        fd, _path = workspaces.make(workspaces.new_family(), 1 << 20, 10, 0)
         made = 0
 
         def create() -> None:
@@ -311,19 +309,19 @@ def test_namespaces_are_of_use_where_a_private_root_can_be_made(monkeypatch: pyt
         done.append(what)
         return os.open(os.devnull, os.O_RDONLY)
 
-    monkeypatch.setattr(namespaces.mounts, "make_private", lambda: done.append("private"))
-    monkeypatch.setattr(namespaces.mounts, "new_mount", lambda filesystem, *_: opened(filesystem))
-    monkeypatch.setattr(namespaces.mounts, "clone_tree", opened)
-    namespaces.usable(("user_namespace",))
+    monkeypatch.setattr(root.mounts, "make_private", lambda: done.append("private"))
+    monkeypatch.setattr(root.mounts, "new_mount", lambda filesystem, *_: opened(filesystem))
+    monkeypatch.setattr(root.mounts, "clone_tree", opened)
+    root.usable(("user_namespace",))
     assert done == []
-    namespaces.usable(("user_namespace", "mount_namespace"))
+    root.usable(("user_namespace", "mount_namespace"))
     assert done == ["private", "tmpfs", "proc", "/usr"]
 
 
 def test_namespaces_in_which_nothing_can_be_mounted_are_of_no_use() -> None:
     def run() -> str:
         try:
-            namespaces.usable(("mount_namespace",))
+            root.usable(("mount_namespace",))
         except OSError as error:
             return errno.errorcode[error.errno or 0]
         return "usable"
