@@ -244,7 +244,7 @@ def test_what_each_step_of_a_jail_does(users: str, user: list[Any], monkeypatch:
     names = ("become_user", "own_user_namespace", "set_limits", "drop_capabilities", "no_new_privs", "set_dumpable")
     for name in names:
         monkeypatch.setattr(jail.privileges, name, noted(name))
-    monkeypatch.setattr(jail.landlock, "restrict", noted("restrict"))
+    monkeypatch.setattr(jail, "restrict", noted("restrict"))
     monkeypatch.setattr(jail.seccomp, "install", noted("install"))
     plan = JailPlan(users, {"open_files": 3}, ("/usr",), b"filter")
     jail.enter(plan, 5, "/f")

@@ -171,16 +171,16 @@ def without_ipython(code: str, folder: Path) -> str:
 
 def test_stand_in_for_ipython(tmp_path: Path) -> None:
     code = (
-        "from saccade.guest import ipython\n"
+        "from saccade.guest import show\n"
         "from PIL import Image\n"
         "seen = []\n"
-        "ipython.install(lambda *things: seen.extend(things))\n"
+        "show.install(lambda *things: seen.extend(things))\n"
         "from IPython.display import HTML, Image as Shown, Markdown, clear_output, display\n"
         "from IPython import get_ipython\n"
         "Image.new('RGB', (3, 2)).save('a.png')\n"
         "display(Shown('a.png'), Shown(filename='a.png'), Shown(open('a.png', 'rb').read()))\n"
         "clear_output(wait=True)\n"
-        "print([ipython.rendered(s).size for s in seen], repr(Markdown('**b**')), HTML('<p>').data, get_ipython())\n"
+        "print([show.rendered(s).size for s in seen], repr(Markdown('**b**')), HTML('<p>').data, get_ipython())\n"
     )
     assert without_ipython(code, tmp_path) == "[(3, 2), (3, 2), (3, 2)] **b** <p> None\n"
 

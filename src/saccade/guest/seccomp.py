@@ -12,92 +12,82 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import itertools
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from .syscalls import number, syscall
 
-# What the jail's system call filter allows: lists of names, and rules on arguments. Data of `seccomp`.
-#
-# Not listed means refused. Left out on purpose, beside everything that needs privileges: exec; ordinary fork; every way
-# to signal or inspect another process, its clocks included (a process may stop its own group); leaving that group;
+# Not listed means refused. Left out on purpose, besides everything that needs privileges: exec; ordinary fork; every
+# way to signal or inspect another process, its clocks included (a process may stop its own group); leaving that group;
 # sockets other than a pair, and who holds the other end of one; anonymous shared memory in every form (it would survive
 # a rollback); waking whoever waits in memory that processes share; locked memory; extended attributes (no quota counts
 # them); watching files, and asking what of them is in memory (others read the same ones); timers that send any signal
 # (they would wake a stopped process); raising or lowering limits and priorities; further filters, namespaces, mounts.
-#
-# Locks on files are answered with success and not taken: a session is alone in its workspace, and a lock on a file that
-# many sessions can read would be a word between them.
+
+Instruction = tuple[int, int, int, int]
+"""code, jump if true, jump if false (both relative to the next instruction), constant."""
+Block = list[Instruction]
+"""Falls through where what it checks holds, and returns an outcome where not."""
+
+_LOAD, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x54, 0x06
+# Offsets in struct seccomp_data: int nr; u32 arch; u64 instruction_pointer; u64 args[6].
+_NR, _ARCH, _ARGS = 0, 4, 16
+_ALLOW = (_RETURN, 0, 0, 0x7FFF0000)
+_KILL_PROCESS = (_RETURN, 0, 0, 0x80000000)
+_EPERM, _ENOSYS, _NOTHING = ((_RETURN, 0, 0, 0x00050000 | code) for code in (errno.EPERM, errno.ENOSYS, 0))
+"""An error of number 0 is success: the call is skipped and returns 0."""
 
 
-@dataclass(frozen=True)
-class AnyOf:
-    """An argument's low 32 bits, without the bits of `ignore`, must be one of `values`."""
-
-    argument: int
-    values: tuple[int, ...]
-    ignore: int = 0
+def _low(argument: int) -> Instruction:
+    """Load the low 32 bits of an argument (both machines are little-endian)."""
+    return (_LOAD, 0, 0, _ARGS + 8 * argument)
 
 
-@dataclass(frozen=True)
-class Refuse:
-    """An argument must not have all of `bits` set."""
-
-    argument: int
-    bits: int
-
-
-@dataclass(frozen=True)
-class Zero:
-    """An argument must be 0 in all its 64 bits (a null pointer)."""
-
-    argument: int
+def any_of(argument: int, values: Sequence[int], ignore: int = 0) -> Block:
+    """Require that an argument's low 32 bits, without the bits of `ignore`, are one of `values`."""
+    mask = [(_AND, 0, 0, 0xFFFFFFFF & ~ignore)] if ignore else []
+    tests = [(_EQUAL, len(values) - index, 0, value) for index, value in enumerate(values)]
+    return [_low(argument), *mask, *tests, _EPERM]
 
 
-@dataclass(frozen=True)
-class AtMost:
-    """An argument's low 32 bits, as a number without sign, must not be greater than `value`."""
-
-    argument: int
-    value: int
+def refuse(argument: int, bits: int) -> Block:
+    """Require that an argument has not all of `bits` set."""
+    return [_low(argument), (_AND, 0, 0, bits), (_EQUAL, 0, 1, bits), _EPERM]
 
 
-@dataclass(frozen=True)
-class Pretend:
-    """If an argument's low 32 bits are one of `values`, the call returns 0 and does nothing."""
-
-    argument: int
-    values: tuple[int, ...]
+def zero(argument: int) -> Block:
+    """Require that an argument is 0 in all its 64 bits (a null pointer)."""
+    high = (_LOAD, 0, 0, _ARGS + 8 * argument + 4)
+    return [_low(argument), (_EQUAL, 1, 0, 0), _EPERM, high, (_EQUAL, 1, 0, 0), _EPERM]
 
 
-@dataclass(frozen=True)
-class Only:
-    """If the first argument is `when`, the second must be `value`."""
-
-    when: int
-    value: int
+def at_most(argument: int, value: int) -> Block:
+    """Require that an argument's low 32 bits, as a number without sign, are at most `value`."""
+    return [_low(argument), (_AT_LEAST, 0, 1, value + 1), _EPERM]
 
 
-@dataclass(frozen=True)
-class AllBits:
-    """An argument must have all `required` bits, may have `optional` ones, and no others."""
-
-    argument: int
-    required: int
-    optional: int
+def pretend(argument: int, values: Sequence[int]) -> Block:
+    """Return 0 and do nothing if an argument's low 32 bits are one of `values`."""
+    tests = [(_EQUAL, len(values) - index, 0, value) for index, value in enumerate(values)]
+    return [_low(argument), *tests, (_JUMP, 0, 0, 1), _NOTHING]
 
 
-@dataclass(frozen=True)
-class Fork:
-    """The first argument is exactly `flags` (with or without the `optional` bits), or else `threads` must hold."""
-
-    flags: int
-    optional: int
-    threads: AllBits
+def only(when: int, value: int) -> Block:
+    """Require that the second argument is `value` if the first is `when`."""
+    return [_low(0), (_EQUAL, 0, 3, when), _low(1), (_EQUAL, 1, 0, value), _EPERM]
 
 
-SyscallRule = AnyOf | Refuse | Zero | AtMost | Pretend | Only | AllBits | Fork
+def all_bits(argument: int, required: int, optional: int) -> Block:
+    """Require that an argument has all `required` bits, and no others than these and `optional` ones."""
+    has = [_low(argument), (_AND, 0, 0, required), (_EQUAL, 1, 0, required), _EPERM]
+    return [*has, _low(argument), (_ANY_BIT, 0, 1, 0xFFFFFFFF & ~(required | optional)), _EPERM]
+
+
+def fork(flags: int, optional: int, threads: Block) -> Block:
+    """Allow a first argument of exactly `flags` (with or without the `optional` bits), or else what `threads` does."""
+    return [_low(0), (_AND, 0, 0, 0xFFFFFFFF & ~optional), (_EQUAL, 0, 1, flags), _ALLOW, *threads]
+
 
 _FILES = (
     "read write readv writev pread64 pwrite64 preadv pwritev lseek open openat creat close "
@@ -130,7 +120,8 @@ ALLOWED: tuple[str, ...] = tuple(
 """Calls allowed with any arguments."""
 
 PRETENDED: tuple[str, ...] = ("flock",)
-"""Calls that return 0 and do nothing."""
+"""Calls that return 0 and do nothing: a session is alone in its workspace, and a lock on a file that many sessions can
+read would be a word between them."""
 
 NOT_IMPLEMENTED: tuple[str, ...] = (
     *("clone3", "cachestat", "map_shadow_stack", "mseal"),
@@ -148,83 +139,48 @@ CLONE_CHILD_SETTID = 0x1000000
 FORK_FLAGS = CLONE_PARENT | SIGCHLD
 """The only fork there is in the jail: the child's parent is the caller's parent."""
 
-_THREAD = AllBits(
+_CHILD_IDS = CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID
+_THREAD = all_bits(
     0,
     required=CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD,
-    optional=CLONE_SYSVSEM
-    | CLONE_SETTLS
-    | CLONE_PARENT_SETTID
-    | CLONE_CHILD_SETTID
-    | CLONE_CHILD_CLEARTID
-    | CLONE_DETACHED,
+    optional=CLONE_SYSVSEM | CLONE_SETTLS | _CHILD_IDS | CLONE_DETACHED,
 )
 
 _RWF_NOWAIT = 8
 _MAP_SHARED_ANONYMOUS = 0x01 | 0x20
 
+
+
+def _values(table: str) -> tuple[int, ...]:
+    """The numbers in a table of `NAME:number`."""
+    return tuple(int(entry.split(":")[1], 0) for entry in table.split())
+
+
 _PR_SET_PDEATHSIG = 1
-_PRCTL = (
-    _PR_SET_PDEATHSIG,
-    2,  # PR_GET_PDEATHSIG
-    3,  # PR_GET_DUMPABLE
-    15,  # PR_SET_NAME
-    16,  # PR_GET_NAME
-    21,  # PR_GET_SECCOMP
-    23,  # PR_CAPBSET_READ
-    27,  # PR_GET_SECUREBITS
-    30,  # PR_GET_TIMERSLACK
-    39,  # PR_GET_NO_NEW_PRIVS
-    40,  # PR_GET_TID_ADDRESS
-    42,  # PR_GET_THP_DISABLE
-    0x53564D41,  # PR_SET_VMA: names of anonymous mappings, set by malloc
+_PRCTL = _values(
+    "PR_SET_PDEATHSIG:1 PR_GET_PDEATHSIG:2 PR_GET_DUMPABLE:3 PR_SET_NAME:15 PR_GET_NAME:16 PR_GET_SECCOMP:21 "
+    "PR_CAPBSET_READ:23 PR_GET_SECUREBITS:27 PR_GET_TIMERSLACK:30 PR_GET_NO_NEW_PRIVS:39 "
+    "PR_GET_TID_ADDRESS:40 PR_GET_THP_DISABLE:42 PR_SET_VMA:0x53564D41"
 )
 
-_IOCTL = (
-    0x5401,  # TCGETS (isatty)
-    0x802C542A,  # TCGETS2 (isatty of newer libcs)
-    0x541B,  # FIONREAD
-    0x5421,  # FIONBIO
-    0x5450,  # FIONCLEX
-    0x5451,  # FIOCLEX
-)
+_IOCTL = _values("TCGETS:0x5401 TCGETS2:0x802C542A FIONREAD:0x541B FIONBIO:0x5421 FIONCLEX:0x5450 FIOCLEX:0x5451")
 
 # Not here: owners and numbers of signals (F_SETOWN, F_SETSIG, F_NOTIFY), leases, seals, and the size of pipes.
-_FCNTL = (
-    0,  # F_DUPFD
-    1,  # F_GETFD
-    2,  # F_SETFD
-    3,  # F_GETFL
-    4,  # F_SETFL
-    5,  # F_GETLK
-    36,  # F_OFD_GETLK
-    1027,  # F_DUPFD_QUERY
-    1030,  # F_DUPFD_CLOEXEC
-    1032,  # F_GETPIPE_SZ
-    1034,  # F_GET_SEALS
+_FCNTL = _values(
+    "F_DUPFD:0 F_GETFD:1 F_SETFD:2 F_GETFL:3 F_SETFL:4 F_GETLK:5 F_OFD_GETLK:36 F_DUPFD_QUERY:1027 "
+    "F_DUPFD_CLOEXEC:1030 F_GETPIPE_SZ:1032 F_GET_SEALS:1034"
 )
 
-_LOCKS = (
-    6,  # F_SETLK
-    7,  # F_SETLKW
-    37,  # F_OFD_SETLK
-    38,  # F_OFD_SETLKW
-)
+_LOCKS = _values("F_SETLK:6 F_SETLKW:7 F_OFD_SETLK:37 F_OFD_SETLKW:38")
 
 _LAST_CLOCK = 15
 """Clock ids above it, taken as numbers without sign, name the clocks of other processes, or devices."""
 
 _SOL_SOCKET = 1
 # Not here: who made the other end (SO_PEERCRED, SO_PEERGROUPS, SO_PEERPIDFD, SO_PEERSEC).
-_GETSOCKOPT = (
-    3,  # SO_TYPE
-    4,  # SO_ERROR
-    7,  # SO_SNDBUF
-    8,  # SO_RCVBUF
-    20,  # SO_RCVTIMEO
-    21,  # SO_SNDTIMEO
-    30,  # SO_ACCEPTCONN
-    38,  # SO_PROTOCOL
-    39,  # SO_DOMAIN
+_GETSOCKOPT = _values(
+    "SO_TYPE:3 SO_ERROR:4 SO_SNDBUF:7 SO_RCVBUF:8 SO_RCVTIMEO:20 SO_SNDTIMEO:21 SO_ACCEPTCONN:30 "
+    "SO_PROTOCOL:38 SO_DOMAIN:39"
 )
 
 _FUTEX_WAIT, _FUTEX_WAIT_BITSET, _FUTEX_PRIVATE, _FUTEX_CLOCK_REALTIME, _FUTEX_KINDS = 0, 9, 128, 256, 14
@@ -240,130 +196,49 @@ _OF_ANY_PROCESS = (
 _AF_UNIX = 1
 _SOCK_STREAM, _SOCK_SEQPACKET, _SOCK_NONBLOCK, _SOCK_CLOEXEC = 1, 5, 0x800, 0x80000
 
-ARGUMENT_RULES: dict[str, tuple[SyscallRule, ...]] = {
-    "clone": (Fork(FORK_FLAGS, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID, _THREAD),),
-    "futex": (AnyOf(1, _FUTEX, _FUTEX_CLOCK_REALTIME),),
-    **dict.fromkeys(("preadv2", "pwritev2"), (Refuse(5, _RWF_NOWAIT),)),
-    "mmap": (Refuse(3, _MAP_SHARED_ANONYMOUS),),
-    "prctl": (AnyOf(0, _PRCTL), Only(_PR_SET_PDEATHSIG, SIGKILL)),
+ARGUMENT_RULES: dict[str, tuple[Block, ...]] = {
+    "clone": (fork(FORK_FLAGS, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID, _THREAD),),
+    "futex": (any_of(1, _FUTEX, _FUTEX_CLOCK_REALTIME),),
+    **dict.fromkeys(("preadv2", "pwritev2"), (refuse(5, _RWF_NOWAIT),)),
+    "mmap": (refuse(3, _MAP_SHARED_ANONYMOUS),),
+    "prctl": (any_of(0, _PRCTL), only(_PR_SET_PDEATHSIG, SIGKILL)),
     # Reading the caller's own limits.
-    "prlimit64": (AnyOf(0, (0,)), Zero(2)),
-    "ioctl": (AnyOf(1, _IOCTL),),
-    "fcntl": (Pretend(1, _LOCKS), AnyOf(1, _FCNTL)),
-    "getsockopt": (AnyOf(1, (_SOL_SOCKET,)), AnyOf(2, _GETSOCKOPT)),
-    **dict.fromkeys(("clock_gettime", "clock_getres", "clock_nanosleep"), (AtMost(0, _LAST_CLOCK),)),
+    "prlimit64": (any_of(0, (0,)), zero(2)),
+    "ioctl": (any_of(1, _IOCTL),),
+    "fcntl": (pretend(1, _LOCKS), any_of(1, _FCNTL)),
+    "getsockopt": (any_of(1, (_SOL_SOCKET,)), any_of(2, _GETSOCKOPT)),
+    **dict.fromkeys(("clock_gettime", "clock_getres", "clock_nanosleep"), (at_most(0, _LAST_CLOCK),)),
     # To stop the caller's own group, as every process does at the end of its call.
-    "kill": (Zero(0), AnyOf(1, (SIGSTOP,))),
+    "kill": (zero(0), any_of(1, (SIGSTOP,))),
     # About the caller only, which is named by 0: an answer for another id would tell that it exists.
-    **dict.fromkeys(_OF_ANY_PROCESS, (Zero(0),)),
-    "getpriority": (Zero(0), Zero(1)),
+    **dict.fromkeys(_OF_ANY_PROCESS, (zero(0),)),
+    "getpriority": (zero(0), zero(1)),
     # No datagram pair: its sendto reaches any socket by name, whatever it is connected to.
-    "socketpair": (AnyOf(0, (_AF_UNIX,)), AnyOf(1, (_SOCK_STREAM, _SOCK_SEQPACKET), _SOCK_NONBLOCK | _SOCK_CLOEXEC)),
+    "socketpair": (any_of(0, (_AF_UNIX,)), any_of(1, (_SOCK_STREAM, _SOCK_SEQPACKET), _SOCK_NONBLOCK | _SOCK_CLOEXEC)),
 }
 """Calls allowed if all their rules hold, refused with EPERM if not."""
 
-
-Instruction = tuple[int, int, int, int]
-"""code, jump if true, jump if false (both relative to the next instruction), constant."""
-
-_LOAD, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x54, 0x06
-# Offsets in struct seccomp_data: int nr; u32 arch; u64 instruction_pointer; u64 args[6].
-_NR, _ARCH, _ARGS = 0, 4, 16
 
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32_BIT = 0x40000000
 _FIRST_UNKNOWN = 463
 """Calls from this number on are newer than this list; ENOSYS lets a newer libc fall back."""
-
-_ALLOW = (_RETURN, 0, 0, 0x7FFF0000)
-_KILL_PROCESS = (_RETURN, 0, 0, 0x80000000)
 _SECCOMP_SET_MODE_FILTER = 1
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 
-
-def _fail(code: int) -> Instruction:
-    return (_RETURN, 0, 0, 0x00050000 | code)
-
-
-_EPERM = _fail(errno.EPERM)
-_ENOSYS = _fail(errno.ENOSYS)
-_NOTHING = _fail(0)
-"""An error of number 0 is success: the call is skipped and returns 0."""
-
-
-def _low(argument: int) -> Instruction:
-    """Load the low 32 bits of an argument (both machines are little-endian)."""
-    return (_LOAD, 0, 0, _ARGS + 8 * argument)
-
-
-def _high(argument: int) -> Instruction:
-    return (_LOAD, 0, 0, _ARGS + 8 * argument + 4)
-
-
-def _match_any(values: Sequence[int]) -> list[Instruction]:
-    """Go on after this block if the accumulator is one of `values`, else fail with EPERM."""
-    block: list[Instruction] = []
-    for index, value in enumerate(values):
-        block.append((_EQUAL, len(values) - index, 0, value))
-    block.append(_EPERM)
-    return block
-
-
-def _check(rule: SyscallRule) -> list[Instruction]:
-    """The block of one rule: falls through if it holds, returns EPERM if not."""
-    if isinstance(rule, AnyOf):
-        mask = [(_AND, 0, 0, 0xFFFFFFFF & ~rule.ignore)] if rule.ignore else []
-        return [_low(rule.argument), *mask, *_match_any(rule.values)]
-    if isinstance(rule, Refuse):
-        # Not all bits of the mask at once.
-        return [_low(rule.argument), (_AND, 0, 0, rule.bits), (_EQUAL, 0, 1, rule.bits), _EPERM]
-    if isinstance(rule, Zero):
-        return [_low(rule.argument), (_EQUAL, 1, 0, 0), _EPERM, _high(rule.argument), (_EQUAL, 1, 0, 0), _EPERM]
-    if isinstance(rule, AtMost):
-        return [_low(rule.argument), (_AT_LEAST, 0, 1, rule.value + 1), _EPERM]
-    if isinstance(rule, Pretend):
-        count = len(rule.values)
-        tests = [(_EQUAL, count - index, 0, value) for index, value in enumerate(rule.values)]
-        return [_low(rule.argument), *tests, (_JUMP, 0, 0, 1), _NOTHING]
-    if isinstance(rule, Only):
-        # If the first argument is `when`, the second must be `value`.
-        return [_low(0), (_EQUAL, 0, 3, rule.when), _low(1), (_EQUAL, 1, 0, rule.value), _EPERM]
-    if isinstance(rule, AllBits):
-        return [
-            _low(rule.argument),
-            (_AND, 0, 0, rule.required),
-            (_EQUAL, 1, 0, rule.required),
-            _EPERM,
-            _low(rule.argument),
-            (_ANY_BIT, 0, 1, 0xFFFFFFFF & ~(rule.required | rule.optional)),
-            _EPERM,
-        ]
-    return _check_fork(rule)
-
-
-def _check_fork(rule: Fork) -> list[Instruction]:
-    """Either a fork with exactly the given flags (return ALLOW) or what `rule.threads` asks for."""
-    fork = [_low(0), (_AND, 0, 0, 0xFFFFFFFF & ~rule.optional), (_EQUAL, 0, 1, rule.flags), _ALLOW]
-    return fork + _check(rule.threads)
-
-
-def _leaf(rules: Sequence[SyscallRule]) -> list[Instruction]:
-    return [instruction for rule in rules for instruction in _check(rule)] + [_ALLOW]
-
-
-SyscallSpan = tuple[int, list[Instruction]]
+SyscallSpan = tuple[int, Block]
 """First number of a run of calls that share one outcome, and the block that decides it."""
 
 
 def _spans(machine: str) -> list[SyscallSpan]:
     """All numbers from 0 on as runs of equal outcome, in ascending order."""
-    blocks: dict[int, list[Instruction]] = {}
-    outcomes: list[tuple[Sequence[str], list[Instruction]]] = [
+    blocks: dict[int, Block] = {}
+    outcomes: list[tuple[Sequence[str], Block]] = [
         (ALLOWED, [_ALLOW]),
         (NOT_IMPLEMENTED, [_ENOSYS]),
         (PRETENDED, [_NOTHING]),
     ]
-    outcomes += [((name,), _leaf(rules)) for name, rules in ARGUMENT_RULES.items()]
+    outcomes += [((name,), [*itertools.chain(*rules), _ALLOW]) for name, rules in ARGUMENT_RULES.items()]
     for names, block in outcomes:
         for name in names:
             nr = number(name, machine)
@@ -378,7 +253,7 @@ def _spans(machine: str) -> list[SyscallSpan]:
     return spans
 
 
-def _tree(spans: Sequence[SyscallSpan]) -> list[Instruction]:
+def _tree(spans: Sequence[SyscallSpan]) -> Block:
     """A balanced search: the accumulator holds the call's number."""
     if len(spans) == 1:
         return spans[0][1]
@@ -396,7 +271,7 @@ def build_filter(machine: str) -> bytes:
 
     Raises KeyError for any other machine.
     """
-    program: list[Instruction] = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, _AUDIT_ARCH[machine]), _KILL_PROCESS]
+    program: Block = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, _AUDIT_ARCH[machine]), _KILL_PROCESS]
     program.append((_LOAD, 0, 0, _NR))
     if machine == "x86_64":
         program += [(_AT_LEAST, 0, 1, _X32_BIT), _KILL_PROCESS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -285,7 +286,7 @@ async def test_how_long_a_call_and_an_attack_took(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, wall_seconds: float | None, took: float, found: str | None
 ) -> None:
     clock = iter([0.0, 0.5, 0.5 + took, 9.0])
-    monkeypatch.setattr(runner, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(runner, "time", SimpleNamespace(monotonic=lambda: next(clock), thread_time=time.thread_time))
     outcome = await judge.judge(Attack("attack", "own", "try", "do()", wall_seconds=wall_seconds))
     assert (outcome.held, outcome.seconds) == (found is None, 9.0)
     assert found is None or outcome.evidence == found

@@ -20,13 +20,6 @@ from dataclasses import dataclass
 
 from saccade.errors import SettingsError
 from saccade.plugins.audit.conformance import limit_checks, model, output, rollback
-from saccade.plugins.audit.conformance import limit_checks as concurrency
-from saccade.plugins.audit.conformance import limit_checks as statuses
-from saccade.plugins.audit.conformance import output as captures
-from saccade.plugins.audit.conformance import output as images
-from saccade.plugins.audit.conformance import output as videos
-from saccade.plugins.audit.conformance import rollback as branches
-from saccade.plugins.audit.conformance import rollback as state
 from saccade.plugins.audit.conformance.check import LIMITS, Check, ConformanceError
 from saccade.sandbox.base import Sandbox
 
@@ -34,10 +27,12 @@ __all__ = ["CHECKS", "LIMITS", "Check", "CheckResult", "ConformanceError", "run_
 
 CHECKS: tuple[Check, ...] = tuple(
     check
-    for module in (
-        *(state, rollback, branches, model, images, videos, captures, output, limit_checks, statuses, concurrency),
+    for group in (
+        *(rollback.STATE, rollback.ROLLBACK, rollback.BRANCHES, model.GROUP),
+        *(output.IMAGES, output.VIDEOS, output.CAPTURES, output.OUTPUT),
+        *(limit_checks.LIMITS_GROUP, limit_checks.STATUSES, limit_checks.CONCURRENCY),
     )
-    for check in module.GROUP.checks
+    for check in group.checks
 )
 """Every check, in the order of the groups."""
 

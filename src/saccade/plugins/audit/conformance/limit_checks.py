@@ -22,7 +22,7 @@ from saccade.record.execution import Status
 from saccade.sandbox.base import Sandbox, Session, SessionOptions
 from saccade.sandbox.result import RunResult
 
-GROUP = CheckGroup("limits")
+LIMITS_GROUP = CheckGroup("limits")
 
 
 async def ends_on_time(sandbox: Sandbox, code: str) -> None:
@@ -48,31 +48,31 @@ async def _longest_pause() -> float:
         return longest
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def wall_time_of_a_sleep(sandbox: Sandbox) -> None:
     """A sleep is ended at the wall limit."""
     await ends_on_time(sandbox, "import time\ntime.sleep(600)")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def wall_time_of_a_busy_loop(sandbox: Sandbox) -> None:
     """A busy loop that swallows every exception is ended at the wall limit."""
     await ends_on_time(sandbox, "while True:\n    try:\n        while True: pass\n    except BaseException: pass")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def wall_time_of_a_regular_expression(sandbox: Sandbox) -> None:
     """A regular expression that backtracks for ever is ended."""
     await ends_on_time(sandbox, "import re\nre.match(r'(a+)+$', 'a' * 60 + 'b')")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def wall_time_of_numpy(sandbox: Sandbox) -> None:
     """A numpy call that takes minutes is ended."""
     await ends_on_time(sandbox, "import numpy as np\nnp.linalg.matrix_power(np.eye(1200), 10**1000)")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def wall_time_with_signals_ignored(sandbox: Sandbox) -> None:
     """A call that ignores and blocks every signal it can is ended."""
     code = """
@@ -86,13 +86,13 @@ async def wall_time_with_signals_ignored(sandbox: Sandbox) -> None:
     await ends_on_time(sandbox, code)
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def wall_time_with_the_gil_held(sandbox: Sandbox) -> None:
     """A C call that holds the interpreter's lock is ended."""
     await ends_on_time(sandbox, "import ctypes\nctypes.PyDLL(None).sleep(600)")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def wall_time_of_a_stopped_process(sandbox: Sandbox) -> None:
     """A call that stops itself is ended, unless it may not send itself signals at all."""
     async with opened(sandbox) as session:
@@ -101,7 +101,7 @@ async def wall_time_of_a_stopped_process(sandbox: Sandbox) -> None:
         await expect_output(session, "print(1)", "1")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def wall_time_of_an_endless_finalizer(sandbox: Sandbox) -> None:
     """An object whose comparison or `repr` never ends cannot hold the call after the code is through."""
     code = "class Endless:\n    def __repr__(self):\n        while True: pass\nEndless()"
@@ -111,7 +111,7 @@ async def wall_time_of_an_endless_finalizer(sandbox: Sandbox) -> None:
         await expect_output(session, "print(1)", "1")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def wall_seconds_only_shortens(sandbox: Sandbox) -> None:
     """`wall_seconds` of a call cannot lengthen the limit of the sandbox."""
     async with opened(sandbox) as session:
@@ -119,7 +119,7 @@ async def wall_seconds_only_shortens(sandbox: Sandbox) -> None:
         await run(session, code, Status.TIMEOUT, wall_seconds=sandbox.limits.wall_seconds + 600)
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def cpu_time(sandbox: Sandbox) -> None:
     """A call that uses more CPU time than its limit ends as a time-out, even with the signal for it ignored."""
     async with opened(sandbox) as session:
@@ -128,7 +128,7 @@ async def cpu_time(sandbox: Sandbox) -> None:
         await expect_output(session, "print(1)", "1")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def memory(sandbox: Sandbox) -> None:
     """Memory over the limit is refused to Python, numpy and Pillow alike; catching it is allowed and harmless."""
     size = 2 * sandbox.limits.memory_bytes
@@ -143,14 +143,14 @@ async def memory(sandbox: Sandbox) -> None:
         await expect_output(session, caught, "caught")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def memory_within_the_limit(sandbox: Sandbox) -> None:
     """Half of the memory limit can really be used."""
     async with opened(sandbox) as session:
         await expect_output(session, f"a = bytearray({sandbox.limits.memory_bytes // 2})\nprint(len(a) > 0)", "True")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def open_files(sandbox: Sandbox) -> None:
     """More open files than the limit is an OSError, and closing them makes it good."""
     async with opened(sandbox) as session:
@@ -167,7 +167,7 @@ async def open_files(sandbox: Sandbox) -> None:
         await expect_output(session, code, "24")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def open_files_that_are_left(sandbox: Sandbox) -> None:
     """A call that leaves as many files open as it can is rolled back, and the next one has room."""
     async with opened(sandbox) as session:
@@ -186,7 +186,7 @@ async def open_files_that_are_left(sandbox: Sandbox) -> None:
         await expect_output(session, "with open('kept.txt') as file: print(kept, 'files' in globals())", "1 False")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def file_size(sandbox: Sandbox) -> None:
     """A file over the size limit cannot be written; the call sees an OSError or is ended, and is rolled back."""
     async with opened(sandbox) as session:
@@ -202,7 +202,7 @@ async def file_size(sandbox: Sandbox) -> None:
         await expect_output(session, "import os\nprint(os.path.exists('big.bin'))", "False")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def workspace_size(sandbox: Sandbox) -> None:
     """All files together stay within the size of the workspace; a failed call gives the room back."""
     limits = sandbox.limits
@@ -222,7 +222,7 @@ async def workspace_size(sandbox: Sandbox) -> None:
         )
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def workspace_file_count(sandbox: Sandbox) -> None:
     """More files than the limit cannot stay in the workspace."""
     async with opened(sandbox) as session:
@@ -234,7 +234,7 @@ async def workspace_file_count(sandbox: Sandbox) -> None:
         await expect_output(session, "import os\nprint(os.listdir('.'))", "[]")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def processes(sandbox: Sandbox) -> None:
     """More processes than the limit (or any at all) cannot be had, and a call that leaves one is not `ok`."""
     async with opened(sandbox) as session:
@@ -258,7 +258,7 @@ async def processes(sandbox: Sandbox) -> None:
         await expect_output(session, "print(1)", "1")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def threads(sandbox: Sandbox) -> None:
     """More threads than the limit is an error of the program; threads that are joined are fine."""
     async with opened(sandbox) as session:
@@ -281,7 +281,7 @@ async def threads(sandbox: Sandbox) -> None:
         await expect_output(session, code, "limit")
 
 
-@GROUP.check
+@LIMITS_GROUP.check
 async def deep_recursion(sandbox: Sandbox) -> None:
     """Endless recursion is an error or a killed call, never the end of the session."""
     async with opened(sandbox) as session:
@@ -294,15 +294,13 @@ async def deep_recursion(sandbox: Sandbox) -> None:
         await expect_output(session, "print(1)", "1")
 
 
-# Checks: sessions run side by side, calls of one session one after the other, and closing is orderly.
-
-
-CONCURRENCY_GROUP = CheckGroup("concurrency")
+# Sessions run side by side, calls of one session one after the other, and closing is orderly.
+CONCURRENCY = CheckGroup("concurrency")
 
 SPAN = "import time\nt0 = time.monotonic()\ntime.sleep(0.3)\nprint(t0, time.monotonic())"
 
 
-@CONCURRENCY_GROUP.check
+@CONCURRENCY.check
 async def sessions_run_at_the_same_time(sandbox: Sandbox) -> None:
     """Calls of two sessions overlap in time."""
     async with opened(sandbox) as one, opened(sandbox) as two:
@@ -312,7 +310,7 @@ async def sessions_run_at_the_same_time(sandbox: Sandbox) -> None:
         expect(a0 < b1 and b0 < a1, "the calls of two sessions ran one after the other")
 
 
-@CONCURRENCY_GROUP.check
+@CONCURRENCY.check
 async def calls_of_a_session_are_serial(sandbox: Sandbox) -> None:
     """Calls started together on one session run one after the other, in order, each on the state of the last."""
     async with opened(sandbox) as session:
@@ -326,7 +324,7 @@ async def calls_of_a_session_are_serial(sandbox: Sandbox) -> None:
         await expect_output(session, "print(seen)", str(list(range(8))))
 
 
-@CONCURRENCY_GROUP.check
+@CONCURRENCY.check
 async def many_sessions(sandbox: Sandbox) -> None:
     """Twelve sessions opened together each keep their own number."""
     sessions = await asyncio.gather(*(sandbox.open({"n": i}) for i in range(12)))
@@ -337,7 +335,7 @@ async def many_sessions(sandbox: Sandbox) -> None:
         await asyncio.gather(*(session.close() for session in sessions))
 
 
-@CONCURRENCY_GROUP.check
+@CONCURRENCY.check
 async def a_stuck_neighbour_does_not_matter(sandbox: Sandbox) -> None:
     """While one session is stuck, others are opened, run and closed."""
     async with opened(sandbox) as stuck:
@@ -347,7 +345,7 @@ async def a_stuck_neighbour_does_not_matter(sandbox: Sandbox) -> None:
         expect_equal((await task).status, Status.TIMEOUT, "status of the stuck call")
 
 
-@CONCURRENCY_GROUP.check
+@CONCURRENCY.check
 async def cancelled_run(sandbox: Sandbox) -> None:
     """Cancelling the task of a call ends the call, rolls it back, and leaves the session usable."""
     async with opened(sandbox) as session:
@@ -364,7 +362,7 @@ async def cancelled_run(sandbox: Sandbox) -> None:
         await expect_output(session, "print(x)", "before")
 
 
-@CONCURRENCY_GROUP.check
+@CONCURRENCY.check
 async def cancelled_while_waiting(sandbox: Sandbox) -> None:
     """Cancelling a call that still waits for its turn means that it never runs; the one before it continues."""
     async with opened(sandbox) as session:
@@ -399,7 +397,7 @@ async def _is_closed(session: Session) -> None:
     expect(False, "a call on a closed session did not raise SandboxClosedError")
 
 
-@CONCURRENCY_GROUP.check
+@CONCURRENCY.check
 async def closing_a_session_during_a_call(sandbox: Sandbox) -> None:
     """Closing a session ends its running call soon, is idempotent, and later calls raise SandboxClosedError."""
     session = await sandbox.open()
@@ -413,7 +411,7 @@ async def closing_a_session_during_a_call(sandbox: Sandbox) -> None:
     await _is_closed(session)
 
 
-@CONCURRENCY_GROUP.closing_check
+@CONCURRENCY.closing_check
 async def closing_the_sandbox(sandbox: Sandbox) -> None:
     """Closing the sandbox closes its sessions, is idempotent, and a later `open` raises SandboxClosedError."""
     session = await sandbox.open()
@@ -431,7 +429,7 @@ async def closing_the_sandbox(sandbox: Sandbox) -> None:
     expect(False, "`open` on a closed sandbox did not raise SandboxClosedError")
 
 
-@CONCURRENCY_GROUP.closing_check
+@CONCURRENCY.closing_check
 async def closing_the_sandbox_during_a_call(sandbox: Sandbox) -> None:
     """Closing the sandbox ends calls that are running."""
     sessions = [await sandbox.open() for _ in range(2)]
@@ -442,10 +440,8 @@ async def closing_the_sandbox_during_a_call(sandbox: Sandbox) -> None:
         await _ends(task)
 
 
-# Checks: what a result says about itself: status, commit, timings, layers, repairs and options.
-
-
-STATUSES_GROUP = CheckGroup("statuses")
+# What a result says about itself: status, commit, timings, layers, repairs and options.
+STATUSES = CheckGroup("statuses")
 
 ENDINGS = (
     ("x = 1", Status.OK),
@@ -459,7 +455,7 @@ ENDINGS = (
 )
 
 
-@STATUSES_GROUP.check
+@STATUSES.check
 async def each_ending_has_its_status(sandbox: Sandbox) -> None:
     """The status tells how the call ended, not what its text says; only what ended well is `ok`."""
     async with opened(sandbox) as session:
@@ -469,7 +465,7 @@ async def each_ending_has_its_status(sandbox: Sandbox) -> None:
             expect_equal(result.traceback is None, status is Status.OK, f"whether {code!r} left no traceback")
 
 
-@STATUSES_GROUP.check
+@STATUSES.check
 async def a_memory_error_of_the_program(sandbox: Sandbox) -> None:
     """Asking for more memory than there is gives `out_of_memory` with a reason a model can act on."""
     async with opened(sandbox) as session:
@@ -477,7 +473,7 @@ async def a_memory_error_of_the_program(sandbox: Sandbox) -> None:
         expect("emory" in (result.traceback or ""), f"the reason does not speak of memory: {describe(result)}")
 
 
-@STATUSES_GROUP.check
+@STATUSES.check
 async def timings_are_measured(sandbox: Sandbox) -> None:
     """Timings are seconds, never negative, and the parts fit into the whole."""
     async with opened(sandbox) as session:
@@ -491,7 +487,7 @@ async def timings_are_measured(sandbox: Sandbox) -> None:
         expect(busy.cpu >= 0.15, f"0.2 s of CPU were measured as {busy}")
 
 
-@STATUSES_GROUP.check
+@STATUSES.check
 async def layers_are_reported(sandbox: Sandbox) -> None:
     """The report of the isolation names every layer, and each result carries those that are on."""
     isolation = await sandbox.isolation()
@@ -504,7 +500,7 @@ async def layers_are_reported(sandbox: Sandbox) -> None:
         expect_equal(set(failed.layers), set(isolation.names), "layers of a failed result")
 
 
-@STATUSES_GROUP.check
+@STATUSES.check
 async def empty_and_long_code(sandbox: Sandbox) -> None:
     """Empty code, comments only, half a megabyte of code and Windows line ends are fine."""
     async with opened(sandbox) as session:
@@ -513,7 +509,7 @@ async def empty_and_long_code(sandbox: Sandbox) -> None:
         await expect_output(session, "\n".join(f"v{i} = {i}" for i in range(30_000)) + "\nprint(v29999)", "29999")
 
 
-@STATUSES_GROUP.check
+@STATUSES.check
 async def preload(sandbox: Sandbox) -> None:
     """Names of `preload` are there from the start, others are not."""
     names = ("np", "plt", "Image", "cv2", "math", "os", "json", "re", "io", "random")
@@ -527,7 +523,7 @@ async def preload(sandbox: Sandbox) -> None:
         await run(session, "np.zeros(2)", Status.ERROR)
 
 
-@STATUSES_GROUP.check
+@STATUSES.check
 async def repairs_are_off_unless_named(sandbox: Sandbox) -> None:
     """Without repairs, code that needs one fails, and no repair is recorded."""
     async with opened(sandbox) as session:
@@ -536,7 +532,7 @@ async def repairs_are_off_unless_named(sandbox: Sandbox) -> None:
             expect_equal(result.repairs, (), f"repairs of {code!r}")
 
 
-@STATUSES_GROUP.check
+@STATUSES.check
 async def repair_of_a_path(sandbox: Sandbox) -> None:
     """With the repair `path_alias`, a path that the model writes is the given file, and the repair is recorded."""
     options = SessionOptions(repairs=("path_alias",), path_aliases={"/mnt/data/clue.txt": "clue.txt"})
@@ -547,7 +543,7 @@ async def repair_of_a_path(sandbox: Sandbox) -> None:
         expect_equal((await run(session, "x = 1")).repairs, (), "repairs of code that needs none")
 
 
-@STATUSES_GROUP.check
+@STATUSES.check
 async def unknown_options_are_refused(sandbox: Sandbox) -> None:
     """An unknown repair or an unknown name in `preload` is an error of the caller, with the known names."""
     from saccade.errors import SaccadeError

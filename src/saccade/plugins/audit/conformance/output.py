@@ -22,10 +22,8 @@ from saccade.record.execution import Status
 from saccade.sandbox.base import Sandbox, SessionOptions, VideoFile
 from saccade.sandbox.result import Picture, RunResult
 
-# Checks: pictures and values bound by name arrive exactly, and lazy ones are decoded once.
-
-
-GROUP = CheckGroup("images")
+# Pictures and values bound by name arrive exactly, and lazy ones are decoded once.
+IMAGES = CheckGroup("images")
 
 HASH = "import hashlib\nprint(im.mode, im.size, hashlib.sha256(im.tobytes()).hexdigest())"
 
@@ -64,7 +62,7 @@ class CountingImage:
         return self._image
 
 
-@GROUP.check
+@IMAGES.check
 async def pillow_images_are_exact(sandbox: Sandbox) -> None:
     """A bound Pillow image has the mode, size and pixels of the original."""
     for mode, size in (
@@ -79,7 +77,7 @@ async def pillow_images_are_exact(sandbox: Sandbox) -> None:
             await expect_output(session, HASH, fingerprint(image))
 
 
-@GROUP.check
+@IMAGES.check
 async def bound_images_behave_like_pillow(sandbox: Sandbox) -> None:
     """A bound image can be cropped, resized, drawn on, saved, turned into an array, copied and tested for its class."""
     async with opened(sandbox, {"im": noise("RGB", 80, 60)}) as session:
@@ -95,7 +93,7 @@ async def bound_images_behave_like_pillow(sandbox: Sandbox) -> None:
         await expect_output(session, code, "True (40, 20) (255, 0, 0) True 80")
 
 
-@GROUP.check
+@IMAGES.check
 async def numpy_pictures(sandbox: Sandbox) -> None:
     """A bound uint8 array arrives as an array of the same shape and contents, and can be written to."""
     import numpy as np
@@ -108,7 +106,7 @@ async def numpy_pictures(sandbox: Sandbox) -> None:
             await expect_output(session, code, expected)
 
 
-@GROUP.check
+@IMAGES.check
 async def json_values(sandbox: Sandbox) -> None:
     """JSON values arrive equal and with their types."""
     value = {"a": [1, 2.5, None, True, "ä\u2603"], "b": {"c": []}, "big": 2**70, "neg": -1e-300}
@@ -116,7 +114,7 @@ async def json_values(sandbox: Sandbox) -> None:
         await expect_output(session, "print(value, text, number, nothing)", f"{value} t 3 None")
 
 
-@GROUP.check
+@IMAGES.check
 async def lazy_image_decodes_once_for_branches(sandbox: Sandbox) -> None:
     """A lazy image is decoded once, though eight branches of the session and a second session use it."""
     image = noise("RGB", 320, 240)
@@ -130,7 +128,7 @@ async def lazy_image_decodes_once_for_branches(sandbox: Sandbox) -> None:
     expect_equal(lazy.decoded, 1, "number of decodings")
 
 
-@GROUP.check
+@IMAGES.check
 async def lazy_image_unused_is_not_decoded(sandbox: Sandbox) -> None:
     """A lazy image that no code mentions is never decoded."""
     lazy = CountingImage(noise("RGB", 32, 32), "never")
@@ -141,7 +139,7 @@ async def lazy_image_unused_is_not_decoded(sandbox: Sandbox) -> None:
     expect_equal(lazy.decoded, 0, "number of decodings")
 
 
-@GROUP.check
+@IMAGES.check
 async def lazy_image_found_at_run_time(sandbox: Sandbox) -> None:
     """A lazy image is there although the code spells its name only at run time."""
     image = noise("L", 20, 10)
@@ -149,7 +147,7 @@ async def lazy_image_found_at_run_time(sandbox: Sandbox) -> None:
         await expect_output(session, "im = globals()['picture_' + str(0)]\n" + HASH, fingerprint(image))
 
 
-@GROUP.check
+@IMAGES.check
 async def lazy_image_that_fails(sandbox: Sandbox) -> None:
     """A lazy image that cannot be decoded does not hang the session, which can be used afterwards."""
     from saccade.errors import DecodeError, SaccadeError
@@ -168,7 +166,7 @@ async def lazy_image_that_fails(sandbox: Sandbox) -> None:
         await expect_output(session, "print(1)", "1")
 
 
-@GROUP.check
+@IMAGES.check
 async def shown_picture_bound_again(sandbox: Sandbox) -> None:
     """A picture of an earlier result is bound by `bind` and arrives with the same pixels."""
     async with opened(sandbox, {"im": noise("RGB", 60, 50)}) as session:
@@ -178,7 +176,7 @@ async def shown_picture_bound_again(sandbox: Sandbox) -> None:
         await expect_output(session, "print(observed.size, observed.tobytes() == part.tobytes())", "(20, 10) True")
 
 
-@GROUP.check
+@IMAGES.check
 async def bind_survives_a_failed_call(sandbox: Sandbox) -> None:
     """Names bound between calls are there in the next call and stay there when that call fails."""
     async with opened(sandbox) as session:
@@ -191,7 +189,7 @@ async def bind_survives_a_failed_call(sandbox: Sandbox) -> None:
             await expect_output(branch, "print(a, im.size)", "2 (8, 8)")
 
 
-@GROUP.check
+@IMAGES.check
 async def bind_is_private(sandbox: Sandbox) -> None:
     """What a session does to a bound picture is seen neither by another session nor by the host's original."""
     image = noise("RGB", 40, 40)
@@ -203,7 +201,7 @@ async def bind_is_private(sandbox: Sandbox) -> None:
     expect_equal(image.tobytes(), before, "pixels of the host's picture")
 
 
-@GROUP.check
+@IMAGES.check
 async def many_images(sandbox: Sandbox) -> None:
     """Sixty pictures are bound at once, each with its own pixels."""
     images = {f"im_{i}": noise("RGB", 30 + i, 20, seed=i) for i in range(60)}
@@ -212,10 +210,8 @@ async def many_images(sandbox: Sandbox) -> None:
         await expect_output(session, code, f"True {sum(images['im_59'].tobytes())}")
 
 
-# Checks: every way of showing a picture is captured, in order, each picture once, with its pixels.
-
-
-CAPTURES_GROUP = CheckGroup("captures")
+# Every way of showing a picture is captured, in order, each picture once, with its pixels.
+CAPTURES = CheckGroup("captures")
 
 IMPORTS = """
 import numpy as np
@@ -236,7 +232,7 @@ def first_pixel(picture: Picture) -> tuple[int, ...]:
     return tuple(picture.data[: len(picture.mode)])
 
 
-@CAPTURES_GROUP.check
+@CAPTURES.check
 async def pyplot_show_forms(sandbox: Sandbox) -> None:
     """`plt.show()`, `plt.show(block=False)`, `fig.show()` and `plt.draw` with `plt.show` each give one figure."""
     for ending in (
@@ -253,7 +249,7 @@ async def pyplot_show_forms(sandbox: Sandbox) -> None:
             expect_equal((picture.width, picture.height), (100, 50), "size of the figure")
 
 
-@CAPTURES_GROUP.check
+@CAPTURES.check
 async def figures_in_a_loop(sandbox: Sandbox) -> None:
     """A figure shown in each round of a loop gives one picture per round, in order."""
     async with opened(sandbox) as session:
@@ -266,7 +262,7 @@ async def figures_in_a_loop(sandbox: Sandbox) -> None:
         expect_equal([first_pixel(p)[:3] for p in result.pictures], [(255, 0, 0), (0, 255, 0), (0, 0, 255)], "colours")
 
 
-@CAPTURES_GROUP.check
+@CAPTURES.check
 async def several_figures_open(sandbox: Sandbox) -> None:
     """One `plt.show()` shows every open figure, and a second one does not show them again."""
     async with opened(sandbox) as session:
@@ -277,7 +273,7 @@ async def several_figures_open(sandbox: Sandbox) -> None:
         expect_equal(len(again.pictures), 0, "pictures of a later plt.show() without figures")
 
 
-@CAPTURES_GROUP.check
+@CAPTURES.check
 async def pillow_show(sandbox: Sandbox) -> None:
     """`Image.show()` gives the picture with exact pixels, for the usual modes."""
     image = noise("RGB", 50, 40)
@@ -297,7 +293,7 @@ async def pillow_show(sandbox: Sandbox) -> None:
         expect(len(result.pictures) >= 1, f"no picture came back: {describe(result)}")
 
 
-@CAPTURES_GROUP.check
+@CAPTURES.check
 async def display_forms(sandbox: Sandbox) -> None:
     """`display(...)` takes pictures, figures and several things at once, and prints anything else."""
     async with opened(sandbox) as session:
@@ -313,7 +309,7 @@ async def display_forms(sandbox: Sandbox) -> None:
         expect("{'a': 1}" in result.stdout, f"display of a value was not printed: {describe(result)}")
 
 
-@CAPTURES_GROUP.check
+@CAPTURES.check
 async def ipython_display(sandbox: Sandbox) -> None:
     """`from IPython.display import display`, which models write, gives the picture too."""
     async with opened(sandbox) as session:
@@ -321,7 +317,7 @@ async def ipython_display(sandbox: Sandbox) -> None:
         expect_equal(len(result.pictures), 1, "number of pictures")
 
 
-@CAPTURES_GROUP.check
+@CAPTURES.check
 async def opencv_imshow(sandbox: Sandbox) -> None:
     """`cv2.imshow` gives the picture, with blue-green-red turned into red-green-blue."""
     async with opened(sandbox) as session:
@@ -338,7 +334,7 @@ async def opencv_imshow(sandbox: Sandbox) -> None:
         expect_equal(first_pixel(result.pictures[0])[:3], (0, 0, 255), "colour")
 
 
-@CAPTURES_GROUP.check
+@CAPTURES.check
 async def last_expression(sandbox: Sandbox) -> None:
     """A last expression gives its `repr`; if it is a picture, the picture; a statement gives nothing."""
     async with opened(sandbox) as session:
@@ -349,7 +345,7 @@ async def last_expression(sandbox: Sandbox) -> None:
         expect_equal(sources(result), ["value"], "pictures")
 
 
-@CAPTURES_GROUP.check
+@CAPTURES.check
 async def image_files(sandbox: Sandbox) -> None:
     """An image file written to the workspace is a picture with its path; every new file is listed with its size."""
     async with opened(sandbox, files={"old.png": b"not new"}) as session:
@@ -363,7 +359,7 @@ async def image_files(sandbox: Sandbox) -> None:
         expect_equal((await run(session, "1")).files, (), "files of a call that wrote none")
 
 
-@CAPTURES_GROUP.check
+@CAPTURES.check
 async def broken_image_file(sandbox: Sandbox) -> None:
     """A file that only claims to be an image (or is a bomb) is no picture and no failure of the call."""
     async with opened(sandbox) as session:
@@ -380,7 +376,7 @@ async def broken_image_file(sandbox: Sandbox) -> None:
         expect_equal(len(result.pictures), 0, "number of pictures")
 
 
-@CAPTURES_GROUP.check
+@CAPTURES.check
 async def order_and_no_doubles(sandbox: Sandbox) -> None:
     """Pictures come in the order in which they were shown, and a picture shown twice comes once."""
     async with opened(sandbox) as session:
@@ -397,7 +393,7 @@ async def order_and_no_doubles(sandbox: Sandbox) -> None:
         expect_equal(colours, [(255, 0, 0), (0, 255, 0), (0, 0, 255)], "colours in order")
 
 
-@CAPTURES_GROUP.check
+@CAPTURES.check
 async def shown_before_a_failure(sandbox: Sandbox) -> None:
     """What was printed and shown before an exception comes back with it."""
     async with opened(sandbox) as session:
@@ -406,7 +402,7 @@ async def shown_before_a_failure(sandbox: Sandbox) -> None:
         expect_equal(len(result.pictures), 1, "number of pictures before the exception")
 
 
-@CAPTURES_GROUP.check
+@CAPTURES.check
 async def picture_shown_then_changed(sandbox: Sandbox) -> None:
     """A picture has the pixels of the moment in which it was shown."""
     async with opened(sandbox) as session:
@@ -414,13 +410,13 @@ async def picture_shown_then_changed(sandbox: Sandbox) -> None:
         expect_equal(first_pixel(result.pictures[0])[:3], (255, 0, 0), "colour")
 
 
-OUTPUT_GROUP = CheckGroup("output")
+OUTPUT = CheckGroup("output")
 
 SLACK = 512
 """Bytes by which a text may exceed its cap, for the sentence that states the cut."""
 
 
-@OUTPUT_GROUP.check
+@OUTPUT.check
 async def stdout_and_stderr(sandbox: Sandbox) -> None:
     """stdout and stderr come back apart, from print, from `sys.stdout.write` and from the file descriptors."""
     async with opened(sandbox) as session:
@@ -441,7 +437,7 @@ async def stdout_and_stderr(sandbox: Sandbox) -> None:
         expect_equal(result.stderr.split(), ["d", "e"], "stderr")
 
 
-@OUTPUT_GROUP.check
+@OUTPUT.check
 async def every_call_has_its_own_output(sandbox: Sandbox) -> None:
     """Output of one call (unflushed text included) is not seen in the next one, nor after a rollback."""
     async with opened(sandbox) as session:
@@ -450,7 +446,7 @@ async def every_call_has_its_own_output(sandbox: Sandbox) -> None:
         expect_equal((await run(session, "print('two')")).stdout.strip(), "two", "stdout of the next call")
 
 
-@OUTPUT_GROUP.check
+@OUTPUT.check
 async def partial_output_of_a_timeout(sandbox: Sandbox) -> None:
     """What a call printed before it ran out of time comes back, flushed or not."""
     async with opened(sandbox) as session:
@@ -458,7 +454,7 @@ async def partial_output_of_a_timeout(sandbox: Sandbox) -> None:
         expect("so far" in result.stdout, f"the text before the time-out is gone: {describe(result)}")
 
 
-@OUTPUT_GROUP.check
+@OUTPUT.check
 async def unicode_text(sandbox: Sandbox) -> None:
     """Text of any language comes back; lone surrogates and bytes that are no text cannot break the call."""
     async with opened(sandbox) as session:
@@ -473,7 +469,7 @@ async def unicode_text(sandbox: Sandbox) -> None:
         expect("odd" in (result.traceback or ""), f"half a letter lost an error: {describe(result)}")
 
 
-@OUTPUT_GROUP.check
+@OUTPUT.check
 async def text_is_capped(sandbox: Sandbox) -> None:
     """Text over the cap is cut, its beginning is kept, and a note says that it was cut."""
     cap = sandbox.limits.output_bytes
@@ -486,7 +482,7 @@ async def text_is_capped(sandbox: Sandbox) -> None:
             expect(bool(result.notes), f"no note says that {stream} was cut")
 
 
-@OUTPUT_GROUP.check
+@OUTPUT.check
 async def value_is_capped(sandbox: Sandbox) -> None:
     """A huge last expression and a huge error message are cut as well."""
     cap = sandbox.limits.output_bytes
@@ -501,7 +497,7 @@ async def value_is_capped(sandbox: Sandbox) -> None:
         expect(0 < length <= cap + SLACK, f"a traceback of {length} bytes came back, the cap is {cap}")
 
 
-@OUTPUT_GROUP.check
+@OUTPUT.check
 async def flood(sandbox: Sandbox) -> None:
     """A flood of a gigabyte is cut, harms nobody, and the session continues."""
     cap = sandbox.limits.output_bytes
@@ -513,7 +509,7 @@ async def flood(sandbox: Sandbox) -> None:
         await expect_output(session, "print(1)", "1")
 
 
-@OUTPUT_GROUP.check
+@OUTPUT.check
 async def picture_count_is_capped(sandbox: Sandbox) -> None:
     """Pictures over the cap are dropped, the first ones are kept, and a note says so."""
     cap = sandbox.limits.pictures
@@ -523,7 +519,7 @@ async def picture_count_is_capped(sandbox: Sandbox) -> None:
         expect(bool(result.notes), "no note says that pictures were dropped")
 
 
-@OUTPUT_GROUP.check
+@OUTPUT.check
 async def picture_size_is_capped(sandbox: Sandbox) -> None:
     """A picture with too many pixels is scaled down to the cap, its shape kept, and a note says so."""
     cap = sandbox.limits.picture_pixels
@@ -540,7 +536,7 @@ async def picture_size_is_capped(sandbox: Sandbox) -> None:
         expect(bool(result.notes), "no note says that the picture was scaled")
 
 
-@OUTPUT_GROUP.check
+@OUTPUT.check
 async def total_pixels_are_capped(sandbox: Sandbox) -> None:
     """The pixels of all pictures of a call together stay within the cap."""
     limits = sandbox.limits
@@ -554,7 +550,7 @@ async def total_pixels_are_capped(sandbox: Sandbox) -> None:
         expect(len(result.pictures) >= 1, "no picture came back")
 
 
-@OUTPUT_GROUP.check
+@OUTPUT.check
 async def replaced_stdout(sandbox: Sandbox) -> None:
     """A program that closes or replaces stdout does not break the next call."""
     async with opened(sandbox) as session:
@@ -566,14 +562,14 @@ async def replaced_stdout(sandbox: Sandbox) -> None:
         await expect_output(session, "print(3)", "3")
 
 
-@OUTPUT_GROUP.check
+@OUTPUT.check
 async def standard_input_is_empty(sandbox: Sandbox) -> None:
     """`input()` does not wait for ever: it ends the call with an error."""
     async with opened(sandbox) as session:
         await run(session, "x = input('name? ')", Status.ERROR, wall_seconds=3)
 
 
-@OUTPUT_GROUP.check
+@OUTPUT.check
 async def last_expression_off(sandbox: Sandbox) -> None:
     """With `last_expression=False` no value is reported."""
     async with opened(sandbox, options=SessionOptions(last_expression=False)) as session:
@@ -581,12 +577,10 @@ async def last_expression_off(sandbox: Sandbox) -> None:
         expect_equal(result.value, None, "value")
 
 
-# Checks: a video bound by name is a reader of its frames, exact, lazy, and at home in calls that fail and branches.
+# A video bound by name is a reader of its frames, exact, lazy, and at home in calls that fail and branches.
 #
 # The videos are animated GIFs, which a provider can decode without PyAV.
-
-
-VIDEOS_GROUP = CheckGroup("videos")
+VIDEOS = CheckGroup("videos")
 
 LEVELS = tuple(range(0, 240, 20))
 """Grey level of each frame."""
@@ -602,7 +596,7 @@ def animation() -> bytes:
     return target.getvalue()
 
 
-@VIDEOS_GROUP.check
+@VIDEOS.check
 async def frames_by_number(sandbox: Sandbox) -> None:
     """A bound video has a length, a rate and exact frames, which are numpy arrays with `asnumpy`."""
     async with opened(sandbox, {"v": VideoFile("in/v.gif")}, files={"in/v.gif": animation()}) as session:
@@ -613,7 +607,7 @@ async def frames_by_number(sandbox: Sandbox) -> None:
         await expect_output(session, code, f"{len(LEVELS)} 10.0 (16, 24, 3) [60, 0]")
 
 
-@VIDEOS_GROUP.check
+@VIDEOS.check
 async def the_library_that_programs_know(sandbox: Sandbox) -> None:
     """`decord` can be imported, and its reader opens the file by its path."""
     files = {"v.gif": animation()}
@@ -623,7 +617,7 @@ async def the_library_that_programs_know(sandbox: Sandbox) -> None:
         await expect_output(session, code + _READ, _ALL)
 
 
-@VIDEOS_GROUP.check
+@VIDEOS.check
 async def survives_a_failed_call(sandbox: Sandbox) -> None:
     """A reader that was used, and whose file was overwritten, in a call that failed works on."""
     async with opened(sandbox, {"v": VideoFile("v.gif")}, files={"v.gif": animation()}) as session:
@@ -633,7 +627,7 @@ async def survives_a_failed_call(sandbox: Sandbox) -> None:
         await expect_output(session, "print(v[11][0, 0].tolist(), v[1][0, 0].tolist())", "[220, 220, 220] [20, 20, 20]")
 
 
-@VIDEOS_GROUP.check
+@VIDEOS.check
 async def works_in_branches(sandbox: Sandbox) -> None:
     """Branches of a session that has used the reader read on by themselves, each its own file."""
     async with opened(sandbox, {"v": VideoFile("v.gif")}, files={"v.gif": animation()}) as session:
@@ -644,7 +638,7 @@ async def works_in_branches(sandbox: Sandbox) -> None:
         await expect_output(session, _READ, _ALL)
 
 
-@VIDEOS_GROUP.check
+@VIDEOS.check
 async def broken_video(sandbox: Sandbox) -> None:
     """A file that is no video is an error that says so, when it is used and not before."""
     async with opened(sandbox, {"v": VideoFile("v.gif")}, files={"v.gif": b"GIF89a and no more"}) as session:

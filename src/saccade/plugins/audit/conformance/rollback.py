@@ -19,10 +19,10 @@ from saccade.plugins.audit.conformance.check import (
 from saccade.record.execution import Status
 from saccade.sandbox.base import Sandbox, Session, SessionOptions, StatePolicy
 
-GROUP = CheckGroup("rollback")
+ROLLBACK = CheckGroup("rollback")
 
 
-@GROUP.check
+@ROLLBACK.check
 async def exception(sandbox: Sandbox) -> None:
     """An exception undoes new names, changed names, deleted names and changed lists."""
     async with opened(sandbox) as session:
@@ -37,7 +37,7 @@ async def exception(sandbox: Sandbox) -> None:
         )
 
 
-@GROUP.check
+@ROLLBACK.check
 async def random_state(sandbox: Sandbox) -> None:
     """The state of `random` and of `numpy.random` is as before."""
     async with opened(sandbox) as session:
@@ -48,7 +48,7 @@ async def random_state(sandbox: Sandbox) -> None:
         expect_equal(again.stdout, failed.stdout, "numbers drawn after the rollback")
 
 
-@GROUP.check
+@ROLLBACK.check
 async def array_contents(sandbox: Sandbox) -> None:
     """The contents of numpy arrays and of pictures are as before."""
     async with opened(sandbox) as session:
@@ -65,7 +65,7 @@ async def array_contents(sandbox: Sandbox) -> None:
         await expect_output(session, "print(a.sum(), im.getpixel((0, 0)))", "499999500000 (1, 2, 3)")
 
 
-@GROUP.check
+@ROLLBACK.check
 async def open_file_offset(sandbox: Sandbox) -> None:
     """A file that was open before the call still reads and writes at the place where it stood."""
     async with opened(sandbox, files={"data.txt": b"0123456789"}) as session:
@@ -74,7 +74,7 @@ async def open_file_offset(sandbox: Sandbox) -> None:
         await expect_output(session, "print(head, f.tell(), f.read(2))", "b'012' 3 b'34'")
 
 
-@GROUP.check
+@ROLLBACK.check
 async def open_file_for_writing(sandbox: Sandbox) -> None:
     """What a failed call wrote to a file that was open before is gone, and writing continues where it stood."""
     async with opened(sandbox) as session:
@@ -84,7 +84,7 @@ async def open_file_for_writing(sandbox: Sandbox) -> None:
         await expect_output(session, "print(repr(open('log.txt').read()))", "'one two'")
 
 
-@GROUP.check
+@ROLLBACK.check
 async def modules_and_environment(sandbox: Sandbox) -> None:
     """`sys.modules`, patched modules, `os.environ` and the working folder are as before."""
     async with opened(sandbox) as session:
@@ -109,7 +109,7 @@ async def modules_and_environment(sandbox: Sandbox) -> None:
         )
 
 
-@GROUP.check
+@ROLLBACK.check
 async def workspace_files(sandbox: Sandbox) -> None:
     """Files that a failed call created, changed, renamed or deleted are as before, folders and modes included."""
     async with opened(sandbox, files={"a.txt": b"a", "b.txt": b"b", "d/c.txt": b"c"}) as session:
@@ -144,7 +144,7 @@ async def workspace_files(sandbox: Sandbox) -> None:
         expect_equal(after.stdout, before.stdout, "the workspace after the rollback")
 
 
-@GROUP.check
+@ROLLBACK.check
 async def same_size_change(sandbox: Sandbox) -> None:
     """A change that keeps a file's size and its modification time is undone too."""
     async with opened(sandbox, files={"a.bin": b"x" * 5000}) as session:
@@ -169,14 +169,14 @@ async def same_size_change(sandbox: Sandbox) -> None:
         )
 
 
-@GROUP.check
+@ROLLBACK.check
 async def timeout(sandbox: Sandbox) -> None:
     """A call that ran out of time is rolled back."""
     async with opened(sandbox) as session:
         await expect_rolled_back(session, "while True: pass", Status.TIMEOUT, wall_seconds=0.5)
 
 
-@GROUP.check
+@ROLLBACK.check
 async def os_exit(sandbox: Sandbox) -> None:
     """`os._exit`, with any code, is a killed call and is rolled back."""
     async with opened(sandbox) as session:
@@ -184,14 +184,14 @@ async def os_exit(sandbox: Sandbox) -> None:
         await expect_rolled_back(session, "import os\nos._exit(3)", Status.KILLED)
 
 
-@GROUP.check
+@ROLLBACK.check
 async def segmentation_fault(sandbox: Sandbox) -> None:
     """A segmentation fault is a killed call and is rolled back."""
     async with opened(sandbox) as session:
         await expect_rolled_back(session, "import ctypes\nctypes.string_at(0)", Status.KILLED)
 
 
-@GROUP.check
+@ROLLBACK.check
 async def abort_and_signals(sandbox: Sandbox) -> None:
     """`os.abort` is a killed call; a SIGKILL to itself kills the call or is denied; both are rolled back."""
     async with opened(sandbox) as session:
@@ -202,7 +202,7 @@ async def abort_and_signals(sandbox: Sandbox) -> None:
         await expect_output(session, "print(marker)", "before")
 
 
-@GROUP.check
+@ROLLBACK.check
 async def memory_error(sandbox: Sandbox) -> None:
     """More memory than the limit is `out_of_memory` and is rolled back."""
     async with opened(sandbox) as session:
@@ -210,7 +210,7 @@ async def memory_error(sandbox: Sandbox) -> None:
         await expect_rolled_back(session, code, Status.OUT_OF_MEMORY)
 
 
-@GROUP.check
+@ROLLBACK.check
 async def exit_and_base_exceptions(sandbox: Sandbox) -> None:
     """`sys.exit`, `KeyboardInterrupt` and odd exceptions end the call, not the session."""
     async with opened(sandbox) as session:
@@ -221,7 +221,7 @@ async def exit_and_base_exceptions(sandbox: Sandbox) -> None:
             await expect_output(session, "print(marker)", "before")
 
 
-@GROUP.check
+@ROLLBACK.check
 async def unprintable_exception(sandbox: Sandbox) -> None:
     """An exception whose own text raises is reported all the same."""
     async with opened(sandbox) as session:
@@ -234,7 +234,7 @@ async def unprintable_exception(sandbox: Sandbox) -> None:
         await expect_rolled_back(session, code, Status.ERROR)
 
 
-@GROUP.check
+@ROLLBACK.check
 async def thread_left_running(sandbox: Sandbox) -> None:
     """A thread that still runs at the end of the call is refused, and the call rolled back; a joined one is fine."""
     async with opened(sandbox) as session:
@@ -243,7 +243,7 @@ async def thread_left_running(sandbox: Sandbox) -> None:
         await run(session, "import threading\nt = threading.Thread(target=lambda: None)\nt.start()\nt.join()")
 
 
-@GROUP.check
+@ROLLBACK.check
 async def process_left_running(sandbox: Sandbox) -> None:
     """A process that still runs at the end of the call is refused (or ended with it); its state does not stay."""
     async with opened(sandbox) as session:
@@ -255,7 +255,7 @@ async def process_left_running(sandbox: Sandbox) -> None:
         await expect_output(session, "print(marker)", "before")
 
 
-@GROUP.check
+@ROLLBACK.check
 async def many_failures_in_a_row(sandbox: Sandbox) -> None:
     """Twenty failed calls leave a session that works, with its state."""
     async with opened(sandbox) as session:
@@ -265,13 +265,11 @@ async def many_failures_in_a_row(sandbox: Sandbox) -> None:
         await expect_output(session, "import os\nprint(x, os.listdir('.'))", "0 []")
 
 
-# Checks: a session is one persistent Python interpreter, and its state policy is kept.
+# A session is one persistent Python interpreter, and its state policy is kept.
+STATE = CheckGroup("state")
 
 
-STATE_GROUP = CheckGroup("state")
-
-
-@STATE_GROUP.check
+@STATE.check
 async def variables_persist(sandbox: Sandbox) -> None:
     """A variable of one call is there in the next."""
     async with opened(sandbox) as session:
@@ -280,7 +278,7 @@ async def variables_persist(sandbox: Sandbox) -> None:
         await expect_output(session, "print(x)", "42")
 
 
-@STATE_GROUP.check
+@STATE.check
 async def imports_persist(sandbox: Sandbox) -> None:
     """An import of one call is there in the next."""
     async with opened(sandbox) as session:
@@ -288,7 +286,7 @@ async def imports_persist(sandbox: Sandbox) -> None:
         await expect_output(session, "print(math.factorial(5), C('aab')['a'])", "120 2")
 
 
-@STATE_GROUP.check
+@STATE.check
 async def functions_and_classes_persist(sandbox: Sandbox) -> None:
     """Functions (recursive ones too) and classes work across calls and see later globals."""
     async with opened(sandbox) as session:
@@ -312,7 +310,7 @@ async def functions_and_classes_persist(sandbox: Sandbox) -> None:
         await expect_output(session, "print(fib(10), Box().area(2), Box.sides, calls)", "55 6 4 2")
 
 
-@STATE_GROUP.check
+@STATE.check
 async def comprehensions_see_names(sandbox: Sandbox) -> None:
     """Comprehensions, lambdas and nested functions see the names of the cell, as in a module."""
     async with opened(sandbox) as session:
@@ -330,7 +328,7 @@ async def comprehensions_see_names(sandbox: Sandbox) -> None:
         )
 
 
-@STATE_GROUP.check
+@STATE.check
 async def files_persist(sandbox: Sandbox) -> None:
     """The working folder is the workspace, is writable, keeps files, and holds the files given at the start."""
     async with opened(sandbox, files={"given.txt": b"given", "sub/deep.bin": b"\x00\x01"}) as session:
@@ -339,14 +337,14 @@ async def files_persist(sandbox: Sandbox) -> None:
         await expect_output(session, "print(open('sub/deep.bin', 'rb').read())", "b'\\x00\\x01'")
 
 
-@STATE_GROUP.check
+@STATE.check
 async def name_is_main(sandbox: Sandbox) -> None:
     """`if __name__ == '__main__'` runs, since models write it."""
     async with opened(sandbox) as session:
         await expect_output(session, "if __name__ == '__main__':\n    print('runs')", "runs")
 
 
-@STATE_GROUP.check
+@STATE.check
 async def pickles_and_dataclasses(sandbox: Sandbox) -> None:
     """Classes of a cell can be pickled, and dataclasses and type hints resolve, as in a script."""
     async with opened(sandbox) as session:
@@ -369,7 +367,7 @@ async def pickles_and_dataclasses(sandbox: Sandbox) -> None:
         )
 
 
-@STATE_GROUP.check
+@STATE.check
 async def sessions_are_separate(sandbox: Sandbox) -> None:
     """Two sessions of one sandbox share neither variables nor files nor modules."""
     async with opened(sandbox) as one, opened(sandbox) as two:
@@ -381,7 +379,7 @@ async def sessions_are_separate(sandbox: Sandbox) -> None:
         )
 
 
-@STATE_GROUP.check
+@STATE.check
 async def policy_keep(sandbox: Sandbox) -> None:
     """With the policy `keep`, what ran before an exception stays."""
     async with opened(sandbox, options=SessionOptions(state=StatePolicy.KEEP)) as session:
@@ -391,7 +389,7 @@ async def policy_keep(sandbox: Sandbox) -> None:
         await expect_output(session, "print(x, items)", "2 [1]")
 
 
-@STATE_GROUP.check
+@STATE.check
 async def policy_keep_kill_is_rolled_back(sandbox: Sandbox) -> None:
     """With the policy `keep`, a call that was killed is rolled back all the same."""
     async with opened(sandbox, options=SessionOptions(state=StatePolicy.KEEP)) as session:
@@ -401,7 +399,7 @@ async def policy_keep_kill_is_rolled_back(sandbox: Sandbox) -> None:
         await expect_output(session, "print(x)", "1")
 
 
-@STATE_GROUP.check
+@STATE.check
 async def policy_clear(sandbox: Sandbox) -> None:
     """With the policy `clear`, an exception leaves nothing but the first bindings and files."""
     options = SessionOptions(state=StatePolicy.CLEAR)
@@ -415,7 +413,7 @@ async def policy_clear(sandbox: Sandbox) -> None:
         )
 
 
-@STATE_GROUP.check
+@STATE.check
 async def traceback_is_short(sandbox: Sandbox) -> None:
     """A traceback names the user's line and function and shows none of the sandbox's own frames."""
     async with opened(sandbox) as session:
@@ -426,7 +424,7 @@ async def traceback_is_short(sandbox: Sandbox) -> None:
         expect("guest" not in text and "saccade" not in text, f"frames of the sandbox are shown: {text}")
 
 
-@STATE_GROUP.check
+@STATE.check
 async def syntax_error_is_an_error(sandbox: Sandbox) -> None:
     """Code that does not compile is an error of the program, with the line named, and nothing of it runs."""
     async with opened(sandbox) as session:
@@ -437,10 +435,8 @@ async def syntax_error_is_an_error(sandbox: Sandbox) -> None:
         await expect_output(session, "print(1)", "1")
 
 
-# Checks: branches start from the state of their origin and are independent from then on.
-
-
-BRANCHES_GROUP = CheckGroup("branches")
+# Branches start from the state of their origin and are independent from then on.
+BRANCHES = CheckGroup("branches")
 
 
 @asynccontextmanager
@@ -455,7 +451,7 @@ async def branched(session: Session, n: int) -> AsyncIterator[tuple[Session, ...
             await branch.close()
 
 
-@BRANCHES_GROUP.check
+@BRANCHES.check
 async def branches_see_the_state(sandbox: Sandbox) -> None:
     """Eight branches see variables, functions, imports, random state and files of their origin."""
     async with opened(sandbox, {"given": [1, 2]}, files={"a.txt": b"a"}) as session:
@@ -470,7 +466,7 @@ async def branches_see_the_state(sandbox: Sandbox) -> None:
         expect(texts.pop().startswith("10 [1, 2] a b 0.2379"), "the branches do not see the state of their origin")
 
 
-@BRANCHES_GROUP.check
+@BRANCHES.check
 async def branches_stand_where_their_origin_does(sandbox: Sandbox) -> None:
     """In the same folder, with the same positions in open files, and doubles of one opening are doubles there, too."""
     async with opened(sandbox, files={"a.txt": b"0123456789"}) as session:
@@ -489,7 +485,7 @@ async def branches_stand_where_their_origin_does(sandbox: Sandbox) -> None:
             await expect_output(one, "print(os.getcwd())", "/usr")
 
 
-@BRANCHES_GROUP.check
+@BRANCHES.check
 async def memory_is_independent(sandbox: Sandbox) -> None:
     """What a branch or the origin changes in memory, nobody else sees."""
     async with opened(sandbox) as session:
@@ -502,7 +498,7 @@ async def memory_is_independent(sandbox: Sandbox) -> None:
             await expect_output(session, "print(items, a.sum())", "[0, 9] 9000000.0")
 
 
-@BRANCHES_GROUP.check
+@BRANCHES.check
 async def files_are_independent(sandbox: Sandbox) -> None:
     """What a branch or the origin changes in the workspace, nobody else sees."""
     async with opened(sandbox, files={"a.txt": b"a"}) as session:
@@ -515,7 +511,7 @@ async def files_are_independent(sandbox: Sandbox) -> None:
             )
 
 
-@BRANCHES_GROUP.check
+@BRANCHES.check
 async def branch_of_a_branch(sandbox: Sandbox) -> None:
     """A branch can be branched again, and each level keeps its own state."""
     async with opened(sandbox) as session:
@@ -530,7 +526,7 @@ async def branch_of_a_branch(sandbox: Sandbox) -> None:
         await expect_output(session, "import os\nprint(path, os.listdir('.'))", "['root'] []")
 
 
-@BRANCHES_GROUP.check
+@BRANCHES.check
 async def absolute_paths_keep_working(sandbox: Sandbox) -> None:
     """An absolute path into the workspace that was made before the branch names the branch's own file after it."""
     async with opened(sandbox) as session:
@@ -542,7 +538,7 @@ async def absolute_paths_keep_working(sandbox: Sandbox) -> None:
             await expect_output(session, "print(open(place).read())", "origin")
 
 
-@BRANCHES_GROUP.check
+@BRANCHES.check
 async def open_files_are_separate(sandbox: Sandbox) -> None:
     """A file that is open at the branch stays open for the origin; a branch finds it at its place or closed."""
     async with opened(sandbox, files={"data.txt": b"0123456789"}) as session:
@@ -555,7 +551,7 @@ async def open_files_are_separate(sandbox: Sandbox) -> None:
             await expect_output(session, "print(f.read(3), open('data.txt').read())", "b'234' 0123456789")
 
 
-@BRANCHES_GROUP.check
+@BRANCHES.check
 async def closing_leaves_the_others(sandbox: Sandbox) -> None:
     """Closing a branch leaves the others, and closing the origin leaves its branches."""
     session = await sandbox.open()
@@ -570,7 +566,7 @@ async def closing_leaves_the_others(sandbox: Sandbox) -> None:
         await expect_output(three, "print(x)", "1")
 
 
-@BRANCHES_GROUP.check
+@BRANCHES.check
 async def a_failing_branch_leaves_the_others(sandbox: Sandbox) -> None:
     """A branch that is killed is rolled back to the branch point and disturbs nobody."""
     async with opened(sandbox) as session:
@@ -583,7 +579,7 @@ async def a_failing_branch_leaves_the_others(sandbox: Sandbox) -> None:
             await expect_output(session, "print(x)", "1")
 
 
-@BRANCHES_GROUP.check
+@BRANCHES.check
 async def branches_run_at_the_same_time(sandbox: Sandbox) -> None:
     """Branches run side by side: calls of four of them overlap in time."""
     async with opened(sandbox) as session:
@@ -599,7 +595,7 @@ async def branches_run_at_the_same_time(sandbox: Sandbox) -> None:
         expect(False, f"the calls did not overlap: {spans}")
 
 
-@BRANCHES_GROUP.check
+@BRANCHES.check
 async def branch_waits_for_the_running_call(sandbox: Sandbox) -> None:
     """A branch asked for while a call runs starts from the state after that call."""
     async with opened(sandbox) as session:
