@@ -13,7 +13,7 @@ import pytest
 
 from saccade.guest import groups, zygote
 from saccade.guest.session_entry import SessionEntry
-from saccade.guest.zygote import WORK_SECONDS, SessionBooks
+from saccade.guest.zygote import WORK_SECONDS, Zygote
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 KEEPER, LEAF, FORMER, TEMPLATE = 50, 60, 40, 10
@@ -21,7 +21,7 @@ FAILED = 3 << 8
 """A wait status: ended with code 3."""
 
 
-class Books(SessionBooks):
+class Books(Zygote):
     """One session, and what is said and done."""
 
     def __init__(self) -> None:

@@ -31,17 +31,13 @@ from typing import Any, NoReturn, Protocol, Self, cast
 
 from PIL import Image
 
-from . import shown as show_figures
 from .config import GuestConfig
 from .descriptors import make_room
 from .outbox import Outbox
 from .pixels import DRAWN
 from .repairs import RepairContext, RepairPass, find_passes, repair_text, repair_tree, repairing
-from .shown import ShownPictures
+from .shown import ShownPictures, close
 from .workspace import Entry, Workspace, WorkspaceTooLarge
-
-# From the text of a cell to code objects: repairs, the last expression, and lines for tracebacks.
-
 
 _sources: dict[str, list[str]] = {}
 """File name of a cell -> its lines; kept apart from `linecache`, which a program may clear."""
@@ -118,12 +114,6 @@ def _is_silenced(code: str, last: ast.Expr) -> bool:
     return rest.lstrip().startswith(b";")
 
 
-# New and changed files of the workspace: all are listed, and images among them become pictures.
-#
-# Whether a file is an image is decided by its contents, not by its name. A broken image, or one with far more pixels
-# than may be shown, is just a file.
-
-
 MOST_LISTED = 1000
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")
 _BEGINNINGS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"BM", b"GIF8", b"RIFF", b"II*\0", b"MM\0*")
@@ -132,7 +122,10 @@ _BOMB_FACTOR = 16
 
 
 def report_files(workspace: Workspace, shown: ShownPictures) -> list[dict[str, Any]]:
-    """path and size (bytes) of every file that is new or changed; images are added to `shown`, oldest first."""
+    """List path and size (bytes) of every file that is new or changed; images are added to `shown`, oldest first.
+
+    A file is an image by its contents, not by its name; a broken or far too large image is just a file.
+    """
     changes = workspace.changes()
     files: list[tuple[str, Entry]] = []
     for path in (*changes.created, *changes.changed):
@@ -180,11 +173,6 @@ def _add_image(workspace: Workspace, path: str, shown: ShownPictures) -> None:
         shown.add(image, "file", printable(path))
 
 
-# What a cell must not leave behind: threads, processes, timers, signal handlers, trace functions, broken builtins.
-#
-# A thread or a process does not survive the next fork, so a call that leaves one is refused; the rest is put back.
-
-
 GRACE = 0.2
 """Seconds that threads and processes get to end by themselves."""
 _STEP = 0.005
@@ -205,7 +193,10 @@ _waitid, _waitpid, _getpid = getattr(os, "waitid", None), os.waitpid, os.getpid
 
 
 class ProcessState:
-    """The state of the process around a cell. On leaving the block it is as it was before."""
+    """Restores timers, signal handlers, trace functions and builtins at the end of the block.
+
+    A thread or a process does not survive the next fork, so a call that leaves one is refused: see `left_running`.
+    """
 
     def __enter__(self) -> Self:
         self.pid = _getpid()
@@ -229,7 +220,7 @@ class ProcessState:
                 _setsignal(number, handler)
 
     def left_running(self) -> str | None:
-        """What still runs after a moment of grace and what to do about it, or None."""
+        """Say what still runs after a moment of grace and what to do about it, or None."""
         threads = _more_threads(self.threads)
         children = not self.had_children and _has_children()
         if not threads and not children:
@@ -292,9 +283,6 @@ def _stop_resource_tracker() -> None:
     if stop is not None:
         with suppress(OSError):
             stop()
-
-
-# Short tracebacks: the program's own frames and the exception, whatever the exception does when it is looked at.
 
 
 LONGEST = 8000
@@ -384,15 +372,14 @@ def _keep_own_frames(trace: TracebackException, workspace: str) -> None:
 LONGEST_VALUE = 16_000
 """Characters of the repr of a last expression."""
 _MOST_NOTES = 100
-_NO_INPUT = "input() cannot be answered here: nobody is typing. Put the value into the code."
 
 # The program may replace these where they come from.
-_exit, _getpid_cell, _run, _evaluate = os._exit, os.getpid, exec, eval
+_exit, _run, _evaluate = os._exit, exec, eval
 _perf_counter, _process_time, _AnyError = time.perf_counter, time.process_time, BaseException
 
 
 class CellContext(Protocol):
-    """What a cell runs in and reports to; the guest's `Interpreter` is one."""
+    """The surroundings of a cell; the guest's `Interpreter` is one."""
 
     module: ModuleType
     config: GuestConfig
@@ -403,13 +390,9 @@ class CellContext(Protocol):
 
 @dataclass
 class _Cell:
-    """What is known of the call so far."""
+    """The call so far."""
 
-    module: ModuleType
-    config: GuestConfig
-    outbox: Outbox
-    workspace: Workspace
-    shown: ShownPictures
+    context: CellContext
     program: Program
     status: str = "ok"
     value: str | None = None
@@ -420,12 +403,12 @@ class _Cell:
     cpu: float = 0.0
 
     def failed(self, error: BaseException, compiling: bool = False) -> None:
-        """Take down the exception that ended the cell."""
+        """Record the exception that ended the cell."""
         self.status = "out_of_memory" if not compiling and _is_out_of_memory(error) else "error"
-        self.traceback = describe(error, self.config.workspace, compiling)
+        self.traceback = describe(error, self.context.config.workspace, compiling)
 
     def refuse(self, reason: str | None) -> None:
-        """Take down that the cell left something that cannot be kept; None if it did not."""
+        """Record that the cell left something that cannot be kept; None if it did not."""
         if reason is not None:
             self.status = "refused"
             self.traceback = reason if self.traceback is None else f"{self.traceback}\n\nBesides, {reason}"
@@ -445,18 +428,18 @@ def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
     run, cpu, capture. The workspace is looked at, not committed.
     """
     outbox, shown = context.outbox, context.shown
-    cell = _Cell(context.module, context.config, outbox, context.workspace, shown, Program(f"<cell {number}>"))
+    cell = _Cell(context, Program(f"<cell {number}>"))
     started = _perf_counter()
     outbox.reset()
     shown.begin()
     with ProcessState() as around:
         _dress(outbox)
         _execute(cell, code, around)
-        if _getpid_cell() != around.pid:
+        if _getpid() != around.pid:
             _leave_child(cell)
     cell.step("the open files", lambda: cell.refuse(make_room()))
     cell.step("what was left running", lambda: cell.refuse(around.left_running()))
-    cell.step("the figures", lambda: show_figures.close(shown.finished_figures()))
+    cell.step("the figures", lambda: close(shown.finished_figures()))
     cell.step("the files", lambda: _report_files(cell))
     cell.step("the output", lambda: _finish_output(cell))
     return _report(cell, _perf_counter() - started)
@@ -472,11 +455,11 @@ def _dress(outbox: Outbox) -> None:
 
 
 def _execute(cell: _Cell, code: str, around: ProcessState) -> None:
-    """Compile and run, taking down whatever happens."""
-    namespace = cell.module.__dict__
+    """Compile and run, recording whatever happens."""
+    namespace = cell.context.module.__dict__
     program = cell.program
     try:
-        prepare(program, code, namespace, cell.config)
+        prepare(program, code, namespace, cell.context.config)
     except BaseException as error:
         cell.failed(error, compiling=True)
         return
@@ -492,7 +475,7 @@ def _execute(cell: _Cell, code: str, around: ProcessState) -> None:
         cell.failed(error)
     restore_builtins(around.builtins)
     cell.cpu = _process_time() - cpu
-    cell.run = max(0.0, _perf_counter() - start - cell.shown.seconds)
+    cell.run = max(0.0, _perf_counter() - start - cell.context.shown.seconds)
     cell.step("the value", lambda: _take_value(cell, value))
 
 
@@ -500,7 +483,7 @@ def _take_value(cell: _Cell, value: object) -> None:
     """Report the value of the last expression: a picture as a picture, anything else by its repr."""
     if value is None:
         return
-    if isinstance(value, DRAWN) and cell.shown.add(value, "value"):
+    if isinstance(value, DRAWN) and cell.context.shown.add(value, "value"):
         return
     try:
         text = repr(value)
@@ -522,13 +505,13 @@ def _take_value(cell: _Cell, value: object) -> None:
 def _leave_child(cell: _Cell) -> NoReturn:
     """End a process that the cell forked and that came to the cell's end: only the original one reports."""
     if cell.traceback is not None:
-        cell.outbox.stderr.write(cell.traceback + "\n")
+        cell.context.outbox.stderr.write(cell.traceback + "\n")
     _exit(0 if cell.status == "ok" else 1)
 
 
 def _report_files(cell: _Cell) -> None:
     try:
-        cell.files = report_files(cell.workspace, cell.shown)
+        cell.files = report_files(cell.context.workspace, cell.context.shown)
     except WorkspaceTooLarge as error:
         cell.refuse(str(error))
 
@@ -537,14 +520,15 @@ def _finish_output(cell: _Cell) -> None:
     with suppress(Exception):
         # A program may have wrapped stdout in a buffer of its own.
         sys.stdout.flush()
-    cell.outbox.take_tails()
-    for name, stream in (("stdout", cell.outbox.stdout), ("stderr", cell.outbox.stderr)):
+    outbox = cell.context.outbox
+    outbox.take_tails()
+    for name, stream in (("stdout", outbox.stdout), ("stderr", outbox.stderr)):
         if stream.total > stream.kept:
             cell.notes.append(f"{name} was cut: the first {stream.kept} of {stream.total} bytes were kept")
 
 
 def _report(cell: _Cell, seconds: float) -> dict[str, Any]:
-    outbox, shown = cell.outbox, cell.shown
+    outbox, shown = cell.context.outbox, cell.context.shown
     return {
         "status": cell.status,
         "stdout": [outbox.stdout.kept, outbox.stdout.total],
@@ -567,4 +551,4 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 
 def _no_input(_prompt: object = "", /) -> NoReturn:
-    raise EOFError(_NO_INPUT)
+    raise EOFError("input() cannot be answered here: nobody is typing. Put the value into the code.")

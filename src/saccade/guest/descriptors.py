@@ -1,10 +1,10 @@
-"""What a program holds open when its call ends: kept exactly, or closed with a word about it.
+"""Keep or close what a program holds open when its call ends.
 
-A fork shares open files with its parent, so what a call does to them survives its rollback unless it is put back:
-positions and flags are. Kept are files and folders of the workspace that have a name, files of the read-only root, and
-devices that hold nothing. What else a descriptor can stand for (pipes, sockets, counters, timers, files without a name)
-holds state that nothing can put back, and is closed when the call ends. Its number stays taken, by a descriptor that
-can neither be read nor written, so that a later file does not come to stand in its place.
+A fork shares open files with its parent, so a rollback has to restore their positions and flags. Kept are files and
+folders of the workspace that have a name, files of the read-only root, and devices that hold nothing. Everything else
+(pipes, sockets, counters, timers, files without a name) holds state that nothing can restore, and is closed when the
+call ends, with a note. Its number stays taken, by a descriptor that can neither be read nor written, so that no later
+file gets it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import NamedTuple
 from . import wire
 from .folders import inside, open_anyhow
 from .inspection import HARMLESS_DEVICES
+from .syscalls import punch_hole
 
 _FLAGS = os.O_APPEND | os.O_NONBLOCK | getattr(os, "O_DIRECT", 0) | getattr(os, "O_NOATIME", 0)
 """The flags of an open file that can be changed."""
 _PATH = getattr(os, "O_PATH", 0)
 _OPENING = os.O_ACCMODE | os.O_DIRECTORY | _FLAGS | _PATH
-_PUNCH_HOLE_KEEP_SIZE = 3
 _GONE = " (deleted)"
 _BOUND = ("/memfd:saccade-image", "/memfd:saccade-array")
 """Beginnings of the names of pictures and arrays of the host."""
@@ -35,7 +35,7 @@ _STANDARD = (0, 1, 2)
 _OWN = frozenset((*_STANDARD, *range(wire.WORKSPACE_FD, wire.FIRST_FREE_FD)))
 """Descriptors of the session itself."""
 _LENT = (*_STANDARD, wire.WORKSPACE_FD)
-"""Those of them that a program may use, or put a file of its own in the place of."""
+"""Those of them that a program may use or replace."""
 _FREE = 16
 """Descriptors that stay free: for looking at what a call has left, and for the next one."""
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -49,22 +49,22 @@ class Kept(NamedTuple):
     file: tuple[int, int]
     """Device and inode number."""
     path: str | None
-    """Path in the workspace; None if it lies elsewhere."""
+    """Path in the workspace; None if it is elsewhere."""
     twin: int | None = None
     """A descriptor before it of the same opening, with which it shares position and flags."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenState:
-    """What a process holds beside its memory at the end of a kept call."""
+    """The state of a process outside its memory at the end of a kept call."""
 
     files: dict[int, Kept]
     folder: str | None
-    """The current folder, relative to the workspace; None if it lies elsewhere."""
+    """The current folder, relative to the workspace; None if it is elsewhere."""
 
 
 def program_fds(known: Collection[int] = ()) -> list[int]:
-    """Every open descriptor that is the program's; quick if these are the `known` ones."""
+    """List the open descriptors of the program; quick if these are the `known` ones."""
     count = _count()
     numbers = {fd for fd in (*_OWN, *known) if _is_open(fd)}
     if len(numbers) != count:
@@ -73,7 +73,7 @@ def program_fds(known: Collection[int] = ()) -> list[int]:
 
 
 def make_room() -> str | None:
-    """Close all that the program has open where that leaves too few for anything else; why its call cannot be kept."""
+    """Close all files of the program if too few descriptors are free; return why its call cannot be kept, or None."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if (_count() or len(_all_open())) + _FREE <= most:
         return None
@@ -121,8 +121,8 @@ def close_what_cannot_be_kept(fds: list[int]) -> list[str]:
             continue
         if what is None:
             continue
-        # What `mmap` keeps open of a mapped picture is no doing of the program; the mapping needs no descriptor.
-        mapped = _is_bound(fd)
+        # `mmap` keeps a bound picture open; that is no doing of the program, and the mapping needs no descriptor.
+        mapped = os.readlink(f"/proc/self/fd/{fd}").startswith(_BOUND)
         _bury(fd)
         if not mapped:
             notes.append(
@@ -130,11 +130,6 @@ def close_what_cannot_be_kept(fds: list[int]) -> list[str]:
                 "a call that fails. Open it in the call that uses it."
             )
     return notes
-
-
-def _is_bound(fd: int) -> bool:
-    """Whether `fd` holds pixels that the host has bound; they are sealed."""
-    return os.readlink(f"/proc/self/fd/{fd}").startswith(_BOUND)
 
 
 def _why_not(fd: int) -> str | None:
@@ -164,25 +159,21 @@ def _why_not(fd: int) -> str | None:
 
 
 def _bury(fd: int) -> None:
-    dead = os.open(os.devnull, _PATH | os.O_CLOEXEC)
-    os.dup2(dead, fd, inheritable=False)
-    os.close(dead)
+    _replace(fd, os.open(os.devnull, _PATH | os.O_CLOEXEC), -1)
 
 
 def _in_workspace(path: str) -> str | None:
-    return _beneath(os.readlink(f"/proc/self/fd/{wire.WORKSPACE_FD}"), path)
-
-
-def _beneath(real: str, path: str) -> str | None:
+    """Return `path` relative to the workspace ("." for that itself), or None."""
+    real = os.readlink(f"/proc/self/fd/{wire.WORKSPACE_FD}")
     if path == real:
         return "."
     return path[len(real) + 1 :] if path.startswith(real + "/") else None
 
 
 def standing(fds: list[int], before: OpenState | None = None) -> OpenState:
-    """How the open `fds` of the program stand now, and what it may use besides, and where this process does.
+    """Record the open `fds` of the program and the standard ones, and the current folder.
 
-    What stood `before` need not be asked for its name again, where it cannot have another one.
+    A file of `before` is not asked for its name again where that cannot have changed.
     """
     known = before.files if before is not None else {}
     files: dict[int, Kept] = {}
@@ -211,7 +202,7 @@ def _named(fd: int, flags: int, position: int, before: Kept | None) -> Kept:
 
 
 def _twin(fd: int, position: int, others: list[int]) -> int | None:
-    """The first of the `others`, which stand alike, that is the same opening: its position moves with that of `fd`."""
+    """Find the first of `others` that shares its position with `fd`, as descriptors made by `dup` do."""
     os.lseek(fd, position + 1, os.SEEK_SET)
     try:
         return next((number for number in others if os.lseek(number, 0, os.SEEK_CUR) != position), None)
@@ -220,17 +211,20 @@ def _twin(fd: int, position: int, others: list[int]) -> int | None:
 
 
 def put_back(kept: OpenState) -> bool:
-    """Make open files, their positions and flags, and the current folder what they were; after the files themselves.
+    """Restore open files, their positions and flags, and the current folder; call it after the files are restored.
 
-    A file that was removed meanwhile is another one now, under the same name: it is opened again. Returns whether any
-    was, for which its mode may have been changed for a moment.
+    A file that was removed meanwhile is another one now, under the same name, and is opened again. Returns whether any
+    was: its mode may have been changed for a moment.
     """
     anew = False
-    _empty_streams()
+    for fd in (wire.STDOUT_FD, wire.STDERR_FD):
+        punch_hole(fd, 0, os.fstat(fd).st_size)
+        fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+        os.lseek(fd, 0, os.SEEK_SET)
     fcntl.fcntl(wire.OUTBOX_FD, fcntl.F_SETFL, 0)
     os.lseek(wire.OUTBOX_FD, 0, os.SEEK_SET)
     for fd, file in kept.files.items():
-        if file.path is not None and _lost_its_name(fd, file.path):
+        if file.path is not None and _in_workspace(os.readlink(f"/proc/self/fd/{fd}")) != file.path:
             reopen(fd, file)
             anew = True
         elif file.position >= 0:
@@ -241,47 +235,36 @@ def put_back(kept: OpenState) -> bool:
 
 
 def stand_in(folder: str | None) -> None:
-    """Go to a folder of the workspace; the current one is right if it lies elsewhere."""
+    """Enter a folder of the workspace; None stays where it is."""
     if folder is not None:
         os.fchdir(wire.WORKSPACE_FD)
         if folder:
             os.chdir(folder)
 
 
-def _empty_streams() -> None:
-    """What stands behind descriptors 1 and 2: no bytes, position 0."""
-    for fd in (wire.STDOUT_FD, wire.STDERR_FD):
-        size = os.fstat(fd).st_size
-        _libc.fallocate(fd, _PUNCH_HOLE_KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(size))
-        fcntl.fcntl(fd, fcntl.F_SETFL, 0)
-        os.lseek(fd, 0, os.SEEK_SET)
-
-
-def _lost_its_name(fd: int, path: str) -> bool:
-    """Whether `fd` is not known by that name any more: what has the name now is another file, or another link to it."""
-    return _in_workspace(os.readlink(f"/proc/self/fd/{fd}")) != path
-
-
 def reopen(fd: int, file: Kept) -> None:
-    """Put the file that has the name of `file` now in the place of `fd`; buried if it cannot be opened."""
+    """Replace `fd` by the file that now has the name of `file`; bury it if that cannot be opened."""
     if file.twin is not None:
         os.dup2(file.twin, fd, inheritable=False)
         return
-    path = file.path
-    assert path is not None
+    assert file.path is not None
     try:
-        fresh = open_anyhow(wire.WORKSPACE_FD, path, file.flags)
+        fresh = open_anyhow(wire.WORKSPACE_FD, file.path, file.flags)
     except OSError:
         _bury(fd)
-        return
+    else:
+        _replace(fd, fresh, file.position)
+
+
+def _replace(fd: int, fresh: int, position: int) -> None:
     os.dup2(fresh, fd, inheritable=False)
     os.close(fresh)
-    if file.position >= 0:
-        os.lseek(fd, file.position, os.SEEK_SET)
+    if position >= 0:
+        os.lseek(fd, position, os.SEEK_SET)
 
 
 def take_along(kept: OpenState) -> None:
-    """In a branch, whose workspace is another folder: open every file again, so that nothing is shared with the origin.
+    """Open every file again, so that a branch, whose workspace is another folder, shares none with its origin.
 
     Descriptors that were opened since are closed.
     """
@@ -293,15 +276,6 @@ def take_along(kept: OpenState) -> None:
         elif file.path is not None or file.twin is not None:
             reopen(fd, file)
         elif not file.flags & _PATH:
-            _open_again(fd, file)
-
-
-def _open_again(fd: int, file: Kept) -> None:
-    """Open what is no file of the workspace once more, in the same place."""
-    path = os.readlink(f"/proc/self/fd/{fd}")
-    if path.startswith("/memfd:"):
-        return  # stdout or stderr, and the branch's own already
-    fresh = os.open(path, file.flags | os.O_CLOEXEC)
-    os.dup2(fresh, fd, inheritable=False)
-    os.close(fresh)
-    os.lseek(fd, file.position, os.SEEK_SET)
+            path = os.readlink(f"/proc/self/fd/{fd}")
+            if not path.startswith("/memfd:"):  # these are stdout and stderr, and the branch's own already
+                _replace(fd, os.open(path, file.flags | os.O_CLOEXEC), file.position)

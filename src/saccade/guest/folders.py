@@ -166,12 +166,8 @@ def _identity(fd: int) -> tuple[int, int]:
     return stat.st_dev, stat.st_ino
 
 
-# One name for the workspace, whatever its real folder is called.
-#
 # A session's folder has a random name, and a branch has another folder than its origin. Programs see `/workspace` (a
 # link) instead, so that what they print and what they keep in variables stays true in every session and branch.
-
-
 _LINK = f"/proc/self/fd/{WORKSPACE_FD}"
 
 

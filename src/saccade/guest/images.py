@@ -1,7 +1,7 @@
-"""Variables that the host binds: shared pictures, JSON values, videos and files.
+"""Bind what the host sends: shared pictures, JSON values, videos and files.
 
-A picture lies once in memory, as raw pixels in a sealed memfd of the host. It is mapped, not copied, and only when the
-program first touches its pixels: until then the variable knows its mode and size alone. Sessions and branches that map
+A picture is in memory once, as raw pixels in a sealed memfd of the host. It is mapped, not copied, and only when the
+program first touches its pixels: until then the variable knows only its mode and size. Sessions and branches that map
 the same picture share its pages.
 """
 
@@ -28,13 +28,8 @@ from . import wire
 from .video_stream import open_frames, read_frames
 from .video_timeline import FramePixels, Frames, Timeline, VideoError
 
-# `VideoReader`: frames of a video by number, with the interface of the library decord, which programs know.
-#
-# This module is what `import decord` gives in the jail. Frames are RGB numpy arrays that have `asnumpy()` besides.
-# Decoding takes place when a frame is asked for, in this process and in one thread; a reader can be kept in a variable,
-# survives the rollback of a call and works in branches. Differences from decord: the first frame is shown at second 0;
-# `seek` is as exact as `seek_accurate`; the context says nothing (there is no GPU); no bridge to other libraries.
-
+# `import decord` gives this module in the jail. Differences from decord: the first frame is shown at second 0; `seek`
+# is as exact as `seek_accurate`; the context is ignored (there is no GPU); no bridge to other libraries.
 
 DECORDError = VideoError
 CACHE_BYTES = 48 << 20
@@ -69,7 +64,8 @@ def gpu(device_id: int = 0) -> Context:
 class VideoReader:
     """The frames of a video file (path, or binary file object), scaled to `width` and `height` where they are given.
 
-    `v[i]`, `v[a:b:c]` and `v.get_batch(indices)` give `FrameArray`; numbers below 0 count from the end.
+    `v[i]`, `v[a:b:c]` and `v.get_batch(indices)` give `FrameArray`; numbers below 0 count from the end. Frames are
+    decoded when they are asked for, in one thread. A reader survives the rollback of a call and works in branches.
 
     Raises:
         FileNotFoundError: there is no such file.

@@ -1,9 +1,9 @@
-"""What a stopped session process holds open and has mapped, seen from outside through /proc: for the zygote.
+"""Inspect from outside, through /proc, what a stopped session process holds open and has mapped.
 
 A session closes by itself what it may not keep (see `descriptors`). A program may have patched that away, so the zygote
-looks for itself before it keeps a call or takes a branch in: whatever could hold what is neither memory nor a file of
-the own workspace is a reason to refuse. Needs the right to look at the process (CAP_SYS_PTRACE in its user namespace);
-without it `visible` is False and nothing is promised about programs that have patched their runtime.
+looks before it keeps a call or a branch: anything that is neither memory nor a file of the session's workspace is a
+reason to refuse. Needs the right to look at the process (CAP_SYS_PTRACE in its user namespace); without it `visible` is
+False and nothing is promised about programs that have patched their runtime.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def left_running(pid: int, threads: int) -> str | None:
 
 
 def improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:
-    """What the stopped process `pid` of a session holds and cannot keep, in words, or None; `shared` it has mapped."""
+    """Say what the stopped process `pid` holds and cannot keep, or None; `shared` are its shared mappings."""
     what = _improper(pid, own, shared)
     return what and f"{what}: close it before the code ends"
 

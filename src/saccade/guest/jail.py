@@ -1,4 +1,4 @@
-"""What a session process does to itself before it touches anything of a guest, step by step.
+"""Confine a session process, step by step, before it touches anything of a guest.
 
 The steps are tried once in a throw-away process when the zygote starts; a step that cannot be had there is left out of
 every session and reported with the reason. A step that was had there and fails later makes the session fail.
@@ -18,15 +18,7 @@ from typing import Any
 from . import privileges, seccomp
 from .syscalls import syscall
 
-# Landlock: a process gives up file, network and signal access by itself, without privileges.
-#
-# `restrict` serves two cases. With a private root the files are confined already, so it forbids running programs,
-# making devices, sockets and pipes by name, device control, TCP, abstract sockets and signals to other processes.
-# With `confine_files` it also forbids opening any file outside the given folders. It does what the kernel's Landlock
-# version can do and returns what that is.
-#
-# Does not cover: looking at a file's metadata, entering a folder, reading a link, files opened before.
-
+# Landlock does not cover: looking at a file's metadata, entering a folder, reading a link, files opened before.
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 REMOVE_DIR, REMOVE_FILE = 1 << 4, 1 << 5

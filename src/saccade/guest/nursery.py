@@ -1,4 +1,4 @@
-"""Where sessions are made: what the zygote prepares once, what it hands out, and what a fresh process does first."""
+"""Making of sessions: what the zygote prepares once, what it hands out, and what a fresh process does first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import signal
 import sys
 import sysconfig
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from . import folders, inspection, privileges, seccomp, session, wire
@@ -28,30 +28,10 @@ from .session_entry import FAMILY_SESSIONS, SessionEntry
 from .template import NextStep
 from .workspaces import Keeper, PlainWorkspaces
 
-# Which files of this machine the running interpreter needs: found, not configured.
-#
-# Call after the libraries that sessions use were imported: shared libraries in unusual places are found among those
-# loaded. Promises to name no folder that holds a person's files as a whole.
-
-
 _SYSTEM = (
-    "/lib",
-    "/lib64",
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/local/lib",
-    "/usr/local/lib64",
-    "/usr/share/zoneinfo",
-    "/usr/share/fonts",
-    "/usr/local/share/fonts",
-    "/usr/share/fontconfig",
-    "/usr/share/matplotlib",
-    "/etc/fonts",
-    "/etc/alternatives",
-    "/etc/localtime",
-    "/etc/timezone",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
+    *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64", "/usr/share/zoneinfo"),
+    *("/usr/share/fonts", "/usr/local/share/fonts", "/usr/share/fontconfig", "/usr/share/matplotlib", "/etc/fonts"),
+    *("/etc/alternatives", "/etc/localtime", "/etc/timezone", "/etc/ld.so.cache", "/etc/ld.so.conf"),
     "/etc/ld.so.conf.d",
 )
 _WIDE_NAMES = (
@@ -69,26 +49,28 @@ def too_wide(path: str) -> bool:
 
 
 def interpreter_paths() -> list[str]:
-    """Folders and files that this interpreter and its loaded libraries read; none in another.
+    """List the folders and files that this interpreter and its loaded libraries read; none in another.
 
-    Paths are absolute, exist, and may lead through symbolic links.
+    Paths are absolute, exist, and may lead through symbolic links. No folder is among them that holds a person's files
+    as a whole. Call it after the libraries of sessions were imported: unusual places are found among those loaded.
     """
-    wanted = [*_SYSTEM, *_python_folders()]
-    kept = [path for path in wanted if not too_wide(path)]
-    kept = [path for path in kept if os.path.exists(path)]
+    kept = [path for path in (*_SYSTEM, *_python_folders()) if not too_wide(path) and os.path.exists(path)]
     covered = [os.path.realpath(path) for path in kept]
     for library in _loaded_libraries():
         if not any(_beneath(library, path) for path in covered):
             folder = os.path.dirname(library)
             kept.append(library if too_wide(folder) else folder)
             covered.append(kept[-1])
-    return _outermost(kept)
+    result: list[str] = []
+    for path in sorted(set(kept)):
+        if not any(_beneath(path, other) for other in result):
+            result.append(path)
+    return result
 
 
 def _python_folders() -> list[str]:
     """Standard library, site-packages and the library folders of the prefixes."""
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    folders = [sysconfig.get_path(name) for name in names]
+    folders = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     for prefix in (sys.base_prefix, sys.base_exec_prefix, sys.prefix, sys.exec_prefix):
         folders += [os.path.join(prefix, "lib"), os.path.join(prefix, "lib64")]
     folders += [
@@ -114,15 +96,6 @@ def _loaded_libraries() -> list[str]:
 
 def _beneath(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def _outermost(paths: Iterable[str]) -> list[str]:
-    """Sorted, without repetitions and without paths that lie in another one as written."""
-    result: list[str] = []
-    for path in sorted(set(paths)):
-        if not any(_beneath(path, other) for other in result):
-            result.append(path)
-    return result
 
 
 PLAIN_WORKSPACE = f"/proc/self/fd/{wire.WORKSPACE_FD}"
@@ -214,21 +187,13 @@ def become_session(plan: JailPlan, forker: Forker, workspace: str, zygote: int, 
 
 
 def take_descriptors(fds: list[int]) -> None:
-    """Move the session's descriptors to their numbers, close all others, and stand in the workspace."""
+    """Move the session's descriptors to their numbers, close all others, and enter the workspace."""
     sock, outbox, stdout, stderr, workspace = fds
     # Not one for all sessions: the flags of an open file are seen by everyone who has it.
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-    moves = (
-        (null, 0),
-        (stdout, 1),
-        (stderr, 2),
-        (workspace, wire.WORKSPACE_FD),
-        (sock, wire.SOCKET_FD),
-        (outbox, wire.OUTBOX_FD),
-        (stdout, wire.STDOUT_FD),
-        (stderr, wire.STDERR_FD),
-    )
-    for source, target in moves:
+    moves = {0: null, 1: stdout, 2: stderr, wire.WORKSPACE_FD: workspace, wire.SOCKET_FD: sock}
+    moves |= {wire.OUTBOX_FD: outbox, wire.STDOUT_FD: stdout, wire.STDERR_FD: stderr}
+    for target, source in moves.items():
         os.dup2(source, target, inheritable=False)
     os.closerange(3, wire.WORKSPACE_FD)
     os.closerange(wire.FIRST_FREE_FD, os.sysconf("SC_OPEN_MAX"))

@@ -1,4 +1,4 @@
-"""The shared memory that a call leaves its results in: report, text and raw pixels, at fixed places.
+"""The shared memory for the results of a call: report, text and raw pixels, at fixed places.
 
     0                the report, JSON, at most `REPORT_ROOM` bytes
     COUNTS_OFFSET    bytes kept of stdout and of stderr so far, two 8-byte little-endian numbers
@@ -27,16 +27,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import wire
 from .config import GuestConfig
+from .workspace import read_at
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
-
-
-# stdout and stderr of a cell: written straight into shared memory, capped, and never in the program's way.
-#
-# The host can read what was printed even if the call is killed in the middle of it. Bytes over the cap are counted and
-# dropped. Not promised: the order between text of Python and text that C code writes to the descriptors; the latter is
-# appended when the cell has ended. A program that tampers with these objects spoils its own output only.
 
 
 # The program may replace builtins while these are in use.
@@ -99,11 +93,12 @@ class FdTail:
 
 
 class CappedStream(io.TextIOBase):
-    """A text stream whose first `capacity` bytes land at `offset` of descriptor `fd`; the rest is only counted.
+    """A text stream that writes its first `capacity` bytes to `offset` of descriptor `fd`, and counts the rest.
 
-    `count_offset` is where the number of kept bytes stands in the same memory (8 bytes, little-endian), always up to
-    date. `real_fd` (1 or 2) is what `fileno` tells; a child process of the program writes there instead, since it
-    shares the memory but not the position.
+    `count_offset` is where the same memory holds the number of kept bytes (8 bytes, little-endian), always up to date,
+    so that the host can read what was printed even if the call is killed. `fileno` returns `real_fd` (1 or 2); a child
+    process writes there instead, since it shares the memory but not the position. Not promised: the order between text
+    of Python and text that C code writes to the descriptors, which is appended when the cell has ended.
     """
 
     encoding = "utf-8"
@@ -315,14 +310,7 @@ class Outbox:
 
     def read(self, offset: int, size: int) -> bytes:
         """Bytes stored earlier."""
-        parts = []
-        while size > 0:
-            part = pread(self.fd, size, offset)
-            if not part:
-                break
-            parts.append(part)
-            offset, size = offset + len(part), size - len(part)
-        return b"".join(parts)
+        return read_at(self.fd, offset, size)
 
     def write_report(self, report: Mapping[str, Any]) -> int:
         """Store the report as JSON; its length in bytes. Long fields are cut, with a note, if it would not fit."""

@@ -1,7 +1,7 @@
-"""From anything that can be shown to raw pixels of mode L, RGB or RGBA, scaled down to a budget.
+"""Convert anything that can be shown to raw pixels of mode L, RGB or RGBA, scaled down to a budget.
 
-Nothing here raises for what it is given: what cannot become a picture comes back as a note that says why. Pixels are
-those of the moment of the call. Colour profiles, animation and EXIF orientation are not looked at.
+`capture` never raises: for what cannot become a picture it returns a note that says why. Colour profiles, animation and
+EXIF orientation are ignored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ for the first time takes longer than to fill it."""
 
 @dataclass(frozen=True, slots=True)
 class Pixels:
-    """`width * height * len(mode)` bytes, rows from top to bottom; to be taken before what they are of is changed."""
+    """`width * height * len(mode)` bytes, rows from top to bottom; read them before `drawn` is changed."""
 
     mode: str
     width: int
@@ -40,7 +40,7 @@ class Pixels:
 
     @property
     def size(self) -> int:
-        """How many bytes they are."""
+        """Number of bytes."""
         return self.width * self.height * _BYTES_PER_PIXEL[self.mode]
 
     @property
@@ -93,7 +93,7 @@ def capture(thing: object, most_pixels: int) -> tuple[Pixels | None, list[str]]:
 
 
 def not_captured(error: Exception) -> str:
-    """What is said of a picture that cannot be taken because of `error`."""
+    """Say that a picture could not be captured because of `error`."""
     return f"a picture could not be captured: {type(error).__name__}: {_text(error)}"
 
 
@@ -198,12 +198,8 @@ def _stretched(values: np.ndarray[Any, Any], notes: list[str]) -> Image.Image:
 def _lab_to_rgb(image: Image.Image) -> Image.Image:
     from PIL import ImageCms
 
-    return (
-        ImageCms.profileToProfile(
-            image, ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB"), outputMode="RGB"
-        )
-        or image
-    )
+    lab, srgb = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
+    return ImageCms.profileToProfile(image, lab, srgb, outputMode="RGB") or image
 
 
 def _from_figure(figure: Figure, most_pixels: int, notes: list[str]) -> Pixels:

@@ -27,9 +27,6 @@ from PIL import Image
 
 from .preload import PRELOAD, lookup
 
-# What a repair pass is. A pass never changes numbers or formats, and keeps every line where it is.
-
-
 Log = Callable[[str], None]
 """Called with one sentence for every repair that was made."""
 
@@ -64,9 +61,6 @@ def compiles(code: str) -> bool:
         except (SyntaxError, ValueError, MemoryError, RecursionError):
             return False
     return True
-
-
-# Repair `clamp_crop`: a crop box that is partly outside of the image, clipped while the program runs.
 
 
 _MOST_LOGGED = 20
@@ -132,9 +126,6 @@ CLAMP_CROP_PASS = RepairPass(
 )
 
 
-# Repair `code_fence`: Markdown fences left around the code.
-
-
 _OPENING = re.compile(r"\s*(```+|~~~+)\s*[\w.+-]*\s*")
 _CLOSING = re.compile(r"\s*(```+|~~~+)\s*")
 
@@ -164,9 +155,6 @@ CODE_FENCE_PASS = RepairPass(
 )
 
 
-# Which names a cell binds and which it uses; shared by the passes that bind what is missing.
-
-
 def bound_names(tree: ast.AST) -> set[str]:
     """Every name that the code binds anywhere, in whatever scope."""
     return {name for node in ast.walk(tree) for name in _binds(node)}
@@ -179,11 +167,6 @@ def attributes_of_names(tree: ast.AST) -> dict[str, set[str]]:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             attributes.setdefault(node.value.id, set()).add(node.attr)
     return attributes
-
-
-def is_builtin(name: str) -> bool:
-    """Whether Python itself has the name."""
-    return name in builtins.__dict__
 
 
 def _binds(node: ast.AST) -> Iterator[str]:
@@ -201,9 +184,6 @@ def _binds(node: ast.AST) -> Iterator[str]:
         yield node.rest
     elif isinstance(node, ast.Global | ast.Nonlocal):
         yield from node.names
-
-
-# Repair `cv_for_cv2`: OpenCV under a wrong name (`cv`, `cv3`, `cv4`).
 
 
 WRONG = frozenset({"cv", "cv3", "cv4"})
@@ -247,9 +227,6 @@ CV_FOR_CV2_PASS = RepairPass(
 )
 
 
-# Repair `missing_import`: bind a well-known module that the cell uses and nobody has bound.
-
-
 def bind_missing(tree: ast.Module, context: RepairContext, log: Log) -> None:
     """Bind e.g. `np` if the cell says `np.array` and neither it nor the session has the name."""
     used = attributes_of_names(tree)
@@ -257,7 +234,7 @@ def bind_missing(tree: ast.Module, context: RepairContext, log: Log) -> None:
     if not missing:
         return
     for name in sorted(missing - bound_names(tree)):
-        if is_builtin(name):
+        if name in builtins.__dict__:
             continue
         try:
             module = lookup(name)
@@ -274,9 +251,6 @@ MISSING_IMPORT_PASS = RepairPass(
     "Imports a well-known module (np, plt, cv2, Image, math, os, ...) that the code uses without importing it.",
     tree=bind_missing,
 )
-
-
-# Repair `path_alias`: a path that the model was told about, in place of the path in the workspace.
 
 
 def replace_paths(tree: ast.Module, context: RepairContext, log: Log) -> None:
@@ -325,12 +299,6 @@ PATH_ALIAS_PASS = RepairPass(
     "Replaces paths that the model was told about by the paths that they stand for.",
     tree=replace_paths,
 )
-
-
-# Repair `stray_indent`: code that was cut out of an indented block.
-#
-# Only code that does not compile is looked at, and a change is made only if it compiles then. Text inside of strings is
-# never moved, so nothing that the program prints or writes changes.
 
 
 _WHITE = re.compile(r"[ \t]*")

@@ -13,7 +13,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from . import workspaces
 from . import workspaces as mounts
 from .workspaces import Workspaces
 
@@ -163,9 +162,6 @@ def _workspaces() -> Workspaces:
     return Workspaces(handle, _BASE)
 
 
-# Which namespaces the sandbox can have on this machine, and as whom its sessions can run in them.
-
-
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
 CLONE_NEWIPC = 0x08000000
@@ -242,7 +238,7 @@ def usable(names: tuple[str, ...]) -> None:
     """Raise OSError unless this process, in its new namespaces, can do there what a private root needs."""
     if "mount_namespace" not in names:
         return
-    workspaces.make_private()
+    mounts.make_private()
     for filesystem in ("tmpfs", "proc"):
-        os.close(workspaces.new_mount(filesystem, {}, workspaces.NOSUID))
-    os.close(workspaces.clone_tree("/usr"))
+        os.close(mounts.new_mount(filesystem, {}, mounts.NOSUID))
+    os.close(mounts.clone_tree("/usr"))

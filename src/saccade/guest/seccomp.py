@@ -150,7 +150,6 @@ _RWF_NOWAIT = 8
 _MAP_SHARED_ANONYMOUS = 0x01 | 0x20
 
 
-
 def _values(table: str) -> tuple[int, ...]:
     """The numbers in a table of `NAME:number`."""
     return tuple(int(entry.split(":")[1], 0) for entry in table.split())

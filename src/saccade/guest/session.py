@@ -1,9 +1,8 @@
 """A session inside the jail: a keeper that holds the state, and a leaf, forked from it, that runs the next call.
 
-The leaf is forked before the call arrives. It reads one call from the socket, runs it and reports. Then one of two
-things happens, and neither is its own choice: the zygote makes it the new keeper (the old one is killed), or kills it
-(and tells the keeper, which stands exactly where it stood, to fork another). So this file never decides what counts as
-success; a program that tampers with it can spoil its own session and nothing else.
+The leaf is forked before the call arrives. It reads one call from the socket, runs it and reports. Then the zygote
+either makes it the new keeper (the old one is killed), or kills it and tells the keeper, whose state is unchanged, to
+fork another. This file never decides what counts as success: a program that tampers with it spoils its own session.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ from .shown import ShownPictures, use
 from .syscalls import syscall
 from .workspace import Workspace, WorkspaceTooLarge
 
-# Packages that a session adapts when they are imported, because what they ask of the system is closed there.
+# Packages are adapted or hidden at import where they ask for what a session does not have:
 #
-#     threadpoolctl   looks for libraries with threads in /proc/self/maps, on behalf of scikit-learn (KMeans, say); it
-#                     finds none, so each stays at its one thread. Pools that grew would leave threads behind.
+#     threadpoolctl   looks for libraries with threads in /proc/self/maps, on behalf of scikit-learn; it finds none, so
+#                     each stays at its one thread. Pools that grew would leave threads behind.
 #     pytesseract     starts the program tesseract, and a session starts no programs: its calls say so.
-#
-# Where a package is of a version that has not the places that are changed, it stays as it is.
+#     pyarrow         starts threads at import that never end: no call could be kept. Others (pandas) import it where it
+#                     is there, so it is hidden.
 
 
 def _find_none(module: ModuleType) -> None:
@@ -62,6 +61,7 @@ def _say_why(module: ModuleType) -> None:
             setattr(module, name, refused)
 
 
+THREADED = frozenset({"pyarrow"})
 _ADAPTED: Mapping[str, Callable[[ModuleType], None]] = {
     "threadpoolctl": _find_none,
     "pytesseract.pytesseract": _say_why,
@@ -87,6 +87,8 @@ class _Adapting(Loader):
 
 class _Finder(MetaPathFinder):
     def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name.partition(".")[0] in THREADED:
+            raise ModuleNotFoundError(f"{name} starts threads that never end, so a session does not have it", name=name)
         if name not in _ADAPTED:
             return None
         spec = PathFinder.find_spec(name, path, target)
@@ -96,16 +98,8 @@ class _Finder(MetaPathFinder):
 
 
 def adapt_packages() -> None:
-    """Adapt them at every import to come."""
+    """Adapt packages, and hide those that start threads, at every import from now on."""
     sys.meta_path.insert(0, _Finder())
-
-
-# Mappings of files, put onto other files at the same addresses, under the objects that refer to them.
-#
-# A mapping outlives the fork and shows the file that it was made of: in a branch that of the origin, whoever writes to
-# it, and after a failed call one that was removed and brought back as another. So a shared mapping is replaced by one
-# of the same place of the file of that name in the present workspace, and a private one by memory that holds the same
-# bytes.
 
 
 _READ, _WRITE = 1, 2
@@ -113,7 +107,12 @@ _SHARED, _PRIVATE, _FIXED, _ANONYMOUS = 0x01, 0x02, 0x10, 0x20
 
 
 def remap(maps: Sequence[Sequence[Any]]) -> None:
-    """Replace each of `maps` (start, end, mode, offset in the file, path in the workspace)."""
+    """Replace mappings of files (start, end, mode, offset in the file, path in the workspace) at their addresses.
+
+    A mapping outlives the fork and shows the file that it was made of: in a branch that of the origin, and after a
+    failed call one that was removed and brought back as another. So a shared mapping is replaced by one of the file of
+    that name in the present workspace, and a private one by memory with the same bytes.
+    """
     for start, end, mode, offset, path in maps:
         protection = (_READ if "r" in mode else 0) | (_WRITE if "w" in mode else 0)
         if mode.endswith("s"):
@@ -136,26 +135,6 @@ def _detach(start: int, length: int, protection: int) -> None:
     ctypes.memmove(start, data, len(data))
 
 
-# Packages that start threads when they are imported, and never end them: absent in a session.
-#
-# A cell that leaves a thread behind is refused, so no program could use them; others (pandas) import them where they
-# are there, and would be refused with them.
-
-
-THREADED = frozenset({"pyarrow"})
-
-
-class _Absent(MetaPathFinder):
-    def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> None:
-        if name.partition(".")[0] in THREADED:
-            raise ModuleNotFoundError(f"{name} starts threads that never end, so a session does not have it", name=name)
-
-
-def hide_threaded() -> None:
-    """Make them absent for every import to come."""
-    sys.meta_path.insert(0, _Absent())
-
-
 # The C functions behind `signal`, which makes enums of every number and so writes to pages that sessions share.
 
 
@@ -170,7 +149,7 @@ _REHEARSAL = "(lambda these: [f'{this}' for this in these])(())\nNone"
 
 @dataclass
 class Interpreter:
-    """All that a session's processes need; copied to each by `fork`."""
+    """State of a session's processes; copied to each by `fork`."""
 
     module: types.ModuleType
     config: GuestConfig
@@ -180,7 +159,7 @@ class Interpreter:
     shown: ShownPictures
     forker: Forker
     standing: OpenState = field(default_factory=lambda: descriptors.standing([]))
-    """What was open when the last kept call ended."""
+    """Open files when the last kept call ended."""
 
 
 def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
@@ -188,22 +167,13 @@ def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module
-    hide_threaded()
     adapt_packages()
     preload(module.__dict__, config.preload)
     workspace = Workspace(wire.WORKSPACE_FD, config.workspace_bytes, config.workspace_files)
     results = Outbox(wire.OUTBOX_FD, config)
     shown = ShownPictures(config, results)
     use(shown)
-    return Interpreter(
-        module=module,
-        config=config,
-        sock=socket.socket(fileno=wire.SOCKET_FD),
-        outbox=results,
-        workspace=workspace,
-        shown=shown,
-        forker=forker,
-    )
+    return Interpreter(module, config, socket.socket(fileno=wire.SOCKET_FD), results, workspace, shown, forker)
 
 
 def keep(state: Interpreter) -> None:
@@ -227,14 +197,14 @@ def keep(state: Interpreter) -> None:
 
 
 def undo_traces(state: Interpreter) -> None:
-    """Undo what a call that was thrown away has left outside its memory: files, and what is open."""
+    """Undo what a discarded call has left outside its memory: files, and what is open."""
     state.workspace.restore()
     if descriptors.put_back(state.standing):
         state.workspace.take_note()
 
 
 def lead(state: Interpreter) -> None:
-    """Be the leaf: serve requests until one call was run; return as the keeper that this process may become."""
+    """Serve requests as the leaf until one call was run; return as the keeper that this process may become."""
     # Whether the socket blocks is no memory: a program may have changed it for all processes of the session.
     os.set_blocking(wire.SOCKET_FD, True)
     # Not by way of `wire.send`: every function called here writes to pages that idle sessions would share.
@@ -266,8 +236,7 @@ def lead(state: Interpreter) -> None:
 
 
 def rehearse(state: Interpreter, *, figure: bool, error: bool) -> None:
-    """Run a cell that does nothing while nobody waits, and with `figure` draw a small one, which nobody sees, and with
-    `error` run one that fails.
+    """Touch the memory that the next call will write: run an empty cell, and perhaps one that fails or draws.
 
     A fresh fork copies every page at the first write; a short call would have to wait for that, a drawing even more.
     """
@@ -311,14 +280,8 @@ def become_branch(state: Interpreter, fds: list[int], maps: list[list[Any]]) -> 
 
     `fds`: socket, outbox, workspace, stdout, stderr of the new session, which no process of the old one has seen.
     """
-    sock, memory, workspace, stdout, stderr = fds
-    for source, target in (
-        (sock, wire.SOCKET_FD),
-        (memory, wire.OUTBOX_FD),
-        (workspace, wire.WORKSPACE_FD),
-        (stdout, wire.STDOUT_FD),
-        (stderr, wire.STDERR_FD),
-    ):
+    targets = (wire.SOCKET_FD, wire.OUTBOX_FD, wire.WORKSPACE_FD, wire.STDOUT_FD, wire.STDERR_FD)
+    for source, target in zip(fds, targets, strict=True):
         os.dup2(source, target, inheritable=False)
         os.close(source)
     os.dup2(wire.STDOUT_FD, 1)

@@ -1,4 +1,4 @@
-"""Every way in which a program shows a picture, led to one collector.
+"""Lead every way in which a program shows a picture to one collector.
 
 `install_show` patches matplotlib, Pillow, OpenCV and `display` once per process tree; a later call only changes the
 collector. A program that undoes the patches loses its own pictures, nothing else.
@@ -20,20 +20,16 @@ import numpy as np
 from PIL import Image, ImageShow
 from PIL import Image as PillowImage
 
-from . import shown as show_figures
 from .pixels import as_uint8, is_picture
 from .shown import ShownPictures, current, use
+from .shown import install as install_matplotlib
 
 __all__ = ["ShownPictures", "display", "install_show", "patch"]
 
 
-# `from IPython.display import display` in a jail that has no IPython, or has the real one.
-#
 # Without IPython a tiny stand-in offers `display`, `Image`, `Markdown`, `HTML` and `clear_output`. It is imported only
 # when a program asks for it: libraries that look into `sys.modules` for a notebook find none, and those that look
 # further find a version, and that no shell is running. With IPython, its `display` is replaced when it is imported.
-# Nothing else of IPython is promised.
-
 
 _DISPLAY_MODULE = "IPython.core.display_functions"
 _VERSION = (9, 0, 0)
@@ -155,11 +151,6 @@ def _get_ipython() -> None:
     return None
 
 
-# OpenCV's windows, led to the collector; the headless build of OpenCV would raise instead.
-#
-# `imshow` shows the picture. All functions that handle windows do nothing, and no key is ever pressed.
-
-
 try:
     import cv2
 except ImportError:
@@ -173,8 +164,8 @@ _NOTHING = (
 )
 
 
-def install_show_cv2() -> None:
-    """Patch OpenCV, once, if it is there."""
+def install_opencv() -> None:
+    """Patch OpenCV, once, if it is there: windows do nothing, and no key is ever pressed."""
     if cv2 is None or cv2.imshow is imshow:
         return
     setattr(cv2, "imshow", imshow)  # noqa: B010 (its type differs between builds)
@@ -206,10 +197,7 @@ def to_rgb(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _returns(value: int | None) -> Callable[..., int | None]:
-    def window_function(*_args: object, **_kwargs: object) -> int | None:
-        return value
-
-    return window_function
+    return lambda *_args, **_kwargs: value
 
 
 def install_show(pictures: ShownPictures) -> None:
@@ -220,8 +208,8 @@ def install_show(pictures: ShownPictures) -> None:
 
 def patch() -> None:
     """Replace the functions that show pictures, once; done early, the copies of this process inherit it."""
-    show_figures.install()
-    install_show_cv2()
+    install_matplotlib()
+    install_opencv()
     if getattr(builtins, "display", None) is not display:
         builtins.display = display  # type: ignore[attr-defined]
         install(display)

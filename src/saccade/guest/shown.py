@@ -1,8 +1,8 @@
-"""The pictures of one call, in the order in which they were shown: capped, the rest counted.
+"""Collect the pictures of one call, in the order in which they were shown: capped, the rest counted.
 
-A picture that comes in several ways (shown, saved, the last value) comes once. Figures are told apart by what they are
-and not by how they look: two that are drawn alike are two pictures, as in the scaffolds of PyVision and PyVision-RL;
-one that is shown again and was not touched comes once.
+A picture that is given in several ways (shown, saved, the last value) is kept once. Figures are compared by identity
+and not by pixels: two that look alike are two pictures, as in the scaffolds of PyVision and PyVision-RL; one that is
+shown again without a change is kept once.
 """
 
 from __future__ import annotations
@@ -120,16 +120,8 @@ class ShownPictures:
             self._over_pixels += 1
             return
         self._pixels += area
-        self.pictures.append(
-            {
-                "source": source,
-                "mode": pixels.mode,
-                "width": pixels.width,
-                "height": pixels.height,
-                "offset": offset,
-                "path": path,
-            }
-        )
+        size = {"width": pixels.width, "height": pixels.height}
+        self.pictures.append({"source": source, "mode": pixels.mode, **size, "offset": offset, "path": path})
 
     def _same(self, known: dict[str, Any], pixels: Pixels) -> bool:
         """Whether both pictures look the same; RGBA without any transparency is the same as RGB."""
@@ -169,11 +161,8 @@ def current() -> ShownPictures | None:
     return _current[0] if _current else None
 
 
-# matplotlib's ways to show a figure, led to the collector.
-#
-# Patched: `plt.show` and what it calls below, `Figure.show`, `plt.pause`, and the choice of a backend: windows cannot
-# be had here, so a backend with windows is taken as Agg, with a note.
-
+# matplotlib: `plt.show` and what it calls, `Figure.show`, `plt.pause`, and the choice of a backend, where one with
+# windows is taken as Agg, with a note.
 
 _WINDOWED = frozenset(
     [
@@ -195,7 +184,7 @@ def install() -> None:
     matplotlib.rcParams.update(silence)
     matplotlib.rcParamsDefault.update(silence)
     patches: tuple[tuple[Any, str, Any], ...] = (
-        (matplotlib, "use", use_show_figures),
+        (matplotlib, "use", use_backend),
         (plt, "switch_backend", switch_backend),
         (plt, "show", show),
         (plt, "pause", pause),
@@ -212,22 +201,22 @@ def show(*_args: object, **_kwargs: object) -> None:
     for number in sorted(Gcf.figs):
         manager = Gcf.figs.get(number)
         if manager is not None:
-            capture_show_figures(manager.canvas.figure)
+            add_figure(manager.canvas.figure)
             Gcf.destroy(number)
 
 
 def pause(_interval: float = 0.0) -> None:
     """Show the open figures without closing them. Nobody is looking, so it does not wait."""
     for number in sorted(Gcf.figs):
-        capture_show_figures(Gcf.figs[number].canvas.figure)
+        add_figure(Gcf.figs[number].canvas.figure)
 
 
 def show_figure(figure: Figure, *_args: object, **_kwargs: object) -> None:
     """Show one figure, which need not belong to pyplot, without closing it."""
-    capture_show_figures(figure)
+    add_figure(figure)
 
 
-def capture_show_figures(figure: Figure, source: str = "figure") -> None:
+def add_figure(figure: Figure, source: str = "figure") -> None:
     """Give a figure to the collector; once the call has its number of pictures, nothing is drawn any more."""
     shown = current()
     if shown is not None:
@@ -240,7 +229,7 @@ def close(figures: list[Figure]) -> None:
         Gcf.destroy_fig(figure)
 
 
-def use_show_figures(backend: str, *, force: bool = True) -> None:
+def use_backend(backend: str, *, force: bool = True) -> None:
     """`matplotlib.use` for a machine without windows."""
     _use(_without_windows(backend), force=force)
 
@@ -260,7 +249,7 @@ def _without_windows(backend: str) -> str:
 
 
 def _show_manager(manager: FigureManagerBase) -> None:
-    capture_show_figures(manager.canvas.figure)
+    add_figure(manager.canvas.figure)
 
 
 def _pyplot_show(_cls: type[Any], /, *_args: object, **_kwargs: object) -> None:

@@ -12,12 +12,8 @@ import os
 import platform
 from functools import lru_cache
 
-# Numbers of the Linux system calls that the jail names, for x86_64 and aarch64.
-#
-# Facts of the kernel's interface, nothing else. Listed are the calls that the filter allows or answers in a special
-# way, those that the jail itself makes, and those that its tests try in vain.
-
-
+# The calls that the filter allows or answers in a special way, those that the jail makes, and those that its tests try
+# in vain.
 _TABLE = """
 accept:43:202 accept4:288:242 access:21:- acct:163:89 add_key:248:217 adjtimex:159:171 alarm:37:- arch_prctl:158:-
 bind:49:200 bpf:321:280 brk:12:214 cachestat:451:451 capget:125:90 capset:126:91 chdir:80:49 chmod:90:- chown:92:-
@@ -75,12 +71,8 @@ writev:20:66
 """name:number on x86_64:number on aarch64, `-` where that machine has no such call."""
 
 
-def _number(text: str) -> int | None:
-    return None if text == "-" else int(text)
-
-
 NUMBERS: dict[str, tuple[int | None, int | None]] = {
-    name: (_number(x86_64), _number(aarch64))
+    name: (int(x86_64) if x86_64 != "-" else None, int(aarch64) if aarch64 != "-" else None)
     for name, x86_64, aarch64 in (entry.split(":") for entry in _TABLE.split())
 }
 """Name -> (number on x86_64, number on aarch64); None where that machine has no such call."""
@@ -90,7 +82,7 @@ MACHINES = ("x86_64", "aarch64")
 _ALIASES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 Argument = int | bytes | ctypes.Array[ctypes.c_char] | ctypes.Structure | None
-"""What a call takes: a number, bytes (as a pointer to them, NUL-terminated), a buffer or structure (as a pointer)."""
+"""A number, bytes (as a pointer to them, NUL-terminated), or a buffer or structure (as a pointer)."""
 
 
 @lru_cache(maxsize=1)
@@ -145,3 +137,12 @@ def syscall(call: str | int, *arguments: Argument) -> int:
         code = ctypes.get_errno()
         raise OSError(code, f"system call {call}: {os.strerror(code)}")
     return result
+
+
+_plain_libc = ctypes.CDLL(None)
+_PUNCH_HOLE_KEEP_SIZE = 3
+
+
+def punch_hole(fd: int, start: int, length: int) -> bool:
+    """Give back the memory of a part of a file, which reads as zeros then; False if the file system makes no holes."""
+    return bool(_plain_libc.fallocate(fd, _PUNCH_HOLE_KEEP_SIZE, ctypes.c_long(start), ctypes.c_long(length)) == 0)

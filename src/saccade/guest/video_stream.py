@@ -1,8 +1,8 @@
-"""Frames of the first video stream of a file, by PyAV, in one thread.
+"""Frames of a video by their number, exactly, in one thread: by PyAV, or by Pillow for GIF and WebP.
 
-The packets are read once, and numbered by `video_index`. A frame is found by going to the last key frame shown at or
-before it and decoding on; a broken one gives the one shown before it. Where packets carry no usable times, frames are
-counted by decoding all of them, and found by decoding from the start.
+Of a stream the packets are read once. A frame is found by seeking to the last key frame shown at or before it and
+decoding on; a broken one gives the one shown before it. Where packets carry no usable times, frames are counted by
+decoding all of them, and found by decoding from the start.
 """
 
 from __future__ import annotations
@@ -36,12 +36,6 @@ if TYPE_CHECKING:
     from av import VideoFrame
 
 
-# Numbers for the frames of a stream, from the times in its packets: frame 0 is the first one shown.
-#
-# Right for B-frames (which are stored in another order than shown), for variable frame rates, and where the header says
-# no count. What cannot be decoded at the beginning, because the stream was cut there, does not count.
-
-
 _UNSAID_SECONDS = 0.04
 """How long a single frame is shown when nothing says it."""
 
@@ -66,7 +60,11 @@ class KeyFrame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The frames of a stream."""
+    """Numbers of the frames of a stream, from the times in its packets: frame 0 is the first one shown.
+
+    Right for B-frames (stored in another order than shown), for variable frame rates, and where the header states no
+    count. Frames that cannot be decoded because the stream was cut at its beginning do not count.
+    """
 
     numbers: dict[int, int] | None
     """Time of presentation -> number of the frame; None if frames can only be counted."""
@@ -305,15 +303,15 @@ class StreamFrames:
             raise VideoError(f"{what}: {error.strerror or type(error).__name__}") from None
 
 
-# Frames of an animated GIF or WebP, by Pillow. Transparent pixels are shown on white.
-
-
 _UNSAID_MS = 100
 """How long a frame is shown whose file says 0: what viewers do."""
 
 
 class PictureFrames:
-    """`Frames` of a file that Pillow reads. A seek backwards decodes again from the first frame."""
+    """`Frames` of an animated GIF or WebP, by Pillow. A seek backwards decodes again from the first frame.
+
+    Transparent pixels are shown on white.
+    """
 
     def __init__(self, file: io.RawIOBase | io.BytesIO, limits: FrameLimits) -> None:
         try:
@@ -379,18 +377,15 @@ def _opened(file: io.RawIOBase | io.BytesIO) -> Image.Image:
     return reader(buffered)
 
 
-# The bytes of a video, read at any place without holding a file open.
-#
-# A reader of these can be forked and rolled back like any other variable: its position is a number in memory, and there
-# is no descriptor whose position processes would share. A file that is changed while it is read is an error.
-
-
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 """Does not wait for a writer where the path is a FIFO."""
 
 
 class ReopenedFile(io.RawIOBase):
-    """A file by its path, opened anew for every read. Raises OSError as `open` does."""
+    """A file by its path, opened anew for every read. Raises OSError as `open` does.
+
+    It can be forked and rolled back like any other variable: there is no descriptor whose position processes share.
+    """
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -442,18 +437,8 @@ def _seal(fd: int) -> tuple[int, int]:
     return state.st_size, state.st_mtime_ns
 
 
-# Frames of a video by their number, in the order in which they are shown, exactly.
-#
-#     frames = open_frames("clip.mp4")     # reads the packets once; decodes the first frame
-#     frames.timeline.starts[7]            # second at which frame 7 is shown
-#     frames.picture(7)                    # RGB pixels of frame 7
-#
-# One implementation for each way of decoding: `video_stream` (PyAV) and `video_pictures` (Pillow: GIF and WebP).
-# Used by the jail's `VideoReader` and by the host. Promises no speed for files that cannot be sought in.
-
-
 def open_frames(path: str, limits: FrameLimits | None = None) -> Frames:
-    """The frames of a file.
+    """Open a video: `.timeline.starts[7]` is the second at which frame 7 is shown, `.picture(7)` its RGB pixels.
 
     Raises OSError as `open` does, `VideoError`, and ImportError where PyAV is needed and not installed.
     """

@@ -1,14 +1,13 @@
-"""The session's folder: what changed in it, and back to what it was.
+"""Roll back the session's folder, and tell what changed in it.
 
 `commit` keeps copies of the files in memory; `restore` makes the folder what it was at the last commit: contents,
-modes, times of access and change, symlinks, hard links, FIFOs, and where files have holes. What has changed is told by
-the contents, since a write through a mapping leaves no time behind. Not promised: inode numbers and `st_ctime` of what
-had to be put back, and sockets or devices.
+modes, times of access and change, symlinks, hard links, FIFOs, and where files have holes. Files are compared by their
+contents, since a write through a mapping changes no time. Not promised: inode numbers and `st_ctime` of what had to be
+put back, and sockets or devices.
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 from collections.abc import Callable
@@ -46,13 +45,9 @@ from stat import S_IMODE, S_ISDIR, S_ISFIFO, S_ISLNK, S_ISREG
 from typing import Literal, NamedTuple
 
 from .folders import CHANGE, Cursor, Folders, remove_folder, walk
-
-# Copies of files in memory, holes left out, and writing them back in place.
-
+from .syscalls import punch_hole
 
 _CHUNK = 1 << 20
-_PUNCH_HOLE_KEEP_SIZE = 3
-_libc = ctypes.CDLL(None)
 _SEEK_DATA, _SEEK_HOLE = getattr(os, "SEEK_DATA", None), getattr(os, "SEEK_HOLE", None)
 _READ = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
 _WRITE = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
@@ -76,7 +71,7 @@ class Copy:
 
 
 def read_copy(folder: int, name: str, mode: int, most: int) -> Copy:
-    """A copy of file `name` of `folder`; raises `TooMuchError` above `most` bytes of data."""
+    """Copy file `name` of `folder`; raises `TooMuchError` above `most` bytes of data."""
     fd = _open_to_read(folder, name, mode)
     try:
         return _read(fd, most)
@@ -113,7 +108,7 @@ def write_copy(folder: int, name: str, mode: int, copy: Copy, exists: bool, mtim
 
 
 def take_away(folder: int, name: str, mode: int, copy: Copy) -> None:
-    """Let the file take no more room than `copy` does."""
+    """Shrink the file to no more room than `copy` takes."""
     fd = _open_to_write(folder, name, mode)
     try:
         _take_away(fd, copy)
@@ -130,9 +125,7 @@ def _take_away(fd: int, copy: Copy) -> None:
         ftruncate(fd, copy.size)
     at = 0
     for offset, data in (*copy.extents, (copy.size, b"")):
-        hole = ctypes.c_long(at), ctypes.c_long(offset - at)
-        if at < offset and _libc.fallocate(fd, _PUNCH_HOLE_KEEP_SIZE, *hole) != 0:
-            # This file system makes no holes.
+        if at < offset and not punch_hole(fd, at, offset - at):
             ftruncate(fd, at)
             ftruncate(fd, copy.size)
             return
@@ -148,7 +141,7 @@ def _open_to_write(folder: int, name: str, mode: int) -> int:
 
 
 def same_content(folder: int, name: str, mode: int, copy: Copy, *, exactly: bool = False) -> bool:
-    """Whether the file reads as `copy` does, wherever either has holes; `exactly`: and has them in the same places."""
+    """Tell whether the file reads as `copy` does, and with `exactly`, whether it has the same holes."""
     try:
         fd = _open_to_read(folder, name, mode)
         try:
@@ -189,20 +182,15 @@ def _is_zero(fd: int, start: int, end: int) -> bool:
 
 def _read(fd: int, most: int) -> Copy:
     size = fstat(fd).st_size
-    extents = []
-    weight = 0
-    for start, end in _places(fd, size):
-        weight += end - start
-        if weight > most:
-            raise TooMuchError
-        data = _pread(fd, start, end - start)
-        if data:
-            extents.append((start, data))
-    return Copy(size, tuple(extents))
+    places = _places(fd, size)
+    if sum(end - start for start, end in places) > most:
+        raise TooMuchError
+    found = ((start, read_at(fd, start, end - start)) for start, end in places)
+    return Copy(size, tuple((start, data) for start, data in found if data))
 
 
 def _places(fd: int, size: int) -> list[tuple[int, int]]:
-    """(start, end) of all that is no hole."""
+    """Return (start, end) of everything that is no hole."""
     places = []
     offset = 0
     while offset < size:
@@ -213,7 +201,7 @@ def _places(fd: int, size: int) -> list[tuple[int, int]]:
 
 
 def _next_data(fd: int, offset: int, size: int) -> tuple[int, int]:
-    """(start, end) of the next bytes that are no hole; start is `size` if there are none."""
+    """Return (start, end) of the next bytes that are no hole; start is `size` if there are none."""
     if _SEEK_DATA is None or _SEEK_HOLE is None:
         return offset, size
     try:
@@ -223,7 +211,8 @@ def _next_data(fd: int, offset: int, size: int) -> tuple[int, int]:
         return (size, size) if error.errno == errno.ENXIO else (offset, size)
 
 
-def _pread(fd: int, offset: int, length: int) -> bytes:
+def read_at(fd: int, offset: int, length: int) -> bytes:
+    """Read `length` bytes from `offset` on, or those that are there."""
     parts = []
     while length > 0:
         part = pread(fd, min(length, _CHUNK), offset)
@@ -246,7 +235,7 @@ class WorkspaceTooLarge(Exception):  # noqa: N818
 
 
 class Entry(NamedTuple):
-    """What the file system says of one name; times in nanoseconds."""
+    """The metadata of one name; times in nanoseconds."""
 
     kind: Kind
     mode: int
@@ -267,7 +256,7 @@ class Changes:
 
 Visit = Callable[[Cursor, str, str, Entry], Entry]
 Times = tuple[int, int]
-"""Of the last access and the last change, in nanoseconds."""
+"""Last access and last change, in nanoseconds."""
 
 
 class Workspace:
@@ -279,10 +268,9 @@ class Workspace:
         self.workspace_files = workspace_files
         self._mode, self._index, self._copies = S_IMODE(fstat(fd).st_mode), dict[str, Entry](), dict[str, Copy | str]()
         self._times: dict[str, Times] = {"": _times(fstat(fd))}
-        """Of every file and folder at the last commit; "" is the top."""
+        """Times of every file and folder at the last commit; "" is the top."""
         self._scanned: dict[str, Entry] = {}
         self._scanned_times: dict[str, Times] = {}
-        """What the last scan has seen."""
         self._unchanged = False  # when last compared
         self._touched: set[str] = set()
         """Files that hold other bytes than at the last commit although the file system says nothing of it."""
@@ -290,7 +278,7 @@ class Workspace:
         """Files that hold the same bytes in other places: to look at a hole through a mapping may fill it."""
 
     def scan(self, visit: Visit | None = None) -> dict[str, Entry]:
-        """Every entry of the folder by its path. Raises `WorkspaceTooLarge` if there are too many or too deep ones."""
+        """Return every entry of the folder by its path. Raises `WorkspaceTooLarge` for too many or too deep ones."""
         entries, times = dict[str, Entry](), {"": _times(fstat(self.fd))}
 
         def enter(cursor: Cursor) -> Folders:
@@ -315,15 +303,15 @@ class Workspace:
         return entries
 
     def changes(self) -> Changes:
-        """What was created, changed and deleted since the last commit."""
+        """Return what was created, changed and deleted since the last commit."""
         return self._compare()[0]
 
     def entry(self, path: str) -> Entry:
-        """What `changes` has seen of one path that it named."""
+        """Return the entry of one path that `changes` named."""
         return self._scanned[path]
 
     def open(self, path: str) -> int:
-        """A read-only descriptor of a file that `changes` named."""
+        """Open a file that `changes` named for reading."""
         return open_fd(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, dir_fd=self.fd)
 
     def commit(self, *, compared: bool = False) -> None:
@@ -376,12 +364,12 @@ class Workspace:
         self._rebuild()
 
     def switch(self, fd: int) -> None:
-        """From now on be the folder behind `fd` (empty, or with contents that are lost), filled with what is kept."""
+        """Move to the folder behind `fd`, whose contents are replaced by what is kept."""
         self.fd = fd
         self._rebuild()
 
     def _compare(self) -> tuple[Changes, bool]:
-        """The changes, and whether the folders are the same."""
+        """Return the changes, and whether the folders are the same."""
         self._touched, self._spread = set(), set()
         now = self.scan(self._look_closer)
         index = self._index
@@ -401,7 +389,7 @@ class Workspace:
         return changes, folders[0] == folders[1]
 
     def _look_closer(self, cursor: Cursor, path: str, name: str, entry: Entry) -> Entry:
-        """Compare the contents of a file of which the file system says that nothing has changed."""
+        """Compare the contents of a file whose metadata is as it was."""
         if entry.kind == "file" and entry == self._index.get(path):
             copy = self._copies[path]
             if not isinstance(copy, Copy) or not same_content(cursor.fd, name, entry.mode, copy, exactly=True):
@@ -425,7 +413,7 @@ class Workspace:
         self._put_times_back()
 
     def take_note(self) -> None:
-        """Take down what the file system says now of what is as it was at the last commit."""
+        """Record the present metadata of everything that is as it was at the last commit."""
         entries = self.scan()
         self._index = {path: entries.get(path, entry) for path, entry in self._index.items()}
 
@@ -453,7 +441,7 @@ class Workspace:
             take_away(cursor.fd, name, entry.mode, copy)
 
     def _join_links(self) -> None:
-        """Make one file of the names that were names of one file."""
+        """Restore hard links: make one file of the names that were one file."""
         first: dict[int, str] = {}
         for path, entry in self._index.items():
             if entry.kind != "file":
@@ -464,7 +452,7 @@ class Workspace:
                 link(other, path, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
 
     def _put_times_back(self) -> None:
-        """Times of files and folders, the folders after what is in them; and the mode of the top."""
+        """Restore times of files, then of the folders around them, and the mode of the top."""
 
         def put(cursor: Cursor, path: str, name: str, entry: Entry) -> Entry:
             if path in self._times and self._scanned_times.get(path) != self._times[path]:

@@ -21,12 +21,9 @@ from typing import Protocol
 from .folders import remove_folder
 from .syscalls import syscall
 
-# The kernel's mount calls (`fsopen`, `open_tree`, `move_mount`, `mount_setattr`), each as one small function.
-#
-# Needs Linux 5.12 and CAP_SYS_ADMIN over the calling process's mount namespace. Mounts are made detached, as
-# descriptors, and appear in the tree only when attached; closing the descriptor of one never attached removes it.
-# Every function raises OSError as the kernel does.
-
+# The kernel's mount calls. They need Linux 5.12 and CAP_SYS_ADMIN over the calling process's mount namespace, and raise
+# OSError as the kernel does. Mounts are made detached, as descriptors, and appear in the tree only when attached;
+# closing the descriptor of one never attached removes it.
 
 RDONLY, NOSUID, NODEV, NOEXEC, NOATIME = 0x1, 0x2, 0x4, 0x8, 0x10
 """Attributes of a mount."""
@@ -101,11 +98,10 @@ _FAMILIES_AT_ONCE = 256
 
 
 class Keeper(Protocol):
-    """What makes and removes workspaces; `Workspaces` and `PlainWorkspaces` are the two."""
+    """Makes and removes workspaces; `Workspaces` and `PlainWorkspaces` are the two."""
 
-    @property
-    def base(self) -> str:
-        """Path of the folder that holds all families."""
+    base: str
+    """Path of the folder that holds all families."""
 
     def new_family(self) -> str:
         """Make an empty family, the folder of workspaces that may see each other; its path."""

@@ -1,13 +1,10 @@
-"""The zygote: forks sessions, and alone decides which process of a session lives, and which may run.
+"""The zygote: forks sessions, and decides which process of a session lives and which may run.
 
 It runs no code of a guest and reads nothing that a guest has written. Its orders come from the host over the control
-socket; it reports what the kernel reports (which process ended, and how).
+socket (the methods `do_...`); it reports what the kernel reports: which process ended, and how.
 
-Between calls every process of a session is stopped: the zygote stops it, kills what stands beside it in its group, and
-looks at what it holds before anything of it is kept. The host lets a leaf run when its call comes.
-
-Orders: `open`, `leaf`, `call`, `rollback`, `respawn`, `workspace`, `adopt`, `asleep`, `close`: see the
-methods `do_...`.
+Between calls every process of a session is stopped: the zygote stops it, kills everything else in its group, and
+inspects what it holds before anything of it is kept. The host lets a leaf run when its call comes.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ import selectors
 import signal
 import socket
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -31,17 +27,19 @@ if TYPE_CHECKING:
     from .nursery import Nursery
     from .root import Standing
 
-
-# The zygote's books: which processes belong to which session, what waits for one of them, and what its end means.
-
-
 WORK_SECONDS = 3.0
 """Most CPU seconds that a session may use to get ready for a call. On a busy machine one was too few to remove the
 files of a call that had made as many as it could."""
 
 
-class SessionBooks(ABC):
-    """Sessions by id and by process; tells the host what becomes of them."""
+THREAD_END_SECONDS = 1.0
+"""How long a thread may take to end after its program has joined it: it needs a processor, which others may have."""
+RECHECK_SECONDS = 0.002
+WATCH_SECONDS = 0.1
+
+
+class Zygote:
+    """Serves the host's orders until the control socket closes; knows sessions by id and by process."""
 
     def __init__(self, control: socket.socket, nursery: Nursery, template: Template) -> None:
         self.control = control
@@ -50,7 +48,7 @@ class SessionBooks(ABC):
         self.sessions: dict[int, SessionEntry] = {}
         self.by_pid: dict[int, SessionEntry] = {}
         self.waiting: list[Callable[[], bool]] = []
-        """What waits for processes to stop or end: each is tried until it returns True."""
+        """Steps that wait for processes to stop or end; each is tried until it returns True."""
         self.working: dict[int, tuple[SessionEntry, float]] = {}
         """Keeper of a session that gets ready for a call -> the session, and the keeper's CPU seconds at the start."""
 
@@ -62,7 +60,7 @@ class SessionBooks(ABC):
         self.working[entry.keeper] = (entry, groups.cpu_seconds(entry.keeper))
 
     def do_asleep(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Whether the processes of session `id` that should get ready for a call all sleep instead."""
+        """Answer whether the processes of session `id` all sleep, although they should get ready for a call."""
         entry = self.sessions[message["id"]]
         # One that was not told to get ready stands still for a good reason.
         busy = entry.leaf is not None or entry.keeper not in self.working
@@ -70,7 +68,7 @@ class SessionBooks(ABC):
         self.tell({"op": "asleep", "id": entry.id, "asleep": not busy})
 
     def _unnamed(self, keeper: int) -> list[int]:
-        """What a keeper has forked and the host has not named as its leaf yet."""
+        """List what a keeper has forked and the host has not named as its leaf yet."""
         return [pid for pid in groups.children() if pid != keeper and groups.group_of(pid) == keeper]
 
     def watch(self) -> None:
@@ -82,7 +80,7 @@ class SessionBooks(ABC):
                 self.fault(entry, f"it worked for more than {WORK_SECONDS:g} s after its call had ended")
 
     def try_again(self) -> None:
-        """Go through what waits."""
+        """Try again every step that waits."""
         waiting, self.waiting = self.waiting, []
         self.waiting += [again for again in waiting if not again()]
 
@@ -118,7 +116,7 @@ class SessionBooks(ABC):
         self.end(entry)
 
     def end_former(self, entry: SessionEntry) -> None:
-        """Kill what was the keeper before the last commit."""
+        """Kill the keeper before the last commit."""
         former, entry.former = entry.former, 0
         if former:
             groups.kill_group(former)
@@ -131,7 +129,7 @@ class SessionBooks(ABC):
         groups.kill_group(entry.keeper)
 
     def reap(self) -> bool:
-        """Collect ended children and say what it means for their sessions; False once the template has ended."""
+        """Collect ended children and tell the host; False once the template has ended."""
         while True:
             try:
                 pid, status, used = os.wait4(-1, os.WNOHANG | os.WUNTRACED)
@@ -155,12 +153,8 @@ class SessionBooks(ABC):
             else:
                 self.keeper_ended(entry, status, seconds)
 
-    @abstractmethod
-    def stopped_itself(self, pid: int) -> None:
-        """A process stands still, perhaps without an order."""
-
     def leaf_ended(self, entry: SessionEntry, status: int, cpu_seconds: float) -> None:
-        """The process of a call ended, having used `cpu_seconds`: on our order, or by itself."""
+        """Report that the process of a call ended, on our order or by itself."""
         leaf, entry.leaf = entry.leaf, None
         assert leaf is not None
         groups.kill_group(leaf)
@@ -186,7 +180,7 @@ class SessionBooks(ABC):
             self.waiting.append(buried)
 
     def keeper_ended(self, entry: SessionEntry, status: int, cpu_seconds: float) -> None:
-        """A keeper ended: the session is over, whether we wanted it or not."""
+        """Report that a session is over, since its keeper ended."""
         self.end(entry)
         self.working.pop(entry.keeper, None)
         self.by_pid.pop(entry.leaf or -1, None)
@@ -195,16 +189,6 @@ class SessionBooks(ABC):
         self.nursery.release(entry)
         report = {"code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds, "fault": entry.fault}
         self.tell({"op": "close" if entry.closing else "ended", "id": entry.id, **report})
-
-
-THREAD_END_SECONDS = 1.0
-"""How long a thread may take to end after its program has joined it: it needs a processor, which others may have."""
-RECHECK_SECONDS = 0.002
-WATCH_SECONDS = 0.1
-
-
-class Zygote(SessionBooks):
-    """Serves the host's orders until the control socket closes."""
 
     def serve(self) -> None:
         """Handle orders and deaths, one after the other."""
@@ -217,13 +201,13 @@ class Zygote(SessionBooks):
             selector.register(self.control, selectors.EVENT_READ)
             selector.register(wake_read, selectors.EVENT_READ)
             while True:
-                patience = RECHECK_SECONDS if self.waiting else WATCH_SECONDS if self.working else None
-                ready = selector.select(patience)
+                ready = selector.select(RECHECK_SECONDS if self.waiting else WATCH_SECONDS if self.working else None)
                 if not ready and self.working:
                     self.watch()
                 for key, _events in ready:
                     if key.fileobj is wake_read:
-                        _drain(wake_read)
+                        with contextlib.suppress(BlockingIOError):
+                            wake_read.recv(4096)  # what is left of it wakes again
                         if not self.reap():
                             return
                         continue
@@ -271,10 +255,9 @@ class Zygote(SessionBooks):
         self.begin_work(entry)
 
     def do_leaf(self, message: dict[str, Any], fds: list[int]) -> None:
-        """The host says which process is the leaf now: it must be our child and of the keeper's group.
+        """Register the leaf that the host names; it must be our child and of the keeper's group.
 
-        Answered when keeper and leaf have stopped and nobody else is in the keeper's group; a pidfd of the leaf comes
-        with the answer.
+        Answered with a pidfd of the leaf when it and the keeper have stopped and the keeper's group is empty else.
         """
         entry, pid = self.sessions[message["id"]], message["pid"]
         if pid == entry.keeper or os.getpgid(pid) != entry.keeper or not groups.is_child(pid):
@@ -288,7 +271,7 @@ class Zygote(SessionBooks):
         self.wait(entry, "leaf", lambda: self.at_rest(entry, pid))
 
     def at_rest(self, entry: SessionEntry, leaf: int) -> bool:
-        """Whether the session stands still; then the host hears of its leaf."""
+        """Tell the host of the leaf once the session has stopped; False before."""
         if not (groups.stopped(entry.keeper) and groups.stopped(leaf)):
             return False
         if groups.purge(entry.keeper):
@@ -304,9 +287,9 @@ class Zygote(SessionBooks):
         return True
 
     def do_call(self, message: dict[str, Any], fds: list[int]) -> None:
-        """The host has let the leaf run a call, and will not let it run again.
+        """Note that the host has let the leaf run a call, and will not let it run again.
 
-        Answered when it stands still or has ended, with the reason why it cannot be kept, if there is one.
+        Answered when it has stopped or ended, with the reason why it cannot be kept, if there is one.
         """
         entry = self.sessions[message["id"]]
         if entry.leaf is None:
@@ -316,7 +299,7 @@ class Zygote(SessionBooks):
             self.call_over(entry, entry.leaf)
 
     def stopped_itself(self, pid: int) -> None:
-        """A process stands still, perhaps without an order: every leaf stops itself at the end of its call."""
+        """Handle a stop, perhaps without an order: every leaf stops itself at the end of its call."""
         entry = self.by_pid.get(pid)
         if entry is None:
             return
@@ -334,7 +317,7 @@ class Zygote(SessionBooks):
         self.wait(entry, "call", lambda: self.look(entry, leaf, deadline))
 
     def look(self, entry: SessionEntry, leaf: int, deadline: float) -> bool:
-        """Take down whether the leaf can be kept, in `entry.inspected`, and tell it; False if that takes longer."""
+        """Record in `entry.inspected` whether the leaf can be kept, and tell it; False if that takes longer."""
         if not groups.stops(leaf):
             return False
         threads = groups.threads(leaf)
@@ -350,7 +333,7 @@ class Zygote(SessionBooks):
         return True
 
     def judge(self, entry: SessionEntry, leaf: int, threads: int) -> Inspected:
-        """What is to be said of the process `leaf` of a session, which stands still; good for this stop only."""
+        """Inspect the stopped process `leaf`; the finding holds for this stop only."""
         stop, shared = groups.stands_since(leaf), list[inspection.Map]()
         why = inspection.left_running(leaf, threads)
         if why is None and self.nursery.sees:
@@ -359,10 +342,7 @@ class Zygote(SessionBooks):
         return Inspected(leaf, stop, why, shared)
 
     def commit(self, entry: SessionEntry) -> bool:
-        """Make the stopped leaf, which can be kept, the keeper of its session; False if that is over.
-
-        The host has been told already that it can be kept.
-        """
+        """Make the stopped leaf, which can be kept, the keeper of its session; False if the session is over."""
         leaf, seen = entry.leaf, entry.inspected
         if leaf is None or groups.was_killed(leaf):
             self.end(entry)
@@ -394,10 +374,10 @@ class Zygote(SessionBooks):
         self.end_former(entry)
 
     def do_workspace(self, message: dict[str, Any], fds: list[int]) -> None:
-        """A workspace for a branch, in the family of session `id`; its descriptor goes with the answer.
+        """Make a workspace for a branch, in the family of session `id`; answered with its descriptor.
 
-        So do the leaf's mappings of files of its workspace, which the branch must map again in its own. `fds` are the
-        branch's cgroup files: what the leaf writes to from now on is to be counted there.
+        The answer also lists the leaf's mappings of files of its workspace, which the branch must map again in its own.
+        `fds` are the branch's cgroup files: memory that the leaf writes to from now on is counted there.
         """
         entry = self.sessions[message["id"]]
         if entry.leaf is None:
@@ -413,7 +393,7 @@ class Zygote(SessionBooks):
             os.close(fd)
 
     def do_adopt(self, message: dict[str, Any], fds: list[int]) -> None:
-        """The leaf of session `id` is the keeper of the new session `branch` from now on, if it holds nothing else.
+        """Make the leaf of session `id` the keeper of the new session `branch`, if it shares nothing with others.
 
         `path` is its workspace, `socket` and `memory` are inode numbers of what the host has given it.
         """
@@ -433,7 +413,7 @@ class Zygote(SessionBooks):
         self.wait(parent, "adopt", step)
 
     def adopt(self, entry: SessionEntry, parent: SessionEntry, leaf: int) -> None:
-        """Take the stopped process of a branch in, or refuse it."""
+        """Accept or refuse the stopped process of a branch."""
         why = inspection.left_running(leaf, groups.threads(leaf))
         if why is None and self.nursery.sees:
             why = inspection.improper_branch(leaf, entry.own, parent.keeper)
@@ -456,12 +436,6 @@ class Zygote(SessionBooks):
             return
         entry.closing = True
         self.end(entry)
-
-
-def _drain(sock: socket.socket) -> None:
-    """Take the news that there is news; what is left of it wakes again."""
-    with contextlib.suppress(BlockingIOError):
-        sock.recv(4096)
 
 
 def zygote(control: socket.socket, settings: dict[str, Any], standing: Standing) -> NextStep:

@@ -7,6 +7,8 @@ Two providers live here: `LocalSandbox` (processes of this machine) and `RemoteS
 from __future__ import annotations
 
 import asyncio
+import json
+import keyword
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,14 +16,12 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkabl
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from saccade.errors import SandboxError
 from saccade.sandbox.isolation import Isolation
 from saccade.sandbox.result import RunResult
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-
-# What one call and one session may use.
 
 
 MIB = 1024 * 1024
@@ -65,7 +65,7 @@ class StatePolicy(StrEnum):
     """What happens to a session's state when its code raises; published systems differ."""
 
     ROLLBACK = "rollback"
-    """The session stands exactly where it stood before the call (CodeDance paper; the default)."""
+    """The session is exactly as it was before the call (CodeDance paper; the default)."""
     KEEP = "keep"
     """What ran before the exception stays (PyVision, Thyme training). A killed call is rolled back all the same."""
     CLEAR = "clear"
@@ -107,6 +107,23 @@ class VideoFile:
 Binding = object
 """A value bound to a name: a `VideoFile`, a Pillow image, a `LazyImage` or a `Picture` (each becomes a Pillow image),
 a numpy uint8 array (becomes one), or a JSON value."""
+
+
+def check_name(name: str) -> None:
+    """Raise `SandboxError` unless `name` can be that of a variable."""
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
+        raise SandboxError(f"{name!r} is not a name for a variable: use a Python identifier such as image_clue_0.")
+
+
+def as_json(name: str, value: object) -> str:
+    """Encode a value that is to be bound as `name`. Raises `SandboxError` if JSON cannot hold it."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SandboxError(
+            f"{name!r} cannot be bound: {type(value).__name__} is neither a picture nor a JSON value ({error}). "
+            "Pass a Pillow image, a uint8 array, a picture of the media store, a VideoFile, or plain JSON values."
+        ) from error
 
 
 class SessionOptions(BaseModel):
@@ -166,9 +183,6 @@ class Sandbox(Protocol):
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *exc: object) -> None: ...
-
-
-# Work that is finished even where its caller is cancelled.
 
 
 T = TypeVar("T")

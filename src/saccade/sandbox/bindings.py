@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import keyword
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ from typing import Any
 
 from saccade.errors import SandboxError
 from saccade.guest.wire import MAX_FDS, sealed_memfd
-from saccade.sandbox.base import LazyImage, Limits, VideoFile
+from saccade.sandbox.base import LazyImage, Limits, VideoFile, as_json, check_name
 from saccade.sandbox.result import Picture
 from saccade.sandbox.shared_images import SharedImages, image_memfd
 
@@ -44,8 +42,7 @@ def bound(name: str, value: object) -> Bound:
 
     Raises `SandboxError` for a name that is no identifier, or a value of no kind that can be bound.
     """
-    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
-        raise SandboxError(f"{name!r} is not a name for a variable: use a Python identifier such as image_clue_0")
+    check_name(name)
     if isinstance(value, VideoFile):
         return Bound({"kind": "video", "name": name, "path": workspace_path(value.path)})
     if isinstance(value, LazyImage):
@@ -55,13 +52,7 @@ def bound(name: str, value: object) -> Bound:
     image = _as_image(value)
     if image is not None:
         return Bound(_image(name, image.mode, image.size, ""), Memfd(image_memfd(image)))
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SandboxError(
-            f"{name!r} cannot be bound: {type(value).__name__} is neither a picture nor a JSON value ({error}). "
-            "Pass a Pillow image, a uint8 array, a picture of the media store, a VideoFile, or plain JSON values."
-        ) from error
+    as_json(name, value)
     return Bound({"kind": "value", "name": name, "value": value})
 
 

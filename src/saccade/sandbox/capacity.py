@@ -1,8 +1,8 @@
-"""Whether this machine has room for so many sessions more: asked before anything is half made.
+"""Check that this machine has room for more sessions before anything is half made.
 
-Counts what runs out first: open files of this process, processes and mounts of the machine, memory, and what the
-control groups around this process leave of processes and memory. Does not promise that it still has when they are made,
-since other programs live here, too.
+Counts what runs out first: open files of this process, processes and mounts of the machine, memory, and the processes
+and memory that the control groups around this process leave (each group up to the root may have a limit; absent files
+limit nothing). Other programs may take the room before the sessions are made.
 """
 
 from __future__ import annotations
@@ -10,18 +10,10 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from saccade.errors import SandboxError, SandboxFullError
 from saccade.sandbox.cgroup import around, read
-
-# What the control groups around this process leave: of memory and of processes, counted at every level above it.
-#
-# A limit may stand on any group between this process and the root, and each counts all that is beneath it. Files that
-# are absent (another version, a controller that is not handed on) limit nothing. Does not promise that what is left now
-# is left later.
-
 
 _UNLIMITED = 1 << 60
 """Version 1 writes a number near 2**63 for no limit."""
@@ -45,7 +37,7 @@ def memory_room() -> Room | None:
     for version, folder in around("memory"):
         limit, used = (_number(f"{folder}/{name}") for name in _MEMORY[version])
         if limit is not None and used is not None:
-            cached = _statistic(f"{folder}/memory.stat", _RECLAIMABLE[version])
+            cached = _statistic(f"{folder}/memory.stat", _RECLAIMABLE[version]) or 0
             rooms.append(Room(limit - max(0, used - cached), f"{folder}/{_MEMORY[version][0]}"))
     return min(rooms, default=None)
 
@@ -69,15 +61,11 @@ def _number(path: str) -> int | None:
     return None if value >= _UNLIMITED else value
 
 
-def _statistic(path: str, name: str) -> int:
+def _statistic(path: str, name: str) -> int | None:
     try:
-        for line in read(path).splitlines():
-            key, _, value = line.partition(" ")
-            if key == name:
-                return int(value)
-    except (OSError, ValueError):
-        pass
-    return 0
+        return next((int(line.split()[1]) for line in read(path).splitlines() if line.split()[0] == name), None)
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 FILES_EACH = 3
@@ -109,25 +97,12 @@ def check_room(count: int, *, kin: int, most_kin: int | None) -> None:
 def _limits(count: int) -> Iterator[tuple[int | None, int, str, str]]:
     """(room left, needed, of what, what to do) for each limit; room is None where it cannot be told."""
     yield _files_left(), count * FILES_EACH, "open files of this process", "Raise the limit first (`ulimit -n`)."
-    yield (
-        _processes_left(),
-        count * PROCESSES_EACH,
-        "processes of this machine",
-        "Raise kernel.pid_max and kernel.threads-max.",
-    )
+    remedy = "Raise kernel.pid_max and kernel.threads-max."
+    yield _processes_left(), count * PROCESSES_EACH, "processes of this machine", remedy
     yield from _group_limit(process_room(), count * PROCESSES_EACH, "processes of the control group", _SPARE_PROCESSES)
-    yield (
-        _mounts_left(),
-        count,
-        "mounts",
-        "Raise fs.mount-max, or close other sessions.",
-    )
-    yield (
-        _memory_left(),
-        count * MEMORY_EACH,
-        "bytes of memory",
-        "Close other sessions, or use a machine with more memory.",
-    )
+    yield _mounts_left(), count, "mounts", "Raise fs.mount-max, or close other sessions."
+    remedy = "Close other sessions, or use a machine with more memory."
+    yield _memory_left(), count * MEMORY_EACH, "bytes of memory", remedy
     yield from _group_limit(memory_room(), count * MEMORY_EACH, "bytes of memory of the control group", 0)
 
 
@@ -144,33 +119,21 @@ def _files_left() -> int | None:
 
 
 def _processes_left() -> int | None:
-    limits = [_number_capacity("/proc/sys/kernel/pid_max"), _number_capacity("/proc/sys/kernel/threads-max")]
+    limits = [_number("/proc/sys/kernel/pid_max"), _number("/proc/sys/kernel/threads-max")]
     known = [limit for limit in limits if limit is not None]
     try:
         # "0.00 0.01 0.05 1/234 5678": 234 processes and threads.
-        now = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+        now = int(read("/proc/loadavg").split()[3].partition("/")[2])
     except (OSError, ValueError, IndexError):
         return None
     return min(known) - now - _SPARE_PROCESSES if known else None
 
 
 def _mounts_left() -> int | None:
-    most = _number_capacity("/proc/sys/fs/mount-max")
+    most = _number("/proc/sys/fs/mount-max")
     return None if most is None else most - _SPARE_PROCESSES
 
 
 def _memory_left() -> int | None:
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
-    return None
-
-
-def _number_capacity(path: str) -> int | None:
-    try:
-        return int(Path(path).read_text())
-    except (OSError, ValueError):
-        return None
+    available = _statistic("/proc/meminfo", "MemAvailable:")
+    return None if available is None else available * 1024

@@ -23,12 +23,6 @@ from dataclasses import dataclass
 
 from saccade.errors import SandboxError
 
-# Where on this machine control groups for sessions can be made.
-#
-# Reads what is mounted and where this process stands; changes nothing but one thing: in version 2 it turns on the
-# memory and pids controllers in the process's own group, where the kernel lets it.
-
-
 CONTROLLERS = ("memory", "pids")
 
 

@@ -99,11 +99,8 @@ class Isolation(BaseModel):
             )
 
 
-# Packages that programs of the papers import, beyond those that every sandbox has: the extra `sandbox`.
-#
-# A session sees what the interpreter of its sandbox has installed, so a package is there once it is installed there.
-
-
+# Packages that programs of the papers import, beyond those that every sandbox has: the extra `sandbox`. A session sees
+# what the interpreter of its sandbox has installed.
 INSTALL: Final = "pip install 'saccade[sandbox]'"
 
 

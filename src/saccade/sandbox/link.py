@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import fcntl
 import itertools
 import os
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 from saccade.errors import MediaError, SandboxLostError
 from saccade.guest.outbox import Layout
 from saccade.guest.outbox import layout as outbox_layout
+from saccade.guest.syscalls import punch_hole
 from saccade.record.execution import Status
 from saccade.sandbox.base import LazyImage, Limits
 from saccade.sandbox.cgroup import SessionCgroup
@@ -32,11 +32,9 @@ from saccade.sandbox.result import RunResult
 from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import OrderRefusedError, ZygoteAnswer, ZygoteClient
 
-# The process that runs a session's next call: it stands still until then.
-
 
 class Leaf:
-    """One leaf, known by a descriptor of it (`pidfd`, owned from here on), so that no other can be meant."""
+    """The stopped process that runs the next call, known by a `pidfd` (owned from here on)."""
 
     def __init__(self, pid: int = 0, pidfd: int = -1) -> None:
         self.pid = pid
@@ -62,13 +60,8 @@ class Leaf:
                 signal.pidfd_send_signal(self._pidfd, number)
 
 
-# The descriptors that a session needs: one end of its socket for each side, an outbox that both see, and streams.
-
-
 STREAM_BYTES = 64 * 1024
 """Most bytes that C code of the guest may write to file descriptor 1 or 2 in one call."""
-_libc = ctypes.CDLL(None, use_errno=True)
-_PUNCH_HOLE_KEEP_SIZE = 3
 
 
 class Endpoints:
@@ -101,8 +94,8 @@ class Endpoints:
         }
 
     def empty_outbox(self) -> None:
-        """Throw away what was left in it, and its memory."""
-        _libc.fallocate(self.outbox, _PUNCH_HOLE_KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(self._size))
+        """Empty it, and free its memory."""
+        punch_hole(self.outbox, 0, self._size)
 
     def sent(self) -> None:
         """Close what only the guest and the zygote need; idempotent."""
@@ -126,31 +119,27 @@ def fixed_memfd(name: str, size: int) -> int:
     return fd
 
 
-# How processes of a session end, and whose doing it is: the program's, or somebody's outside.
-#
 # Code in the jail cannot send a signal, but it can end itself, run against a limit, and patch what runs between calls.
 # Only a keeper that was killed by a signal which its session cannot have brought about is an outage of ours.
-
-
 KILLED_OUTSIDE = "the session's processes were killed from outside; its state is gone"
 
 
 class Death(NamedTuple):
-    """How the process of a call ended: its exit code (negative: a signal), and the CPU time it had used."""
+    """Exit code of the process of a call (negative: a signal), and the CPU time it had used."""
 
     code: int
     cpu_seconds: float
 
 
 class Memory:
-    """Whether the kernel has killed processes of a session for want of memory."""
+    """Tells whether the kernel has killed processes of a session for want of memory."""
 
     def __init__(self, cgroup: SessionCgroup | None) -> None:
         self._cgroup = cgroup
         self._known = 0
 
     def ran_out(self) -> bool:
-        """Whether it has since this was last asked; never without a control group."""
+        """Tell whether it has since the last call; never without a control group."""
         before, self._known = self._known, self._cgroup.oom_kills() if self._cgroup is not None else 0
         return self._known > before
 
@@ -182,9 +171,6 @@ def _how(code: int) -> str:
     return f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
-# What a new leaf does while nobody waits, so that the next call finds its memory copied.
-
-
 REHEARSE_SECONDS = {False: 0.002, True: 0.02}
 """How long after a fork nothing must happen before a rehearsal without or with a figure. A call that comes
 in during one has to wait for its end, and drawing takes longer than a short cell."""
@@ -195,7 +181,7 @@ REHEARSING_SESSIONS = 64
 
 
 class Rehearsal:
-    """The next call will probably do what the last one has done."""
+    """Lets a new leaf touch memory while nobody waits, as the last call did, so that the next finds it copied."""
 
     def __init__(self, gate: Gate, links: Sized) -> None:
         self._gate = gate
@@ -245,7 +231,7 @@ _ids = itertools.count(1)
 
 
 class Link:
-    """See the module."""
+    """A session's processes; one call at a time."""
 
     def __init__(
         self,
@@ -290,7 +276,7 @@ class Link:
         self._get_ready(self._await_leaf)
 
     def hear(self, message: Mapping[str, Any]) -> None:
-        """The zygote says that a process of this session has ended."""
+        """Take the zygote's message that a process of this session has ended."""
         if message["op"] == "ended":
             if self.was_ready:
                 self.blame = self.blame or whose_doing(message, self.limits, self._memory)
@@ -305,7 +291,7 @@ class Link:
         return self._gone.done()
 
     def end(self) -> tuple[Status, str]:
-        """How a call ends whose session has ended."""
+        """Return how a call ends whose session has ended."""
         return (Status.KILLED, self.blame) if self.blame else (Status.LOST, KILLED_OUTSIDE)
 
     async def ready(self, seconds: float = ANSWER_SECONDS) -> None:

@@ -41,9 +41,6 @@ from saccade.sandbox.result import RunResult, Timings
 from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import ZygoteClient, default_python
 
-# A session of the local sandbox: one call at a time, kept or rolled back by the session's policy.
-
-
 _log = logging.getLogger(__name__)
 
 MOST_BRANCHES = 10_000
@@ -106,7 +103,8 @@ class LocalSession:
             raise SandboxLostError("the sandbox's processes have died; the state of this session is gone")
         limit = self._sandbox.limits.wall_seconds
         seconds = limit if wall_seconds is None else min(limit, wall_seconds)
-        async with self._link.gate.place(self._weigh_less):
+        cgroup = self._link.cgroup
+        async with self._link.gate.place(cgroup.weigh_less if cgroup is not None else lambda _less: None):
             try:
                 await self._link.ready(seconds)
             except GuestFaultError as fault:
@@ -116,11 +114,6 @@ class LocalSession:
                 why = f"{fault}. The session starts again with its first variables."
                 return RunResult(status=Status.KILLED, traceback=why)
             return await self._attempt(code, seconds)
-
-    def _weigh_less(self, less: bool) -> None:
-        """Give the session a smaller share of the processors, or its whole one again."""
-        if self._link.cgroup is not None:
-            self._link.cgroup.weigh_less(less)
 
     async def _attempt(self, code: str, seconds: float) -> RunResult:
         """Run the call, and keep what it did or throw it away."""
@@ -197,7 +190,7 @@ class LocalSession:
         twin._calls = self._calls
         twin._kin = self._kin
         twin._kin.add(twin)
-        self._sandbox.register(twin)
+        self._sandbox.sessions.add(twin)
         return twin
 
     async def close(self) -> None:
@@ -205,7 +198,7 @@ class LocalSession:
         if self._closed:
             return
         self.mark_closed()
-        self._sandbox.forget(self)
+        self._sandbox.sessions.discard(self)
         await self._sandbox.drop(self._link)
 
     def mark_closed(self) -> None:
@@ -246,7 +239,8 @@ class LocalSandbox:
         self._without = frozenset(Layer(layer) for layer in without)
         self._images = SharedImages()
         self._gate = Gate()
-        self._sessions: set[LocalSession] = set()
+        self.sessions: set[LocalSession] = set()
+        """Open sessions, which are closed with the sandbox."""
         self._links: dict[int, Link] = {}
         self._zygote: ZygoteClient | None = None
         self._starting = asyncio.Lock()
@@ -281,7 +275,7 @@ class LocalSandbox:
                 raise SandboxError(f"a session could not be started: {error}. See `saccade doctor`.") from error
             raise
         session = LocalSession(self, link, options, first)
-        self.register(session)
+        self.sessions.add(session)
         return session
 
     async def _at_hand(self, item: Bound) -> Bound:
@@ -338,14 +332,6 @@ class LocalSandbox:
         await link.close()
         self._links.pop(link.id, None)
 
-    def register(self, session: LocalSession) -> None:
-        """Remember a session, to close it with the sandbox."""
-        self._sessions.add(session)
-
-    def forget(self, session: LocalSession) -> None:
-        """A session was closed."""
-        self._sessions.discard(session)
-
     async def _started(self) -> None:
         if self._closed:
             raise SandboxClosedError("this sandbox was closed: make another one")
@@ -367,7 +353,9 @@ class LocalSandbox:
         cgroups = await asyncio.to_thread(Cgroups.probe)
         self._cgroups = cgroups if isinstance(cgroups, Cgroups) and Layer.CGROUP not in self._without else None
         if self._cgroups is not None:
-            await asyncio.to_thread(self._share_processors, self._cgroups)
+            self._cgroups.no_cpu = "left out on purpose"
+            if Layer.CPU_SHARES not in self._without:
+                await asyncio.to_thread(self._cgroups.share_processors)
         self._folder = tempfile.TemporaryDirectory(prefix="saccade-", ignore_cleanup_errors=True)
         zygote = ZygoteClient(self._event, self._all_lost)
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "saccade" / "matplotlib"
@@ -382,12 +370,6 @@ class LocalSandbox:
             raise
         self._zygote, self._isolation = zygote, isolation
         _log.info("The sandbox has started. Layers: %s.", ", ".join(isolation.names))
-
-    def _share_processors(self, cgroups: Cgroups) -> None:
-        if Layer.CPU_SHARES in self._without:
-            cgroups.no_cpu = "left out on purpose"
-        else:
-            cgroups.share_processors()
 
     def _settings(self) -> dict[str, Any]:
         assert self._folder is not None
@@ -404,12 +386,9 @@ class LocalSandbox:
 
     def _judged(self, hello: Mapping[str, Any], no_cgroup: str) -> Isolation:
         layers = {state["layer"]: LayerState.model_validate(state) for state in hello["layers"]}
-        layers["environment"] = LayerState(layer=Layer.ENVIRONMENT, on=True)
-        cgroup = self._cgroups is not None
-        layers["cgroup"] = LayerState(layer=Layer.CGROUP, on=cgroup, detail="" if cgroup else no_cgroup)
-        shares = self._cgroups is not None and not self._cgroups.no_cpu
-        why = self._cgroups.no_cpu if self._cgroups is not None else no_cgroup
-        layers["cpu_shares"] = LayerState(layer=Layer.CPU_SHARES, on=shares, detail="" if shares else why)
+        missing = (no_cgroup, no_cgroup) if self._cgroups is None else ("", self._cgroups.no_cpu)
+        for layer, why in zip((Layer.ENVIRONMENT, Layer.CGROUP, Layer.CPU_SHARES), ("", *missing), strict=True):
+            layers[layer.value] = LayerState(layer=layer, on=not why, detail=why)
         return Isolation(platform=sys.platform, layers=tuple(layers[layer.value] for layer in Layer))
 
     def _event(self, link_id: int, message: dict[str, Any]) -> None:
@@ -439,9 +418,9 @@ class LocalSandbox:
         for link in list(self._links.values()):
             await self.drop(link)
         if self._closed:
-            for session in self._sessions:
+            for session in self.sessions:
                 session.mark_closed()
-            self._sessions.clear()
+            self.sessions.clear()
         self._release()
 
     def _release(self) -> None:

@@ -75,10 +75,8 @@ def _split(where: str) -> tuple[str, str]:
     return name, rest or ""
 
 
-# Audits of a sandbox, which `saccade doctor` runs; they are no part of the core and come by entry point.
-#
-# An audit runs programs in a sandbox and judges each. The plug-in `audit` registers its hostile programs as `attacks`
-# in the group `saccade.audits`; other packages may add theirs.
+# Audits, which `saccade doctor` runs: the plug-in `audit` registers its hostile programs as `attacks` in the group
+# `saccade.audits`; other packages may add theirs.
 
 
 class AuditedAttack(Protocol):
@@ -136,18 +134,13 @@ class RunsAudit(Protocol):
     ) -> Sequence[AuditOutcome]: ...
 
 
-class Chooses(Protocol):
-    """Returns the attacks of these names, or all. Raises `SettingsError` for an unknown name."""
-
-    def __call__(self, names: Collection[str] | None) -> Sequence[AuditedAttack]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Audit:
     """A set of attacks, and the limits that a sandbox should have for them."""
 
     limits: Limits
-    choose: Chooses
+    choose: Callable[[Collection[str] | None], Sequence[AuditedAttack]]
+    """Returns the attacks of these names, or all. Raises `SettingsError` for an unknown name."""
     run: RunsAudit
 
 

@@ -29,20 +29,17 @@ from saccade.sandbox.remote_codec import Outgoing, RawPixels, from_lazy, prepare
 from saccade.sandbox.remote_http import Http, HttpReply
 from saccade.sandbox.result import RunResult
 
-# Sending a request together with the pictures that the server turns out to lack.
-#
-# A request first goes without pixels. If the server answers that it lacks some, they are uploaded and the request is
-# repeated, which is safe because every request may be. Lazy images are decoded only when a guest looks at them, and
-# once for all calls that wait for them.
-
-
 ROUNDS = 5
 """How often one picture is sent for one request: the server may drop it again to make room for others."""
 UPLOAD_SECONDS = 120.0
 
 
 class Uploads:
-    """The pictures of one client; `find_lazy` knows the lazy images of its open sessions by sha256."""
+    """The pictures of one client; `find_lazy` knows the lazy images of its open sessions by sha256.
+
+    A request is first sent without pixels. If the server answers that it lacks some, they are uploaded and the request
+    is repeated. Lazy images are decoded only when a guest looks at them, and once for all calls that wait for them.
+    """
 
     def __init__(self, http: Http, find_lazy: Callable[[str], LazyImage | None]) -> None:
         self._http = http

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import keyword
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field
@@ -22,17 +21,11 @@ from saccade.core.png import PNG_COLOURS, quick_image, quick_png
 from saccade.errors import ProtocolError, SandboxError, TooLargeError
 from saccade.record.execution import Status
 from saccade.sandbox import remote_wire as wire
-from saccade.sandbox.base import Binding, LazyImage, VideoFile
+from saccade.sandbox.base import Binding, LazyImage, VideoFile, as_json, check_name
 from saccade.sandbox.result import Picture, PictureMode, PictureSource, Repair, RunResult, Timings, WrittenFile
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-
-# Pixels that travel between a remote sandbox and its clients: named by a hash, packed as PNG, checked on arrival.
-#
-# The name of a picture is the sha256 over its mode, size and raw pixels, so both sides can compute it and neither has
-# to trust the other. PNG is exact for the modes L, RGB and RGBA, which are the only ones that travel.
 
 
 MAX_SIDE = 65_500
@@ -43,7 +36,10 @@ _PNG_START = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 
 @dataclass(frozen=True, slots=True)
 class RawPixels:
-    """Raw pixels: `width * height * len(mode)` bytes, rows from top to bottom."""
+    """Raw pixels: `width * height * len(mode)` bytes, rows from top to bottom.
+
+    Both sides name a picture by the sha256 over its mode, size and pixels, so neither has to trust the other.
+    """
 
     mode: PictureMode
     width: int
@@ -173,13 +169,7 @@ def _from_array(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Raw
 
 _TEXTS = {"status", "stdout", "stderr", "value", "traceback", "notes", "layers"}
 _RESULT = frozenset(_TEXTS | {"pictures", "files", "repairs", "committed", "timings"})
-_KINDS: tuple[set[str], ...] = (
-    {"value"},
-    {"picture"},
-    {"array", "shape"},
-    {"lazy", "mode", "width", "height"},
-    {"video"},
-)
+_KINDS = ({"value"}, {"picture"}, {"array", "shape"}, {"lazy", "mode", "width", "height"}, {"video"})
 _PICTURE = frozenset({"source", "path"})
 _TIMINGS = ("wall", "run", "cpu", "capture")
 
@@ -310,8 +300,7 @@ def snapshot(bindings: Mapping[str, Binding]) -> dict[str, Binding]:
     """
     taken: dict[str, Binding] = {}
     for name, value in bindings.items():
-        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
-            raise SandboxError(f"{name!r} is not a name for a variable: use a Python identifier such as image_clue_0.")
+        check_name(name)
         taken[name] = _taken(name, value)
     return taken
 
@@ -327,13 +316,7 @@ def _taken(name: str, value: Binding) -> Binding:
             raise SandboxError(f"{name!r} cannot be bound: its sha256 is not 64 hexadecimal digits.")
         check_size(lazy_mode(value), value.width, value.height)
         return value
-    try:
-        return json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SandboxError(
-            f"{name!r} cannot be bound: {type(value).__name__} is neither a picture nor a JSON value ({error}). "
-            "Pass a Pillow image, a uint8 array, a picture of the media store, a VideoFile, or plain JSON values."
-        ) from error
+    return json.loads(as_json(name, value))
 
 
 def picture_names(fields: object) -> set[str]:

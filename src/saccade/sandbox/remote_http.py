@@ -33,18 +33,16 @@ from saccade.errors import (
 )
 from saccade.sandbox import remote_wire as wire
 
-# A limit of time for another's answer that does not count what this process itself is late for.
-#
-# A process that plays a thousand episodes comes to each of them only every few seconds, and a request takes a dozen
-# such turns. A limit by the clock would then take servers for lost that have answered long ago.
-
-
 TICK_SECONDS = 1.0
 """Most that counts from one look at the clock to the next, however much later that comes."""
 
 
 class Patience:
-    """What is left of a limit; made by `patience`."""
+    """The rest of a limit of time; made by `patience`.
+
+    A process that plays a thousand episodes comes to each of them only every few seconds: by the clock, it would take
+    servers for lost that have answered long ago.
+    """
 
     def __init__(self, seconds: float, bound: asyncio.Timeout) -> None:
         self._seconds = seconds

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from saccade.errors import SandboxClosedError, SandboxError, SettingsError
+from saccade.record.execution import Status
 from saccade.sandbox.base import Binding, Limits, Sandbox, SessionOptions
 from saccade.sandbox.isolation import Isolation
 from saccade.sandbox.result import RunResult
@@ -106,9 +107,6 @@ class ScriptedSession:
             self.sandbox.live -= 1
 
 
-# The providers of sandboxes that come with Saccade; see `saccade.sandbox.registry`.
-
-
 def local(rest: str, limits: Limits, wait: float | None) -> Sandbox:
     """Isolated processes of this machine (Linux)."""
     from saccade.sandbox.local import LocalSandbox
@@ -135,9 +133,6 @@ def scripted(rest: str, limits: Limits, wait: float | None) -> Sandbox:
 def _results(path: str) -> list[RunResult]:
     """The results in a file: a list of texts (what a call prints) or of objects with fields of `RunResult`."""
     from pydantic import TypeAdapter, ValidationError
-
-    from saccade.record.execution import Status
-    from saccade.sandbox.result import RunResult
 
     try:
         with open(path, "rb") as file:

@@ -236,7 +236,7 @@ frame, seen = sys._getframe(), []
 while frame:
     seen.append((frame.f_code.co_name, sorted(frame.f_locals) if frame.f_locals is not globals() else []))
     for name, value in list(frame.f_locals.items()):
-        if type(value).__name__ in ("Zygote", "SessionBooks", "Nursery", "SessionEntry", "Template", "Standing"):
+        if type(value).__name__ in ("Zygote", "Nursery", "SessionEntry", "Template", "Standing"):
             breach(f"{frame.f_code.co_name} knows {name}")
         if name in ("settings", "control", "sessions", "by_pid"):
             breach(f"{frame.f_code.co_name} knows {name}")
