@@ -14,7 +14,7 @@ from saccade.record.task import AnswerType, Task
 
 TABLE = Path(__file__).with_name("cases.jsonl")
 ROWS: list[dict[str, Any]] = [json.loads(line) for line in TABLE.read_text(encoding="utf-8").splitlines()]
-FAULTS = (
+FAULTS = [
     "gold 50",
     "2010",
     "MathVista",
@@ -36,7 +36,7 @@ FAULTS = (
     "always A",
     "hrbench",
     "vsi_numerical",
-)
+]
 """Words of the sources of what published graders are known to get wrong."""
 
 

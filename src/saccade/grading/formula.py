@@ -209,21 +209,23 @@ class _Reader:
 
 
 _GREEK: Final = frozenset(
-    (
-        "alpha",
-        "beta",
-        "gamma",
-        "delta",
-        "theta",
-        "lambda",
-        "mu",
-        "omega",
-        "phi",
-        "rho",
-        "sigma",
-        "tau",
-        "epsilon",
-        "eta",
+    tuple(
+        [
+            "alpha",
+            "beta",
+            "gamma",
+            "delta",
+            "theta",
+            "lambda",
+            "mu",
+            "omega",
+            "phi",
+            "rho",
+            "sigma",
+            "tau",
+            "epsilon",
+            "eta",
+        ]
     )
 )
 

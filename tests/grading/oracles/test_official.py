@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(folder() is None, reason="`make oracles` installs lmms-eval"),
 ]
 ANSWERS = Path(__file__).resolve().parents[4] / "shared" / "data" / "answers"
-WORDS = (
+WORDS = [
     "red",
     "a red car",
     "The Red Car",
@@ -78,8 +78,8 @@ WORDS = (
     "half & half",
     "eleven",
     "11",
-)
-NUMBERS = (
+]
+NUMBERS = [
     "0.5",
     "1",
     "1.05",
@@ -99,7 +99,7 @@ NUMBERS = (
     "abc",
     "Abc",
     "12 cm",
-)
+]
 
 
 def grade(grader: str, gold: str, answer: str) -> float:
