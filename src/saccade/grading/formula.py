@@ -209,24 +209,7 @@ class _Reader:
 
 
 _GREEK: Final = frozenset(
-    tuple(
-        [
-            "alpha",
-            "beta",
-            "gamma",
-            "delta",
-            "theta",
-            "lambda",
-            "mu",
-            "omega",
-            "phi",
-            "rho",
-            "sigma",
-            "tau",
-            "epsilon",
-            "eta",
-        ]
-    )
+    "alpha beta gamma delta theta lambda mu omega phi rho sigma tau epsilon eta".split()  # noqa: SIM905
 )
 
 

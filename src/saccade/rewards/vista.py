@@ -166,8 +166,8 @@ class VistaReward(Settings):
     right_from: float = Field(default=1.0, gt=0, le=1)
     """Lowest accuracy that counts as right."""
     protocol: Literal["vista", "code"] = "vista"
-    """`vista`: a thought, then a typed call or an answer. `code` (ours) is for models that write no thoughts: only code,
-    a typed call or an answer."""
+    """`vista`: a thought, then a typed call or an answer. `code` (ours) is for models without thoughts: only code, a
+    typed call or an answer."""
 
     def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Return parts `repetition`, `format`, `correct`; dense also has `base` and `format_and_correct`."""

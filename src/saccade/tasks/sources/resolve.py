@@ -32,8 +32,8 @@ from saccade.tasks.sources.world_reader import WORLD_TASKS, WorldReader, as_spli
 from saccade.tasks.worlds.base import WORLDS, Split, chosen_knobs, load_world
 
 _WORLD: Final = "world:"
-_NO_NAMES = tuple(
-    ["tasks", "questions", "rows", "data", "train", "test", "validation", "val", "metadata", "problems", "index"]
+_NO_NAMES: Final = frozenset(
+    "tasks questions rows data train test validation val metadata problems index".split()  # noqa: SIM905
 )
 
 
