@@ -14,29 +14,10 @@ from saccade.record.task import AnswerType, Task
 
 TABLE = Path(__file__).with_name("cases.jsonl")
 ROWS: list[dict[str, Any]] = [json.loads(line) for line in TABLE.read_text(encoding="utf-8").splitlines()]
-FAULTS = (
-    "gold 50",
-    "2010",
-    "MathVista",
-    "TabMWP gold 3",
-    "VizWiz",
-    "coca cola",
-    "PlotQA",
-    "CLEVR",
-    "IconQA",
-    "DocVQA gold 100",
-    "GeoQA",
-    "UniGeo",
-    "ScienceQA",
-    "5% against 0.05",
-    "GEOS",
-    "Olympiad",
-    "run_unified_eval",
-    "MapQA",
-    "always A",
-    "hrbench",
-    "vsi_numerical",
-)
+FAULTS = (  # noqa: SIM905
+    "gold 50|2010|MathVista|TabMWP gold 3|VizWiz|coca cola|PlotQA|CLEVR|IconQA|DocVQA gold 100|GeoQA|UniGeo|"
+    "ScienceQA|5% against 0.05|GEOS|Olympiad|run_unified_eval|MapQA|always A|hrbench|vsi_numerical"
+).split("|")
 """Words of the sources of what published graders are known to get wrong."""
 
 

@@ -13,11 +13,11 @@ from saccade.record.content import Answer, Code, ToolCall
 from saccade.record.execution import Status
 from saccade.record.trajectory import Score, Trajectory, Turn
 from saccade.rewards.judges.box import BoxJudge
-from saccade.rewards.registry import REWARDS, load_reward, presets
+from saccade.rewards.registry import REWARDS, load_reward
 from saccade.rewards.reward import RewardGroup
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "rewards.md"
-PRESETS = [f"{entry.partition('@')[0]}:{name}" for entry in REWARDS.ids() for name in presets(entry)]
+PRESETS = [f"{entry.partition('@')[0]}:{name}" for entry in REWARDS.ids() for name in REWARDS.presets(entry)]
 PAPER = [name for name in PRESETS if name.partition(":")[2].startswith("paper")]
 HONEST = ran("honest", "crop")
 PLAIN = ran("print(1)")

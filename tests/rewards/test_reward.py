@@ -16,7 +16,7 @@ from saccade.rewards.codedance import PRESETS
 from saccade.rewards.codev import Redline, redlines
 from saccade.rewards.judges.group import fines_form, turn_parts
 from saccade.rewards.judges.verdict import JudgeVerdict
-from saccade.rewards.registry import REWARDS, load_reward, presets
+from saccade.rewards.registry import REWARDS, load_reward
 from saccade.rewards.reward import (
     Reward,
     RewardGroup,
@@ -246,7 +246,7 @@ def test_a_group_is_of_one_task_and_its_verdicts_fit() -> None:
 
 
 def test_presets_are_found_and_changed() -> None:
-    names = {entry: presets(entry) for entry in REWARDS.ids()}
+    names = {entry: REWARDS.presets(entry) for entry in REWARDS.ids()}
     assert names["codedance@1"] == ("paper", "paper-math", "repo", "repo-math")
     for entry, found in names.items():
         assert [load_reward(f"{entry}:{name}") for name in found]
@@ -411,7 +411,7 @@ def _text(*parts: int) -> str:
     ],
 )
 def test_lengths_of_phrases_that_are_tried(parts: tuple[int, ...], long: list[int]) -> None:
-    assert list(_Words.of(_text(*parts)).lengths()) == [*range(1, 21), *long]
+    assert list(_Words(_text(*parts)).lengths()) == [*range(1, 21), *long]
 
 
 def test_what_counts_as_a_phrase_a_word_and_a_rule() -> None:

@@ -267,33 +267,9 @@ _UNIT = re.compile(r"°\s?[CcFf]?(?!\w)|[%$€£¥¢]|[^\W\d_]+[²³]?")
 _POWER = re.compile(r"(?<![A-Za-z])(?P<unit>[kcdm]?m|in|ft|yd|mi|units?)(?:\s?\^\s?)?\{?(?P<power>[23])\}?(?![0-9.,])")
 _SQUARE = re.compile(r"^(?P<power>square|sq\.?|cubic)\s(?P<unit>[^\W\d_]+)", re.IGNORECASE)
 _SKIPPED = frozenset(
-    [
-        "in",
-        "on",
-        "at",
-        "of",
-        "to",
-        "and",
-        "is",
-        "are",
-        "was",
-        "were",
-        "the",
-        "a",
-        "an",
-        "for",
-        "with",
-        "total",
-        "overall",
-        "altogether",
-        "there",
-        "that",
-        "which",
-        "as",
-        "so",
-        "by",
-        "from",
-    ]
+    """
+        in on at of to and is are was were the a an for with total overall altogether there that which as so by from
+    """.split()  # noqa: SIM905
 )
 
 _SIGNS: Final = {"2": "²", "3": "³"}

@@ -1,13 +1,12 @@
-"""CodeDance's reward for balanced, adaptive tool calls: on the sequence by difficulty, on each turn by its failure.
+"""Compute CodeDance's reward for balanced, adaptive tool calls: a sequence part by difficulty, a turn part by failure.
 
     R = accuracy + format + R_seq,   R_seq = (0.5 + [right]) · succeeded / calls · w(mu)
     w(mu) = sigmoid(2 gamma (0.5 - mu)) - beta;   r_t = -0.5 for a failed call, else 0;   G_t = r_t + 0.2 G_{t+1}
 
-Every turn has a return but the answer: a turn without a call has r_t = 0 (section 8.1) and takes its share of the
-failures after it. `paper` takes mu as the group's accuracy, `repo` as the group's mean score. The paper's own numbers
-are lost; the constants are those of the code. A call that ends well and gives nothing back is no failure; the paper
-names such code as its hack, and `silent_fails`, which is ours, counts it as one. Failures are typed statuses here: the
-code searches for the word "Error", and counts a printed one as a failure and a hung worker as a success.
+Every turn but the answer has a return; a turn without a call has r_t = 0 (section 8.1) and inherits later failures.
+In `paper`, mu is the group's accuracy, in `repo` its mean score. The constants come from the code; the paper does not
+state them. A call that succeeds silently is no failure unless `silent_fails` (ours) is set; the paper calls such code a
+hack. Failures are typed statuses, whereas the published code searches the output for "Error".
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from saccade.rewards.reward import (
 
 _TAGS: Final = ("think", "code", "answer")
 RIGHT: Final = 0.5
-"""Accuracy from which a rollout is right."""
+"""Lowest accuracy that counts as right."""
 
 
 class CodeDanceReward(Settings):
@@ -47,7 +46,7 @@ class CodeDanceReward(Settings):
     accuracy_weight: float = 1.0
     format_weight: NonNegativeFloat = 0.2
     base: float = 0.5
-    """Of R_seq for a wrong rollout; a right one gets 1 more."""
+    """R_seq of a wrong rollout; a right one gets 1 more."""
     gamma: PositiveFloat = 4.0
     """How sharply w falls with mu."""
     beta: float = 0.2
@@ -55,28 +54,26 @@ class CodeDanceReward(Settings):
     mu: Literal["accuracy", "score"] = "accuracy"
     """Group mean of the accuracy, or of accuracy and format with their weights."""
     tool_weight: float = 1.0
-    """Of R_seq; 0 with the advantage rule `grpo` is the outcome alone (table 3, the arm without both levels)."""
+    """Weight of R_seq; 0 with the advantage rule `grpo` leaves only the outcome (table 3, the arm without both)."""
     silent_fails: bool = False
     """Whether a call that gave nothing back counts as failed; ours."""
     penalty: float = -0.5
-    """Of a failed call."""
+    """r_t of a failed call."""
     discount: NonNegativeFloat = 0.2
 
     def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
-        """Parts `accuracy`, `format`, `tools`; of the turns: `execution` and its discounted return `returns`.
+        """Return parts `accuracy`, `format`, `tools`; turn parts `execution` and `returns`, its discounted return.
 
-        Observed beside them: `mu`, `success_rate` and `calls`.
+        With weight 0: `mu`, `success_rate` and `calls`.
         """
-        known = [(accuracy(item), self._format(item)) for item in group.trajectories]
-        scores = [
-            None if right is None else right if self.mu == "accuracy" else self._outcome(right, form)
-            for right, form in known
-        ]
-        mu = mean_of(scores)
+        mu = mean_of([self._score(item) for item in group.trajectories])
         return reward_each(group, lambda number, trajectory: self._reward(trajectory, mu))
 
-    def _outcome(self, right: float, form: float) -> float:
-        return self.accuracy_weight * right + self.format_weight * form
+    def _score(self, trajectory: Trajectory) -> float | None:
+        right = accuracy(trajectory)
+        if right is None or self.mu == "accuracy":
+            return right
+        return self.accuracy_weight * right + self.format_weight * self._format(trajectory)
 
     def _format(self, trajectory: Trajectory) -> float:
         return 0.0 if tags_in_order(trajectory, _TAGS) else -1.0
@@ -84,8 +81,11 @@ class CodeDanceReward(Settings):
     def _reward(self, trajectory: Trajectory, mu: float | None) -> Reward:
         right = accuracy(trajectory)
         call_turns = calls(trajectory)
-        good = [number for number in call_turns if self._good(trajectory.turns[number])]
-        rate = len(good) / len(call_turns) if call_turns else 0.0
+        good = sum(
+            succeeded(turn) and not (self.silent_fails and silent(turn))
+            for turn in (trajectory.turns[number] for number in call_turns)
+        )
+        rate = good / len(call_turns) if call_turns else 0.0
         tools = None
         if right is not None and mu is not None:
             tools = (self.base + float(right >= RIGHT)) * rate * adaptive_weight(mu, self.gamma, self.beta)
@@ -107,20 +107,17 @@ class CodeDanceReward(Settings):
             ),
         )
 
-    def _good(self, turn: Turn) -> bool:
-        return succeeded(turn) and not (self.silent_fails and silent(turn))
-
     def _penalty(self, turn: Turn) -> float:
         return self.penalty if failed(turn) or (self.silent_fails and silent(turn)) else 0.0
 
 
 def adaptive_weight(mu: float, gamma: float, beta: float) -> float:
-    """w(mu): from 1 - beta for hard tasks to -beta for easy ones."""
+    """Compute w(mu), which falls from 1 - beta for hard tasks to -beta for easy ones."""
     return 1.0 / (1.0 + math.exp(-2.0 * gamma * (0.5 - mu))) - beta
 
 
 def discounted(rewards: Sequence[float], discount: float) -> list[float]:
-    """G_t = r_t + discount · G_{t+1} for each turn."""
+    """Compute G_t = r_t + discount · G_{t+1} for each turn."""
     returns: list[float] = []
     later = 0.0
     for reward in reversed(rewards):

@@ -1,11 +1,11 @@
-"""CodeV's TAPO: a right answer, and tool outputs that a judge finds to be evidence for the question.
+"""Compute CodeV's TAPO reward: a right answer, and tool outputs that a judge accepts as evidence.
 
     R = l_acc · accuracy + l_tool · mean over calls of r_t
 
-r_t is the judge's score (1, 0.5 or 0.25: a miss still pays 0.25, as in the paper's template), or the redline's value
-where the turn crosses a line. Tasks without visual search have r_t = 0 but for redlines. Not stated in the paper, so
-chosen here: l_tool (it is said to be below l_acc), the value of a redline, 0 for a rollout without calls. The format
-reward that its training curves show is an extra part, off in `paper` because equation 5 has none.
+r_t is the judge's score (1, 0.5 or 0.25; a miss still pays 0.25, as in the paper's template), or the redline's value
+where the turn crosses a line. Tasks without visual search have r_t = 0 except for redlines. The paper leaves open, so
+we chose: l_tool (only said to be below l_acc), the value of a redline, and 0 for a rollout without calls. Its training
+curves show a format reward, which equation 5 lacks: an extra part, off in `paper`.
 """
 
 from __future__ import annotations
@@ -34,28 +34,26 @@ from saccade.rewards.reward import (
 )
 from saccade.tools.context import ProblemKind
 
-# Misuse of tools that TAPO punishes, found by types alone (CodeV, section 4).
-#
-# What these rules do not see: a crop shifted by one pixel is no repetition, and a copy saved with other pixels is no
-# scratch file. An outage of ours, and a tool's own failure, cross no line.
-
 
 class Redline(StrEnum):
-    """The four kinds."""
+    """Misuse of tools that TAPO punishes (CodeV, section 4), found by types only.
+
+    Not seen: a crop repeated with a shift of one pixel, a scratch file saved with other pixels. Outages and a tool's
+    own failure cross no line.
+    """
 
     INVALID_COORDINATES = "invalid_coordinates"
-    """Arguments that a tool refused. A crop that was clamped is forgiven, as the sandbox forgives it; one of which
-    nothing is left is an avoidable error."""
+    """A tool refused the arguments. A clamped crop is forgiven; an empty one is an avoidable error."""
     REPEATED_NOOP = "repeated_noop"
     """Every picture that came back had been seen before."""
     SCRATCH_FILE = "scratch_file"
     """Files were written, and none of them came back as a picture."""
     AVOIDABLE_ERROR = "avoidable_error"
-    """The code or the call failed through what the model wrote."""
+    """The code or the call failed because of what the model wrote."""
 
 
 def redlines(trajectory: Trajectory) -> tuple[tuple[Redline, ...], ...]:
-    """The lines that each turn crosses, in the order of the kinds."""
+    """Return the redlines that each turn crosses, in the order of `Redline`."""
     seen = {item.part.sha256 for item in trajectory.task.media}
     seen |= {part.sha256 for message in trajectory.prompt for part in message.media}
     crossed = []
@@ -81,7 +79,7 @@ def _crossed(turn: Turn, stale: bool) -> tuple[Redline, ...]:
 
 
 _TAGS: Final = ("code", "answer")
-"""A turn stops at the end of its code, inside the thought; so thoughts need not be closed."""
+"""Thoughts need not be closed: a turn stops at the end of its code, inside the thought."""
 
 
 class CodeVReward(Settings):
@@ -93,8 +91,8 @@ class CodeVReward(Settings):
     """r_t of a turn that crosses a line."""
     format_weight: NonNegativeFloat = 0.0
     search_tags: tuple[str, ...] = ("visual_search", "data_source=vstar")
-    """A task with one of these tags, or with evidence boxes, asks for visual search. The default knows Saccade's own
-    tag, and V* in DeepEyes' data; `*` stands for every task."""
+    """Tags of tasks that ask for visual search, as tasks with evidence boxes do; `*` means every task. The defaults are
+    Saccade's own tag and V* in DeepEyes' data."""
 
     @model_validator(mode="after")
     def _dominated(self) -> Self:
@@ -103,10 +101,10 @@ class CodeVReward(Settings):
         return self
 
     def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
-        """Parts `accuracy`, `tool` and `format`; of the turns `tool`; observed: `redlines` and `calls`.
+        """Return parts `accuracy`, `tool`, `format` (weight 0: `redlines`, `calls`) and the turn part `tool`.
 
         Raises:
-            ValueError: the task asks for search, and the group brings no verdicts.
+            ValueError: the task asks for search, and the group has no verdicts.
         """
         if any(map(self.turns_to_judge, group.trajectories)) and not group.verdicts:
             raise ValueError("this reward judges tool outputs: give the group a judge's verdicts")
@@ -115,14 +113,14 @@ class CodeVReward(Settings):
         )
 
     def turns_to_judge(self, trajectory: Trajectory) -> tuple[int, ...]:
-        """The calls of a task with visual search that cross no line: what a redline pays, no verdict changes."""
+        """Return the calls of a task with visual search that cross no line; a verdict cannot change a redline."""
         if trajectory.lost or not self.searches(trajectory.task):
             return ()
         crossed = redlines(trajectory)
         return tuple(number for number in calls(trajectory) if not crossed[number])
 
     def searches(self, task: Task) -> bool:
-        """Whether a task asks for visual search."""
+        """Tell whether a task asks for visual search."""
         return bool(task.evidence) or not set(self.search_tags).isdisjoint((*task.tags, "*"))
 
     def _reward(self, trajectory: Trajectory, verdicts: tuple[JudgeVerdict | None, ...]) -> Reward:

@@ -1,9 +1,4 @@
-"""PyVision-RL's accumulative tool reward: accuracy, and a little for every call of a right rollout (paper, equation 1).
-
-`paper` pays for all calls of a right rollout, repeated and silent ones too: so does the formula. `repo` adds the gate
-of the released code: an answer of any other form than the strict one is wrong. Not taken over from there: a bonus
-for right rollouts whose answer is too long to count, and a number read from the first digits of the whole text.
-"""
+"""Compute the rewards of PyVision-RL, DeepEyes, Thyme and Pixel-Reasoner, from their papers or released code."""
 
 from __future__ import annotations
 
@@ -32,18 +27,23 @@ from saccade.rewards.reward import (
 
 
 class PyVisionRlReward(Settings):
-    """R = accuracy + 0.1 · calls · [right]."""
+    """PyVision-RL's accumulative tool reward, R = accuracy + 0.1 · calls · [right] (equation 1).
+
+    `paper` pays for every call of a right rollout, also repeated and silent ones. `repo` adds the gate of the released
+    code, which requires the strict answer form; not adopted are its bonus for right rollouts with an overlong answer
+    and its reading of a number from the first digits of the text.
+    """
 
     tool_weight: float = 0.1
     right_from: float = Field(default=1.0, gt=0, le=1)
-    """Accuracy from which a rollout is right: 1 as the paper writes it, 0.5 in the code."""
+    """Lowest accuracy that counts as right: 1 in the paper, 0.5 in the code."""
     count_failed: bool = True
-    """Whether calls that failed count; in the published runtime none can precede a right answer."""
+    """Whether failed calls count; in the published runtime none can precede a right answer."""
     strict_form: bool = False
-    """Whether an answer must stand in a box on a line of its own between answer tags."""
+    """Whether the answer must be boxed on its own line between answer tags."""
 
     def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
-        """Parts `accuracy` and `tool_calls`; observed beside them: `calls`."""
+        """Return parts `accuracy` and `tool_calls` (weight 0: `calls`)."""
         return reward_each(group, self._reward)
 
     def _reward(self, number: int, trajectory: Trajectory) -> Reward:
@@ -66,37 +66,29 @@ PRESETS: Final = MappingProxyType(
 )
 
 
-# DeepEyes' reward as its code has it: right, in form, and a picture was asked for on the way to a right answer.
-#
-# `repo` is for visual tasks (0.8 accuracy, 0.2 format, 1.2 tool), `math` for text-like ones (1.2, 0.4, no tool). The
-# tool part is one lump: a second call pays nothing. There, a judge reads the whole text where there is no answer; here
-# a missing answer is wrong.
-
-
-_TAGS: Final = ("think", "tool_call", "code", "answer")
-RIGHT: Final = 0.5
-
-
 class DeepEyesReward(Settings):
-    """R = 0.8 accuracy + 0.2 format + 1.2 [a picture came back and right]; format is -1 or 0."""
+    """DeepEyes' reward as in its code: R = 0.8 accuracy + 0.2 format + 1.2 [a picture came back and right].
+
+    Format is -1 or 0; a second call pays nothing. `repo` is for visual tasks, `math` for text-like ones (1.2, 0.4, no
+    tool). A missing answer is wrong here, whereas the code lets a judge read the whole text.
+    """
 
     accuracy_weight: float = 0.8
     format_weight: float = 0.2
     tool_weight: float = 1.2
 
     def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
-        """Parts `accuracy`, `format` and `tool`; observed: `calls`."""
+        """Return parts `accuracy`, `format` and `tool` (weight 0: `calls`)."""
         return reward_each(group, self._reward)
 
     def _reward(self, number: int, trajectory: Trajectory) -> Reward:
         right = accuracy(trajectory)
-        used = None if right is None else float(right > RIGHT and returned_pictures(trajectory) > 0)
+        used = None if right is None else float(right > 0.5 and returned_pictures(trajectory) > 0)
+        form = 0.0 if tags_in_order(trajectory, ("think", "tool_call", "code", "answer")) else -1.0
         return Reward(
             parts=(
                 Score(name="accuracy", value=right, weight=self.accuracy_weight),
-                Score(
-                    name="format", value=0.0 if tags_in_order(trajectory, _TAGS) else -1.0, weight=self.format_weight
-                ),
+                Score(name="format", value=form, weight=self.format_weight),
                 Score(name="tool", value=used, weight=self.tool_weight),
                 Score(name="calls", value=float(len(calls(trajectory))), weight=0.0),
             )
@@ -108,25 +100,23 @@ DEEPEYES_PRESETS: Final = MappingProxyType(
 )
 
 
-# Thyme's reward as its code has it: right, in form, and a thought that agrees with the answer, paid only if right.
-#
-# Whether thought and answer agree is the score `consistent` that a judge must have put on the trajectory
-# (`reward.consistency_judge` of a recipe); without it a right rollout has no total, and a wrong one needs none.
-
-
 class ThymeReward(Settings):
-    """R = accuracy + 0.5 format + 0.5 consistency · [accuracy > 0]."""
+    """Thyme's reward as in its code: R = accuracy + 0.5 format + 0.5 consistency · [accuracy > 0].
+
+    Consistency is the score `consistent`, which a judge (`reward.consistency_judge` of a recipe) must have put on the
+    trajectory; a right rollout without it has no total.
+    """
 
     accuracy_weight: float = 1.0
     format_weight: float = 0.5
     consistency_weight: float = 0.5
 
     def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
-        """Parts `accuracy`, `format` and `consistency`."""
+        """Return parts `accuracy`, `format` and `consistency`."""
         return reward_each(group, self._reward)
 
     def needs_consistency(self, trajectory: Trajectory) -> bool:
-        """Whether the judge must be asked about a trajectory: only a right one is paid for it."""
+        """Tell whether the judge must be asked: only a right trajectory is paid for consistency."""
         return self.consistency_weight != 0 and not trajectory.lost and (accuracy(trajectory) or 0.0) > 0
 
     def _reward(self, number: int, trajectory: Trajectory) -> Reward:
@@ -145,16 +135,14 @@ class ThymeReward(Settings):
 THYME_PRESETS: Final = MappingProxyType({"repo": ThymeReward()})
 
 
-# Pixel-Reasoner's curiosity as verl-tool computes it: tools pay while the group uses them too little.
-#
-#     R = accuracy + 0.5 max(0, 0.3 - rate) · [a call was made] + 0.05 min(1 - valid calls, 0)
-#
-# The rate is the share of the group's rollouts that made a valid call. verl-tool's asynchronous path computes it over a
-# single rollout, so that the bonus is never paid; here it is the group's.
-
-
 class PixelReasonerReward(Settings):
-    """Accuracy, curiosity and a price for each call after the first."""
+    """Pixel-Reasoner's reward as verl-tool computes it: tools pay while the group uses them too little.
+
+        R = accuracy + 0.5 max(0, 0.3 - rate) · [a valid call] + 0.05 min(1 - valid calls, 0)
+
+    The rate is the share of the group's rollouts with a valid call. verl-tool's asynchronous path computes it over a
+    single rollout, so that the bonus is never paid.
+    """
 
     curiosity_weight: float = 0.5
     target: float = 0.3
@@ -162,7 +150,7 @@ class PixelReasonerReward(Settings):
     redundancy_weight: float = 0.05
 
     def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
-        """Parts `accuracy`, `curiosity` and `redundancy`; observed: `rate`."""
+        """Return parts `accuracy`, `curiosity` and `redundancy` (weight 0: `rate`)."""
         used = [None if item.lost else float(_valid(item) > 0) for item in group.trajectories]
         rate = mean_of(used)
         return reward_each(group, lambda number, trajectory: self._reward(trajectory, rate))

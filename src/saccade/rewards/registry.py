@@ -1,7 +1,6 @@
-"""The reward presets by id: `name`, `name@version` or either with `:preset`, as in `codedance@1:repo`.
+"""Load reward presets by id: `name`, `name@version` or either with `:preset`, as in `codedance@1:repo`.
 
-An entry's target is a mapping from preset names to ready presets, as `PresetRegistry` says. Further packages add
-entries by the entry point group `saccade.rewards`. Nothing is imported before it is asked for.
+An entry maps preset names to ready presets (see `PresetRegistry`); packages add entries in the group `saccade.rewards`.
 """
 
 from __future__ import annotations
@@ -39,25 +38,18 @@ REWARDS: Final = PresetRegistry[RewardPreset](
 
 
 def load_reward(name: str, parameters: Mapping[str, object] | None = None) -> RewardPreset:
-    """Load the preset that `name` names, an id or the user's own code, with `parameters` in the place of its own.
+    """Load a preset by id or from the user's own code, with some of its parameters replaced.
 
     Raises:
         RegistryError: nothing has that id or preset (suggests the nearest), it cannot be imported, or it is no reward.
         SettingsError: a parameter is unknown or wrong; names every mistake.
     """
     preset = REWARDS.load(name)
-    return cast(RewardPreset, _changed(name, preset, parameters) if parameters else preset)
-
-
-def presets(name: str) -> tuple[str, ...]:
-    """The names of the presets of a family, its default first. Raises `RegistryError`."""
-    return REWARDS.presets(name)
-
-
-def _changed(name: str, preset: object, parameters: Mapping[str, object]) -> object:
+    if not parameters:
+        return preset
     if not isinstance(preset, BaseModel):
         raise SettingsError(f"{name} takes no parameters; leave out {', '.join(parameters)}")
     try:
-        return type(preset).model_validate({**preset.model_dump(), **parameters})
+        return cast(RewardPreset, type(preset).model_validate({**preset.model_dump(), **parameters}))
     except ValidationError as error:
         raise mistaken(mistakes_of(type(preset), error), f"the parameters of {name}") from error

@@ -1,7 +1,6 @@
-"""What one episode alone is worth, as environments want it: named score parts, whose weighted sum is the reward.
+"""Score single episodes for environments: named parts, whose weighted sum is the reward.
 
-A rubric sees the whole trajectory, gold answer included; it is called once, when the episode is over, and never for an
-outage of ours.
+A rubric sees the whole trajectory, gold answer included. It is called once per finished episode, never for an outage.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class Rubric(Protocol):
     """Scores one trajectory."""
 
     def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
-        """The parts, each under a name of its own."""
+        """Return the parts, each under a different name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +42,9 @@ class ExactMatch:
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """One part, `correct`, as an evaluation gives it: by `grader`, else the one that the task names (a benchmark's, of
-    its card), else the one for its type of answer. None for a task that cannot be graded.
+    """One part, `correct`, as in an evaluation: by `grader`, else the task's own, else the one for its answer type.
 
-    Raises `RegistryError` for a grader that does not exist.
+    None for a task that cannot be graded. Raises `RegistryError` for a grader that does not exist.
     """
 
     grader: str = ""
@@ -56,23 +54,22 @@ class Graded:
             load_grader(self.grader)
 
     def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
-        """The score `correct`, by the grader."""
         return (scored_by_rule(trajectory.answer, trajectory.task, self.grader),)
 
 
 class Rewarded:
-    """The parts of a reward preset, as `reward.PART`, and `correct` beside them with weight 0.
+    """The parts of a reward preset, as `reward.PART`, and `correct` with weight 0.
 
-    A preset is a function of all rollouts of a task; an environment plays one at a time, so the group has one member:
-    what is measured over a group (CodeDance's mu, VISTA's difficulty) is measured of this one.
+    An environment plays one rollout at a time, so group statistics (CodeDance's mu, VISTA's difficulty) are computed
+    over a group of one.
     """
 
     def __init__(self, preset: str, parameters: Mapping[str, object] | None = None, grader: str = "") -> None:
-        """The preset of that id (`saccade.rewards.registry`), `parameters` in the place of its own, a grader as above.
+        """Load the preset with this id, changed by `parameters`, and a grader as for `Graded`.
 
         Raises:
             RegistryError: there is no such preset or grader.
-            SettingsError: a parameter is wrong, or the preset needs a judge, which an environment does not have.
+            SettingsError: a parameter is wrong, or the preset needs a judge, which environments lack.
         """
         self._reward = load_reward(preset, parameters)
         self._grade = Graded(grader)
@@ -83,13 +80,12 @@ class Rewarded:
             )
 
     def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
-        """The parts of the reward, and `correct`."""
         graded = trajectory.with_scores(self._grade(trajectory))
         return with_reward(graded, *self._reward(RewardGroup((graded,)))).scores
 
 
 def as_rubric(wanted: Rubric | str | None) -> Rubric:
-    """A rubric as it is, a reward preset by its id, or the task's own grader; raises what `Rewarded` raises."""
+    """Return a rubric unchanged, make one of a preset's id (raises as `Rewarded`), or take the task's grader."""
     if wanted is None:
         return Graded()
     return Rewarded(wanted) if isinstance(wanted, str) else wanted

@@ -395,47 +395,10 @@ CIRCLED_LETTER_WORLD = World(
 
 
 GridCountKind = Literal["rows", "columns", "both"]
-WORDS = [
-    "ant",
-    "bed",
-    "cup",
-    "dew",
-    "elm",
-    "fig",
-    "gem",
-    "hat",
-    "ink",
-    "jar",
-    "kid",
-    "log",
-    "map",
-    "net",
-    "oak",
-    "pen",
-    "rug",
-    "sky",
-    "tea",
-    "urn",
-    "van",
-    "wax",
-    "yew",
-    "zoo",
-    "bird",
-    "coat",
-    "desk",
-    "fern",
-    "gate",
-    "hill",
-    "iron",
-    "lake",
-    "milk",
-    "nest",
-    "pear",
-    "rope",
-    "sand",
-    "tree",
-    "wind",
-]
+WORDS = """
+    ant bed cup dew elm fig gem hat ink jar kid log map net oak pen rug sky tea urn van wax yew zoo bird coat desk
+    fern gate hill iron lake milk nest pear rope sand tree wind
+""".split()  # noqa: SIM905
 _GRID_COUNT_INKS = ((0, 0, 0), (40, 40, 46), (24, 48, 110), (120, 20, 30))
 _GRID_COUNT_QUESTIONS = {
     "rows": ("How many rows does the grid have?", "Count the rows of the table."),

@@ -1,8 +1,7 @@
-"""A model that judges whether an answer is right: it reads the question, the gold answer and the answer, no picture.
+"""Ask a model whether an answer is right, or whether a rollout's thoughts lead to its answer. It sees no pictures.
 
-All three reach it as JSON texts, so none of them can close its place in the prompt; that a judge can be talked to all
-the same is why its verdict stands beside that of a rule and not in its place. Only the reply that was asked for is a
-verdict; see `ask_for_score`. To keep replies, give it a `JudgeClient` with a folder.
+Material reaches the judge as JSON strings, which cannot break out of the prompt. It may still persuade the judge, so
+the verdict is recorded next to that of a rule, not instead of it. To keep replies, pass a `JudgeClient` with a folder.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from saccade.rewards.judges.verdict import JudgeVerdict
 
 RIGHT, WRONG = 1.0, 0.0
 LONGEST: Final = 4000
-"""Characters of an answer that are judged. A longer one keeps its end, where a final answer stands."""
+"""Characters of an answer that are judged; a longer one is cut to its end, which holds the final answer."""
 
 
 @dataclass(frozen=True)
 class AnswerJudge:
-    """Asks `model` about one answer at a time."""
+    """Asks `model` whether an answer is right, given the question and the gold answer."""
 
     model: Model
     rules: AskRules = field(default_factory=AskRules)
@@ -41,7 +40,7 @@ class AnswerJudge:
         return client_of(self.model, self.rules)
 
     async def verdict(self, answer: str | None, task: Task) -> JudgeVerdict:
-        """Score 1 or 0, or why there is none; no answer at all scores 0 without being asked about.
+        """Return score 1 or 0, or why there is none; a missing answer scores 0 without a request.
 
         Raises:
             GradingError: the task has no gold answer.
@@ -56,7 +55,7 @@ class AnswerJudge:
 
 
 def judged_score(name: str, answer: str | None, verdict: JudgeVerdict) -> Score:
-    """The verdict on an answer as the score `correct`, by the grader `name`; without a value where there is none."""
+    """Turn a verdict into the score `correct` of the grader `name`; without a verdict it has no value."""
     invalid = "" if verdict.invalid is None else verdict.invalid.value
     words: Mapping[float | None, str] = {RIGHT: "right", WRONG: "wrong", None: f"no verdict ({invalid})"}
     reason = ": ".join(filter(None, (words[verdict.score], verdict.detail)))
@@ -97,22 +96,15 @@ def _instruction(answer: str, task: Task) -> str:
     )
 
 
-# A model that judges whether a rollout's thoughts come to the answer that it gives, right or not.
-#
-# It reads the question, what the model wrote and its answer; no picture, no gold answer and no observation. What was
-# written reaches it as a JSON text that cannot close its place in the prompt; it can still try to persuade. To keep
-# replies, give it a `JudgeClient` with a folder.
-
-
 CONSISTENT: Final = "consistent"
 """Name of the score."""
 CONSISTENCY_LONGEST: Final = 16_000
-"""Characters of thoughts that are judged. Longer ones keep their end, which the answer follows from."""
+"""Characters of thoughts that are judged; longer ones are cut to their end, from which the answer follows."""
 
 
 @dataclass(frozen=True)
 class ConsistencyJudge:
-    """Asks `model` about one rollout at a time."""
+    """Asks `model` whether thoughts lead to the answer, given question, model text and answer; no gold answer."""
 
     model: Model
     rules: AskRules = field(default_factory=AskRules)
@@ -122,7 +114,7 @@ class ConsistencyJudge:
         return client_of(self.model, self.rules)
 
     async def verdict(self, trajectory: Trajectory) -> JudgeVerdict:
-        """Score 1 or 0, or why there is none; without an answer 0, and nobody is asked.
+        """Return score 1 or 0, or why there is none; a missing answer scores 0 without a request.
 
         Raises:
             ModelDeniedError: whatever is asked would be refused.
@@ -133,7 +125,7 @@ class ConsistencyJudge:
         return await ask_for_score(self._client, NO_MEDIA, message, (1.0, 0.0))
 
     async def scored(self, trajectory: Trajectory) -> Trajectory:
-        """The trajectory with its score `consistent`; without a verdict it has no value. Raises as `verdict`."""
+        """Add the score `consistent`, without a value if there is no verdict. Raises as `verdict`."""
         verdict = await self.verdict(trajectory)
         reason = verdict.detail if verdict.invalid is None else verdict.invalid.value
         return trajectory.with_scores([Score(name=CONSISTENT, value=verdict.score, weight=0.0, detail=reason)])

@@ -1,23 +1,20 @@
-"""The exact judge: where the evidence is known, did a call cut it out?
+"""Judge exactly, by gold boxes, whether a call cut out the evidence.
 
-Where a call looked is found by `saccade.episode` from code, arguments and the pixels of what came back. A region scores
-`full` if it holds most of a gold box and is not much larger than it, `part` if it holds some of it, else `miss`. A
-large region holds everything and shows nothing, so it is a miss. Only the best region of a call counts. A call that
-gave no picture back scores 0: it brought no visual evidence.
+`saccade.episode` finds the region a call looked at, from code, arguments and returned pixels. A region scores `full`
+if it holds most of a gold box, `part` if it holds some of it, else `miss`; one that covers much of the picture is a
+miss. The best region of a call counts. A call that returned no picture scores 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Protocol
 
 from pydantic import Field
 
 from saccade.core.settings import Settings
-from saccade.episode.regions import Region, StoredPixels, regions
-from saccade.media.store import MediaStore
+from saccade.episode.regions import StoredPixels, regions
 from saccade.record.content import Box, ImagePart, area, overlap
 from saccade.record.task import EvidenceBox, Task
 from saccade.record.trajectory import Trajectory
@@ -31,19 +28,19 @@ class Looked(Protocol):
 
     @property
     def turn(self) -> int:
-        """From 0."""
+        """Return the number of the turn, from 0."""
 
     @property
     def name(self) -> str:
-        """Of the picture in the task's media."""
+        """Return the name of the picture in the task's media."""
 
     @property
     def box(self) -> Box:
-        """`xyxy` pixels."""
+        """Return the region in `xyxy` pixels."""
 
 
 class BoxRule(Settings):
-    """What counts as evidence."""
+    """Thresholds and levels of evidence."""
 
     full: float = 1.0
     part: float = 0.5
@@ -54,23 +51,23 @@ class BoxRule(Settings):
     touched: float = Field(default=0.25, gt=0, le=1)
     """Fraction of a gold box that a partial hit holds."""
     largest: float = Field(default=0.5, gt=0, le=1)
-    """Fraction of the picture from which a region shows nothing in particular."""
+    """Largest fraction of the picture that a region may cover."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoxJudge:
-    """Scores calls by gold boxes; pure, given how regions are found."""
+    """Scores calls by gold boxes; `find` finds the regions of a trajectory."""
 
     find: Callable[[Trajectory], Sequence[Looked]]
     rule: BoxRule = field(default_factory=BoxRule)
 
     async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
-        """A verdict for each of the `turns`."""
+        """Return a verdict for each of the `turns`."""
         made = self.verdicts(trajectory)
         return tuple(verdict if number in turns else None for number, verdict in enumerate(made))
 
     def verdicts(self, trajectory: Trajectory) -> tuple[JudgeVerdict | None, ...]:
-        """A verdict for each turn that called something, without an event loop."""
+        """Return a verdict for each turn with a call, without an event loop."""
         if not trajectory.task.evidence:
             none = JudgeVerdict(invalid=NoVerdict.NO_EVIDENCE)
             return tuple(none if is_call(turn) else None for turn in trajectory.turns)
@@ -90,7 +87,7 @@ class BoxJudge:
         return JudgeVerdict(score=max(self.level(trajectory.task, item) for item in looked))
 
     def level(self, task: Task, looked: Looked) -> float:
-        """`picture`, `part` or `miss` of the rule for one region."""
+        """Return the rule's `full`, `part` or `miss` for one region."""
         picture = next((item.part for item in task.media if item.name == looked.name), None)
         if not isinstance(picture, ImagePart) or area(looked.box) > self.rule.largest * picture.width * picture.height:
             return self.rule.miss
@@ -101,18 +98,12 @@ class BoxJudge:
 
 
 def containment(gold: EvidenceBox, looked: Looked) -> float:
-    """Fraction of the gold box that the region holds, 0 to 1."""
+    """Return the fraction of the gold box that the region holds, 0 to 1."""
     return overlap(gold.xyxy, looked.box) / area(gold.xyxy) if gold.image == looked.name else 0.0
 
 
-# The judge `boxes`: the exact one over the pictures of a store, as the registry makes it.
-
-
 def boxes(context: JudgeContext) -> Judge:
-    """Exact, where tasks have gold boxes: did a call cut the evidence out?"""
+    """Judge exactly, where tasks have gold boxes: did a call cut out the evidence?"""
     full, part, miss = context.rules.levels
-    return BoxJudge(partial(_looked, context.store), BoxRule(full=full, part=part, miss=miss))
-
-
-def _looked(store: MediaStore, trajectory: Trajectory) -> Sequence[Region]:
-    return regions(trajectory, StoredPixels(store))
+    rule = BoxRule(full=full, part=part, miss=miss)
+    return BoxJudge(lambda trajectory: regions(trajectory, StoredPixels(context.store)), rule)

@@ -1,12 +1,12 @@
-"""The one way to a model that judges, for curation, evaluations and rewards: replies kept, requests bounded.
+"""Ask models that judge, for curation, evaluations and rewards: replies are kept, requests bounded.
 
     client = JudgeClient(load_model("openai:gpt-4.1-mini"), AskRules(seconds=60, dollars=2.0), kept=Path("judge"))
     said = await client.ask(message, read)          # what `read` makes of the reply, or a `NoReply`
 
-A reply in which `read` finds nothing is asked for again, each time warmer. One request has `seconds`, whatever the
-backend does: its tries, and the waits between them, are inside. After `outages` lost requests in a row no other is made
-for `seconds`, so that a judge that hangs costs a step of training about `seconds`, and not that for every rollout.
-What a missing reply means is for the caller to say; only what would be refused whatever is asked is raised.
+If `read` finds nothing in a reply, the question is asked again, each time at a higher temperature. `seconds` bounds
+one request with all retries. After `outages` lost requests in a row no request is made for `seconds`, so that a hanging
+judge delays a training step only once. The caller decides what a missing reply means; raised is only what no other
+question would avoid.
 """
 
 from __future__ import annotations
@@ -32,28 +32,26 @@ from saccade.record.content import Message
 from saccade.record.trajectory import Sampling
 from saccade.rewards.judges.verdict import NoVerdict
 
-# What models may cost: a purse that judges, teachers and writers are paid from, and refused when it is empty.
-#
-# Prices are those of `saccade.models.prices`. A limit counts from when the command starts; requests under way when it
-# is reached are still paid.
-
 
 class Purse:
-    """Dollars that one or more models share."""
+    """A budget in dollars for one or more models, by the prices of `saccade.models.prices`.
+
+    It counts from the start of the command; requests in flight when it is used up are still paid.
+    """
 
     def __init__(self, dollars: float | None, who: str, kept: str) -> None:
-        """At most `dollars` (None: no limit); `who` spends them and `kept` is what is not lost, for messages."""
+        """Allow `dollars` (None: no limit). Messages name `who` spends them and what is `kept`."""
         self.dollars = dollars
         self.spent = 0.0
-        """Dollars so far; 0 without a limit, for then nobody counts."""
+        """Dollars so far; stays 0 without a limit."""
         self._who, self._kept = who, kept
 
     def is_empty(self) -> bool:
-        """Whether the limit is reached."""
+        """Tell whether the limit is reached."""
         return self.dollars is not None and self.spent >= self.dollars
 
     def admit(self, model: Model) -> None:
-        """Raise `SettingsError` for a model that cannot be paid: there is a limit, and its price is not known."""
+        """Raise `SettingsError` if there is a limit and the model's price is unknown."""
         if self.dollars is not None and isinstance(model, HostedModel) and not model.has_price:
             raise SettingsError(
                 f"the {self._who} may cost {self.dollars:g} dollars, and what {model.name} costs is not known: it is "
@@ -61,19 +59,19 @@ class Purse:
             )
 
     def check(self, name: str) -> None:
-        """Raise `ModelDeniedError` if nothing is left for the model of that name."""
+        """Raise `ModelDeniedError` if nothing is left for the model with this name."""
         if self.is_empty():
             raise ModelDeniedError(self.refusal(name))
 
     def refusal(self, name: str) -> str:
-        """Why the model of that name is not asked any more."""
+        """Explain why the model with this name is not asked any more."""
         return (
             f"{name} has cost {self.spent:.4f} dollars, and may cost {self.dollars or 0:g} (`dollars` of the "
             f"{self._who}). {self._kept}: raise the limit, and run the same command again."
         )
 
     def pay(self, name: str, completion: Completion) -> None:
-        """Take the price of a reply. Raises `SettingsError` for one without a price."""
+        """Subtract the price of a reply. Raises `SettingsError` for a reply without a price."""
         if self.dollars is None:
             return
         if completion.usage.dollars is None:
@@ -85,10 +83,10 @@ class Purse:
 
 
 class PaidModel:
-    """A model that is paid from a purse, and not asked when that is empty."""
+    """A model paid from a budget, and not asked once that is used up."""
 
     def __init__(self, model: Model, purse: Purse) -> None:
-        """Raises `SettingsError` for a model that cannot be paid."""
+        """Wrap `model`. Raises `SettingsError` if its price is needed and unknown."""
         purse.admit(model)
         self.name = model.name
         self.model = model
@@ -97,7 +95,7 @@ class PaidModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """What the model says. Raises what it raises, and `ModelDeniedError` when the purse is empty."""
+        """Return the model's reply. Raises as the model, and `ModelDeniedError` when the budget is used up."""
         self._purse.check(self.name)
         completion = await self.model.complete(request, media, on_text=on_text)
         self._purse.pay(self.name, completion)
@@ -118,41 +116,41 @@ class AskRules(Settings):
     """How a model that judges is asked."""
 
     attempts: PositiveInt = 3
-    """How often a question is put until the reply is a verdict."""
+    """How often a question is asked until the reply is a verdict."""
     max_tokens: PositiveInt = 1024
     """Of a reply, thoughts included."""
     concurrent: PositiveInt = 8
-    """Requests at once, of the whole run."""
+    """Requests at once in the whole run."""
     seconds: PositiveFloat = 600.0
-    """Of one request, all its tries and the waits between them included."""
+    """Time limit of one request, retries and waits included."""
     outages: PositiveInt = 8
-    """After so many lost requests in a row those that wait are lost too, and none is made for `seconds`."""
+    """After this many lost requests in a row waiting ones are lost too, and none is made for `seconds`."""
     dollars: PositiveFloat | None = None
-    """Most that the judge may cost, from when the command starts; requests under way are still paid. None: no limit."""
+    """Budget from the start of the command; requests in flight are still paid. None: no limit."""
 
 
 ASK_LIMITS = ("concurrent", "seconds", "outages", "dollars")
-"""Those that decide nothing that a run holds, so a run may be continued with others."""
+"""Settings that do not affect stored results, so a run may be continued with other values."""
 
 
 class PatientRules(AskRules):
-    """The same, and how often and how long one request is tried."""
+    """`AskRules` with a retry policy for requests."""
 
     retry: RetryPolicy = DEFAULT_RETRY
 
 
 @dataclass(frozen=True, slots=True)
 class NoReply:
-    """That a question has no usable reply, and why."""
+    """Why a question has no usable reply."""
 
     reason: NoVerdict
     detail: str
     error: Exception | None = None
-    """The error behind it; None for a reply that was there and could not be read."""
+    """The underlying error; None for a reply that could not be read."""
 
 
 class JudgeClient:
-    """Asks `model` within `rules`; a `Model` itself, whose requests are bounded and kept. For one event loop."""
+    """Asks `model` within `rules`. Itself a `Model` with bounded and kept requests. For one event loop."""
 
     def __init__(
         self,
@@ -161,10 +159,10 @@ class JudgeClient:
         kept: Path | None = None,
         kept_before: Callable[[Request], str] | None = None,
     ) -> None:
-        """`kept` is the folder of replies; `kept_before` as `KeptModel` takes it.
+        """Keep replies in the folder `kept`; `kept_before` is passed to `KeptModel`.
 
         Raises:
-            SettingsError: the rules bound dollars, and nobody knows what the model costs.
+            SettingsError: there is a budget, and the model's price is unknown.
         """
         self.name = model.name
         self.rules = rules or AskRules()
@@ -172,11 +170,10 @@ class JudgeClient:
         self._model: Model = bounded if kept is None else KeptModel(bounded, kept, before=kept_before)
 
     async def ask(self, message: Message, read: Callable[[str], T | None], media: MediaReader) -> T | NoReply:
-        """What `read` makes of a reply to `message`, whose pictures `media` has; it gives None for a reply to be had
-        anew.
+        """Return `read` of a reply to `message`; where that is None, ask again. `media` has the pictures.
 
         Raises:
-            ModelDeniedError: whatever is asked would be refused, or the dollars are spent.
+            ModelDeniedError: any request would be refused, or the budget is used up.
         """
         said = ""
         for attempt in range(self.rules.attempts):
@@ -207,7 +204,7 @@ class JudgeClient:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """One reply, kept and bounded. Raises what the model raises, and as `ask`."""
+        """Return one reply, kept and bounded. Raises as the model and `ask`."""
         return await self._model.complete(request, media, on_text=on_text)
 
     async def close(self) -> None:
@@ -216,17 +213,17 @@ class JudgeClient:
 
 
 def client_of(model: Model, rules: AskRules) -> JudgeClient:
-    """The model as a client with these rules; one that is a client already keeps its own."""
+    """Wrap a model as a client with these rules; a client keeps its own."""
     return model if isinstance(model, JudgeClient) else JudgeClient(model, rules)
 
 
 def _sampling(attempt: int, max_tokens: int) -> Sampling:
-    # The first attempt is greedy; a second greedy one would say the same again. No seed: not every backend has one.
+    # The first attempt is greedy; a second would repeat it. No seed: not every backend has one.
     return Sampling(temperature=0.6 + attempt / 10 if attempt else 0.0, max_tokens=max_tokens)
 
 
 def strict_verdict(reply: str, kind: type[R]) -> R | None:
-    """The reply as a JSON object with exactly the fields of `kind`, fenced or not; None for anything else."""
+    """Read a reply as a JSON object with exactly the fields of `kind`, fenced or not; None for anything else."""
     try:
         return kind.model_validate_json(unfenced(reply), strict=True)
     except ValidationError:
@@ -234,7 +231,7 @@ def strict_verdict(reply: str, kind: type[R]) -> R | None:
 
 
 def unfenced(reply: str) -> str:
-    """The reply without the Markdown fence that models like to put around JSON."""
+    """Strip the Markdown fence that models like to put around JSON."""
     text = reply.strip()
     if text.startswith("```") and text.endswith("```") and "\n" in text:
         return text.partition("\n")[2][:-3].strip()
@@ -242,11 +239,11 @@ def unfenced(reply: str) -> str:
 
 
 class _NotAskedError(ModelLostError):
-    """Earlier requests were lost one after the other, so this one was not made."""
+    """Not asked, because earlier requests were lost one after the other."""
 
 
 class _Bounded:
-    """The model, within the limits of requests at once, seconds, outages in a row and dollars."""
+    """Bounds a model's requests at once, seconds, outages in a row and dollars."""
 
     def __init__(self, model: Model, rules: AskRules) -> None:
         self._purse = Purse(rules.dollars, "judge", "Its replies are kept")
@@ -260,12 +257,6 @@ class _Bounded:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """What the model says. Raises what it raises.
-
-        Raises:
-            ModelLostError: time is up, or earlier requests were lost one after the other.
-            ModelDeniedError: the dollars are spent.
-        """
         async with self._room:
             self._check()
             try:

@@ -1,4 +1,4 @@
-"""A group with what a judge says of it: the one step of a reward that does IO."""
+"""Add a judge's verdicts to a group: the only step of a reward that does IO."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from saccade.rewards.reward import Reward, RewardGroup, RewardPreset, calls, is_
 async def judged(
     judge: Judge | None, trajectories: Sequence[Trajectory], needed: Callable[[Trajectory], Collection[int]] = calls
 ) -> RewardGroup:
-    """The rollouts of one task with the verdicts of `judge`; without a judge, none.
+    """Group the rollouts of one task with the verdicts of `judge`; without a judge, with none.
 
-    Only the turns that `needed` names (`NeedsJudge.turns_to_judge`) are judged, and none of a lost rollout.
-    Raises what the judge raises.
+    Only the turns from `needed` (`NeedsJudge.turns_to_judge`) are judged, and none of a lost rollout. Raises as the
+    judge.
     """
     if judge is None:
         return RewardGroup(tuple(trajectories))
@@ -34,27 +34,26 @@ async def judged(
 
 
 def unjudged(trajectories: Sequence[Trajectory]) -> RewardGroup:
-    """The same without asking anybody: every call has the verdict that there is none."""
+    """Group rollouts without asking a judge: every call has the verdict `NOT_ASKED`."""
     none = JudgeVerdict(invalid=NoVerdict.NOT_ASKED)
     rows = (tuple(none if is_call(turn) else None for turn in item.turns) for item in trajectories)
     return RewardGroup(tuple(trajectories), tuple(rows))
 
 
-# What can be said of a reward before a run, found by trying it on invented rollouts with a right answer.
-
+# Properties of a reward, found by trying it on invented rollouts with a right answer.
 
 _CALL: Final = Turn(text="<code>1</code>", action=Code(code="1"), execution=Execution(status=Status.OK, value="1"))
 _ANSWER: Final = Turn(text="<answer>1</answer>", action=Answer(text="1"))
 
 
 def turn_parts(preset: RewardPreset) -> tuple[str, ...] | None:
-    """The names of the parts of its turns; None for a reward of a user's own that cannot deal with such a rollout."""
+    """Return the names of its turn parts; None for a user's reward that fails on an invented rollout."""
     reward = _tried(preset, _CALL, _ANSWER)
     return None if reward is None else tuple(part.name for part in reward.turns)
 
 
 def fines_form(preset: RewardPreset, dialect: Dialect) -> bool:
-    """Whether its part `format` is below 0 for an answer that is written just as the dialect wants it."""
+    """Tell whether its part `format` is below 0 for an answer written just as the dialect asks."""
     text = dialect.write(Answer(text="1"), "I look.")
     reward = _tried(preset, Turn(text=text, action=dialect.parse(text, FinishReason.STOP_STRING)))
     values = [] if reward is None else [part.value for part in reward.parts if part.name == "format"]

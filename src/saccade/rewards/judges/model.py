@@ -1,9 +1,8 @@
-"""A model that judges what calls gave back: it sees the question and the pictures of one call, and nothing else.
+"""Ask a model to judge what calls returned; it sees only the question and the pictures of one call.
 
-Neither code nor thoughts nor printed text reach the judge, so none of them can talk to it; a picture with text in it
-can. A question without a usable reply has the verdict `malformed`, `outage` or `refused` (a picture that is too thin, a
-filter of content), and never a zero; only what would be refused whatever is asked ends a run. How the model is asked is
-`saccade.rewards.judges.client`; to keep replies, give it a `JudgeClient` with a folder.
+Code, thoughts and printed text cannot influence the judge; text in a picture can. Without a usable reply the verdict is
+`malformed`, `outage` or `refused` (too thin a picture, a content filter), never zero; a run ends only if any request
+would be refused. To keep replies, pass a `JudgeClient` with a folder.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class JudgeRules(AskRules):
     levels: tuple[FiniteFloat, ...] = Field(default=(1.0, 0.5, 0.25), min_length=3, max_length=3)
     """Scores of clear, partial and no evidence; CodeV's are the default."""
     prompt_file: str = ""
-    """Text in the place of Saccade's own; see `read_prompt`."""
+    """File with a prompt to replace the default; see `read_prompt`."""
 
 
 class _Reply(Record):
@@ -43,7 +42,7 @@ class _Reply(Record):
 
 @dataclass(frozen=True)
 class ModelJudge:
-    """Asks `model` about each call that gave pictures back; one that gave none scores 0 without being asked."""
+    """Asks `model` about each call that returned pictures; one that returned none scores 0."""
 
     model: Model
     media: MediaReader
@@ -51,7 +50,7 @@ class ModelJudge:
     _prompt: str = field(init=False, repr=False, default="")
 
     def __post_init__(self) -> None:
-        """Raises `PromptFileError` if the prompt file of the rules cannot be used."""
+        """Read the prompt file of the rules. Raises `PromptFileError`."""
         if self.rules.prompt_file:
             object.__setattr__(self, "_prompt", read_prompt(self.rules.prompt_file))
 
@@ -60,10 +59,10 @@ class ModelJudge:
         return client_of(self.model, self.rules)
 
     async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
-        """A verdict for each of the `turns`.
+        """Return a verdict for each of the `turns`.
 
         Raises:
-            ModelDeniedError: whatever is asked would be refused.
+            ModelDeniedError: any request would be refused.
         """
 
         async def one(number: int, turn: Turn) -> JudgeVerdict | None:
@@ -82,10 +81,10 @@ class ModelJudge:
 
 
 def read_prompt(file: str) -> str:
-    """The text that is put to a judge below the pictures, from a file.
+    """Read the text that a judge gets below the pictures.
 
-    `{question}` in it stands for the question, which it must hold, and `{clear}`, `{partial}` and `{none}` for the
-    three levels. The form of the reply is added at its end.
+    It must hold `{question}` and may hold `{clear}`, `{partial}` and `{none}` for the three levels. The form of the
+    reply is appended.
 
     Raises:
         PromptFileError: it cannot be read, or does not hold the question.
@@ -102,10 +101,10 @@ def read_prompt(file: str) -> str:
 async def ask_for_score(
     client: JudgeClient, media: MediaReader, message: Message, levels: tuple[float, ...]
 ) -> JudgeVerdict:
-    """One of `levels`, or why there is none.
+    """Ask for one of `levels`; return it, or why there is none.
 
     Raises:
-        ModelDeniedError: whatever is asked would be refused.
+        ModelDeniedError: any request would be refused.
     """
     said = await client.ask(message, lambda reply: read_score(reply, levels), media)
     return (
@@ -114,7 +113,7 @@ async def ask_for_score(
 
 
 def read_score(reply: str, levels: tuple[float, ...]) -> float | None:
-    """The score of a reply that is exactly `{"score": x}` with one of `levels`, fenced or not; None for all else."""
+    """Read a reply that is exactly `{"score": x}` with one of `levels`, fenced or not; None for anything else."""
     read = strict_verdict(reply, _Reply)
     return read.score if read is not None and read.score in levels else None
 

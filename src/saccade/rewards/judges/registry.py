@@ -1,7 +1,6 @@
-"""The judges of tool outputs by name. Other packages add theirs by an entry point of the group `saccade.judges`.
+"""Make judges of tool outputs by name. Packages add theirs by entry points of the group `saccade.judges`.
 
-An entry's target is a function (or class) that makes a judge of a `JudgeContext`. Code of a user's
-own may also be a ready judge.
+An entry is a function (or class) that makes a judge from a `JudgeContext`; a user's own code may also be a ready judge.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ _members = has_members(("judge",))
 
 @dataclass(frozen=True, slots=True)
 class JudgeContext:
-    """What a judge may need."""
+    """Inputs to make a judge from."""
 
     store: MediaStore
-    """Of the trajectories' pictures."""
+    """Holds the trajectories' pictures."""
     model: Model | None = None
-    """The one of `reward.judge_model`, its replies kept and its requests limited; None where none is named."""
+    """`reward.judge_model`, its replies kept and its requests limited; None if not set."""
     rules: JudgeRules = field(default_factory=JudgeRules)
-    """How it is asked, and the levels of a score."""
+    """How the model is asked, and the levels of a score."""
 
 
 def model(context: JudgeContext) -> Judge:
-    """A model that sees the question and the pictures of one call; `reward.judge_model` names it."""
+    """Judge by a model (`reward.judge_model`) that sees the question and the pictures of one call."""
     if context.model is None:
         raise SettingsError("reward.judge_model: is needed for reward.judge = model")
     return ModelJudge(context.model, context.store, context.rules)
@@ -47,11 +46,11 @@ JUDGES: Final = Registry[object](
 
 
 def make_judge(name: str, context: JudgeContext) -> Judge:
-    """Make the judge that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+    """Make a judge by id or from the user's own code (`file.py:NAME`, `module:NAME`).
 
     Raises:
-        RegistryError: nothing has that name (suggests the nearest), or what it names makes no judge.
-        SettingsError: it needs a model, and none is named.
+        RegistryError: nothing has that name (suggests the nearest), or the result is no judge.
+        SettingsError: it needs a model, and none is set.
     """
     entry = JUDGES.load(name)
     judge = entry(context) if callable(entry) and _members(entry) else entry

@@ -1,6 +1,6 @@
-"""What a judge says of one call: a score, or the typed reason why there is none.
+"""Define a judge's verdict on one call: a score, or the typed reason why there is none.
 
-No verdict is an outcome of its own and never a zero: a rollout whose reward would need it is left out of training.
+A missing verdict never counts as zero: a rollout whose reward needs it is left out of training.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ class NoVerdict(StrEnum):
     """Why a judge gave no score."""
 
     MALFORMED = "malformed"
-    """The judge's replies did not follow the asked form."""
+    """The judge's replies did not have the requested form."""
     OUTAGE = "outage"
     """The judge could not be reached."""
     REFUSED = "refused"
-    """The judge's backend refused what it was asked, and no retry could help."""
+    """The judge's backend refused the request, and no retry could help."""
     NO_EVIDENCE = "no_evidence"
-    """The task has no gold boxes for a judge that needs them."""
+    """The judge needs gold boxes, and the task has none."""
     NOT_ASKED = "not_asked"
-    """The rollout is only watched, and nobody was asked about it."""
+    """The rollout is only monitored, so no judge was asked."""
     UNSEEN = "unseen"
     """The pictures of the call could not be read or placed."""
 
@@ -48,7 +48,7 @@ class JudgeVerdict(Record):
 
 
 class Judge(Protocol):
-    """Judges the calls of a trajectory by what they gave back."""
+    """Judges the calls of a trajectory by what they returned."""
 
     async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
-        """A verdict for each of the `turns`, which are calls, by their numbers; None for every other turn."""
+        """Return a verdict for each turn whose number is in `turns`, all of them calls; None for other turns."""

@@ -1,7 +1,7 @@
-"""A benchmark by its card as a source. Rows are read again when their task is wanted, where their file allows it.
+"""Read a benchmark by its card. Rows are read again when their task is made, where their file allows it.
 
-A task names the grader that its card names; where the card's authors let a model grade, its answer is open. Choices are
-shuffled or cycled as the card says.
+Tasks get their card's grader; if the benchmark's authors let a model grade, the answer is open. Choices are shuffled
+or cycled as the card says.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from saccade.tasks.sources.tables import UNREAD, RowPlace, open_table
 
 
 class CardSpot(NamedTuple):
-    """Where a task is."""
+    """The place of a task."""
 
     file: int
     """Number of the file; -1 for rows that stay in memory."""
     place: RowPlace
     turn: int
-    """Which rotation of its choices."""
+    """Rotation of its choices."""
 
 
 class CardReader:
-    """The tasks of a benchmark that lies on the disk."""
+    """Reads the tasks of a benchmark on disk."""
 
     def __init__(self, benchmark: Benchmark) -> None:
         self._benchmark = benchmark
@@ -53,7 +53,7 @@ class CardReader:
 
     @property
     def label(self) -> str:
-        """The id of the card, with its split if that is not its own."""
+        """Return the id of the card, with the split if it is not the card's default."""
         return f"{self._card.id}:{self._card.part}" if self._card.part else self._card.id
 
     def scan(self) -> Iterator[tuple[CardSpot, TaskSummary] | RowProblem]:
@@ -134,7 +134,7 @@ class CardReader:
 
 
 def _count(fields: Mapping[str, Any], names: Sequence[str]) -> int:
-    """How many pictures or videos a row names; a column that was not read counts as one."""
+    """Count the pictures or videos of a row; an unread column counts as one."""
     value = first_value(fields, names)
     return 0 if value is None else 1 if value is UNREAD else len(items(value))
 

@@ -1,10 +1,10 @@
-"""What lies in a folder of tasks: records, trajectories, rows in files of one kind, or nothing but media.
+"""Find the tasks in a folder: records, trajectories, files of rows, or only media.
 
 tasks.jsonl                        records with `media/`, or rows
 trajectories.jsonl                 a run folder: the tasks of its episodes
 dataset_dict.json, state.json      what `datasets` saved to the disk
 data/train-00000-of-00002.parquet  a snapshot of the hub; any other files of rows, here, in `data/` or one below
-*.jpg, *.mp4                       media alone, for which one question is asked
+*.jpg, *.mp4                       only media, all with one question
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ VIDEOS: Final = suffixes_of("video")
 PICTURES: Final = suffixes_of("image")
 _NO_ROWS = ("dataset_info.json", "dataset_infos.json", "state.json", "dataset_dict.json", "report.json", "summary.json")
 _REFUSED: Final = "refused.jsonl"
-"""What `saccade convert` could not write, beside what it could; no set of rows where there is another."""
+"""Rows that `saccade convert` refused; ignored where there are other rows."""
 _SHARD = re.compile(r"[-_.]\d+-of-\d+$")
 _PLACES = ("", "data/", "*/")
 
 
 @dataclass(frozen=True, slots=True)
 class FolderContent:
-    """What is to be read of a folder: files of rows or records, or else media."""
+    """The files of rows or records to read in a folder, or else its media."""
 
     files: tuple[Path, ...] = ()
     media: tuple[Path, ...] = ()
 
 
 def files_in(folder: Path, split: str = "") -> FolderContent:
-    """The files of the folder, or of its split of that name.
+    """List the files of the folder, or of one of its splits.
 
     Raises:
         SettingsError: there is nothing that could be read, no such split, or several of which none is named.
@@ -68,7 +68,7 @@ def files_in(folder: Path, split: str = "") -> FolderContent:
 
 
 def _grouped(folder: Path) -> dict[str, list[Path]]:
-    """The files of rows by their name without the number of a shard, where the first of them lie."""
+    """Group the files of rows by name without the shard number, in the first place that has any."""
     for place in _PLACES:
         files = [path for path in sorted(folder.glob(f"{place}*")) if _has_rows(path)]
         files = [path for path in files if path.name != _REFUSED] or files
@@ -89,12 +89,12 @@ def _has_rows(path: Path) -> bool:
 
 
 def _is_annotation(path: Path) -> bool:
-    """Whether a JSON file tells of one picture that lies beside it under the same name, as in SA-1B."""
+    """Tell whether a JSON file annotates the picture of the same name, as in SA-1B."""
     return path.suffix.lower() == ".json" and any(path.with_suffix(suffix).is_file() for suffix in PICTURES)
 
 
 def _split_names(groups: dict[str, list[Path]]) -> dict[str, str]:
-    """Name of a split -> group: the last word of the group's name, where that tells them apart, else all of it."""
+    """Map names of splits to groups: the last word of the group's name if that is unique, else all of it."""
     words = {name: re.split(r"[^A-Za-z0-9]+", name)[-1] for name in groups}
     alone = len(set(words.values())) == len(words)
     return {words[name] if alone else name: name for name in groups}

@@ -1,4 +1,4 @@
-"""What reads a source: a scan that tells what tasks there are, and any of them by its place when it is wanted."""
+"""Read a source in two steps: a scan summarises all tasks, then any task is made from its place."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from saccade.tasks.benchmarks.values import FieldError, RowProblem
 from saccade.tasks.sources.tables import line_at
 
 Spot = Any
-"""Where a task is; what it means is the reader's own matter."""
+"""The place of a task; its meaning is private to the reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSummary:
-    """What is known of a task without its media."""
+    """A task as a scan knows it, without its media."""
 
     id: str
     tags: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class TaskSummary:
     answered: bool = True
     """Whether it has a gold answer."""
     media: int = 1
-    """Pictures and videos; 1 where they were not counted yet."""
+    """Number of pictures and videos; 1 where they were not counted yet."""
     grader: str = ""
     reward: tuple[tuple[str, object], ...] = ()
     videos: int | None = None
@@ -46,10 +46,10 @@ class SourceReader(Protocol):
 
     @property
     def label(self) -> str:
-        """What the source is called where its tasks are counted."""
+        """Return the name under which the source's tasks are counted."""
 
     def scan(self) -> Iterator[tuple[Spot, TaskSummary] | RowProblem]:
-        """Every task in order, or what is wrong with its row; pictures are not opened.
+        """Yield every task in order, or the problem of its row; pictures are not opened.
 
         Raises:
             DataError, RecordError: the source as a whole cannot be read.
@@ -57,15 +57,15 @@ class SourceReader(Protocol):
         """
 
     def make(self, spot: Spot, store: MediaStore) -> Task:
-        """The task there, its media put into `store`; may be called in any thread.
+        """Make the task at this place, its media put into `store`; may be called in any thread.
 
         Raises:
             DataError, RecordError, MediaError: it cannot be made; the message names the row.
         """
 
 
-def light_of(task: Task) -> TaskSummary:
-    """What a scan says of a task that is at hand."""
+def summary_of(task: Task) -> TaskSummary:
+    """Summarise a complete task."""
     reward = tuple((parameter.name, parameter.value) for parameter in task.reward)
     videos = sum(isinstance(item.part, VideoPart) for item in task.media)
     return TaskSummary(
@@ -73,25 +73,22 @@ def light_of(task: Task) -> TaskSummary:
     )
 
 
-# Records of tasks: a file of them with its media store, as `saccade tasks write` makes it, and those of a run folder.
-#
-# Every record is read in full when the source is opened, so that a broken one is known before anything is played; kept
-# is only where each one lies.
-
-
 MEDIA = "media"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordReader:
-    """A file of records."""
+    """A file of task records, as `saccade tasks write` makes it, or the trajectories of a run folder.
+
+    A scan reads every record in full, so that a broken one is found before any is played, and keeps its offset.
+    """
 
     label: str
     file: Path
     further: tuple[Path, ...] = ()
-    """Media stores to look in beside those near the file."""
+    """More media stores to search after those near the file."""
     of_run: bool = False
-    """Whether the lines are trajectories; each task of theirs counts once."""
+    """Whether the lines are trajectories; each of their tasks counts once."""
 
     def scan(self) -> Iterator[tuple[int, TaskSummary] | RowProblem]:
         at = 0
@@ -104,7 +101,7 @@ class RecordReader:
                     yield RowProblem(self.file.name, number, "record", str(error))
                 else:
                     if not self.of_run or task.id not in seen:
-                        yield at, light_of(task)
+                        yield at, summary_of(task)
                     seen.add(task.id)
                 at += len(line)
 
@@ -138,22 +135,19 @@ class RecordReader:
         )
 
 
-# Rows that hold their task as a whole: those that `saccade convert` wrote for trainers of reinforcement learning.
-#
-#     extra_info {id, question, answer, record}, reward_model {ground_truth}
-#
-# `record` is the task as JSON: choices, boxes, grader and tags too, for which such rows have no other place. Question
-# and gold answer are those of the row, so whoever edits them there has edited the task.
-
-
 _FIELD = "extra_info.record"
 
 
 def recorded_task(row: Mapping[str, Any]) -> Task | None:
-    """The task that a row holds, with the row's own question and answer; None for a row that holds none.
+    """Read the task that `saccade convert` put into a row for RL trainers; None for a row without one.
+
+        extra_info {id, question, answer, record}, reward_model {ground_truth}
+
+    `record` is the task as JSON, with choices, boxes, grader and tags. Question and gold answer come from the row, so
+    that they can be edited there.
 
     Raises:
-        FieldError: its record is no task, or is none with that question and answer.
+        FieldError: its record is no task, or none with that question and answer.
     """
     extra = row.get("extra_info")
     record = extra.get("record") if isinstance(extra, Mapping) else None
@@ -172,7 +166,7 @@ def recorded_task(row: Mapping[str, Any]) -> Task | None:
 
 
 def edited(record: str, question: str | None, answer: str | None) -> Task:
-    """The task of a record with that question, its own if it is None, and that answer. Raises `FieldError`."""
+    """Read a record with this question (None: its own) and this answer. Raises `FieldError`."""
     try:
         task = Task.model_validate_json(record)
         changes = {"question": task.question if question is None else question, "answer": answer}
@@ -184,6 +178,6 @@ def edited(record: str, question: str | None, answer: str | None) -> Task:
 
 
 def check_media(task: Task, parts: tuple[ImagePart | VideoPart, ...]) -> None:
-    """Refuse a record whose media are not among those of its row. Raises `FieldError`."""
+    """Raise `FieldError` if a record names media that its row does not hold."""
     if lost := [item.name for item in task.media if item.part not in parts]:
         raise FieldError(_FIELD, f"it names media that the row does not hold: {', '.join(lost)}")

@@ -1,10 +1,8 @@
-"""From what a user names to who reads it: the one place that knows what a name of a source can mean.
+"""Resolve the name of a source to its reader.
 
-A reader is imported when a name means what it reads: a run on a world needs neither benchmarks nor tables.
-
-A name means the first of these: a `.toml` file (a card; a file of `[[source]]` tables was put in its place before), a
-card, what lies at that path, code of the user's own, a world. `./vstar` is a folder where `vstar` is a card. A split
-follows a colon.
+A name means the first of these: a `.toml` file (a card; files of `[[source]]` tables were expanded before), a card, a
+path, the user's own code, a world. `./vstar` is a folder where `vstar` is a card. A split follows a colon. Readers are
+imported late: a run on a world needs neither benchmarks nor tables.
 """
 
 from __future__ import annotations
@@ -32,41 +30,31 @@ from saccade.tasks.sources.world_reader import WORLD_TASKS, WorldReader, as_spli
 from saccade.tasks.worlds.base import WORLDS, Split, chosen_knobs, load_world
 
 _WORLD: Final = "world:"
-_NO_NAMES = (
-    "tasks",
-    "questions",
-    "rows",
-    "data",
-    "train",
-    "test",
-    "validation",
-    "val",
-    "metadata",
-    "problems",
-    "index",
+_NO_NAMES: Final = frozenset(
+    "tasks questions rows data train test validation val metadata problems index".split()  # noqa: SIM905
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SourceDefaults:
-    """What a command wants of sources that do not say it themselves."""
+    """A command's defaults for sources that do not set these themselves."""
 
     split: Split = "train"
-    """Of generated worlds."""
+    """Split of generated worlds."""
     data: Path | None = None
-    """Folder of the data of cards, and of media that do not lie beside their records."""
+    """Folder of the data of cards, and of media stored apart from their records."""
     most: int | None = None
-    """Most tasks of each source."""
+    """Largest number of tasks of each source."""
     start: int = 0
     """Number of the first task of a world."""
     world_tasks: int | None = WORLD_TASKS
-    """Tasks of a world of which nobody says how many; None: that is refused."""
+    """Number of tasks of a world without a number; None: refuse it."""
     world_tags: bool = False
     """Whether worlds are drawn when they are opened, so that their tags are known."""
 
 
 def kind_of(name: str) -> Literal["card", "path", "world"]:
-    """What a name means; a name that means nothing would be a world."""
+    """Tell what a name means; an unknown name counts as a world."""
     name, _ = split_of(name)
     if name.endswith(".toml") or cards().has(name) or _is_card_code(name):
         return "card"
@@ -74,15 +62,15 @@ def kind_of(name: str) -> Literal["card", "path", "world"]:
 
 
 def bare_name(name: str) -> str:
-    """The name of a world without its split; raises `SettingsError` if there is no such world."""
+    """Return the name of a world without its split. Raises `SettingsError` if there is no such world."""
     bare, _ = WORLDS.split(name.removeprefix(_WORLD))
     if not WORLDS.has(bare) and WORLDS.code(bare) is None:
         raise SettingsError(_no_such(name))
     return bare
 
 
-def open_reader(source: SourceSettings, wanted: SourceDefaults) -> SourceReader:
-    """Who reads a source; its rows are not read yet.
+def open_reader(source: SourceSettings, defaults: SourceDefaults) -> SourceReader:
+    """Return the reader of a source; its rows are not read yet.
 
     Raises:
         SettingsError: nothing has that name (suggests the nearest), or a setting of the source means nothing for it.
@@ -91,15 +79,15 @@ def open_reader(source: SourceSettings, wanted: SourceDefaults) -> SourceReader:
     """
     kind = kind_of(source.name)
     if kind == "card":
-        return _card(replace_split(source, *split_of(source.name)), wanted)
+        return _card(replace_split(source, *split_of(source.name)), defaults)
     path, split = _path_of(source.name)
     if path is not None:
-        return _path(replace_split(source, str(path), split), path, wanted)
-    return _world(source, wanted)
+        return _path(replace_split(source, str(path), split), path, defaults)
+    return _world(source, defaults)
 
 
 def with_knobs(sources: Sequence[SourceSettings], knobs: Mapping[str, Mapping[str, Any]]) -> tuple[SourceSettings, ...]:
-    """The sources, worlds with the knobs of theirs: world without its version -> knob -> value.
+    """Put knobs (world without its version -> knob -> value) into the sources that are worlds.
 
     Raises:
         SettingsError: a knob is unknown or wrong, or belongs to a world that is no source.
@@ -115,23 +103,23 @@ def with_knobs(sources: Sequence[SourceSettings], knobs: Mapping[str, Mapping[st
 
 
 def replace_split(source: SourceSettings, name: str, split: str) -> SourceSettings:
-    """The source with a split that its name held. Raises `SettingsError` if it says another one too."""
+    """Set name and split of a source. Raises `SettingsError` if it has another split already."""
     if split and source.split not in ("", split):
         raise SettingsError(f"{source.name} and split = {source.split!r} contradict each other. Leave one out.")
     return source.model_copy(update={"name": name, "split": split or source.split})
 
 
-def _card(source: SourceSettings, wanted: SourceDefaults) -> SourceReader:
+def _card(source: SourceSettings, defaults: SourceDefaults) -> SourceReader:
     from saccade.tasks.benchmarks.benchmark import open_benchmark
     from saccade.tasks.sources.card_reader import CardReader
 
     _refuse(source, "a card", ("knobs", "question", "media"))
     card = load_card(f"{source.name}:{source.split}" if source.split else source.name)
-    data = Path(source.data) if source.data else wanted.data
+    data = Path(source.data) if source.data else defaults.data
     return CardReader(open_benchmark(card, data))
 
 
-def _path(source: SourceSettings, path: Path, wanted: SourceDefaults) -> SourceReader:
+def _path(source: SourceSettings, path: Path, defaults: SourceDefaults) -> SourceReader:
     from saccade.tasks.sources.folder import TRAJECTORIES, files_in
     from saccade.tasks.sources.readers import RecordReader
     from saccade.tasks.sources.row_tasks import RowReader, RowTasks
@@ -149,10 +137,11 @@ def _path(source: SourceSettings, path: Path, wanted: SourceDefaults) -> SourceR
         files = (path,)
     label = _label(path)
     further = tuple(Path(place) for place in (source.data, *source.media) if place)
-    further += () if wanted.data is None else (wanted.data,)
+    further += () if defaults.data is None else (defaults.data,)
     if files[0].name == TRAJECTORIES or _is_records(files[0]):
         return RecordReader(label, files[0], further, of_run=files[0].name == TRAJECTORIES)
-    _check_own_question(source)
+    if source.question:
+        raise SettingsError(f"{source.name} holds questions of its own; `question` is for a folder of media alone.")
     folder = path if path.is_dir() else path.parent
     rows = RowTasks(label, source.model_copy(update={"media": tuple(map(str, further))}))
     return RowReader(rows, tuple(map(open_table, files)), folder)
@@ -169,27 +158,22 @@ def _of_media(source: SourceSettings, folder: Path, files: tuple[Path, ...]) -> 
     return RowReader(RowTasks(_label(folder), source), (MediaTable(folder, files),), folder)
 
 
-def _check_own_question(source: SourceSettings) -> None:
-    if source.question:
-        raise SettingsError(f"{source.name} holds questions of its own; `question` is for a folder of media alone.")
-
-
-def _world(source: SourceSettings, wanted: SourceDefaults) -> SourceReader:
+def _world(source: SourceSettings, defaults: SourceDefaults) -> SourceReader:
     name, split = bare_name(source.name), WORLDS.split(source.name.removeprefix(_WORLD))[1]
     world = load_world(name)
     _refuse(source, "a world", ("data", "media", "question"))
     source = replace_split(source, name, split or "")
     knobs = load_settings(world.knobs, overrides=[f"{key}={json.dumps(value)}" for key, value in source.knobs.items()])
-    count = min((most for most in (source.most, wanted.most) if most), default=wanted.world_tasks)
+    count = min((most for most in (source.most, defaults.most) if most), default=defaults.world_tasks)
     if count is None:
         raise SettingsError(f"{source} has no end: say how many tasks of it with --n, as in --n 100.")
-    filtered = bool(source.tags or source.without or wanted.world_tags)
-    chosen = as_split(source.split) if source.split else wanted.split
-    return WorldReader(world, chosen, knobs, count, wanted.start, filtered)
+    filtered = bool(source.tags or source.without or defaults.world_tags)
+    chosen = as_split(source.split) if source.split else defaults.split
+    return WorldReader(world, chosen, knobs, count, defaults.start, filtered)
 
 
 def _path_of(name: str) -> tuple[Path | None, str]:
-    """The path that is named, and a split that follows it."""
+    """Return the named path and the split that follows it."""
     if Path(name).exists():
         return Path(name), ""
     before, colon, split = name.rpartition(":")
@@ -197,7 +181,7 @@ def _path_of(name: str) -> tuple[Path | None, str]:
 
 
 def _label(path: Path) -> str:
-    """What the tasks of a file or folder are called."""
+    """Return the label of a file's or folder's tasks."""
     resolved = path.resolve()
     if path.is_dir():
         return resolved.name or "tasks"
@@ -205,7 +189,7 @@ def _label(path: Path) -> str:
 
 
 def _is_records(file: Path) -> bool:
-    """Whether the first line of a file is a record of a task, and no row of another form."""
+    """Tell whether the first line of a file is a task record, and no row of another form."""
     from saccade.tasks.sources.folder import TASKS
 
     if file.suffix != ".jsonl":
@@ -221,7 +205,7 @@ def _is_records(file: Path) -> bool:
 
 
 def _is_card_code(name: str) -> bool:
-    """Whether `name` is code of the user's own that holds a card: the same form may name a world."""
+    """Tell whether `name` is the user's own code that holds a card; the same form may name a world."""
     return cards().code(name) is not None and WORLDS.code(name) is not None and isinstance(cards().find(name), Card)
 
 
@@ -240,12 +224,9 @@ def _no_such(name: str) -> str:
     return f"{name!r} is no benchmark, no file or folder of tasks and no generated world. {hint}"
 
 
-# Pictures and videos of a folder as rows, for one question that is asked about each.
-
-
 @dataclass(frozen=True, slots=True)
 class MediaTable:
-    """One row for each file."""
+    """Pictures and videos of a folder, one row each, for one question about all of them."""
 
     folder: Path
     files: tuple[Path, ...]

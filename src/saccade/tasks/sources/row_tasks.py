@@ -1,4 +1,4 @@
-"""From a row of a user's file to a task: what a scan can say of it, and the whole task when it is wanted."""
+"""Turn a row of a user's file, in any known form, into a task or, for a scan, its summary."""
 
 from __future__ import annotations
 
@@ -20,20 +20,17 @@ from saccade.tasks.benchmarks.loaders.rows import from_verl
 from saccade.tasks.benchmarks.make_task import Draft, draft, make_task, task_id
 from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader, items
 from saccade.tasks.benchmarks.values import FieldError, RowProblem, as_list, as_text, first_value, missing
-from saccade.tasks.sources.readers import TaskSummary, check_media, light_of, recorded_task
+from saccade.tasks.sources.readers import TaskSummary, check_media, recorded_task, summary_of
 from saccade.tasks.sources.settings import FieldNames, SourceSettings
 from saccade.tasks.sources.tables import UNREAD, RowPlace, RowTable
 
-# The forms that rows of this field have, brought into one: what a task needs, under one name each.
+# Known forms of rows, told apart by their fields. Values not read yet (`UNREAD`) pass through.
 #
 #     verl, DeepEyes, CodeDance, PyVision-RL   `prompt`, `reward_model.ground_truth`, `extra_info`, `images`, `mm_hint`
-#         with `extra_info.record`, as `saccade convert` writes them: `recorded.py` takes the whole task from there
+#         with `extra_info.record`, as `saccade convert` writes them: the whole task, see `recorded_task`
 #     LLaVA, ShareGPT, LLaMA-Factory, ms-swift `conversations` or `messages`, `images`, `videos`
 #     VLMEvalKit                               `question`, `hint`, columns `A`, `B`, ..., `answer`, `image`
-#     everything else                          fields under their usual names, or those that the user says
-#
-# Which form a row has, its own fields say. A value that was not read yet (`UNREAD`) stays one.
-
+#     everything else                          fields under their usual names, or those that the user gives
 
 USUAL: Final[Mapping[str, tuple[str, ...]]] = {
     "id": ("id", "qid", "question_id", "uid", "index"),
@@ -45,12 +42,12 @@ USUAL: Final[Mapping[str, tuple[str, ...]]] = {
     "boxes": ("boxes", "bbox", "bboxes", "evidence"),
     "category": ("category",),
 }
-"""Field of a task -> how rows usually name it; the first that has a value counts."""
+"""Field of a task -> its usual names in rows; the first with a value counts."""
 _TAGS = ("data_source", "ability", "env_name", "source_dataset", "dataset", "subject", "type", "level", "l2-category")
 _SAID = ("grader", "open", "search", "difficulty", "hint", "tags")
 _FLAGS = ("open", "search")
 _SAY_YES, _SAY_NO = ("true", "yes", "1"), ("false", "no", "0", "")
-"""As files of plain text say it, in any case."""
+"""Flags in text files, in any case."""
 _LONGEST_TAG = 100
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
@@ -60,10 +57,10 @@ _VIDEO: Final = suffixes_of("video")
 
 
 def plain_row(row: Mapping[str, Any], names: FieldNames) -> dict[str, Any]:
-    """The row with the fields of a task under the names of `USUAL`, those that it has.
+    """Rename the fields of a row to the keys of `USUAL`.
 
     Raises:
-        FieldError: its form is known, and it is not as the form says.
+        FieldError: its form is known, and the row does not follow it.
     """
     given = _adapted(row)
     plain: dict[str, Any] = {"_row": row.get("_row")}
@@ -91,7 +88,7 @@ def plain_row(row: Mapping[str, Any], names: FieldNames) -> dict[str, Any]:
 def _named_in(
     row: tuple[str, ...], names: FieldNames
 ) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[str, ...], tuple[str, ...]]:
-    """For rows of these fields: those of a task and under which names, what else is told of it, what becomes a tag."""
+    """For rows with these fields: task fields with their names, further settings, and fields that become tags."""
     asked = {field: getattr(names, field) for field in USUAL}
     usual = {field: tuple(name for name in known if name in row) for field, known in USUAL.items()}
     said = tuple((field, asked[field] or usual[field]) for field in USUAL if asked[field] or usual[field])
@@ -99,7 +96,7 @@ def _named_in(
 
 
 def _adapted(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row of one of the forms with what they hide under plain names."""
+    """Bring nested values of a known form under plain names."""
     if isinstance(row.get("prompt"), list) or "reward_model" in row:
         row = from_verl(row)
     elif (talk := row.get("conversations", row.get("messages"))) is not None:
@@ -111,9 +108,9 @@ def _adapted(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _said(talk: object, row: Mapping[str, Any]) -> dict[str, Any]:
-    """`question` and `answer` of a conversation: the first that the user says, and the last that the model does.
+    """Read `question` (first user turn) and `answer` (last model turn) from a conversation.
 
-    Where every picture has its place, those shown once the model has begun to answer are none of the task's.
+    If every picture has a placeholder, those after the model's first turn are not the task's.
     """
     if not isinstance(talk, list) or not all(isinstance(turn, Mapping) for turn in talk):
         raise FieldError("conversations", "it is no list of turns")
@@ -132,7 +129,7 @@ def _said(talk: object, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(content: object) -> str:
-    """The text of a message, which may be a list of parts."""
+    """Return the text of a message, which may be a list of parts."""
     if isinstance(content, list):
         parts = [part for part in content if isinstance(part, Mapping)]
         return "".join(str(part.get("text") or "") for part in parts)
@@ -140,7 +137,7 @@ def _text(content: object) -> str:
 
 
 def _final(text: str) -> str:
-    """The answer that a text ends in, where it marks one; else all of it."""
+    """Return the last answer that a text marks, or else all of it."""
     for pattern in (_ANSWER, _BOXED):
         marked = pattern.findall(text)
         if marked:
@@ -149,7 +146,7 @@ def _final(text: str) -> str:
 
 
 def _sort_media(plain: dict[str, Any]) -> None:
-    """A video that stands among the pictures goes to the videos, and `file_name` to what it is."""
+    """Move videos listed among the pictures (as `file_name` may be) to the videos."""
     images = plain.get("images")
     if isinstance(images, str) and images.lower().endswith(_VIDEO):
         plain["videos"] = plain.pop("images")
@@ -172,7 +169,7 @@ def _tags(row: Mapping[str, Any], plain: Mapping[str, Any], tagged: tuple[str, .
 
 
 def _flag(value: object, name: str) -> bool:
-    """What a row says of a thing that is or is not. Raises `FieldError` for another word."""
+    """Read true or false. Raises `FieldError` for another word."""
     said = str(value).strip().lower().removesuffix(".0")
     if said not in (*_SAY_YES, *_SAY_NO):
         raise FieldError(name, f"{value!r} is neither true nor false")
@@ -194,15 +191,15 @@ class RowTasks:
     """Makes tasks of the rows of one source."""
 
     label: str
-    """Begins the ids of its tasks, and is their source."""
+    """Prefix of the ids of its tasks, and their source."""
     settings: SourceSettings
 
-    def light(self, row: Mapping[str, Any], files: MediaFiles) -> TaskSummary:
-        """What a row says, its pictures and videos looked for and not opened. Raises `FieldError`."""
+    def summary(self, row: Mapping[str, Any], files: MediaFiles) -> TaskSummary:
+        """Summarise a row; its media must exist but are not opened. Raises `FieldError`."""
         plain = self._plain(row)
         pictures, videos = _look_for(plain, "images", files), _look_for(plain, "videos", files)
         if (recorded := self._recorded(row)) is not None:
-            return replace(light_of(recorded), id=self._id(_named(plain)))
+            return replace(summary_of(recorded), id=self._id(_named(plain)))
         said = draft(plain, _card(*_shape(plain), self.settings.fields))
         if plain.get("images") is not UNREAD:
             _check_places(plain, len(items(plain.get("images", []))))
@@ -211,7 +208,7 @@ class RowTasks:
         return TaskSummary(self._id(said.id), plain["tags"], kind, answered, count, _grader(plain), videos=videos)
 
     def task(self, row: Mapping[str, Any], media: RowMediaReader) -> Task:
-        """The task. Raises `FieldError`, also for a picture that cannot be used."""
+        """Make the task. Raises `FieldError`, also for a picture that cannot be used."""
         plain = self._plain(row)
         if (recorded := self._recorded(row)) is not None:
             videos = tuple(media.video(item) for item in items(plain.get("videos", [])))
@@ -231,7 +228,7 @@ class RowTasks:
         return made.model_copy(update=changes)
 
     def _recorded(self, row: Mapping[str, Any]) -> Task | None:
-        """The task that a row holds as a record, unless the settings say where its parts stand."""
+        """Return the task recorded in a row, unless the settings name its fields."""
         if "extra_info" not in row or self.settings.fields != _USUAL_NAMES:
             return None
         return recorded_task(row)
@@ -255,18 +252,18 @@ class RowTasks:
 
 
 SEARCH = "visual_search"
-"""Tag of a task about finding something in a picture, as rewards that pay for looking there know it."""
+"""Tag of a task about finding something in a picture, which rewards for visual search look for."""
 
 
 def _shape(plain: Mapping[str, Any]) -> tuple[str, bool]:
-    """Where the choices of a row stand, and whether it has a hint."""
+    """Return where the choices of a row are, and whether it has a hint."""
     columns = "A" in plain and "choices" not in plain
     return "columns" if columns else "field" if "choices" in plain else "question", "hint" in plain
 
 
 @cache
 def _card(choices: str, hint: bool, names: FieldNames) -> Card:
-    """How a plain row is read."""
+    """Return a card that reads plain rows."""
     return Card.model_validate(
         {
             "id": _TASK[:-1],
@@ -298,7 +295,7 @@ def _card(choices: str, hint: bool, names: FieldNames) -> Card:
 
 
 def _type(said: Draft, plain: Mapping[str, Any]) -> AnswerType:
-    """The type of the answer: as the gold one looks, where nothing says otherwise."""
+    """Return the type of the answer, by default from the look of the gold answer."""
     if said.answer_type is not AnswerType.TEXT or said.answer is None:
         return said.answer_type
     if said.answer.lower() in ("yes", "no"):
@@ -312,7 +309,7 @@ def _grader(plain: Mapping[str, Any]) -> str:
 
 
 def with_open(grader: str, is_open: bool | None) -> str:
-    """`grader` of a task whose answer is open, or is not; None: as it is."""
+    """Mark a grader's answers as open or not; None leaves it unchanged."""
     rule = grader.partition("|")[2] if grader.partition("|")[0] == OPEN else grader
     if is_open is None:
         return grader
@@ -325,12 +322,12 @@ def _difficulty(plain: Mapping[str, Any]) -> float | None:
 
 
 def _named(plain: Mapping[str, Any]) -> str:
-    """The id of a row that holds its task as a whole."""
+    """Return the id of a row that holds a recorded task."""
     return task_id(_card("field", False, _USUAL_NAMES), as_text(plain["id"], "id"))
 
 
 def _look_for(plain: Mapping[str, Any], name: str, files: MediaFiles) -> int:
-    """How many pictures or videos a row names; raises `FieldError` for a file that is not there."""
+    """Count the pictures or videos of a row. Raises `FieldError` for a missing file."""
     if (value := plain.get(name)) is None:
         return 0
     listed = [UNREAD] if value is UNREAD else items(value)
@@ -341,24 +338,21 @@ def _look_for(plain: Mapping[str, Any], name: str, files: MediaFiles) -> int:
 
 
 def _check_places(plain: Mapping[str, Any], pictures: int) -> None:
-    """Refuse a question that has places for more pictures than its row has."""
+    """Raise `FieldError` if the question has places for more pictures than the row has."""
     places = plain["question"].count("<image>")
     if places > pictures:
         raise FieldError("images", f"the question has places for {places} pictures, and the row has {pictures}")
 
 
-# Rows of a user's files, in any form that `forms.py` knows.
-
-
 class RowSpot(NamedTuple):
-    """Where a row is."""
+    """The place of a row."""
 
     table: int
     place: RowPlace
 
 
 class RowReader:
-    """The rows of some tables that lie in one folder."""
+    """Reads the rows of tables in one folder."""
 
     def __init__(self, rows: RowTasks, tables: tuple[RowTable, ...], folder: Path) -> None:
         self._rows, self._tables = rows, tables
@@ -377,7 +371,7 @@ class RowReader:
                     yield row
                     continue
                 try:
-                    yield RowSpot(number, place), self._rows.light(row.fields, self._files)
+                    yield RowSpot(number, place), self._rows.summary(row.fields, self._files)
                 except FieldError as error:
                     yield row.problem(error.field, error.reason)
 

@@ -1,9 +1,9 @@
-"""What a user says of a source: on a command line as text, in a recipe or a file of sources as a `[[source]]` table.
+"""Describe a source: as text on a command line, as a `[[source]]` table in a recipe or a file of sources.
 
     visual-search            a generated world; `visual-search:test` its test split
-    vstar, chartqa:train     a benchmark by its card; a split of it; `card.toml` a card of one's own
+    vstar, chartqa:train     a benchmark by its card; a split of it; `card.toml` your own card
     photos/, rows.jsonl      a folder or a file
-    my_code.py:NAME          a card or a world in code of one's own
+    my_code.py:NAME          a card or a world in your own code
     mix.toml                 a file of `[[source]]` tables; `vista-worlds`: a bundled one
     chartqa:train=0.7        any of these with a weight
 
@@ -28,7 +28,7 @@ _WEIGHT = re.compile(r"(?P<name>.*)=(?P<weight>[-+]?([0-9]*\.?[0-9]+(e[-+]?[0-9]
 
 
 class FieldNames(Settings):
-    """How the rows of a file name what a task needs, where they do it in a way of their own; see `forms.py`."""
+    """Names of a task's fields in the rows of a file, where they are not the usual ones (`row_tasks.USUAL`)."""
 
     id: Names = ()
     question: Names = ()
@@ -39,55 +39,55 @@ class FieldNames(Settings):
     boxes: Names = ()
     category: Names = ()
     answer_is: Literal["text", "letter", "letter-or-text", "index-0", "index-1"] = "letter-or-text"
-    """How the gold answer of a row with choices names its choice."""
+    """How a gold answer names its choice."""
     boxes_are: Literal["xyxy", "xywh"] = "xyxy"
 
 
 class SourceSettings(Settings):
-    """One source of tasks, and what is to be known of it beside its rows."""
+    """One source of tasks and its settings."""
 
     name: str = Field(min_length=1)
     split: str = ""
-    """Empty: the only one, the card's own, or of a world the one that the command is about."""
+    """Empty: the only one, the card's own, or for a world the command's."""
     weight: PositiveFloat | None = None
-    """Its share among the sources, over the sum of all weights. All sources of a list have a weight, or none has."""
+    """Its share is this over the sum of all weights. All sources of a list have a weight, or none has."""
     most: PositiveInt | None = None
-    """Most tasks of it, drawn by `seed`: those of a smaller number are among them. Of a world the first."""
+    """Largest number of tasks, drawn by `seed`, nested for smaller numbers; of a world the first ones."""
     seed: int = 0
     tags: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
     """Only tasks with one of these tags; `*` in a tag stands for anything."""
     without: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
     """No tasks with one of these tags."""
     grader: str = ""
-    """Who compares the answers to its tasks, in place of the source's own."""
+    """Grader of its tasks, in place of the source's own."""
     open: bool | None = None
-    """Whether only a model can say that an answer is wrong; None: as the source says."""
+    """Whether only a model can tell that an answer is wrong; None: as in the source."""
     search: bool = False
-    """Whether all its tasks are about finding something in a picture, for rewards that pay for looking there."""
+    """Whether all its tasks are about finding something in a picture, for rewards of visual search."""
     category: str = ""
     """Becomes the tag `category=...` of all its tasks."""
     reward: dict[str, bool | int | FiniteFloat | str] = Field(default_factory=dict)
-    """Parameters of the reward that its tasks have in place of the run's."""
+    """Reward parameters of its tasks, in place of the run's."""
     prefix: str = ""
-    """Put before the ids of its tasks, where two sources have the same ones."""
+    """Prefix of its tasks' ids, where two sources have the same ones."""
     question: str = ""
-    """Asked about every picture or video of a folder that holds no questions."""
+    """Asked about every picture or video of a folder without questions."""
     data: str = ""
-    """Folder of a card's data; empty: the one that the command or `SACCADE_DATA` names."""
+    """Folder of a card's data; empty: from the command or `SACCADE_DATA`."""
     media: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
-    """Further folders in which the media of a file's rows may lie."""
+    """Further folders to search for the media of a file's rows."""
     fields: FieldNames = FieldNames()
-    """Of a file whose rows name things in a way of their own."""
+    """Unusual field names of a file's rows."""
     knobs: dict[str, bool | int | FiniteFloat | str | list[str]] = Field(default_factory=dict)
-    """Of a generated world."""
+    """Knobs of a generated world."""
 
     def __str__(self) -> str:
-        """As a command line names it, without the weight."""
+        """Return the name with its split, without the weight."""
         return f"{self.name}:{self.split}" if self.split else self.name
 
 
 def parse_source(text: str) -> SourceSettings:
-    """A source as a command line writes it: `NAME`, `NAME=WEIGHT`; a split is part of the name, see `resolve.py`.
+    """Parse `NAME` or `NAME=WEIGHT`; a split stays part of the name, see `resolve.py`.
 
     Raises:
         SettingsError: there is nothing before the weight, or the weight is no number above 0.
@@ -100,7 +100,7 @@ def parse_source(text: str) -> SourceSettings:
 
 
 def check_weights(sources: Sequence[SourceSettings]) -> bool:
-    """Whether the sources have weights. Raises `SettingsError` where only some have one."""
+    """Tell whether the sources have weights. Raises `SettingsError` if only some do."""
     weighted = [source for source in sources if source.weight is not None]
     if weighted and len(weighted) < len(sources):
         bare = ", ".join(str(source) for source in sources if source.weight is None)

@@ -1,6 +1,6 @@
-"""Whose turn it is where several sources share what is drawn: at every place the one that is furthest behind its share.
+"""Take turns among sources with shares: at every place comes the source that is furthest behind its share.
 
-So shares hold in every stretch and not only in the long run, and a longer row begins with a shorter one.
+So shares hold in every stretch, and a longer sequence begins with the shorter one. Also shuffle choices by a seed.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from saccade.record.task import Task
 
 
 class Turns:
-    """An endless row of turns."""
+    """An endless sequence of turns."""
 
     def __init__(self, shares: Sequence[float]) -> None:
-        """`shares` are above 0; their sum does not matter."""
+        """Take `shares` above 0; they are normalised."""
         total = sum(shares)
         self.shares = tuple(share / total for share in shares)
         """They sum to 1."""
@@ -25,13 +25,13 @@ class Turns:
         self._places: tuple[list[int], ...] = tuple([] for _ in shares)
 
     def at(self, place: int) -> tuple[int, int]:
-        """Whose turn it is at `place` (from 0), and how many turns it had before."""
+        """Return whose turn it is at `place` (from 0), and how many turns it had before."""
         self._fill(place + 1)
         turn = self._row[place]
         return turn, bisect_left(self._places[turn], place)
 
     def counts(self, length: int) -> tuple[int, ...]:
-        """How many of the first `length` turns each has."""
+        """Count each source's turns among the first `length`."""
         self._fill(length)
         return tuple(bisect_left(places, length) for places in self._places)
 
@@ -45,14 +45,9 @@ class Turns:
 
 
 def most_in_shares(shares: Sequence[float], sizes: Sequence[int]) -> int:
-    """How many tasks can be taken so that every source has its share and none is taken twice."""
+    """Return how many tasks can be taken so that shares hold and none is taken twice."""
     total = sum(shares)
     return int(min(size * total / share for share, size in zip(shares, sizes, strict=True)) + 1e-9)
-
-
-# Choices in another order, for sources whose gold option always stands in the same place (V* lists it first).
-#
-# The gold answer is the text of its option, so it follows. The order depends on the seed and the task's id alone.
 
 
 _KEPT = "choices-kept"
@@ -66,10 +61,10 @@ _BY_PLACE = re.compile(
 
 
 def shuffled(task: Task, seed: int) -> Task:
-    """`task` with its choices in the order that `seed` gives, and a tag that records it.
+    """Shuffle a task's choices by `seed` and its id, for sources that always list the gold option first (V*).
 
-    Choices that speak of others by place ("all of the above", "both A and B") keep their order; the tag says so. A task
-    that was shuffled before is shuffled from the order it has now. The text of the question is not looked at.
+    A tag records the seed. Choices that refer to others by place ("all of the above", "both A and B") keep their order,
+    and the tag says so. The question is not inspected.
     """
     if len(task.choices) < 2:
         return task

@@ -1,4 +1,4 @@
-"""What some sources hold, for a person: tasks by source, type of answer, grader and tag; media that cannot be had."""
+"""Show sources to a person: counts of tasks, missing media, contact sheets; write tasks to a folder."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from saccade.tasks.worlds.base import Clip, WorldSample
 from saccade.tasks.worlds.sheet import contact_sheet, tile
 
 _MOST_VALUES = 12
-"""Values of a tag that are shown."""
+"""Most values of a tag that are shown."""
 
 
 def lines(tasks: TaskPool) -> Iterator[str]:
-    """The counts of all sources, then of each."""
+    """Describe all sources, then each."""
     yield from tasks.lines()
     for part in tasks.parts:
         if not part.endless or part.tags:
@@ -44,7 +44,7 @@ def lines(tasks: TaskPool) -> Iterator[str]:
 
 
 def counts(tasks: TaskPool) -> list[dict[str, object]]:
-    """The same as values: of each source its tasks by type of answer, by grader, by reward and by tag."""
+    """Count each source's tasks by type of answer, grader, reward and tag."""
     return [
         {
             "source": str(part.settings),
@@ -87,7 +87,7 @@ def _of(part: OpenSource) -> Iterator[str]:
 
 
 def _by_name(tags: Mapping[str, int]) -> dict[str, Counter[str]]:
-    """Tags `name=value` by their names; all others together."""
+    """Group tags `name=value` by name, all others as `tags`."""
     counts: dict[str, Counter[str]] = {}
     for tag, count in tags.items():
         name, equals, value = tag.partition("=")
@@ -100,7 +100,7 @@ def _counts(values: Mapping[str, int]) -> str:
 
 
 def media_problems(tasks: TaskPool, names: Sequence[str], folder: Path) -> Iterator[str | None]:
-    """For every task of `names` what is wrong with its pictures and videos, or None; `folder` holds them meanwhile."""
+    """Yield for every task the problem with its media, or None; `folder` holds them temporarily."""
     store = MediaStore(folder / "media")
     for name in names:
         try:
@@ -111,27 +111,24 @@ def media_problems(tasks: TaskPool, names: Sequence[str], folder: Path) -> Itera
         shutil.rmtree(store.root, ignore_errors=True)  # a data set may be larger than the disk
 
 
-# Tasks of any sources as one folder that every command takes: `tasks.jsonl`, `media/`, and what was left out.
-#
-# The folder appears complete or not at all. Rows that give no task are listed in `left-out.jsonl` with the reason.
-
-
 LEFT_OUT: Final = "left-out.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenTasks:
-    """How it went."""
+    """The result of writing tasks."""
 
     tasks: int
     left_out: tuple[str, ...]
-    """Why a row gave no task, one reason each."""
+    """The reason for each row that gave no task."""
 
 
 def write_tasks(
     tasks: TaskPool, names: Sequence[str], folder: Path, on_task: Callable[[], None] = lambda: None
 ) -> WrittenTasks:
-    """Write the tasks of `names`, in that order, to `folder`.
+    """Write the tasks of `names`, in order, to `folder`: `tasks.jsonl`, `media/` and, with reasons, `left-out.jsonl`.
+
+    The folder appears complete or not at all.
 
     Raises:
         RecordError: `folder` exists and is not empty, or not one task could be made.
@@ -158,10 +155,7 @@ def write_tasks(
     return WrittenTasks(written, tuple(reasons))
 
 
-# A contact sheet of tasks: pictures with their gold boxes, question, choices and answer, as a picture or as a page.
-#
-# For people's eyes only; it holds the answers. Of a video it shows four frames, which needs PyAV.
-
+# Contact sheets hold the answers, so no model may see them. Four frames of a video are shown, which needs PyAV.
 
 _STYLE = (
     "body{font:15px/1.4 system-ui,sans-serif;margin:2rem auto;max-width:1400px;padding:0 1rem;color:#222;"
@@ -172,12 +166,12 @@ _STYLE = (
 
 
 def sheet_picture(tasks: Sequence[Task], store: MediaStore) -> Image.Image:
-    """All tasks on one picture, four in a row."""
+    """Draw all tasks on one picture, four in a row."""
     return contact_sheet([as_sample(task, store) for task in tasks])
 
 
 def sheet_page(title: str, facts: Sequence[str], tasks: Sequence[Task], store: MediaStore) -> str:
-    """All tasks on one page, which reaches for nothing and runs no script; `facts` stand above them."""
+    """Write an HTML page of all tasks below `facts`; it loads nothing and runs no script."""
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     above = "".join(f"<p>{escape(fact)}</p>" for fact in facts)
     return (
@@ -189,7 +183,7 @@ def sheet_page(title: str, facts: Sequence[str], tasks: Sequence[Task], store: M
 
 
 def as_sample(task: Task, store: MediaStore) -> WorldSample:
-    """A task as a sheet draws it: with its media at hand. Raises `MediaError`."""
+    """Turn a task into a sample with its media in memory. Raises `MediaError`."""
     media = {item.name: _medium(item.part, store) for item in task.media}
     return WorldSample(
         question=task.question,
@@ -222,19 +216,14 @@ def _article(task: Task, store: MediaStore) -> str:
     )
 
 
-# Forms of others in which tasks are written, by name: `saccade tasks write --to NAME`.
-#
-# Packages add theirs by an entry point of the group `saccade.task-forms`; nothing is imported before it is asked for.
-
-
 class TaskForm(Protocol):
-    """Writes tasks one by one in a form of others."""
+    """Writes tasks in an external format: `saccade tasks write --to NAME`, entry points `saccade.task-forms`."""
 
     settings: type[Settings]
-    """Class of the settings of this form."""
+    """Settings class of this form."""
 
     def write(self, task: Task, store: MediaStore, root: Path, settings: Any) -> Path:
-        """Write a task below the folder `root`, which is made if missing; return its place.
+        """Write a task below the folder `root`, which is created if missing; return its path.
 
         Raises:
             DataError: the task cannot be written in this form, or is there already.

@@ -1,11 +1,11 @@
-"""Files of rows that can be read one by one: a scan that leaves pictures where they are, then any row by its place.
+"""Read files of rows: scan all rows without their pictures, then read any row by its place.
 
-    table = open_table(Path("rows.jsonl"))                   # open_table.py
+    table = open_table(Path("rows.jsonl"))
     places = [place for place, row in table.scan() if isinstance(row, SourceRow)]
     row = table.read(places[7])
 
-A place says which row it is (from 0) and where it lies. JSON lines, TSV and CSV are read again at their offset
-(`text_tables.py`), parquet and Arrow by their number (`columns.py`).
+A place is the row's number (from 0) and its position: a byte offset for JSON lines, TSV and CSV, the number again for
+parquet and Arrow.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -34,19 +34,19 @@ from saccade.tasks.benchmarks.values import RowProblem
 
 
 class RowPlace(NamedTuple):
-    """Where a row is."""
+    """The place of a row."""
 
     number: int
     """Among the rows of its file, from 0."""
     at: int
-    """Where it begins, in bytes; for tables in memory and columns its number again."""
+    """Byte offset; for tables in memory and columns the number again."""
 
 
 class RowTable(Protocol):
     """The rows of one file."""
 
     def scan(self) -> Iterator[tuple[RowPlace, SourceRow | RowProblem]]:
-        """All rows in order; a value that holds pictures may be `UNREAD`.
+        """Yield all rows in order; a value that holds pictures may be `UNREAD`.
 
         Raises:
             DataError: the file as a whole cannot be read.
@@ -54,11 +54,11 @@ class RowTable(Protocol):
         """
 
     def read(self, place: RowPlace) -> SourceRow:
-        """The whole row there. Raises `DataError` if the file is another one now."""
+        """Read the whole row. Raises `DataError` if the file has changed."""
 
 
 class _Unread:
-    """Stands for a value that a scan did not read."""
+    """Placeholder of a value that a scan did not read."""
 
     def __repr__(self) -> str:
         return "(not read yet)"
@@ -73,12 +73,9 @@ def _about(file: Path) -> tuple[str, str, str, str]:
 
 
 def as_row(file: Path, number: int, fields: Mapping[str, Any]) -> SourceRow:
-    """A row with what `read_rows` adds to it."""
+    """Make a row with the fields that `read_rows` adds."""
     name, stem, folder, above = _about(file)
     return SourceRow(name, number, {**fields, "_row": number, "_file": stem, "_folder": folder, "_above": above})
-
-
-# Files of text as tables: JSON lines, TSV and CSV by the offset of a row, a JSON list as rows that stay in memory.
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +108,7 @@ class LineTable:
 
 
 def line_at(file: Path, at: int) -> bytes:
-    """The line that begins at that byte."""
+    """Read the line that begins at this byte."""
     with reading(file), file.open("rb") as lines:
         lines.seek(at)
         return lines.readline()
@@ -119,7 +116,7 @@ def line_at(file: Path, at: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class DelimitedTable:
-    """TSV or CSV with a head; cells may hold line breaks in quotes."""
+    """TSV or CSV with a header; quoted cells may hold line breaks."""
 
     file: Path
     delimiter: str
@@ -159,7 +156,7 @@ class DelimitedTable:
 
 
 class _Counted:
-    """The lines of a file as text, and how many bytes were read."""
+    """Iterates over the lines of a file as text and counts the bytes read."""
 
     def __init__(self, binary: Any) -> None:
         self._binary, self.read = binary, 0
@@ -189,15 +186,11 @@ class HeldTable:
         return SourceRow(self.file.name, place.number, json.loads(self._rows[place.at]))
 
 
-# Parquet and Arrow files as tables: a scan reads the columns without media, a row is read whole by its number.
-#
-# Columns of bytes (a picture, `{bytes, path}`, a list of these) are left out of a scan; of a table inside a row only
-# the fields of bytes are. Numbers of a Hugging Face `ClassLabel` become its names. A parquet file gives its rows in
-# groups: to read one row, its group is read up to it.
-
+# Parquet and Arrow: a scan leaves out columns of bytes (a picture, `{bytes, path}`, a list of these) and, in a struct,
+# its fields of bytes. To read one parquet row, its row group is read up to it.
 
 _LIGHT, _HEAVY = 4096, 16
-"""Rows in memory together, without media and with them."""
+"""Rows per batch, without media and with them."""
 
 
 class ParquetTable:
@@ -271,7 +264,7 @@ class ArrowTable:
 
 
 def class_labels(schema: Any) -> dict[str, list[str]]:
-    """The names of the numbers in columns that Hugging Face calls `ClassLabel`."""
+    """Return the class names of Hugging Face `ClassLabel` columns."""
     try:
         metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
         features = metadata["info"]["features"]
@@ -281,7 +274,7 @@ def class_labels(schema: Any) -> dict[str, list[str]]:
 
 
 def named(fields: Mapping[str, Any], labels: Mapping[str, list[str]]) -> dict[str, Any]:
-    """A row with names in place of the numbers of labels."""
+    """Replace label numbers by their names."""
     row = dict(fields)
     for name, names in labels.items():
         number = row.get(name)
@@ -291,14 +284,14 @@ def named(fields: Mapping[str, Any], labels: Mapping[str, list[str]]) -> dict[st
 
 
 def _columns(schema: Any) -> tuple[list[str], list[str]]:
-    """The names of the columns and inner fields without bytes, and of the columns that a scan leaves out."""
+    """Return the columns and inner fields that a scan reads, and the columns that it leaves out."""
     light: list[str] = []
     heavy: list[str] = []
     for field in schema:
         inner = _inner_fields(field.type) if _holds_bytes(field.type) else None
         if inner is None:
             light.append(field.name)
-        elif _is_picture(inner) or not (leaves := _leaves(field)):
+        elif "bytes" in inner or not (leaves := _leaves(field)):
             heavy.append(field.name)
         else:
             light += leaves
@@ -306,22 +299,15 @@ def _columns(schema: Any) -> tuple[list[str], list[str]]:
 
 
 def _inner_fields(kind: Any) -> dict[str, Any]:
-    """The fields of a table inside a row by their names; none of anything else."""
+    """Return the fields of a struct by name; none for other types."""
     pyarrow, _ = load_pyarrow()
     return {field.name: field for field in kind} if pyarrow.types.is_struct(kind) else {}
 
 
-def _is_picture(inner: Mapping[str, Any]) -> bool:
-    return "bytes" in inner
-
-
 def _leaves(field: Any) -> list[str]:
-    """The dotted names of what is in a table inside a row, without what holds bytes."""
-    names = []
-    for name, inner in _inner_fields(field.type).items():
-        if not _holds_bytes(inner.type):
-            names.append(f"{field.name}.{name}")
-    return names
+    """Return the dotted names of a struct's fields without bytes."""
+    inner = _inner_fields(field.type).items()
+    return [f"{field.name}.{name}" for name, value in inner if not _holds_bytes(value.type)]
 
 
 def _holds_bytes(kind: Any) -> bool:
@@ -334,32 +320,24 @@ def _holds_bytes(kind: Any) -> bool:
     return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
 
 
-# The table of a file, by its suffix.
-
-
 SUFFIXES: Final = (".jsonl", ".ndjson", ".json", ".tsv", ".csv", ".parquet", ".arrow")
 """Of files whose rows are read."""
 
 
 def open_table(file: Path) -> RowTable:
-    """The table of a file, by its suffix.
-
-    Raises:
-        DataError: rows are not read from such files.
-    """
-    match file.suffix.lower():
-        case ".jsonl" | ".ndjson":
-            return LineTable(file)
-        case ".tsv":
-            return DelimitedTable(file, "\t")
-        case ".csv":
-            return DelimitedTable(file, ",")
-        case ".json":
-            return HeldTable(file)
-        case ".parquet":
-            return ParquetTable(file)
-        case ".arrow":
-            return ArrowTable(file)
+    """Open a file as a table, by its suffix. Raises `DataError` for an unknown one."""
+    suffix = file.suffix.lower()
+    if suffix in (".tsv", ".csv"):
+        return DelimitedTable(file, "\t" if suffix == ".tsv" else ",")
+    kinds: dict[str, Callable[[Path], RowTable]] = {
+        ".jsonl": LineTable,
+        ".ndjson": LineTable,
+        ".json": HeldTable,
+        ".parquet": ParquetTable,
+        ".arrow": ArrowTable,
+    }
+    if kind := kinds.get(suffix):
+        return kind(file)
     raise DataError(
         f"{file} is of an unknown kind; rows are read from {', '.join(SUFFIXES)}. Convert it to one of them."
     )

@@ -1,10 +1,10 @@
-"""Tasks of one source or of several, made when they are wanted.
+"""Open one or several sources as a pool of tasks, each made on demand.
 
     tasks = open_tasks(["photos/=0.7", "visual-search=0.3"])
     task = tasks.make(tasks.ids[0], store)
 
-Every name of a task is unique in a pool. Sources with weights share what is drawn: with 0.7 and 0.3, of ten tasks in a
-row seven are of the first. Without weights every task counts alike.
+Task ids are unique in a pool. Weights set the shares of sources: with 0.7 and 0.3, seven of any ten tasks in a row
+come from the first. Without weights every task counts alike.
 """
 
 from __future__ import annotations
@@ -35,31 +35,28 @@ from saccade.tasks.sources.shares import Turns, most_in_shares
 from saccade.tasks.sources.tables import RowPlace
 from saccade.tasks.sources.world_reader import WorldReader
 
-# One opened source: which tasks are taken, which are not and why, and each task with all that the source says.
-
-
 _SHOWN = 12
-"""Tags that a message lists."""
+"""Number of tags that a message lists."""
 
 
 @dataclass
 class OpenSource:
-    """The tasks of a source that are taken."""
+    """An opened source: the tasks taken from it, and counts of those left out."""
 
     settings: SourceSettings
     reader: SourceReader
     lights: list[TaskSummary] = field(default_factory=list)
-    """What is known of each; of a world its tags only where tags choose."""
+    """Summary of each task; for a world with tags only if tags select."""
     spots: list[Spot] = field(default_factory=list)
     problems: list[RowProblem] = field(default_factory=list)
     other_tags: int = 0
-    """Tasks that were left out because of their tags."""
+    """Number of tasks left out because of their tags."""
     undrawn: int = 0
-    """Tasks beyond the most that are wanted."""
+    """Number of tasks beyond the requested ones."""
 
     @cached_property
     def _says_nothing(self) -> bool:
-        """Whether the settings of the source leave its tasks as they are."""
+        """Tell whether the settings of the source leave its tasks unchanged."""
         source = self.settings
         return not (source.prefix or source.grader or source.search or source.category or source.reward) and (
             source.open is None
@@ -67,25 +64,25 @@ class OpenSource:
 
     @property
     def label(self) -> str:
-        """What its tasks are counted under."""
+        """Return the name under which its tasks are counted."""
         return self.reader.label
 
     @property
     def tags(self) -> Counter[str]:
-        """How many of its tasks have a tag; of a world known only where it was drawn."""
+        """Count its tasks by tag; for a world known only if it was drawn."""
         return Counter(tag for light in self.lights for tag in light.tags)
 
     @property
     def endless(self) -> bool:
-        """Whether it is a world, of which there are always more."""
+        """Tell whether it is a world, which has no end."""
         return isinstance(self.reader, WorldReader)
 
     def make(self, place: int, store: MediaStore) -> Task:
-        """The task at a place among those that are taken; raises as `SourceReader.make`."""
+        """Make the task at a place among those taken. Raises as `SourceReader.make`."""
         return self._made(self.reader.make(self.spots[place], store))
 
     def line(self) -> str:
-        """How many tasks are taken, and of what is not how many and why."""
+        """Describe how many tasks are taken, and how many are left out and why."""
         out = []
         if self.undrawn:
             out.append(f"{self.undrawn} more than the most that are wanted")
@@ -99,7 +96,7 @@ class OpenSource:
         return f"{self.settings}: {len(self.lights)} task{'s' * (len(self.lights) != 1)}{end}{some}"
 
     def finished(self, light: TaskSummary) -> TaskSummary:
-        """What is known of a task, with what the settings of its source say."""
+        """Apply the settings of the source to a summary."""
         source = self.settings
         if self._says_nothing:
             return light
@@ -125,15 +122,15 @@ class OpenSource:
         return (*tags, *(tag for tag in more if tag not in tags)) if more else tags
 
 
-def open_source(source: SourceSettings, wanted: SourceDefaults) -> OpenSource:
-    """The source with its tasks scanned and chosen.
+def open_source(source: SourceSettings, defaults: SourceDefaults) -> OpenSource:
+    """Open a source: find its reader, scan its tasks and select some.
 
     Raises:
         SettingsError, RegistryError, DataError: as `open_reader`, or no task is left.
         RecordError, UnavailableError: its files cannot be read.
     """
-    opened = OpenSource(source, open_reader(source, wanted))
-    most = min((most for most in (source.most, wanted.most) if most), default=None)
+    opened = OpenSource(source, open_reader(source, defaults))
+    most = min((most for most in (source.most, defaults.most) if most), default=None)
     if isinstance(opened.reader, WorldReader):
         most = opened.reader.count
     with _uncollected():
@@ -152,7 +149,7 @@ def open_source(source: SourceSettings, wanted: SourceDefaults) -> OpenSource:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """No search for cycles meanwhile: what a scan keeps has none, and each search would look through all of it."""
+    """Pause the garbage collector: a scan keeps many objects without cycles, and each collection would visit all."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -187,7 +184,7 @@ def _chosen_by_tag(opened: OpenSource, most: int | None) -> Iterator[tuple[Spot,
 
 
 def _any(tags: Sequence[str], patterns: Sequence[str]) -> bool:
-    return any(tag == wanted or ("*" in wanted and fnmatchcase(tag, wanted)) for wanted in patterns for tag in tags)
+    return any(fnmatchcase(tag, pattern) if "*" in pattern else tag == pattern for pattern in patterns for tag in tags)
 
 
 def _nothing(opened: OpenSource) -> str:
@@ -198,9 +195,9 @@ def _nothing(opened: OpenSource) -> str:
 
 
 def drawn(names: Sequence[str], n: int | None, seed: int) -> frozenset[int]:
-    """Places of the `n` names that the seed chooses; all of them if there are no more, or `n` is None.
+    """Return the places of `n` names drawn by the seed; all of them if there are no more, or `n` is None.
 
-    They depend on the seed and the names alone, and those of a larger `n` hold those of a smaller one.
+    The draw depends only on the seed and the names, and a larger `n` includes a smaller one's.
     """
     if n is None or n >= len(names):
         return frozenset(range(len(names)))
@@ -225,7 +222,7 @@ class TaskPool:
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """Of all tasks, source after source."""
+        """Return the ids of all tasks, source after source."""
         return tuple(self._places)
 
     @cached_property
@@ -247,7 +244,7 @@ class TaskPool:
         return len(self._places)
 
     def make(self, name: str, store: MediaStore) -> Task:
-        """The task of that id, its media put into `store`.
+        """Make the task with this id, its media put into `store`.
 
         Raises:
             DataError, RecordError, MediaError: it cannot be made; the message names the row.
@@ -256,22 +253,22 @@ class TaskPool:
         return self.parts[number].make(place, store)
 
     def tasks(self, store: MediaStore) -> Iterator[Task]:
-        """All of them, one after the other."""
+        """Make all tasks, one after the other."""
         for name in self.ids:
             yield self.make(name, store)
 
     @property
     def shares(self) -> tuple[float, ...] | None:
-        """What part of what is drawn each source has; None where every task counts alike."""
+        """Return each source's share of the draws; None without weights."""
         weights = [part.settings.weight for part in self.parts]
         known = [weight for weight in weights if weight is not None]
         return tuple(weight / sum(known) for weight in known) if len(known) == len(weights) else None
 
     def ordered(self, n: int | None = None) -> tuple[str, ...]:
-        """The ids in the order in which a file or a page has them.
+        """Return the ids in the order for a file or page.
 
-        With shares the sources take turns: `n` tasks in all, or as many as leave every share as it is. Without shares
-        they come one after the other, and `n` does nothing.
+        With shares the sources take turns, for `n` tasks or as many as keep the shares exact. Without shares they
+        follow each other, and `n` is ignored.
         """
         if self.shares is None or len(self.parts) == 1:
             return self.ids
@@ -283,18 +280,18 @@ class TaskPool:
 
     @property
     def problems(self) -> tuple[RowProblem, ...]:
-        """The rows that give no task."""
+        """Return the rows that give no task."""
         return tuple(problem for part in self.parts for problem in part.problems)
 
     @property
     def total(self) -> int | None:
-        """How many tasks the sources have, those that were left out included; None where one has no end."""
+        """Count all tasks of the sources, those left out included; None if one has no end."""
         if any(part.endless for part in self.parts):
             return None
         return sum(len(part.lights) + part.undrawn + part.other_tags + len(part.problems) for part in self.parts)
 
     def lines(self) -> tuple[str, ...]:
-        """For each source how many tasks are taken, and what is left out and why; then the shares."""
+        """Describe what each source gives and leaves out, then the shares."""
         said = [part.line() for part in self.parts]
         if self.shares is not None and len(self.parts) > 1:
             shares = (f"{part.settings} {share:.1%}" for part, share in zip(self.parts, self.shares, strict=True))
@@ -302,8 +299,8 @@ class TaskPool:
         return tuple(said)
 
 
-def open_tasks(sources: SourceList, wanted: SourceDefaults | None = None) -> TaskPool:
-    """The tasks of the sources; their pictures are not opened.
+def open_tasks(sources: SourceList, defaults: SourceDefaults | None = None) -> TaskPool:
+    """Open the tasks of the sources; their pictures are not opened.
 
     Raises:
         SettingsError: a name means nothing (suggests the nearest), two tasks share an id, only some have a weight, or a
@@ -316,13 +313,13 @@ def open_tasks(sources: SourceList, wanted: SourceDefaults | None = None) -> Tas
     if not listed:
         raise SettingsError("no tasks are named. Name a world, a benchmark, a file or a folder.")
     check_weights(listed)
-    made = TaskPool(tuple(open_source(source, wanted or SourceDefaults()) for source in listed))
+    made = TaskPool(tuple(open_source(source, defaults or SourceDefaults()) for source in listed))
     len(made)  # refuses two tasks of one id
     return made
 
 
 def expanded(sources: SourceList) -> tuple[SourceSettings, ...]:
-    """The sources, each file of `[[source]]` tables replaced by what it holds.
+    """Parse the sources and expand files of `[[source]]` tables.
 
     Raises:
         SettingsError: a text is no source, or a file of sources is wrong.
@@ -338,23 +335,23 @@ def expanded(sources: SourceList) -> tuple[SourceSettings, ...]:
 
 
 def _file_named(name: str) -> str:
-    """The file of a bundled mixture of that name, if there is one; else the name as it is."""
+    """Return the file of the bundled mixture with this name, or else the name."""
     return str(find_recipe("sources", name)) if name in recipe_names("sources") else name
 
 
 def is_source_file(name: str) -> bool:
-    """Whether `name` is a TOML file of `[[source]]` tables, or a bundled mixture, and no card."""
+    """Tell whether `name` is a TOML file of `[[source]]` tables or a bundled mixture, not a card."""
     path = Path(_file_named(name))
     if path.suffix != ".toml" or not path.is_file():
         return False
     try:
         return isinstance(loads(path.read_text(encoding="utf-8")).get("source"), list)
     except (TOMLDecodeError, UnicodeDecodeError):
-        return False  # whoever reads it as a card says what is wrong
+        return False  # reading it as a card will report the error
 
 
 def _of_file(named: SourceSettings) -> Sequence[SourceSettings]:
-    """What a file of sources holds; a weight of the file is shared among them."""
+    """Read a file of sources; a weight of the file is shared among them."""
     if named != SourceSettings(name=named.name, weight=named.weight):
         raise SettingsError(f"{named.name} is a file of sources: what is to be set of them stands in it.")
     held = load_settings(SourceFile, _file_named(named.name)).source
@@ -368,7 +365,7 @@ def _of_file(named: SourceSettings) -> Sequence[SourceSettings]:
 
 
 def _twice(name: str, one: tuple[OpenSource, int], other: tuple[OpenSource, int]) -> str:
-    """Why two tasks, each a source and its place there, cannot share an id."""
+    """Explain why two tasks, each a source and its place there, cannot share an id."""
     (first, _), (second, _) = one, other
     if first is second:
         spots = [part.spots[place] for part, place in (one, other)]

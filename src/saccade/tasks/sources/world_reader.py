@@ -1,4 +1,4 @@
-"""Read tasks of a generated world; each is drawn when it is asked for, or earlier if tags choose among them."""
+"""Read tasks of a generated world; each is drawn on demand, or in the scan if tags select."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from saccade.tasks.sources.readers import TaskSummary
 from saccade.tasks.worlds.base import SPLITS, Clip, Knobs, Split, World, draw_sample, make_task
 
 WORLD_TASKS: Final = 4096
-"""Tasks of a world, which has no end, where nobody says how many."""
+"""Default number of tasks of a world, which has no end."""
 _WITHOUT_ONE = 1000
 """Samples without a wanted tag after which a world is taken to have none."""
 
@@ -34,7 +34,7 @@ class WorldReader:
 
     @property
     def label(self) -> str:
-        """The id of the world."""
+        """Return the id of the world."""
         return self.world.id
 
     def scan(self) -> Iterator[tuple[int, TaskSummary] | RowProblem]:
@@ -57,7 +57,7 @@ class WorldReader:
 
 
 def as_split(name: str) -> Split:
-    """The split of worlds of that name. Raises `SettingsError`."""
+    """Return the split of worlds with this name. Raises `SettingsError`."""
     if name not in SPLITS:
         raise SettingsError(f"generated worlds have no split {name!r}; they have {', '.join(SPLITS)}")
     return SPLITS[SPLITS.index(name)]
