@@ -304,5 +304,5 @@ def test_what_verl_reads_is_written(tmp_path: Path) -> None:
     assert variables["VERL_PLATFORM"] == "cpu"
     assert variables["SACCADE_VERL_MAX_LOGPROB_DIFF"] == "0.5"
     (loop,) = json.loads((tmp_path / "verl" / "loop.yaml").read_text())
-    assert loop == {"name": "saccade", "_target_": "saccade.plugins.verl.agent_loop.SaccadeLoop", "out": str(tmp_path)}
+    assert loop == {"name": "saccade", "_target_": "saccade.plugins.verl.loop.SaccadeLoop", "out": str(tmp_path)}
     assert (tmp_path / "settings.toml").exists()

@@ -328,7 +328,7 @@ def prepare(settings: RlSettings, out: Path, rows: list[dict[str, Any]]) -> None
         dialect = load_dialect(settings.recipe.dialect)
         held_out = validation_tasks(validation.source, settings.sources, validation.tasks, dialect)
     write_rows(validation_rows(held_out), folder / "validation.parquet")
-    loop = {"name": PART, "_target_": "saccade.plugins.verl.agent_loop.SaccadeLoop", "out": str(out)}
+    loop = {"name": PART, "_target_": "saccade.plugins.verl.loop.SaccadeLoop", "out": str(out)}
     # JSON is YAML.
     (folder / "loop.yaml").write_text(json.dumps([loop], indent=1), encoding="utf-8")
     config = {"defaults": ["ppo_trainer", "_self_"], **nested(verl_lines(settings, out))}
