@@ -61,7 +61,7 @@ def lookup(name: str) -> Any:
         raise ValueError(f"{name!r} cannot be preloaded; known names are {', '.join(sorted(PRELOAD))}")
     module, _, attribute = PRELOAD[name].partition(":")
     if module == "decord":
-        importlib.import_module(".video", __package__).install()
+        importlib.import_module(".images", __package__).install()
     loaded = importlib.import_module(module)
     return getattr(loaded, attribute) if attribute else loaded
 
