@@ -29,9 +29,9 @@ from saccade.plugins.verl.agent_loop import (
     PlayedRollout,
     VerlEngine,
     held_out,
-    shared_limits,
     keep_text_plain,
     open_worker,
+    shared_limits,
     without,
 )
 from saccade.plugins.verl.policy import TokenPolicy, load_policy
