@@ -3,8 +3,7 @@
     checkpoints/step-00000200/{weights.safetensors, optimiser.safetensors, state.json}
 
 Only trained weights and optimizer state are stored: data order and learning rate follow from the step, and random
-numbers are seeded in every step. Each of several processes may write its own files (`weights-1.safetensors`, ...), which
-are read as one set of tensors.
+numbers are seeded in every step. Several processes may write files each (`weights-1.safetensors`), read as one set.
 """
 
 from __future__ import annotations

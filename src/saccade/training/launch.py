@@ -76,7 +76,7 @@ def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: 
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """Ignore Ctrl-C in processes that start, until `_process` runs: each would end with a traceback while it imports."""
+    """Ignore Ctrl-C in processes that start, until `_process` runs: imports would end with tracebacks."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if current_thread() is main_thread() else None
     try:
         yield

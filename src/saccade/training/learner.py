@@ -96,7 +96,7 @@ class Learner:
         return replace(trained, checkpoint=replace(trained.checkpoint, model=model), adapter=adapter)
 
     def finished(self) -> Trainable | None:
-        """Return the policy after the last update, as `snapshot` does without a copy; the learner must not be used again."""
+        """Return the policy itself where `snapshot` returns a copy; the learner must not be used again."""
         return self.trained if self.processes.is_main else None
 
     def save(self, checkpoints: Checkpoints, state: RunState) -> Path:

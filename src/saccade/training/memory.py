@@ -220,7 +220,7 @@ def training_memory(
 
 
 def _pixel_bytes(skeleton: Skeleton, tokens: int) -> int:
-    """Count the bytes of pictures or video frames that make `tokens` features, in float32 and as the model takes them."""
+    """Count the bytes of pictures or frames that make `tokens` features, in float32 and as the model takes them."""
     vision = skeleton.config.vision_config
     each = 4 + (2 if skeleton.low else 0)
     if "image_grid_thw" in skeleton.family.tensor_names:
@@ -230,7 +230,7 @@ def _pixel_bytes(skeleton: Skeleton, tokens: int) -> int:
     return int(tokens / skeleton.config.image_seq_length * 3 * side**2 * each)
 
 
-# Passes are planned as if all tokens were features; one of a picture (a step of two equal frames to the tower) and one of
+# Passes are planned as if all tokens were features; those of a picture (to the tower a step of two equal frames) and of
 # a video take the same bytes. The length of videos is not known, so a note says what fits.
 
 _SECONDS: Final = 60

@@ -125,7 +125,7 @@ def _shape(source: str) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """A model as a run would have it, without data: its passes allocate nothing, and make tensors of the real shapes."""
+    """A model as a run would have it, without data: its passes allocate nothing, and tensors have the real shapes."""
 
     model: Any
     config: Any
@@ -140,7 +140,7 @@ class Skeleton:
 
 
 def make_skeleton(settings: ModelSettings, *, low: bool) -> Skeleton:
-    """Make the skeleton of the model that `settings` name, with the same weights frozen, trained and of the same dtypes.
+    """Make the skeleton of the model that `settings` name, with the dtypes and frozen weights of a run.
 
     Raises:
         SettingsError: its shape is not known, or LoRA finds no layer.

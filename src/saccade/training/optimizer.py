@@ -133,7 +133,7 @@ def _without_data(trained: Trainable) -> tuple[Any, Any]:
 
 
 class MuonWithAdamW:
-    """Muon (Jordan et al., 2024) for matrices and AdamW for the rest, as one optimizer; for models trained from nothing.
+    """Muon (Jordan et al., 2024) for matrices, AdamW for the rest, as one optimizer; for models trained from nothing.
 
     Updates of matrices are scaled to the size of AdamW's (Liu et al., 2025, `0.2 sqrt(max(rows, columns))`), so one
     learning rate serves both. Groups with `orthogonal` true hold matrices only.

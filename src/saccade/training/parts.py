@@ -39,7 +39,7 @@ Metrics: TypeAlias = Mapping[str, float | int]
 
 
 class TrainingCallback:
-    """Follows a run in the process that writes; override what you need, each method does nothing and decides nothing."""
+    """Follows a run in the process that writes; override what you need, each method does nothing."""
 
     def begins(self, done: int, total: int) -> None:
         """Training begins after `done` of `total` steps."""

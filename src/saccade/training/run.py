@@ -227,7 +227,7 @@ class ActiveRun:
             self._callback.saved(self._learner.save(self._checkpoints, self.state))
 
     def export(self, dialects: Mapping[str, int]) -> Path:
-        """Export the checkpoint, which learned these `dialects`, and return its folder; the learner must not be used again."""
+        """Export the checkpoint, which learned `dialects`; return its folder. The learner must not be used again."""
         folder = self._out / "model"
         finished = self._learner.finished()
         if finished is not None:

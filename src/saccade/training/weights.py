@@ -31,7 +31,7 @@ class TokenScorer(torch.nn.Module):  # type: ignore[misc]
     """
 
     def __init__(self, model: Any, forbidden: Tensor, chunk: int) -> None:
-        """Wrap `model`; `forbidden` is bool (vocabulary,) on its device, `chunk` the positions whose logits exist at once.
+        """Wrap `model`; `forbidden` is bool (vocabulary,) on its device, `chunk` the positions with logits at once.
 
         Raises:
             TrainingError: the model's head has a bias, which no known family has.
