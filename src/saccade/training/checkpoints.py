@@ -1,10 +1,9 @@
-"""Checkpoints of a run: a folder each, which appears complete or not at all, also when the writer is killed.
+"""Write and read checkpoints of a run: one folder each, which appears complete or not at all, even after a kill.
 
     checkpoints/step-00000200/{weights.safetensors, optimiser.safetensors, state.json}
 
-Only trained weights and the optimizer's state are stored: the order of the data and the learning rate follow from the
-step, and random numbers are seeded anew in every step. Of several processes each may write files of its own
-(`weights-1.safetensors`, ...); who reads them sees one set of tensors.
+Only trained weights and optimizer state are stored: data order and learning rate follow from the step, and random
+numbers are seeded in every step. Several processes may write files each (`weights-1.safetensors`), read as one set.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"step-([0-9]{8})")
 _OPTIMIZER = "optimiser"
-"""Name of its files, which checkpoints of before have too."""
+"""Name of its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +46,14 @@ class RunState:
     data: str
     """Fingerprint of what is trained on."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """What else a trainer must know to resume, as JSON has it."""
+    """More that a trainer needs to resume, as JSON."""
 
 
 class StoredTensors(Mapping[str, Any]):
-    """Tensors by their names, each read when it is asked for."""
+    """Tensors by name, each read on access."""
 
     def __init__(self, folder: Path, kind: str) -> None:
-        """The files of a kind in a checkpoint; at least one."""
+        """Open the files of one kind in a checkpoint; at least one exists."""
         paths = [folder / f"{kind}.safetensors", *sorted(folder.glob(f"{kind}-*.safetensors"))]
         files: list[Any] = [safe_open(path, "pt") for path in paths]
         self._files: dict[str, Any] = {name: file for file in files for name in file.keys()}  # noqa: SIM118 - no dict
@@ -73,13 +72,13 @@ class Checkpoints:
     """The checkpoints under one folder."""
 
     def __init__(self, folder: Path, most: int, processes: Processes) -> None:
-        """`most` of them stay."""
+        """Keep the last `most` of them."""
         self._folder = folder
         self._most = most
         self._processes = processes
 
     def save(self, state: RunState, weights: Mapping[str, torch.Tensor], optimizer: Mapping[str, torch.Tensor]) -> Path:
-        """Write a checkpoint, then drop those that are too many. Every process calls it, with the tensors it keeps."""
+        """Write a checkpoint, then delete the oldest. Every process calls it, with the tensors that it writes."""
         target = self._folder / f"step-{state.step:08d}"
         partial = partial_folder(target)
         if self._processes.is_main:
@@ -106,17 +105,17 @@ class Checkpoints:
                 _sync(path)
 
     def latest(self) -> tuple[RunState, StoredTensors, StoredTensors] | None:
-        """State, weights and optimizer's tensors of the last checkpoint; None if there is none.
+        """Return state, weights and optimizer tensors of the last checkpoint; None if there is none.
 
         Raises:
             TrainingError: it cannot be read.
         """
-        folders = self._saved()
+        folders, advice = self._saved(), "Delete that folder to resume from the one before."
         if not folders:
             return None
-        state, weights = read_checkpoint(folders[-1], "Delete that folder to resume from the one before.")
+        state, weights = read_checkpoint(folders[-1], advice)
         _log.info("Resumes from %s, after step %d.", folders[-1], state.step)
-        return state, weights, _stored(folders[-1], _OPTIMIZER, "Delete that folder to resume from the one before.")
+        return state, weights, _stored(folders[-1], _OPTIMIZER, advice)
 
     def _saved(self) -> list[Path]:
         if not self._folder.is_dir():
@@ -125,7 +124,7 @@ class Checkpoints:
 
 
 def read_checkpoint(folder: Path, advice: str) -> tuple[RunState, StoredTensors]:
-    """State and weights of a checkpoint. Raises `TrainingError` with `advice` if it cannot be read."""
+    """Read state and weights of a checkpoint. Raises `TrainingError` with `advice` if it cannot be read."""
     try:
         state = RunState(**json.loads((folder / "state.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
@@ -148,20 +147,15 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-# A checkpoint of a training run as a model folder of its own, to be asked, measured or trained on.
-#
-# The checkpoint holds the trained weights alone; all others are those of the model that the run began with, which must
-# still be where its settings say.
-
-
 def export_checkpoint(
     checkpoint: Path, out: Path, settings: ModelSettings, dtype: str, dialects: Mapping[str, int]
 ) -> int:
-    """Write the model of a checkpoint into the folder `out`, on the CPU; the step that it was made after.
+    """Export a checkpoint of a run as a model folder, on the CPU; return the step that it was made after.
 
     Args:
-        checkpoint: `OUT/checkpoints/step-...`.
-        out: what is there is replaced.
+        checkpoint: `OUT/checkpoints/step-...`; it holds trained weights only, all others are read from the model that
+            the run began with.
+        out: replaced if it exists.
         settings: of the model that the run trains.
         dtype: `float32`, `bfloat16`, or `auto`: that of the run's arithmetic on a CPU.
         dialects: those that it learned, in place of those that the checkpoint names.

@@ -1,4 +1,4 @@
-"""The folder of a training run: begun once, continued only with the same settings, or to more steps."""
+"""Check the folder of a training run: begun once, resumed only with the same settings, or to more steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from saccade.errors import SettingsError
 SETTINGS = "settings.toml"
 
 _OF_STEPS = ("metrics.jsonl", "checkpoints", "model", "verl", "rollouts/trajectories.jsonl")
-"""Files and folders that a run has once something was trained, or rolled out for it."""
+"""Files and folders that exist once something was trained or rolled out."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -27,13 +27,13 @@ def check_folder(
     may_grow: Mapping[str, str] = MappingProxyType({}),
     may_change: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Whether a run with these settings, but for those that `may_differ`, may write to `out`.
+    """Check that a run with these settings may write to `out`.
 
-    Those that `may_grow` may be larger than they were, those that `may_change` others; what follows from that is their
-    text, for the log.
+    Settings named in `may_differ` may differ from the saved ones; those in `may_grow` may be larger and those in
+    `may_change` others, with a consequence to be logged as their value.
 
     Raises:
-        SettingsError: it holds a run and `resume` is not said, or no run, or one with other settings.
+        SettingsError: it holds a run and `resume` is False, or no run to resume, or one with other settings.
     """
     kept = out / SETTINGS
     if not kept.exists():

@@ -1,7 +1,4 @@
-"""Starting the processes of a run from one, where no launcher did: they end together, and one error is reported.
-
-launch(train_here, (settings, out), processes=8)
-"""
+"""Start the processes of a run from one, where no launcher did: they end together, and one error is reported."""
 
 from __future__ import annotations
 
@@ -16,17 +13,17 @@ from typing import Any
 
 from saccade.errors import SaccadeError, TrainingError
 
-_SAID_WHY = 2
-"""Exit code of a process that has said why it ended."""
+_REPORTED = 2
+"""Exit code of a process that has reported its error."""
 
 
 def launched() -> bool:
-    """Whether this process is one of several already."""
+    """Return whether this process is already one of several."""
     return "LOCAL_RANK" in os.environ
 
 
 def is_first() -> bool:
-    """Whether this process is the one that shows something; known before the processes have met."""
+    """Return whether this process is the one that prints; known before the processes have met."""
     return os.environ.get("RANK", "0") == "0"
 
 
@@ -39,7 +36,7 @@ def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: 
     from torch.distributed import TCPStore
     from torch.multiprocessing import ProcessExitedException, get_context, start_processes
 
-    # It would warn of each process that it ends because another one failed, and that is told here.
+    # It would warn of each process that it ends because another one failed, which is reported below.
     logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
     errors = get_context("spawn").SimpleQueue()
     # They meet here: a port that the first of them opened later could be taken by then.
@@ -62,11 +59,11 @@ def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: 
                 process.join()
             raise
     except ProcessExitedException as error:
-        # Who lost its peer may end before the one whose fault it was is seen.
+        # A process that lost its peer may be seen to end before the one that failed.
         reasons = []
         while not errors.empty():
             reasons.append(errors.get())
-        if error.exit_code == _SAID_WHY and reasons:
+        if error.exit_code == _REPORTED and reasons:
             raise TrainingError(reasons[0]) from None
         how = f"ended with exit code {error.exit_code}"
         if error.signal_name is not None:
@@ -79,10 +76,7 @@ def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: 
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """For processes that start: a Ctrl-C while they import would end each with a traceback, and their parent hears it.
-
-    They inherit it until `_process` ends it.
-    """
+    """Ignore Ctrl-C in processes that start, until `_process` runs: imports would end with tracebacks."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if current_thread() is main_thread() else None
     try:
         yield
@@ -99,7 +93,7 @@ def _process(rank: int, program: Callable[..., None], arguments: Any, processes:
         "LOCAL_WORLD_SIZE": str(processes),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
-        "TORCHELASTIC_USE_AGENT_STORE": "True",  # whoever started the processes has opened the port
+        "TORCHELASTIC_USE_AGENT_STORE": "True",  # the parent has opened the port
         "TORCHELASTIC_RESTART_COUNT": "0",
     }
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -109,11 +103,11 @@ def _process(rank: int, program: Callable[..., None], arguments: Any, processes:
         complete(program, arguments)
     except SaccadeError as error:
         errors.put(str(error))
-        sys.exit(_SAID_WHY)
+        sys.exit(_REPORTED)
 
 
 def complete(program: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    """Run `program(*arguments)` as one of several processes, and part from the others when it is done."""
+    """Run `program(*arguments)` as one of several processes, and leave the group when it is done."""
     program(*arguments)
     from saccade.training.parallel import leave_group
 
@@ -121,17 +115,17 @@ def complete(program: Callable[..., None], arguments: tuple[Any, ...]) -> None:
 
 
 def end_with_parent() -> None:
-    """From now on this process ends when the one that started it is gone: work that was killed must not continue.
+    """End this process, one of `multiprocessing`, as soon as its parent is gone: work that was killed must not go on.
 
-    For processes of `multiprocessing`; a pool's take it as their `initializer`.
+    Pools take it as their `initializer`.
     """
-    Thread(target=_wait_for_end_of_parent, daemon=True).start()
-
-
-def _wait_for_end_of_parent() -> None:
     from multiprocessing import connection, parent_process
 
     parent = parent_process()
     assert parent is not None
-    connection.wait([parent.sentinel])
-    os._exit(1)
+
+    def wait() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()

@@ -1,12 +1,12 @@
-"""What learns: the trained weights with their gradients and their optimizer, over the processes of a run.
+"""Update trained weights: gradients and optimizer, over the processes of a run.
 
     for item in learner.share_passes(passes, sizes):
         learner.backward(loss(item.rows), counts=item.counts)
     norm = learner.gradient_norm(clip)
     learner.step(fraction)                   # or zero_grad(), and nothing has happened
 
-Losses are parts of a sum over all processes, and the gradient is that of the sum: the same as of one process, but for
-the order in which floats are added.
+Losses are parts of a sum over all processes, and the gradient is that of the sum: the same as that of one process, but
+for the order in which floats are added.
 """
 
 from __future__ import annotations
@@ -41,26 +41,25 @@ class Pass:
 
     rows: Sequence[int]
     counts: bool = True
-    """False: it is made because the others make one, and its loss counts as 0."""
+    """False: the pass is made only because the other processes make one; its loss counts as 0."""
 
 
 class Learner:
-    """Every process holds all weights, gradients and optimizer's state, and makes the same update."""
+    """Makes the same update in every process; each holds all weights, gradients and optimizer state."""
 
     def __init__(self, trained: Trainable, settings: OptimizerSettings, processes: Processes) -> None:
         self.trained = trained
         self.processes = processes
-        """Those that learn together."""
         self._weights = trained.parameters()
         self._optimizer = make_optimizer(trained, settings, self._weights)
 
     @property
     def learning_rate(self) -> float:
-        """Of the last update."""
+        """That of the last update."""
         return float(self._optimizer.param_groups[0]["lr"]) if self._optimizer.param_groups else 0.0
 
     def share_passes(self, passes: Sequence[Sequence[int]], sizes: Sequence[float]) -> list[Pass]:
-        """This process's share of the forward passes of an update, of which there is at least one."""
+        """Return this process's share of the forward passes of an update, at least one in all."""
         return [Pass(rows) for rows in self.processes.balanced_shares(passes, sizes) if rows is not None]
 
     def backward(self, loss: torch.Tensor, *, counts: bool = True) -> None:
@@ -68,28 +67,28 @@ class Learner:
         torch.autograd.backward(loss if counts else loss * 0.0)
 
     def gradient_norm(self, clip: float) -> float:
-        """The norm of the whole gradient, which is then made at most `clip` long; 0 for no limit."""
+        """Return the norm of the whole gradient, then clip it to `clip` (0: no limit)."""
         parameters = list(self._weights.values())
         self.processes.sum_gradients(parameters)
         return float(torch.nn.utils.clip_grad_norm_(parameters, clip or float("inf")))
 
     def step(self, fraction: float) -> None:
-        """Update the weights, at `fraction` of the full learning rate; the gradient is used up."""
+        """Update the weights at `fraction` of the full learning rate, and drop the gradient."""
         set_rate(self._optimizer, fraction)
         self._optimizer.step()
         self.zero_grad()
 
     def zero_grad(self) -> None:
-        """Forget the gradient."""
+        """Drop the gradient."""
         for parameter in self._weights.values():
             parameter.grad = None
 
     def gathered(self) -> AbstractContextManager[None]:
-        """Every process may use the whole model by itself; all enter and leave it together."""
+        """Let every process use the whole model by itself; all enter and leave together."""
         return nullcontext()
 
     def snapshot(self) -> Trainable | None:
-        """A copy of the policy to be written, in the first process alone; every process calls it."""
+        """Return a copy of the policy for export, in the first process only; every process calls it."""
         if not self.processes.is_main:
             return None
         trained = self.trained
@@ -97,39 +96,37 @@ class Learner:
         return replace(trained, checkpoint=replace(trained.checkpoint, model=model), adapter=adapter)
 
     def finished(self) -> Trainable | None:
-        """The same after the last update; the learner is used up."""
+        """Return the policy itself where `snapshot` returns a copy; the learner must not be used again."""
         return self.trained if self.processes.is_main else None
 
     def save(self, checkpoints: Checkpoints, state: RunState) -> Path:
-        """Write a checkpoint, and where; every process calls it."""
+        """Write a checkpoint and return its folder; every process calls it."""
         is_main = self.processes.is_main
         tensors = optimizer_tensors(self._optimizer, self._weights)
         return checkpoints.save(state, self._weights if is_main else {}, tensors if is_main else {})
 
     def restore(self, weights: Mapping[str, torch.Tensor], optimizer: Mapping[str, torch.Tensor]) -> None:
-        """Put back what a checkpoint holds, by however many processes it was written."""
+        """Restore a checkpoint, whatever number of processes wrote it."""
         with torch.no_grad():
             for name, parameter in self._weights.items():
                 parameter.copy_(like(parameter, weights[name].to(parameter.device)))
         restore_optimizer(self._optimizer, self._weights, optimizer)
 
 
-# A learner whose weights, gradients and optimizer's state are divided among the processes.
-#
-# For models whose training does not fit one GPU: 16 bytes a weight, for its value in float32, its gradient and AdamW's
-# two moments; of each, one of N processes keeps an N-th (`divide`). What a GPU holds besides is said by `--plan`.
-
-
 class ShardedLearner(Learner):
-    """Makes the same updates as `Learner`, with everything divided."""
+    """Makes the same updates with weights, gradients and optimizer state divided among the processes.
+
+    For models whose training does not fit one GPU: of the 16 bytes of a weight (float32 value, gradient and AdamW's two
+    moments) one of N processes keeps an N-th. `--plan` prints what a GPU holds besides.
+    """
 
     def __init__(self, trained: Trainable, settings: OptimizerSettings, processes: Processes) -> None:
-        """The weights of `trained` are from now on divided; all must call it together."""
+        """Divide the weights of `trained`; all processes call it together."""
         self._divided = DividedModel(trained, processes)
         super().__init__(trained, settings, processes)
 
     def share_passes(self, passes: Sequence[Sequence[int]], sizes: Sequence[float]) -> list[Pass]:
-        """Every process has equally many, for all compute together: where one has less, a row that does not count."""
+        """Return equally many passes in every process, as all compute together; fillers do not count."""
         least = min(range(len(passes)), key=lambda at: sizes[at])
         filler = Pass(passes[least][-1:], counts=False)
         own = self.processes.balanced_shares(passes, sizes)
@@ -154,14 +151,14 @@ class ShardedLearner(Learner):
         return self._divided.full_model()
 
     def save(self, checkpoints: Checkpoints, state: RunState) -> Path:
-        """Each process writes some tensors, whole."""
+        """Write a checkpoint, in which each process writes some whole tensors."""
         tensors = optimizer_tensors(self._optimizer, self._weights)
         keeper = keepers({name: weight.numel() for name, weight in self._weights.items()}, self.processes.count)
         owners = {name: keeper[name.rpartition("/")[0]] for name in tensors}
         return checkpoints.save(state, self._taken(self._weights, keeper), self._taken(tensors, owners))
 
     def _taken(self, tensors: Mapping[str, torch.Tensor], owners: Mapping[str, int]) -> dict[str, torch.Tensor]:
-        """Of `tensors` those of this process, put together; all process them in one order."""
+        """Return the whole tensors that this process writes; all processes gather in the same order."""
         own = {}
         for name, tensor in tensors.items():
             full = full_tensor(tensor.detach())
@@ -171,13 +168,13 @@ class ShardedLearner(Learner):
 
 
 def make_learner(trained: Trainable, settings: OptimizerSettings, processes: Processes, shard: bool) -> Learner:
-    """The learner of a run; one process has nothing to divide."""
+    """Make the learner of a run, divided where `shard` and several processes ask for it."""
     kind = ShardedLearner if shard and processes.count > 1 else Learner
     return kind(trained, settings, processes)
 
 
 def keepers(sizes: Mapping[str, int], processes: int) -> dict[str, int]:
-    """Which process writes each weight: the largest first, each to the process that has least."""
+    """Assign each weight to the process that writes it: the largest first, each to the process with least."""
     taken = [0] * processes
     keeper_of = {}
     for name in sorted(sizes, key=lambda name: (-sizes[name], name)):

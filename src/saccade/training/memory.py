@@ -1,10 +1,10 @@
-"""The plan of a run's memory: what one GPU holds in each phase, and whether that fits.
+"""Plan the memory of a run: what one GPU holds in each phase, and whether that fits.
 
     plan = MemoryPlan("Qwen2.5-VL-7B-Instruct on 8 GPUs", (update, sampling))
     print(plan.text(80.0))
     plan.check(80.0)
 
-Estimates: kernels, communication and the allocator take more than tensors do, for which some of the memory is left.
+These are estimates: some memory is left for kernels, communication and the allocator.
 """
 
 from __future__ import annotations
@@ -25,20 +25,18 @@ from saccade.training.optimizer import is_orthogonal
 from saccade.training.parts import decoder_layers, vision_modules
 from saccade.training.settings import ModelSettings
 
-# Weights, gradients and optimizer's state of one process, whole or divided among several.
-#
-# Divided, each process keeps its share of every weight. What a forward pass needs is gathered: a layer at a time, with
-# the next one ahead of it; the vision tower, and what stands outside the layers (embeddings, last norm, head), for the
-# whole pass. While the engine in this process samples, everything is gathered.
-
-
 _AHEAD = 2
 """Layers that are gathered at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateBytes:
-    """Of one process."""
+    """Weights, gradients and optimizer state of one process.
+
+    Divided, each process keeps its share of every weight. A forward pass gathers a layer at a time, with the next one
+    ahead, and the vision tower and all outside the layers (embeddings, last norm, head) for the whole pass. While the
+    engine in this process samples, everything is gathered.
+    """
 
     weights: int
     """Kept from step to step."""
@@ -51,7 +49,7 @@ class StateBytes:
 
 
 def state_bytes(skeleton: Skeleton, processes: int, *, shard: bool, muon: bool) -> StateBytes:
-    """What one of `processes` holds of the model and its optimizer."""
+    """Count what one of `processes` holds of the model and its optimizer."""
     weights = dict(skeleton.model.named_parameters())
     trained = {name: weight for name, weight in weights.items() if weight.requires_grad}
     total = sum(weight.nbytes for weight in weights.values())
@@ -76,7 +74,7 @@ def _gathered(skeleton: Skeleton) -> tuple[int, int]:
     learning = max((_numbers(_trained(layer)) for layer in layers), default=0)
     sampling = sum(weight.nbytes for weight in outside) + size * sum(map(_numbers, layers)) + size * _numbers(vision)
     update = sum(weight.nbytes for weight in outside) + size * _numbers(vision) + _AHEAD * size * largest
-    # Gradients of what is gathered, and the buffer in float32 through which a layer's are added up.
+    # Gradients of gathered parameters, plus the fp32 reduction buffer of one layer.
     update += 4 * _numbers(_trained(outside)) + size * _numbers(_trained(vision)) + (_AHEAD * size + 4) * learning
     return update, sampling
 
@@ -90,7 +88,7 @@ def _numbers(weights: Iterable[Any]) -> int:
 
 
 def gather_in_low_precision(skeleton: Skeleton) -> None:
-    """Let the skeleton's layers be what they are once gathered, so that autocast has nothing to copy."""
+    """Cast the skeleton's layers as they are once gathered, so that autocast has nothing to copy."""
     import torch
 
     if skeleton.low:
@@ -101,7 +99,7 @@ def gather_in_low_precision(skeleton: Skeleton) -> None:
 
 
 _CONTEXT = 2 * GIB
-"""CUDA's and NCCL's own."""
+"""Used by CUDA and NCCL."""
 _FRAGMENTS = 0.05
 """Fraction of the memory that the allocator cannot use."""
 
@@ -113,12 +111,12 @@ class PlanItem:
     what: str
     bytes: float
     setting: str
-    """What to change for less of it."""
+    """Advice for less of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What is held at once."""
+    """Everything held at once."""
 
     name: str
     items: tuple[PlanItem, ...]
@@ -131,14 +129,14 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """Of one GPU."""
+    """The memory of one GPU in every phase."""
 
     title: str
     phases: tuple[Phase, ...]
     notes: tuple[str, ...] = ()
 
     def text(self, memory: float) -> str:
-        """A table, for GPUs of `memory` GiB."""
+        """Format a table for GPUs of `memory` GiB."""
         lines = [self.title]
         for phase in self.phases:
             lines += ["", f"{phase.name}  (GiB of one GPU)"]
@@ -167,7 +165,7 @@ def usable(memory: float) -> float:
 
 @dataclass(frozen=True)
 class TrainingMemory:
-    """What a training pass and the state around it take."""
+    """Memory of a training pass and of the state around it."""
 
     skeleton: Skeleton
     state: StateBytes
@@ -177,7 +175,7 @@ class TrainingMemory:
     pixels: int
 
     def update(self, checkpointed: bool, tokens_setting: str) -> Phase:
-        """The phase of an update. `tokens_setting` is the name of the setting that bounds a pass."""
+        """Return the phase of an update. `tokens_setting` is the name of the setting that bounds a pass."""
         most = max(self.vision.most, self.vision.held + self.language.most)
         scored = self.vision.held + self.language.held + self.logits.most
         fewer = f"lower {tokens_setting}"
@@ -200,7 +198,7 @@ class TrainingMemory:
 def training_memory(
     settings: ModelSettings, tokens: int, processes: int, *, low: bool, muon: bool = False
 ) -> TrainingMemory:
-    """Of one of `processes` that trains with forward passes of `tokens`.
+    """Measure one of `processes` that trains with forward passes of `tokens`.
 
     Raises:
         SettingsError: the shape of the checkpoint is not known, or its passes cannot be planned.
@@ -222,7 +220,7 @@ def training_memory(
 
 
 def _pixel_bytes(skeleton: Skeleton, tokens: int) -> int:
-    """Of the pictures or frames of videos that make so many features, in float32 and as the model takes them."""
+    """Count the bytes of pictures or frames that make `tokens` features, in float32 and as the model takes them."""
     vision = skeleton.config.vision_config
     each = 4 + (2 if skeleton.low else 0)
     if "image_grid_thw" in skeleton.family.tensor_names:
@@ -232,12 +230,8 @@ def _pixel_bytes(skeleton: Skeleton, tokens: int) -> int:
     return int(tokens / skeleton.config.image_seq_length * 3 * side**2 * each)
 
 
-# What a minute of video is to a checkpoint that reads videos: frames, visual tokens, seconds that an episode holds.
-#
-# A plan counts passes whose tokens are all features, whether of pictures or of videos: two frames are one step of a
-# video, and the vision tower takes a picture as a step of two equal frames, so a feature of either holds as many bytes.
-# What a plan cannot know is how long the videos are; this says what fits.
-
+# Passes are planned as if all tokens were features; those of a picture (to the tower a step of two equal frames) and of
+# a video take the same bytes. The length of videos is not known, so a note says what fits.
 
 _SECONDS: Final = 60
 _FPS: Final = 30
@@ -245,7 +239,7 @@ _SIZE: Final = (1280, 720)
 
 
 def minute_of_video(source: str, family: ModelFamily) -> VideoClip | None:
-    """A minute of 1280x720 video as the checkpoint in the folder `source` sees it where nobody chose frames.
+    """Return a minute of 1280x720 video as the checkpoint in the folder `source` sees it by default.
 
     None: the folder has no file that says how large frames are.
 
@@ -265,7 +259,7 @@ def minute_of_video(source: str, family: ModelFamily) -> VideoClip | None:
 
 
 def video_note(source: str, family: ModelFamily, context: int) -> str:
-    """For a person: what a minute of video takes of an episode of `context` tokens.
+    """Describe how much of an episode of `context` tokens a minute of video takes.
 
     Raises:
         SettingsError: the checkpoint reads no videos.

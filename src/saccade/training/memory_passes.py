@@ -1,8 +1,7 @@
-"""What forward and backward passes hold, measured on the shapes of the real model.
+"""Measure what forward and backward passes hold, on the shapes of the real model.
 
-The language model runs whole, without data. The vision tower decides by the sizes of pictures how it computes, so it
-runs with data, but small: one block and two, some patches and twice as many; from these the real numbers follow, for
-all of it is linear in both.
+The language model runs whole, without data. The vision tower computes by the sizes of pictures, so it runs with data,
+but small: one block and two, some patches and twice as many. As memory is linear in both, the real numbers follow.
 """
 
 from __future__ import annotations
@@ -31,13 +30,11 @@ from saccade.training.settings import ModelSettings
 from saccade.training.token_scores import LogitRules, token_scores
 from saccade.training.weights import checkpoint_activations, choose_weights, stored_dtype
 
-# Bytes of tensors that operations make, while they live: the same for tensors with and without data.
-
 
 class PeakBytes(TorchDispatchMode):  # type: ignore[misc]
-    """While it is open: what was made in it and lives, and the most that did at once.
+    """Counts the bytes of tensors made inside the block: those alive now (`live`) and the peak (`most`).
 
-    Storages count once, however many tensors share them. What an operation needs inside is not seen.
+    Shared storages count once, with or without data. Temporary memory inside an operation is not seen.
     """
 
     def __init__(self) -> None:
@@ -67,19 +64,16 @@ class PeakBytes(TorchDispatchMode):  # type: ignore[misc]
         self.live -= size
 
 
-# The configuration of a checkpoint without its weights: of a folder, or of a checkpoint whose shape is known here.
-
-
 _SHAPES = Path(__file__).with_name("shapes.toml")
 
 
 def known_shapes() -> dict[str, dict[str, Any]]:
-    """The shapes that are bundled, by the last part of the checkpoint's name."""
+    """Read the bundled shapes, by the last part of the checkpoint's name."""
     return tomllib.loads(_SHAPES.read_text(encoding="utf-8"))
 
 
 def family_of_checkpoint(source: str) -> str | None:
-    """The family of the checkpoint `source`, read without transformers; None where its configuration is not here.
+    """Return the family of the checkpoint `source`, without transformers; None where its configuration is not here.
 
     Raises:
         ModelRefusedError: it can only be a folder, and there is none, or no checkpoint in it.
@@ -97,7 +91,7 @@ def family_of_checkpoint(source: str) -> str | None:
 
 
 def read_config(source: str) -> Any:
-    """The transformers configuration of the checkpoint `source`; nothing else of it is read.
+    """Read the transformers configuration of the checkpoint `source`, and nothing else of it.
 
     Raises:
         ModelRefusedError: it can only be a folder, and there is none, or no checkpoint in it.
@@ -129,14 +123,9 @@ def _shape(source: str) -> dict[str, Any] | None:
     return known_shapes().get(source.rstrip("/").rpartition("/")[2])
 
 
-# A checkpoint's model without data: every tensor has its shape and type, none has memory.
-#
-# Forward and backward passes of it allocate nothing, and make the tensors that those of the real one make.
-
-
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """A model as a run would have it, on a CPU that holds nothing."""
+    """A model as a run would have it, without data: its passes allocate nothing, and tensors have the real shapes."""
 
     model: Any
     config: Any
@@ -146,12 +135,12 @@ class Skeleton:
     mode: FakeTensorMode
 
     def autocast(self) -> torch.autocast:
-        """The context of a forward pass, in the precision of the run."""
+        """Return the context of a forward pass in the precision of the run."""
         return torch.autocast("cpu", torch.bfloat16, enabled=self.low)
 
 
 def make_skeleton(settings: ModelSettings, *, low: bool) -> Skeleton:
-    """The model that `settings` name, with the same weights frozen and trained, in the types that they are kept in.
+    """Make the skeleton of the model that `settings` name, with the dtypes and frozen weights of a run.
 
     Raises:
         SettingsError: its shape is not known, or LoRA finds no layer.
@@ -168,19 +157,14 @@ def make_skeleton(settings: ModelSettings, *, low: bool) -> Skeleton:
     if settings.gradient_checkpointing:
         checkpoint_activations(model)
     mode = FakeTensorMode()
-    _move(model, mode)
-    return Skeleton(model, config, family, low, mode)
-
-
-def _move(model: Any, mode: FakeTensorMode) -> None:
-    """From the device without data to a pretended CPU, where autocast is what it is on a real one."""
 
     def moved(value: torch.Tensor) -> torch.Tensor:
         empty = torch.empty(value.shape, dtype=value.dtype)
         return torch.nn.Parameter(empty, value.requires_grad) if isinstance(value, torch.nn.Parameter) else empty
 
-    with mode:
+    with mode:  # from the meta device to a fake CPU, whose autocast is that of a real one
         swap_tensors(model, moved)
+    return Skeleton(model, config, family, low, mode)
 
 
 _SIDE = 8
@@ -189,16 +173,16 @@ _SIDE = 8
 
 @dataclass(frozen=True, slots=True)
 class PassBytes:
-    """Of one pass, without weights and gradients of weights."""
+    """Bytes of one pass, without weights and gradients of weights."""
 
     held: int
-    """What waits for the backward pass."""
+    """Kept for the backward pass."""
     most: int
-    """Most at once."""
+    """Peak."""
 
 
 def language_pass(skeleton: Skeleton, tokens: int) -> PassBytes:
-    """Forward and backward over one row of `tokens`, up to the hidden states."""
+    """Measure forward and backward over one row of `tokens`, up to the hidden states."""
     axes = skeleton.family.rope_axes
     with skeleton.mode, _gradients_dropped(skeleton.model):
         ids, at = torch.zeros((1, tokens), dtype=torch.int64), torch.arange(tokens)
@@ -212,7 +196,7 @@ def language_pass(skeleton: Skeleton, tokens: int) -> PassBytes:
 
 
 def logit_pass(skeleton: Skeleton, tokens: int, chunk: int) -> PassBytes:
-    """Scores of `tokens` and their gradient, above what the hidden states take."""
+    """Measure the scores of `tokens` and their gradient, above what the hidden states take."""
     weight = skeleton.model.get_output_embeddings().weight
     with skeleton.mode, _gradients_dropped(skeleton.model):
         hidden = torch.zeros((tokens, weight.shape[1]), requires_grad=True)
@@ -227,7 +211,7 @@ def logit_pass(skeleton: Skeleton, tokens: int, chunk: int) -> PassBytes:
 
 
 def vision_pass(skeleton: Skeleton, tokens: int, settings: Any) -> PassBytes:
-    """Forward, and backward where it is trained, of pictures, or steps of videos, that make `tokens` features."""
+    """Measure forward, and backward where trained, of pictures or video steps that make `tokens` features."""
     vision = skeleton.config.vision_config
     field = "depth" if hasattr(vision, "depth") else "num_hidden_layers"
     depth = getattr(vision, field)
@@ -245,7 +229,7 @@ def vision_pass(skeleton: Skeleton, tokens: int, settings: Any) -> PassBytes:
 
 
 def _extended(sizes: dict[tuple[int, int], int], blocks: int, pictures: float) -> int:
-    """What is linear in blocks and in pictures, from its values at 1 and 2 of both."""
+    """Extrapolate a function that is linear in blocks and in pictures from its values at 1 and 2 of both."""
     corner, deeper = sizes[1, 1], sizes[2, 1] - sizes[1, 1]
     more = sizes[1, 2] - corner
     both = sizes[2, 2] - sizes[2, 1] - more
@@ -253,7 +237,7 @@ def _extended(sizes: dict[tuple[int, int], int], blocks: int, pictures: float) -
 
 
 def _small(skeleton: Skeleton, settings: Any, field: str, blocks: int) -> Any:
-    """A real model of the same widths with so many blocks of vision, and next to nothing of the language model."""
+    """Make a real model of the same widths with `blocks` of vision and hardly any language model."""
     from transformers import AutoModelForImageTextToText
 
     config = copy.deepcopy(skeleton.config)
@@ -273,7 +257,7 @@ def _small(skeleton: Skeleton, settings: Any, field: str, blocks: int) -> Any:
 
 
 def _measured(model: Any, skeleton: Skeleton, pictures: int) -> tuple[PassBytes, int]:
-    """The vision tower with so many equal pictures, and the features that it makes of them."""
+    """Measure the vision tower with `pictures` equal pictures; also return the number of features."""
     dtype = next(model.parameters()).dtype
     inputs = {
         name: value.to(dtype) if value.is_floating_point() else value
@@ -314,7 +298,7 @@ def _pixels(model: Any, skeleton: Skeleton, pictures: int) -> dict[str, torch.Te
 
 @contextmanager
 def _gradients_dropped(model: Any) -> Iterator[None]:
-    """Gradients of weights are counted elsewhere: each goes as soon as it is complete."""
+    """Drop each gradient of a weight as soon as it is complete: they are counted elsewhere."""
 
     def drop(weight: torch.Tensor) -> None:
         weight.grad = None

@@ -1,4 +1,4 @@
-"""The processes of a run, one for each GPU: which this one is, and how they exchange tensors and objects.
+"""Exchange tensors and objects between the processes of a run, one for each GPU.
 
 `accelerate launch`, torchrun and `--processes` start them; without these there is one. Every process runs the same
 program on one machine. When one of them dies, the others notice at their next exchange and end with an error.
@@ -17,11 +17,11 @@ import torch
 from saccade.errors import SettingsError, TrainingError
 
 T = TypeVar("T")
-_PATIENCE = timedelta(hours=6)
-"""How long one waits for another, which may be playing slow episodes."""
+_TIMEOUT = timedelta(hours=6)
+"""How long a process waits for another, which may be playing slow episodes."""
 
 _BUNDLE = 2**24
-"""Numbers that are exchanged at once."""
+"""Numbers exchanged at once."""
 
 
 class Processes:
@@ -34,14 +34,14 @@ class Processes:
         if not cpu:
             _check_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", "1")), torch.cuda.device_count())
 
-        state: Any = PartialState(cpu=cpu or not torch.accelerator.is_available(), timeout=_PATIENCE)
+        state: Any = PartialState(cpu=cpu or not torch.accelerator.is_available(), timeout=_TIMEOUT)
         self.device: torch.device = state.device
         self.count = int(state.num_processes)
         self.rank = int(state.process_index)
         self._light: Any = None
-        """Processes as they exchange objects, which have no business on a GPU."""
+        """The group that exchanges objects, on the CPU."""
         if self.count > 1:
-            self._light = torch.distributed.new_group(backend="gloo", timeout=_PATIENCE)
+            self._light = torch.distributed.new_group(backend="gloo", timeout=_TIMEOUT)
 
     @property
     def is_main(self) -> bool:
@@ -53,9 +53,9 @@ class Processes:
         return list(items[self.rank :: self.count])
 
     def balanced_shares(self, items: Sequence[T], sizes: Sequence[float]) -> list[T | None]:
-        """This process's share, with None behind it until every process has equally many.
+        """Return this process's share, padded with None until every process has equally many.
 
-        All have about as much work: the largest of what is left goes to who has least so far.
+        Work is balanced: the largest item left goes to the process with the least so far.
         """
         shares: list[list[T]] = [[] for _ in range(self.count)]
         loads = [0.0] * self.count
@@ -67,13 +67,13 @@ class Processes:
         return own + [None] * (max(map(len, shares)) - len(own))
 
     def gather_shares(self, shared: Sequence[T]) -> list[T]:
-        """What every process made of its share, in the order of what was shared out."""
+        """Return the results of every process's share, in the order in which the items were shared out."""
         parts = self.all_gather(list(shared))
         total = sum(len(part) for part in parts)
         return [parts[place % self.count][place // self.count] for place in range(total)]
 
     def all_gather(self, item: T) -> list[T]:
-        """The item of each process, in their order; items are pickled.
+        """Return the item of each process, by rank; items are pickled.
 
         Raises:
             TrainingError: another process ended.
@@ -86,15 +86,15 @@ class Processes:
         return gathered
 
     def barrier(self) -> None:
-        """Until every process is here. Raises as `all_gather`."""
+        """Wait for every process. Raises as `all_gather`."""
         self.all_gather(None)
 
     def all_sum(self, numbers: Sequence[float]) -> list[float]:
-        """Each number, summed over the processes. Raises as `all_gather`."""
+        """Sum each number over the processes. Raises as `all_gather`."""
         return [sum(values) for values in zip(*self.all_gather(list(numbers)), strict=True)]
 
     def sum_gradients(self, parameters: Sequence[torch.nn.Parameter]) -> None:
-        """Every gradient becomes the sum over the processes; a missing one counts as zero. Raises as `all_gather`."""
+        """Sum every gradient over the processes; a missing one counts as zero. Raises as `all_gather`."""
         if self.count == 1:
             return
         for parameter in parameters:
@@ -109,7 +109,7 @@ class Processes:
 
 
 def _check_gpus(processes: int, gpus: int) -> None:
-    """Two processes on one GPU would end in an error of NCCL, at their first exchange."""
+    """Refuse two processes on one GPU, which NCCL would only do at their first exchange."""
     if 0 < gpus < processes:
         raise SettingsError(
             f"{processes} processes are to train here, each on a GPU of its own, and torch sees {gpus}. "
@@ -118,7 +118,7 @@ def _check_gpus(processes: int, gpus: int) -> None:
 
 
 def leave_group() -> None:
-    """Part from the other processes, where there are any, once all of them are done.
+    """Leave the group of processes, if there is one, once all of them are done.
 
     A group that lasts until Python ends may abort the process then: threads of gloo still hold tensors.
     """
@@ -127,7 +127,7 @@ def leave_group() -> None:
 
 
 def _bundles(tensors: Iterable[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
-    """Neighbours of one kind, up to a size: every exchange has a cost of its own, and a copy of all would be large."""
+    """Bundle neighbours of one dtype and device up to a size: each exchange costs, and a copy of all would be large."""
     bundle: list[torch.Tensor] = []
     for tensor in tensors:
         if bundle and (

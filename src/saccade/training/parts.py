@@ -1,4 +1,4 @@
-"""The parts of a model whose weights are gathered together where they are divided: layers, vision tower, the rest."""
+"""Parts of a model whose weights are gathered together where they are divided; and callbacks of a training run."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 def decoder_layers(model: Any) -> list[Any]:
-    """The layers of the language model, in their order."""
+    """Return the layers of the language model in order."""
     return list(model.model.language_model.layers)
 
 
 def vision_modules(model: Any, family: ModelFamily) -> list[Any]:
-    """The vision tower, without a projector that stands beside it."""
+    """Return the modules of the vision tower, without a separate projector."""
     parts = set(family.vision_parts) - set(family.projector_parts)
     return [module for name, module in model.model.named_children() if name in parts]
 
 
 def swap_tensors(model: Any, make: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    """Put what `make` gives in the place of each weight and buffer; what was shared stays so."""
+    """Replace each weight and buffer by `make(it)`; shared tensors stay shared."""
     made: dict[int, torch.Tensor] = {}
     for module in model.modules():
         for tensors in (module._parameters, module._buffers):
@@ -35,14 +35,11 @@ def swap_tensors(model: Any, make: Callable[[torch.Tensor], torch.Tensor]) -> No
                     tensors[name] = made[id(value)]
 
 
-# How a caller follows a training run: callbacks that decide nothing.
-
-
 Metrics: TypeAlias = Mapping[str, float | int]
 
 
 class TrainingCallback:
-    """Is called as a run progresses, in the process that writes; override what you need, each method does nothing."""
+    """Follows a run in the process that writes; override what you need, each method does nothing."""
 
     def begins(self, done: int, total: int) -> None:
         """Training begins after `done` of `total` steps."""
@@ -51,7 +48,7 @@ class TrainingCallback:
         """Step `number` (from 1) is done."""
 
     def validated(self, number: int, values: Metrics) -> None:
-        """Held-out data were looked at after `number` steps."""
+        """Held-out data were evaluated after `number` steps."""
 
     def saved(self, path: Path) -> None:
         """A checkpoint, or the trained model, was written there."""

@@ -1,4 +1,4 @@
-"""The shell of a training run, supervised or by reinforcement: begun or resumed, step by step, to a checkpoint.
+"""Run a training, supervised or by reinforcement: begin or resume it, step by step, and export the checkpoint.
 
     OUT/settings.toml  metrics.jsonl  samples.jsonl  tensorboard/  checkpoints/  model/
 
@@ -15,7 +15,7 @@
             run.save_if_due()
     return run.export(dialects)
 
-What a step does, and what is done between two of them, is the trainer's. Imports torch; import this module late.
+What a step does is the trainer's. Imports torch; import this module late.
 """
 
 from __future__ import annotations
@@ -41,20 +41,14 @@ from saccade.training.parts import Metrics, TrainingCallback
 from saccade.training.settings import KeepSettings
 from saccade.training.weights import export
 
-# What a run reports while it works: metrics.jsonl always, TensorBoard and a tracker where they are wanted.
-#
-# A run that resumes after a kill forgets the lines beyond its checkpoint first, so the file reads as if nothing
-# happened.
-
-
 Values = Mapping[str, float | int | str]
 
 
 class TrainingJournal:
-    """The metrics of one run; one process writes."""
+    """Writes metrics.jsonl and samples.jsonl, and TensorBoard and a tracker where they are set; in one process."""
 
     def __init__(self, out: Path, settings: KeepSettings, step: int, config: dict[str, Any]) -> None:
-        """Continues after `step` steps.
+        """Continue after `step` steps: later lines, from before a kill, are removed.
 
         Raises:
             UnavailableError: the tracker is not installed.
@@ -66,7 +60,7 @@ class TrainingJournal:
         self._tracker = None if settings.tracker == "none" else _tracker(settings, out.name, config)
 
     def metrics(self, step: int, values: Mapping[str, float | int]) -> None:
-        """Numbers of one step (from 1)."""
+        """Write the numbers of one step (from 1)."""
         _append(self._out / "metrics.jsonl", {"step": step, **values})
         if self._board is not None:
             for name, value in values.items():
@@ -75,11 +69,11 @@ class TrainingJournal:
             self._tracker.log(dict(values), step=step)
 
     def sample(self, step: int, values: Values) -> None:
-        """What the model wrote after `step` steps."""
+        """Write a sample of the model after `step` steps."""
         _append(self._out / "samples.jsonl", {"step": step, **values})
 
     def close(self) -> None:
-        """Write out what is still held back."""
+        """Flush and close."""
         if self._board is not None:
             self._board.close()
         if self._tracker is not None:
@@ -92,7 +86,7 @@ def _append(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def _forget(path: Path, step: int) -> None:
-    """Drop lines of later steps, and one that was cut short."""
+    """Remove lines of later steps, and one that was cut short."""
     if not path.exists():
         return
     kept = []
@@ -125,9 +119,9 @@ def _tracker(settings: KeepSettings, name: str, config: dict[str, Any]) -> Any:
 
 
 def join_processes(threads: int, *, cpu: bool = False) -> Processes:
-    """This process among those of the run; on a CPU torch gets so many `threads` (0: one for each core).
+    """Join the processes of the run; on a CPU torch gets `threads` threads (0: one for each core).
 
-    `cpu` leaves GPUs alone.
+    `cpu`: use no GPU.
     """
     processes = Processes(cpu=cpu)
     if processes.device.type == "cpu":
@@ -136,7 +130,7 @@ def join_processes(threads: int, *, cpu: bool = False) -> Processes:
 
 
 def begin_run(settings: Settings, out: Path, processes: Processes) -> None:
-    """Save the settings: once every process has checked the folder, and data and checkpoint are known to be there."""
+    """Save the settings, once every process has checked the folder and found data and checkpoint."""
     processes.barrier()
     if processes.is_main:
         out.mkdir(parents=True, exist_ok=True)
@@ -144,18 +138,18 @@ def begin_run(settings: Settings, out: Path, processes: Processes) -> None:
 
 
 class RunSettings(Protocol):
-    """What the shell reads in the settings of a trainer."""
+    """The settings that a run reads of any trainer."""
 
     @property
     def keep(self) -> KeepSettings:
-        """What is written."""
+        """What is written to the disk."""
 
     def model_dump(self, *, mode: str) -> dict[str, Any]:
         """All of them, for a tracker."""
 
 
 class ActiveRun:
-    """A run between two steps: where it stands, and what it writes. Every process has one and calls it alike."""
+    """A run under way: its state, checkpoints and journal. Every process has one and calls it alike."""
 
     def __init__(
         self, settings: RunSettings, out: Path, learner: Learner, data: str, total: int, callback: TrainingCallback
@@ -192,7 +186,7 @@ class ActiveRun:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """The journal is open, in the process that writes; lines beyond the checkpoint are forgotten."""
+        """Open the journal, in the process that writes."""
         if self._learner.processes.is_main:
             config = self._settings.model_dump(mode="json")
             self._journal = TrainingJournal(self._out, self._settings.keep, self.state.step, config)
@@ -204,22 +198,22 @@ class ActiveRun:
                 self._journal.close()
 
     def steps(self) -> range:
-        """The numbers (from 0) of the steps that are left."""
+        """Return the numbers (from 0) of the steps that are left."""
         return range(self.state.step, self.total)
 
     def due(self, every: int) -> bool:
-        """Whether what is done every so many steps is due now: after the last step always, for 0 never."""
+        """Return whether something done every `every` steps is due: always after the last step, never for 0."""
         return bool(every) and (self.state.step == self.total or self.state.step % every == 0)
 
     def record(self, state: RunState, values: Metrics) -> None:
-        """A step is done, after which the run stands at `state`."""
+        """Record a step, after which the run is at `state`."""
         self.state = state
         if self._journal is not None:
             self._journal.metrics(state.step, values)
             self._callback.step(state.step, values)
 
     def record_validation(self, values: Metrics, samples: Iterable[Mapping[str, str]]) -> None:
-        """Held-out data were looked at; `samples` are written out, and made in the process that writes alone."""
+        """Record a validation; `samples` are consumed only in the process that writes."""
         if self._journal is None:
             return
         self._journal.metrics(self.state.step, values)
@@ -228,12 +222,12 @@ class ActiveRun:
             self._journal.sample(self.state.step, sample)
 
     def save_if_due(self) -> None:
-        """Write a checkpoint, where it is time for one."""
+        """Write a checkpoint if one is due."""
         if self.due(self._settings.keep.every):
             self._callback.saved(self._learner.save(self._checkpoints, self.state))
 
     def export(self, dialects: Mapping[str, int]) -> Path:
-        """Write the trained checkpoint, which learned these `dialects`; its folder. The learner is used up."""
+        """Export the checkpoint, which learned `dialects`; return its folder. The learner must not be used again."""
         folder = self._out / "model"
         finished = self._learner.finished()
         if finished is not None:

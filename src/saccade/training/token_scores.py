@@ -1,10 +1,8 @@
-"""Log-probability and entropy of tokens from hidden states, a chunk of positions at a time, forward and backward.
+"""Compute log-probability and entropy of tokens from hidden states, a chunk of positions at a time.
 
-A vocabulary of 152 thousand ids in float32 is 0.6 MB for each position; the logits of a whole forward pass, their
-softmax and their gradient would be the largest tensors of a step. Here only those of a chunk exist at once, and the
-backward pass computes them again. The gradient of the head's weight is added up in float32.
-
-No second derivatives.
+With 152 thousand ids a position takes 0.6 MB in float32; logits of a whole forward pass, their softmax and gradient
+would be the largest tensors of a step. Only those of a chunk exist at once, and the backward pass recomputes them. The
+gradient of the head's weight is summed in float32. No second derivatives.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ _IMPOSSIBLE = -1e4
 
 
 class TokenScores(NamedTuple):
-    """Of some tokens, each predicted from one hidden state; tensors (tokens,)."""
+    """Scores of tokens, each predicted from one hidden state; tensors (tokens,)."""
 
     logprobs: Tensor
     """Natural, of the target under the softmax over what may be sampled; gradients flow."""
@@ -48,7 +46,7 @@ class LogitRules:
 
 
 def token_scores(hidden: Tensor, weight: Tensor, targets: Tensor, rules: LogitRules) -> TokenScores:
-    """Scores of `targets`.
+    """Score `targets`.
 
     Args:
         hidden: (tokens, size), what the head reads.
@@ -67,7 +65,7 @@ def _dtype(hidden: Tensor, weight: Tensor) -> torch.dtype:
 
 
 class _Chunked(torch.autograd.Function):  # type: ignore[misc]
-    """Nothing of a chunk outlives it but its scores."""
+    """Keeps nothing of a chunk but its scores."""
 
     @staticmethod
     def forward(
@@ -129,12 +127,12 @@ def _logits(hidden: Tensor, weight: Tensor, rules: LogitRules) -> Tensor:
 
 
 def _log_softmax(logits: Tensor, rules: LogitRules) -> Tensor:
-    """Of `logits`, which are written over; -inf where forbidden."""
+    """Return the log-softmax, -inf where forbidden; overwrites `logits`."""
     return torch.log_softmax(logits.masked_fill_(rules.forbidden, -torch.inf).div_(rules.heat), dim=-1)
 
 
 def _slope(logprobs: Tensor, targets: Tensor, of_logprobs: Tensor, of_entropy: Tensor | None) -> Tensor:
-    """The gradient of the logits over the temperature: g (1_t - p) - h p (log p + H)."""
+    """Return the gradient of logits / temperature: g (1_t - p) - h p (log p + H)."""
     probabilities = logprobs.exp()
     if of_entropy is not None:
         entropy = torch.special.entr(probabilities).sum(-1)

@@ -1,4 +1,4 @@
-"""Which weights of a checkpoint are trained, in which precision, and how they are written at the end."""
+"""Load a checkpoint for training: which weights are trained, in which precision, and how they are exported."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ from saccade.tokens.encoder import Encoder
 from saccade.training.settings import LoraSettings, ModelSettings
 from saccade.training.token_scores import LogitRules, TokenScores, token_scores
 
-# The forward pass of training: a batch through the model, and the scores of the tokens that count.
-#
-# Logits exist at those tokens alone (most tokens are shown, not written), a chunk at a time, in float32 and over the
-# ids that may be sampled: the softmax from which `LocalModel` and the engines draw.
-
 
 class TokenScorer(torch.nn.Module):  # type: ignore[misc]
-    """A transformers model of a supported family, asked for scores in place of logits."""
+    """The forward pass of training: a transformers model that gives scores of chosen tokens in place of logits.
+
+    Logits exist only at those tokens, a chunk at a time, in float32 and over the ids that may be sampled: the softmax
+    from which `LocalModel` and the engines draw.
+    """
 
     def __init__(self, model: Any, forbidden: Tensor, chunk: int) -> None:
-        """`forbidden` is bool (vocabulary,), on the model's device; `chunk` positions have their logits at once.
+        """Wrap `model`; `forbidden` is bool (vocabulary,) on its device, `chunk` the positions with logits at once.
 
         Raises:
             TrainingError: the model's head has a bias, which no known family has.
@@ -42,12 +41,12 @@ class TokenScorer(torch.nn.Module):  # type: ignore[misc]
         self._forbidden = forbidden
         self._chunk = chunk
         self.always: list[torch.nn.Module] = []
-        """Modules whose weights have a gradient of zeros where a pass does not use them."""
+        """Modules whose weights get a gradient of zeros where a pass does not use them."""
         if getattr(model.get_output_embeddings(), "bias", None) is not None:
             raise TrainingError("the head of this model has a bias, which the trainer does not know; take another one")
 
     def forward(self, batch: Batch, chosen: Tensor, temperature: float | None = None) -> TokenScores:
-        """Scores of the tokens that are `chosen`, in the order of rows and places; greedy counts as temperature 1.
+        """Score the `chosen` tokens, in the order of rows and places; greedy counts as temperature 1.
 
         Args:
             batch: on any device.
@@ -76,7 +75,7 @@ class TokenScorer(torch.nn.Module):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class Trainable:
-    """A checkpoint made ready for training."""
+    """A checkpoint that is ready for training."""
 
     checkpoint: Checkpoint
     encoder: Encoder
@@ -93,20 +92,20 @@ class Trainable:
         return self.checkpoint.model
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
-        """What is trained, by name."""
+        """Return the trained weights by name."""
         return {name: value for name, value in self.model.named_parameters() if value.requires_grad}
 
     def autocast(self) -> torch.autocast:
-        """The context of a forward pass."""
+        """Return the context of a forward pass."""
         return torch.autocast(self.checkpoint.device.type, torch.bfloat16, enabled=self.low_precision)
 
     def is_vision(self, name: str) -> bool:
-        """Whether the parameter of that name belongs to the vision tower."""
+        """Return whether the parameter of that name belongs to the vision tower."""
         return _within(name, self.encoder.family.vision_parts)
 
 
 def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> Trainable:
-    """The checkpoint that `settings` name, on `device`; trained weights in float32.
+    """Load the checkpoint that `settings` name on `device`, with trained weights in float32.
 
     Raises:
         ModelRefusedError: it cannot be loaded.
@@ -138,17 +137,17 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
 
 
 def is_low(settings: ModelSettings, device: str) -> bool:
-    """Whether forward passes run in bfloat16 on such a device (`cpu`, `cuda`, ...)."""
+    """Return whether forward passes run in bfloat16 on such a device (`cpu`, `cuda`, ...)."""
     return settings.precision == "bfloat16" or (settings.precision == "auto" and device != "cpu")
 
 
 def stored_dtype(settings: ModelSettings, *, low: bool) -> str:
-    """In which precision weights are loaded."""
+    """Return the precision in which weights are loaded."""
     return "bfloat16" if low and settings.language == "lora" else "float32"
 
 
 def choose_weights(model: Any, family: ModelFamily, settings: ModelSettings, *, low: bool, seed: int) -> Any:
-    """Freeze what is not trained, in bfloat16 where that is the arithmetic; the adapter that LoRA adds, else None."""
+    """Freeze what is not trained, in bfloat16 where that is the arithmetic; return LoRA's adapter or None."""
     model.requires_grad_(settings.language == "full")
     adapter = _adapter(model, settings.lora, seed) if settings.language == "lora" else None
     for name, parameter in model.named_parameters():
@@ -163,9 +162,8 @@ def choose_weights(model: Any, family: ModelFamily, settings: ModelSettings, *, 
 def export(trained: Trainable, folder: Path, dtype: str, dialects: Mapping[str, int] | None = None) -> None:
     """Write the trained checkpoint as transformers does; the folder appears complete or not at all.
 
-    `dialects` are those that it learned, with their shares of the data: the folder says so.
-
-    Adapters are merged into the weights (and kept beside them, in `adapter`), so `trained` is used up.
+    `dialects` are those that it learned, with their shares of the data, and are recorded in the folder. Adapters are
+    merged into the weights (and also kept, in `adapter`), so `trained` must not be used again.
     """
     partial = begin_folder(folder)
     checkpoint = trained.checkpoint
@@ -209,7 +207,7 @@ def _adapter(model: Any, settings: LoraSettings, seed: int) -> Any:
 
 
 def checkpoint_activations(model: Any) -> None:
-    """Let `model` compute its layers' activations again in the backward pass, in place of keeping them."""
+    """Let `model` recompute its layers' activations in the backward pass."""
     enable = getattr(model, "activation_checkpointing_enable", None)  # its name from transformers 5.23 on
     (enable or model.gradient_checkpointing_enable)()
 

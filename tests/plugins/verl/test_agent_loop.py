@@ -31,6 +31,7 @@ from saccade.plugins.verl.agent_loop import (
     held_out,
     keep_text_plain,
     open_worker,
+    shared_limits,
     without,
 )
 from saccade.plugins.verl.policy import TokenPolicy, load_policy
@@ -344,7 +345,6 @@ async def test_what_a_worker_shares_with_the_others(folder: Path, tmp_path: Path
         assert worker._room._value == room
         assert torch.get_num_threads() == 1
         torch.set_num_threads(before)
-        assert worker._scorer.settings is not None
-        shared = worker._scorer.settings.judge_rules
+        shared = shared_limits(settings).judge_rules
         assert (shared.concurrent, shared.dollars) == (max(1, 5 // workers), 3.0 / workers)
         assert held_out(settings) is None

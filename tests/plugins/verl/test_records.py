@@ -15,8 +15,10 @@ from tests.training.rl.train.support import metrics
 
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.models.local_text import learned_dialect
+from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.verl import launch
 from saccade.plugins.verl.carry import Carried, packed, unpacked
-from saccade.plugins.verl.launch import VerlJournal, new_log, write_metrics
+from saccade.plugins.verl.launch import VerlJournal, new_log, prepare, write_metrics
 from saccade.plugins.verl.mapping import training_rows, validation_rows
 from saccade.plugins.verl.said import SAID, SaidAgain, keep_warnings
 from saccade.record.codec import read_lines
@@ -117,18 +119,12 @@ def test_a_rollout_travels_as_it_is() -> None:
 
 
 def test_without_verl_the_run_says_what_to_do(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    from saccade.plugins.verl.launch import train_on_verl
-
     with pytest.raises(UnavailableError, match="environment"):
-        train_on_verl(verl_settings(), tmp_path / "run")
+        launch.train_on_verl(verl_settings(), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_several_machines_need_a_cluster_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch")
-    from saccade.plugins.verl import launch
-
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(launch, "_need_verl", lambda: None)
     with pytest.raises(SettingsError, match=r"trainer\.nodes is 2.*RAY_ADDRESS"):
@@ -138,9 +134,6 @@ def test_several_machines_need_a_cluster_that_is_named(tmp_path: Path, monkeypat
 
 def test_a_run_that_stands_still_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """verl waits for ever for a server that died while it was given new weights."""
-    pytest.importorskip("torch")
-    from saccade.plugins.verl import launch
-
     monkeypatch.setattr(launch, "_LOOK", 0.1)
     (tmp_path / "verl").mkdir()
     sleeper = tmp_path / "sleeps.py"
@@ -154,9 +147,6 @@ def test_a_run_that_stands_still_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_last_error_of_verl_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch")
-    from saccade.plugins.verl import launch
-
     monkeypatch.setattr(launch, "_LOOK", 0.1)
     (tmp_path / "verl").mkdir()
     fails = "print('ray.exceptions.RayTaskError(X): a'); print('torch.SomeError: the cause'); print('more'); exit(3)"
@@ -237,10 +227,6 @@ for part in ("model", "optim", "extra_state"):
 def test_a_run_that_verl_ended_early_goes_on_and_leaves_a_checkpoint_of_our_form(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("torch")
-    from saccade.models.random_checkpoint import save_tiny
-    from saccade.plugins.verl import launch
-
     out, done = (tmp_path / "run").resolve(), iter((2, 3))
     monkeypatch.setattr(launch, "_LOOK", 0.1)
     monkeypatch.setattr(launch, "_need_verl", lambda: None)
@@ -262,10 +248,6 @@ def test_a_run_that_verl_ended_early_goes_on_and_leaves_a_checkpoint_of_our_form
 def test_a_family_whose_pictures_verl_s_servers_would_misread_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("torch")
-    from saccade.models.random_checkpoint import save_tiny
-    from saccade.plugins.verl import launch
-
     monkeypatch.setattr(launch, "_need_verl", lambda: None)
     save_tiny(tmp_path / "tiles", "internvl")
     with pytest.raises(SettingsError, match=r"of the family internvl\. .* qwen2_5_vl, .*without --on verl"):
@@ -279,9 +261,6 @@ def test_a_family_whose_pictures_verl_s_servers_would_misread_is_refused(
 def test_held_out_rows_are_those_of_the_validation_splits(
     every: int, held_out: list[str] | None, tmp_path: Path
 ) -> None:
-    pytest.importorskip("torch")
-    from saccade.plugins.verl.launch import prepare
-
     prepare(verl_settings(validation={"every": every, "tasks": 3}), tmp_path, [])
     rows = load_pyarrow()[1].read_table(tmp_path / "verl" / "validation.parquet").to_pylist()
     found = [row["extra_info"]["task"] for row in rows]
@@ -291,9 +270,6 @@ def test_held_out_rows_are_those_of_the_validation_splits(
 
 
 def test_what_verl_reads_is_written(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    from saccade.plugins.verl.launch import prepare
-
     settings = verl_settings(max_logprob_diff=0.5, trainer={"device": "cpu", "gpus": 2}, validation={"every": 0})
     prepare(settings, tmp_path, training_rows(settings, tasks()))
     config = json.loads((tmp_path / "verl" / "run.yaml").read_text())
@@ -304,5 +280,5 @@ def test_what_verl_reads_is_written(tmp_path: Path) -> None:
     assert variables["VERL_PLATFORM"] == "cpu"
     assert variables["SACCADE_VERL_MAX_LOGPROB_DIFF"] == "0.5"
     (loop,) = json.loads((tmp_path / "verl" / "loop.yaml").read_text())
-    assert loop == {"name": "saccade", "_target_": "saccade.plugins.verl.agent_loop.SaccadeLoop", "out": str(tmp_path)}
+    assert loop == {"name": "saccade", "_target_": "saccade.plugins.verl.loop.SaccadeLoop", "out": str(tmp_path)}
     assert (tmp_path / "settings.toml").exists()

@@ -1,8 +1,6 @@
-"""verl's agent loop over ours: verl calls it for each rollout, and a group is played once all are asked for.
+"""Play episodes in a worker of verl: its servers are the engine, and calls that belong together make a group.
 
-The interface is verl 0.9.1's (`verl/experimental/agent_loop/agent_loop.py`). An output has the ids as they were played;
-nothing is tokenised twice and nothing is cut. A rollout that is lost, or ended before a turn was written, is one token
-that nothing trains on: the sampler throws it away. Imports verl; import this module late.
+Needs no verl to be imported; `saccade.plugins.verl.loop` is the class that verl calls. Imports torch; import it late.
 """
 
 from __future__ import annotations
@@ -16,10 +14,8 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
 
-import numpy as np
 import torch
 from PIL import Image
-from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
 from saccade.core.settings import load_settings
 from saccade.dialects.base import Dialect
@@ -29,7 +25,6 @@ from saccade.errors import ModelLostError, ModelRefusedError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.models.base import MediaReader
 from saccade.models.pictures import decoded_picture
-from saccade.plugins.verl.carry import Carried, packed
 from saccade.plugins.verl.mapping import context_tokens, located
 from saccade.plugins.verl.policy import TokenPolicy, load_policy
 from saccade.plugins.verl.said import keep_warnings
@@ -52,8 +47,6 @@ from saccade.training.rl.scoring import Scorer, load_scorer
 from saccade.training.rl.settings import RlSettings
 from saccade.training.rl.tasks import TaskList, as_list, validation_tasks
 
-# Keeps text that spells a placeholder from becoming one in verl.
-#
 # verl 0.9.1 decodes the ids of a rollout and gives the text, with all pictures, to the checkpoint's processor, of whose
 # output it takes the pictures' tensors alone (`AgentLoopWorker._compute_multi_modal_inputs`). In that text a program
 # that printed `<|image_pad|>` has a placeholder without a picture, and the rollout is lost. Placeholders of real
@@ -87,9 +80,6 @@ class _Plain:
         return super().__call__(images=images, text=plain, **more)  # type: ignore[misc]
 
 
-# Calls that come one by one and belong together: verl asks for each rollout alone, and ours are played in groups.
-
-
 T = TypeVar("T")
 
 
@@ -101,7 +91,7 @@ class _Group(Generic[T]):
 
 
 class GroupTable(Generic[T]):
-    """Groups that are not over, by their uid. Of one event loop."""
+    """Collects the calls of each group, as verl asks for each rollout by itself; for one event loop."""
 
     def __init__(self, seconds: float) -> None:
         """A group may take `seconds` until all of its calls are there."""
@@ -147,14 +137,6 @@ async def _run(play: Callable[[], Awaitable[Sequence[T]]]) -> Sequence[T]:
     return await play()
 
 
-# verl's servers as an engine: ids and pictures go through its client, ids and log-probabilities come back.
-#
-# The client is verl 0.9.1's `LLMServerClient`: placeholders are given expanded, sampling parameters are vLLM's. Ids
-# that may not be sampled get a bias of -1e9. Every request has a limit of time; one that is over it, breaks off or
-# fails is an outage, so that its episode is played again. Log-probabilities are those of the distribution that is
-# sampled, as verl sets its servers (`processed_logprobs`). Imports torch; import this module late.
-
-
 _BANNED = -1e9
 _KEPT_PICTURES = 64
 _ABORTED = "aborted"
@@ -175,7 +157,13 @@ class VerlClient(Protocol):
 
 
 class VerlEngine:
-    """A `base.Engine` over verl's client; one for each group of rollouts, of which it keeps the versions of weights."""
+    """An engine over verl's servers, one for each group of rollouts; records the versions of the weights that sampled.
+
+    The client is verl 0.9.1's `LLMServerClient`: placeholders are sent expanded, sampling parameters are vLLM's. Ids
+    that may not be sampled get a bias of -1e9. A request that fails, is aborted or exceeds its time limit is an outage,
+    so its episode is played again. Log-probabilities are those of the distribution that is sampled, as verl sets its
+    servers (`processed_logprobs`).
+    """
 
     name = "verl"
     in_process = False
@@ -295,11 +283,6 @@ class VerlSlot:
                 engine.versions.append(int(version))
 
 
-# What a process that plays episodes for verl holds: the run's settings, its tasks, a sandbox, rewards; no weights.
-#
-# Made once in a process, when the first rollout is asked for. Imports torch; import this module late.
-
-
 @dataclass(frozen=True, slots=True)
 class AskedRollout:
     """What verl asks for in one call."""
@@ -326,7 +309,7 @@ class PlayedRollout:
 
 
 class EpisodeWorker:
-    """Plays and scores whole groups."""
+    """Plays and scores whole groups in one process, which holds tasks, a sandbox and rewards but no weights."""
 
     def __init__(
         self, settings: RlSettings, out: Path, sandbox: Sandbox, dialect: Dialect, tools: Toolbox | None
@@ -336,7 +319,7 @@ class EpisodeWorker:
         self.groups: GroupTable[PlayedRollout] = GroupTable(verl_of(settings).turn_seconds)
         self.store = MediaStore(out / "rollouts" / MEDIA)
         self.policy = load_policy(located(settings.model.source))
-        self._scorer = load_scorer(_shared_limits(settings), self.store, out / "judge")
+        self._scorer = load_scorer(shared_limits(settings), self.store, out / "judge")
         self._sandbox, self._dialect, self._tools = sandbox, dialect, tools
         self._tasks = as_list(open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most)))
         self._held_out = held_out(settings)
@@ -413,7 +396,7 @@ def held_out(settings: RlSettings) -> TaskList | None:
     return validation_tasks(validation.source, settings.sources, validation.tasks)
 
 
-def _shared_limits(settings: RlSettings) -> RewardSettings:
+def shared_limits(settings: RlSettings) -> RewardSettings:
     """The reward with this worker's part of what a judge may be asked and cost."""
     reward, workers = settings.recipe.reward, verl_of(settings).workers
     rules = reward.judge_rules
@@ -422,59 +405,3 @@ def _shared_limits(settings: RlSettings) -> RewardSettings:
         "dollars": None if rules.dollars is None else rules.dollars / workers,
     }
     return reward.model_copy(update={"judge_rules": rules.model_copy(update=own)})
-
-
-_workers: dict[Path, asyncio.Task[EpisodeWorker]] = {}
-
-
-class SaccadeLoop(AgentLoopBase):  # type: ignore[misc]
-    """One rollout of a recipe."""
-
-    def __init__(self, *args: Any, out: str, **more: Any) -> None:
-        """`out` is the folder of the run; everything else is verl's."""
-        super().__init__(*args, **more)
-        self._out = Path(out)
-
-    async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput:
-        """The rollout of a row of the run's data set; how it is sampled is the recipe's."""
-        keep_text_plain(self.processor)
-        if self._out not in _workers:
-            _workers[self._out] = asyncio.ensure_future(open_worker(self._out))
-        worker = await asyncio.shield(_workers[self._out])
-        more = row["extra_info"]
-        asked = AskedRollout(
-            str(row["uid"]), int(row["session_id"]), int(more["index"]), str(more["task"]), bool(more["validation"])
-        )
-        return _output(await worker.play(asked, self.server_manager), worker.policy.encoder.end_id)
-
-
-def _output(played: PlayedRollout, end_id: int) -> AgentLoopOutput:
-    rollout, engine, timing = played.rollout, played.engine, played.timing
-    versions = engine.versions or [0]
-    carried = Carried(rollout, timing.decoding, timing.waiting, timing.replayed)
-    extra = {
-        # verl 0.9.1 ends the run without these two.
-        "min_global_steps": min(versions),
-        "max_global_steps": max(versions),
-        "reward_extra_info": {},
-        **packed(carried),
-    }
-    tokens = rollout.tokens
-    if tokens is None:
-        ids, prompt, mask, logprobs, images = [end_id, end_id], 1, [False], [0.0], []
-    else:
-        ids, prompt = tokens.ids().tolist(), len(tokens.segments[0].ids)
-        mask = tokens.loss_mask()[prompt:].tolist()
-        logprobs = np.nan_to_num(tokens.logprobs()[prompt:], nan=0.0).tolist()
-        images = [engine.image(part) for part in image_parts(tokens.pictures, engine.name)]
-    return AgentLoopOutput(
-        prompt_ids=ids[:prompt],
-        response_ids=ids[prompt:],
-        response_mask=[int(sampled) for sampled in mask],
-        response_logprobs=logprobs,
-        multi_modal_data={"images": images} if images else {},
-        reward_score=float(rollout.reward.total or 0.0),
-        num_turns=2 * len(rollout.trajectory.turns),
-        metrics=AgentLoopMetrics(generate_sequences=timing.decoding, tool_calls=timing.waiting),
-        extra_fields=extra,
-    )

@@ -1,4 +1,4 @@
-"""A run on verl's trainer: written down, started, watched, and ended with a checkpoint of our form.
+"""Run verl's trainer: write its configuration, start it, watch it, and export a checkpoint of our form.
 
     OUT/settings.toml  metrics.jsonl  samples.jsonl  rollouts/  checkpoints/ (verl's)  model/
     OUT/verl/run.yaml  train.parquet  validation.parquet  loop.yaml  log-N.jsonl  said.jsonl  verl.log  ray.log
@@ -58,6 +58,7 @@ from saccade.training.rl.metrics import (
     open_rollout_store,
     rollout_metrics,
     step_metrics,
+    validation_sample,
     with_worth,
 )
 from saccade.training.rl.rollout import Rollout, RolloutGroup
@@ -67,11 +68,8 @@ from saccade.training.rl.settings import MAY_DIFFER, MAY_GROW, RlSettings, check
 from saccade.training.rl.tasks import TaskList, as_list, open_checked, validation_tasks, warn_of_run
 from saccade.training.rl.trainers import check_trainer
 
-# What a run on verl would be resumed from, looked at before verl is started: checkpoint and tasks.
-#
-# Where the folder that its last checkpoint names is gone, verl 0.9.1 begins anew, and where the place in the data set
-# is missing, with the first tasks again; it says so only in its log.
-
+# Where the folder of the last checkpoint is gone, verl 0.9.1 begins anew, and where the place in the data set is
+# missing, with the first tasks again; it only logs that. So both are checked before verl is started.
 
 _PARTS = ("model", "optim", "extra_state")
 """What each process writes."""
@@ -112,9 +110,6 @@ def last_checkpoint(out: Path, ranks: int) -> tuple[int, Path] | None:
     return int(said), folder
 
 
-# What a run on verl keeps of its steps: rollouts as trajectories, their numbers, answers to held-out tasks.
-
-
 VALIDATIONS: Final = "validations.jsonl"
 BEGINNING: Final = "saccade/"
 """Of our numbers in verl's log."""
@@ -124,10 +119,10 @@ _NOT_KNOWN = ("updates", "learning_rate")
 
 
 class VerlJournal:
-    """One process writes: the one of verl's trainer."""
+    """Keeps rollouts, their numbers and held-out answers; written by the process of verl's trainer only."""
 
     def __init__(self, out: Path, settings: RlSettings) -> None:
-        """Writes nothing yet."""
+        """Write nothing yet."""
         self._out = out
         self._settings = settings
         self._folder: RunFolder | None = None
@@ -162,8 +157,10 @@ class VerlJournal:
         values = dict(rollout_metrics(rollouts))
         if self._settings.validation.samples > 1:
             values["pass_at_k"] = sum(any(item.right for item in group.rollouts) for group in groups) / len(groups)
-        shown = [_sample(item) for item in rollouts[:_SAMPLES]]
-        _append(self._out / "verl" / VALIDATIONS, {"step": step, "values": values, "samples": shown})
+        shown = [validation_sample(item) for item in rollouts[:_SAMPLES]]
+        line = {"step": step, "values": values, "samples": shown}
+        with (self._out / "verl" / VALIDATIONS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def _opened(self, rollouts: Sequence[Rollout]) -> RunFolder:
         if self._folder is None:
@@ -176,22 +173,6 @@ class VerlJournal:
 def _replayed(carried: Sequence[Carried]) -> int:
     """Every rollout of a group tells that of its group."""
     return sum({one.rollout.trajectory.group: one.replayed for one in carried}.values())
-
-
-def _sample(rollout: Rollout) -> dict[str, str]:
-    wrote = "\n".join(turn.text for turn in rollout.trajectory.turns)
-    return {"id": rollout.id, "wrote": wrote, "expected": rollout.trajectory.task.answer or ""}
-
-
-def _append(path: Path, values: Mapping[str, object]) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(values, ensure_ascii=False) + "\n")
-
-
-# verl's log as our metrics.jsonl, so that `saccade report` reads a run on verl as any other.
-#
-# `OUT/verl/log-N.jsonl` is the log of the N-th start; a step that was made again counts once. Numbers that have no name
-# of ours stay in that log.
 
 
 NAMES: Final[Mapping[str, str]] = {
@@ -216,9 +197,10 @@ def new_log(out: Path) -> Path:
 
 
 def write_metrics(out: Path, updates: int) -> int:
-    """Write OUT/metrics.jsonl and OUT/samples.jsonl from verl's logs; the last step that is there.
+    """Write OUT/metrics.jsonl and OUT/samples.jsonl from verl's logs; return the last step in them.
 
-    `updates` are those of a step.
+    `OUT/verl/log-N.jsonl` is the log of the N-th start; a step that was made again counts once. `updates` are those of
+    a step.
     """
     steps: dict[int, dict[str, Any]] = {}
     for path in _logs(out):
@@ -275,7 +257,7 @@ _CPU = {
 
 
 def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> Path:
-    """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
+    """Train as `settings` say in the folder `out`; return the folder of the trained checkpoint.
 
     Raises:
         SettingsError: a setting is missing or wrong, cannot be followed on verl, this machine has fewer GPUs, or `out`
@@ -328,7 +310,7 @@ def prepare(settings: RlSettings, out: Path, rows: list[dict[str, Any]]) -> None
         dialect = load_dialect(settings.recipe.dialect)
         held_out = validation_tasks(validation.source, settings.sources, validation.tasks, dialect)
     write_rows(validation_rows(held_out), folder / "validation.parquet")
-    loop = {"name": PART, "_target_": "saccade.plugins.verl.agent_loop.SaccadeLoop", "out": str(out)}
+    loop = {"name": PART, "_target_": "saccade.plugins.verl.loop.SaccadeLoop", "out": str(out)}
     # JSON is YAML.
     (folder / "loop.yaml").write_text(json.dumps([loop], indent=1), encoding="utf-8")
     config = {"defaults": ["ppo_trainer", "_self_"], **nested(verl_lines(settings, out))}

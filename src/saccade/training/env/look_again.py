@@ -21,7 +21,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypedDict, TypeVar, Unpack
@@ -59,24 +59,21 @@ from saccade.tools.toolbox import Toolbox
 from saccade.training.env.registration import spec_of
 from saccade.training.env.spaces import EnvObservation, PicturesSpace, RolePart, TextSpace, as_text, flat, observation
 
-# What an environment keeps from episode to episode: its sandbox, its media store, and an event loop in a thread.
-#
-# Nothing is started before it is used. Closing ends every process of the sandbox; in a process that was forked from the
-# one that made the stage it does nothing, since thread and processes are the other's.
-
-
 T = TypeVar("T")
 SandboxSource = Sandbox | Callable[[], Sandbox] | None
 StoreSource = MediaStore | str | os.PathLike[str] | None
 
 
 class EnvResources:
-    """Sandbox, store and loop of one environment."""
+    """Sandbox, media store and event loop of one environment, started when first used.
+
+    In a process forked from the one that made it, closing does nothing, as thread and processes are the other's.
+    """
 
     def __init__(self, sandbox: SandboxSource, limits: Limits, store: StoreSource) -> None:
-        """Takes over a sandbox that is given, calls one that is a function, or makes a local one with `limits`.
+        """Take over a given sandbox, call a function that makes one, or make a local one with `limits`.
 
-        Without a `store` pictures go into a temporary folder, which is deleted by `close`.
+        Without a `store` pictures go into a temporary folder, which `close` deletes.
         """
         if sandbox is None:
             self.sandbox: Sandbox = LocalSandbox(limits=limits)
@@ -89,14 +86,14 @@ class EnvResources:
         self._closed = False
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on the loop and give its result; Ctrl-C undoes it first."""
+        """Run `work` on the loop and return its result; Ctrl-C cancels it first."""
         return self._loop.wait(work)
 
     def close(self) -> None:
         """End sandbox and thread, delete a temporary store; idempotent."""
         if self._closed or os.getpid() != self._owner:
             return
-        if self._loop.is_current():  # the garbage collector runs wherever it likes, and nobody can wait for himself
+        if self._loop.is_current():  # called by the garbage collector, which may run anywhere
             threading.Thread(target=self.close, name="saccade-env-end").start()
             return
         self._closed = True
@@ -109,21 +106,19 @@ class EnvResources:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
 
-# One episode of the environment under way: the same generator as the drivers play, with the agent as its model.
-#
-# `say` is given what the agent wrote, and plays on until the next text is asked for or the episode is over. What lies
-# between two texts of the agent counts as its time, so a wall limit ends an episode whose agent thinks too long.
-
-
 MODEL: Final = "env"
 """The model's name in a trajectory of the environment, which does not know who writes the texts."""
 
 
 class Playing:
-    """Plays one plan. After `outcome` is there, or an exception, nothing more can be said."""
+    """Plays one episode with the agent as its model, by the generator that all drivers play.
+
+    Time between two texts counts as the agent's, so a wall limit ends an episode whose agent thinks too long. After
+    `outcome` is set, or an exception, `say` must not be called.
+    """
 
     def __init__(self, plan: Plan, stage: EnvResources, tools: Toolbox | None) -> None:
-        """Raises `SettingsError` for a task that the dialect cannot show."""
+        """Raise `SettingsError` for a task that the dialect cannot show."""
         self.plan = plan
         self.outcome: EpisodeOutcome | None = None
         self.turns = 0
@@ -149,13 +144,13 @@ class Playing:
         return conversation(self.outcome.prompt, self.outcome.turns)
 
     def new_parts(self) -> tuple[RolePart, ...]:
-        """What was said since the last call of this, the agent's own text left out."""
+        """Return what is new since the last call, without the agent's text."""
         parts = flat(self.messages)
         fresh, self._seen = parts[self._seen :], len(parts)
         return fresh
 
     def say(self, text: str) -> EpisodeOutcome | None:
-        """Play on with what the agent wrote, up to a stop string of the dialect; the outcome, if that was the end.
+        """Play what the agent wrote, up to a stop string of the dialect; return the outcome if the episode ended.
 
         Raises:
             IsolationError: the sandbox refuses to start on this machine.
@@ -177,7 +172,7 @@ class Playing:
         return self.outcome
 
     def trajectory(self) -> Trajectory:
-        """The episode's record, once it is over."""
+        """Return the episode's record, once it is over."""
         if self.outcome is None:
             raise RuntimeError("the episode is not over")
         return trajectory(self.plan, self.outcome, model=MODEL, seconds=self._performer.clock() - self._start)
@@ -220,18 +215,12 @@ def _status(reply: Reply) -> Status | None:
     return Status.LOST if lost else None
 
 
-# Where an environment's tasks come from: a list, a generated world that never runs out, or any other sources.
-#
-# A source draws with the environment's seeded generator, so a seed names a task. It puts pictures into the media store
-# when it draws, and keeps nothing.
-
-
 _SAMPLES = 2**31
 """Samples of a world that are drawn from; its indices have no end."""
 
 
 class TaskSource(Protocol):
-    """Gives one task for each episode."""
+    """Gives one task for each episode, drawn with the environment's seeded generator."""
 
     def draw(self, rng: np.random.Generator) -> Task:
         """A random task."""
@@ -340,9 +329,6 @@ def task_source(tasks: Sequence[Task] | Sequence[str] | str, store: MediaStore, 
     return SourceTasks(opened, store)
 
 
-# Examples of whole turns in a dialect, for the samples of an action space. Only their form matters.
-
-
 _THOUGHT: Final = "Let me look again."
 _CODES: Final = (
     "print(sum(range(10)))",
@@ -354,37 +340,23 @@ _ANSWERS: Final = ("yes", "4")
 
 
 def example_turns(dialect: Dialect) -> tuple[str, ...]:
-    """Texts of whole turns as the dialect writes them: code, calls and answers, as far as it knows these."""
-    return tuple(_written(dialect))
-
-
-def _written(dialect: Dialect) -> Iterator[str]:
-    for action in _actions(dialect):
-        try:
-            yield dialect.write(action, _THOUGHT)
-        except ValueError:
-            continue  # the dialect has no such action
-
-
-def _actions(dialect: Dialect) -> Iterator[Action]:
-    yield from (Code(code=code) for code in _CODES)
-    yield from (ToolCall(name=tool.name, arguments={}) for tool in dialect.tools)
-    yield from (Answer(text=text) for text in _ANSWERS)
+    """Write whole turns as the dialect does, for samples of the action space: code, calls and answers."""
+    actions: list[Action] = [Code(code=code) for code in _CODES]
+    actions += [ToolCall(name=tool.name, arguments={}) for tool in dialect.tools]
+    actions += [Answer(text=text) for text in _ANSWERS]
+    turns = []
+    for action in actions:
+        with suppress(ValueError):  # the dialect has no such action
+            turns.append(dialect.write(action, _THOUGHT))
+    return tuple(turns)
 
 
 _TERMINAL = frozenset({StopReason.ANSWERED, StopReason.NO_ACTION})
 """The agent ended the episode; every other end cuts it off."""
 
 
-class StepInfo(dict[str, Any]):
-    """What `reset` and `step` tell beside the observation."""
-
-    def __missing__(self, key: str) -> Any:
-        raise KeyError("info['news'] has another name now: info['new_parts']" if key == "news" else key)
-
-
 class LookAgainOptions(TypedDict, total=False):
-    """What `LookAgainEnv` may be given by name; None means the default."""
+    """Keyword options of `LookAgainEnv`; None means the default."""
 
     sandbox: SandboxSource
     """A sandbox, which the environment then owns, or a function that makes one. Default: a `LocalSandbox` with the
@@ -406,19 +378,6 @@ class LookAgainOptions(TypedDict, total=False):
     """Limits of the sandbox's sessions in place of the dialect's; of a sandbox that is given the wall time alone."""
     render_mode: str | None
     """`ansi`, or None."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    sandbox: SandboxSource = None
-    rubric: Rubric | str | None = None
-    limits: EpisodeLimits | None = None
-    tools: Sequence[str] | None = None
-    tool_list: ToolList | None = None
-    prompt_file: str | os.PathLike[str] | None = None
-    prompt_names: Mapping[str, str] | None = None
-    session: SessionLimits | None = None
-    render_mode: str | None = None
 
 
 class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
@@ -447,26 +406,28 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
                 were given.
             RegistryError: an id is unknown, that of the reward included.
         """
-        given = _Given(**options)
-        if given.render_mode not in (None, *self.metadata["render_modes"]):
-            raise SettingsError(f"there is no render mode {given.render_mode!r}; use 'ansi' or None")
+        if unknown := options.keys() - LookAgainOptions.__annotations__.keys():
+            raise TypeError(f"LookAgainEnv has no option {min(unknown)!r}")
+        self.render_mode = options.get("render_mode")
+        if self.render_mode not in (None, *self.metadata["render_modes"]):
+            raise SettingsError(f"there is no render mode {self.render_mode!r}; use 'ansi' or None")
         chosen = load_dialect(dialect) if isinstance(dialect, str) else dialect
         check_runs_here(chosen, "the environment")
         speech = {
-            "prompt_file": os.fspath(given.prompt_file or ""),
-            "prompt_names": given.prompt_names or {},
-            "tools": tuple(given.tools or ()),
-            "tool_list": given.tool_list or "",
-            "session": given.session or SessionLimits(),
+            "prompt_file": os.fspath(options.get("prompt_file") or ""),
+            "prompt_names": options.get("prompt_names") or {},
+            "tools": tuple(options.get("tools") or ()),
+            "tool_list": options.get("tool_list") or "",
+            "session": options.get("session") or SessionLimits(),
         }
         self.dialect, self._tools = SpeechSettings.model_validate(speech).prepared(chosen)
-        self.render_mode = given.render_mode
-        self._rubric = as_rubric(given.rubric)
-        self._limits = given.limits
+        self._rubric = as_rubric(options.get("rubric"))
+        self._limits = options.get("limits")
         self._playing: Playing | None = None
-        self._stage = EnvResources(given.sandbox, self.dialect.sandbox, store)
+        sandbox = options.get("sandbox")
+        self._stage = EnvResources(sandbox, self.dialect.sandbox, store)
         self._finalizer = weakref.finalize(self, self._stage.close)
-        if given.sandbox is None or callable(given.sandbox):
+        if sandbox is None or callable(sandbox):
             self.spec = spec_of({"tasks": tasks, "dialect": dialect, "store": store, **options})
         self._tasks = task_source(tasks, self._stage.store, self.dialect)
         self.action_space = TextSpace(example_turns(self.dialect))
@@ -542,13 +503,18 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         return self._tasks.draw(self.np_random) if wanted is None else self._tasks.find(wanted)
 
     def _info(self, playing: Playing, new_parts: tuple[RolePart, ...]) -> dict[str, Any]:
-        info = StepInfo(task=playing.plan.task.id, turns=playing.turns, messages=playing.messages, new_parts=new_parts)
+        info = {
+            "task": playing.plan.task.id,
+            "turns": playing.turns,
+            "messages": playing.messages,
+            "new_parts": new_parts,
+        }
         if playing.turns:
             info |= {"action": playing.action, "status": playing.status}
         return info
 
     def _end(self, playing: Playing, info: dict[str, Any]) -> float:
-        """Fill in what only the end tells; the reward."""
+        """Add the entries of the last step to `info`, and return the reward."""
         trajectory = playing.trajectory()
         scores = () if trajectory.lost else tuple(self._rubric(trajectory))
         trajectory = trajectory.with_scores(scores)

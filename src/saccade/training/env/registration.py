@@ -27,11 +27,8 @@ DIALECT_OF: Final = MappingProxyType(
 """Id in Gymnasium's registry -> the dialect that is spoken unless `make` is given another."""
 
 
-# Nondeterministic: a model's program may read the clock, or be killed by it; and a trajectory holds its times.
-
-
 def spec_of(arguments: Mapping[str, Any]) -> EnvSpec:
-    """The spec of an environment that was made by hand; `make` of it makes another."""
+    """Return the spec of an environment made by hand: nondeterministic, as programs may read the clock."""
     return EnvSpec("saccade/LookAgain-v0", ENTRY_POINT, nondeterministic=True, kwargs=dict(arguments))
 
 

@@ -27,7 +27,7 @@ PictureArray = NDArray[np.uint8]
 Pictures = tuple[PictureArray, ...]
 T = TypeVar("T")
 
-# What a random text is put together from: words, code, tags and what breaks careless parsers.
+# Pieces of a random text: words, code, tags and what breaks careless parsers.
 _PIECES = (
     *("a", "The", " ", " ", "\n", "42", ".", "red", "x = 1\n", "print(x)", "'", '"', "\\", "{", "}"),
     *("```python\n", "\n```", "<code>", "</code>", "<answer>", "</answer>", "<think>", "</think>"),
@@ -146,7 +146,7 @@ def _refuse_masks(mask: object, probability: object) -> None:
 @batch_space.register(TextSpace)
 @batch_space.register(PicturesSpace)
 def _batched(space: TextSpace | PicturesSpace, n: int = 1) -> spaces.Tuple[Any]:
-    """`n` copies that draw from generators of their own."""
+    """Return `n` copies, each with its own generator."""
     rng = deepcopy(space.np_random)
     batch = spaces.Tuple([deepcopy(space) for _ in range(n)], seed=deepcopy(space.np_random))
     batch.seed([int(seed) for seed in rng.integers(2**31, size=n)])
@@ -177,18 +177,16 @@ def _empty_pictures(space: PicturesSpace, n: int = 1, fn: Callable[..., Any] = n
     return ((),) * n
 
 
-# Messages as an observation: their text, and their pictures as arrays.
-#
-# The text marks roles and places of media for a reader: `[user]` on a line of its own, `<image>`, `<video>`. A program
-# may print the same marks; who must tell them apart reads the messages, which are exact.
-
-
 RolePart = tuple[Role, TextPart | ImagePart | VideoPart]
-"""A part and who said it. A conversation only grows when it is written as these."""
+"""A part and its role. A conversation only grows when it is written as these."""
 
 
 class EnvObservation(TypedDict):
-    """What is new in the conversation since the last observation; all of it at the start."""
+    """What is new in the conversation since the last observation; all of it at the start.
+
+    The text marks roles and places of media for a reader: `[user]` on a line, `<image>`, `<video>`. A program may print
+    the same marks; the messages in `info` are exact.
+    """
 
     text: str
     pictures: Pictures
@@ -196,18 +194,18 @@ class EnvObservation(TypedDict):
 
 
 def flat(messages: Iterable[Message]) -> tuple[RolePart, ...]:
-    """The parts of `messages` in order."""
+    """Return the parts of `messages` in order."""
     return tuple((message.role, part) for message in messages for part in message.parts)
 
 
 def as_text(parts: Iterable[RolePart]) -> str:
-    """`parts` as one text, a mark before each role."""
+    """Join `parts` to one text, a mark before each role."""
     groups = groupby(parts, key=lambda part: part[0])
     return "\n\n".join(f"[{role}]\n{''.join(_written(part) for _, part in group)}" for role, group in groups)
 
 
 def observation(parts: Iterable[RolePart], store: MediaStore) -> EnvObservation:
-    """The observation of `parts`; its arrays are nobody else's. Raises `MediaError` for what `store` cannot give."""
+    """Make the observation of `parts`, with new arrays. Raises `MediaError` for a picture that `store` lacks."""
     parts = tuple(parts)
     pictures = (to_rgb(store.open(part).decode()) for _, part in parts if isinstance(part, ImagePart))
     return EnvObservation(

@@ -1,4 +1,4 @@
-"""Tasks by name for faces that meet them again and again: sources are opened once in a process."""
+"""Find tasks by name, where they are needed again and again: sources are opened once in a process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Advantage rules with their parameters, over a selection: what a recipe names.
+"""Advantage rules with their parameters, over a selection, as a recipe names them.
 
-Which rollouts a baseline is taken from is a parameter: those that are trained on (`kept`), or all usable ones of their
-group, what a filter left out included (`group`, as PyVision-RL's code does).
+The baseline is that of the rollouts that are trained on (`kept`), or of all usable ones of their group, dropped ones
+included (`group`, as in PyVision-RL's code).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class AdvantageRule(Rule):
 
     @abstractmethod
     def __call__(self, selection: Selection) -> list[Rollout]:
-        """Each rollout that is trained on, with its advantage (`Rollout.with_advantage`), in the selection's order."""
+        """Return each kept rollout with its advantage (`Rollout.with_advantage`), in the selection's order."""
 
 
 class Grpo(AdvantageRule):
@@ -73,7 +73,7 @@ class TurnLevel(AdvantageRule):
     baseline: Baseline = "kept"
 
     def __call__(self, selection: Selection) -> list[Rollout]:
-        """Each rollout that is trained on, with its advantage. Raises KeyError for a missing part."""
+        """Return each kept rollout with its advantage. Raises KeyError for a missing part."""
         estimate = standardised if self.divide_by_std else mean_baseline
         compared = _compared(selection, estimate, self.baseline)
         terms = batch_normalised([as_returns(item.reward.turn_part(self.part)) for item, _ in compared])
@@ -83,16 +83,14 @@ class TurnLevel(AdvantageRule):
         ]
 
 
-_HERE = "saccade.training.rl.advantages"
-
 ADVANTAGES: Final = Registry[type[AdvantageRule]](
     "advantages",
     {
-        "grpo@1": f"{_HERE}:Grpo",
-        "rloo@1": f"{_HERE}:Rloo",
-        "turn-level@1": f"{_HERE}:TurnLevel",
+        "grpo@1": f"{__name__}:Grpo",
+        "rloo@1": f"{__name__}:Rloo",
+        "turn-level@1": f"{__name__}:TurnLevel",
     },
-    is_subclass(AdvantageRule, f"a subclass of {_HERE}.AdvantageRule"),
+    is_subclass(AdvantageRule, f"a subclass of {__name__}.AdvantageRule"),
 )
 """Other packages add rules by the entry point group `saccade.advantages`."""
 
@@ -105,7 +103,7 @@ def _with_advantages(selection: Selection, estimate: Estimate, baseline: Baselin
 
 
 def _compared(selection: Selection, estimate: Estimate, baseline: Baseline) -> list[tuple[Rollout, float]]:
-    """Every rollout that is trained on, and how much better it was than its group."""
+    """Return every kept rollout with its estimate against its group."""
     compared: list[tuple[Rollout, float]] = []
     for group in selection.kept:
         members = group.kept if baseline == "kept" else group.usable

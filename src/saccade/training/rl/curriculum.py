@@ -1,9 +1,9 @@
-"""The tasks that a curriculum leaves, from how the first policy does on all of them.
+"""Choose the tasks of a curriculum by the pass rates of the first policy.
 
     OUT/pass-rates.jsonl
 
-Rolling out every task may take longer than training on what is left, so rates are kept as they are found: a run that
-is killed meanwhile continues with the rest, and a person can see what a band would leave.
+Rolling out every task may take longer than training on those left, so rates are kept as they are found: a killed run
+continues with the rest, and a person can see what a band would leave.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PASS_RATES = "pass-rates.jsonl"
 
 
 class TaskPassRate(Record):
-    """How the first policy does on a task."""
+    """The pass rate of the first policy on a task."""
 
     id: Text
     """Of the task."""
@@ -41,7 +41,7 @@ class TaskPassRate(Record):
 async def choose_tasks(
     tasks: TaskList, band: Band, trainer: Trainer, out: Path, callback: RlCallback
 ) -> tuple[str, ...]:
-    """The ids of `tasks` whose pass rate lies in the band, in their order; every process calls it.
+    """Return the ids of `tasks` whose pass rate is in the band, in order; every process calls it.
 
     Raises:
         TrainingError: there is none.
@@ -67,7 +67,7 @@ async def choose_tasks(
 
 
 def chosen_before(tasks: TaskList, band: Band, path: Path) -> tuple[str, ...]:
-    """The same from the rates that another run of this policy wrote to the file `path`.
+    """Choose by the rates that another run of this policy wrote to the file `path`.
 
     Raises:
         SettingsError: the file is not there, or lacks the rate of a task.
@@ -99,8 +99,8 @@ def _chosen(tasks: TaskList, rates: Mapping[str, TaskPassRate], band: Band, path
 async def measure_pass_rates(
     trainer: Trainer, tasks: TaskList, places: Sequence[int]
 ) -> dict[str, tuple[float | None, int]]:
-    """Of the tasks at `places` in their list the share of right rollouts, None where none is usable, and the number
-    of usable ones, from one group of rollouts each.
+    """Roll out one group of each task at `places`; return the share of right rollouts (None where none is usable) and
+    the number of usable ones.
 
     Raises:
         TrainingError: every rollout was lost.

@@ -1,4 +1,4 @@
-"""The engine of a run, and how it comes by new weights. Imports torch; import this module late."""
+"""Open the engine of a run and give it new weights. Imports torch; import this module late."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from saccade.training.weights import export
 
 @asynccontextmanager
 async def open_engine(settings: RlSettings, learner: Learner, media: MediaStore, out: Path) -> AsyncIterator[Engine]:
-    """What samples for the policy that learns: itself, or servers that read its weights from the folder `out/served`.
+    """Open the engine: the policy itself, or servers that read its weights from the folder `out/served`.
 
     Servers that the run starts itself, by its first process, have ended when the block is left.
 

@@ -21,7 +21,7 @@ LARGEST_LOG_RATIO = 20.0
 
 @dataclass(frozen=True, slots=True)
 class KlEstimator:
-    """One estimator."""
+    """An estimator of the distance, by name and by its name in verl."""
 
     description: str
     """What `saccade list kl-estimators` shows."""

@@ -1,4 +1,4 @@
-"""What a run says about a step: numbers by name, for metrics.jsonl and the screen."""
+"""Compute the numbers of a step for metrics.jsonl and the screen, and keep rollouts in OUT/rollouts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from saccade.training.rl.select import Selection
 
 
 class RlCallback(TrainingCallback):
-    """What a run of reinforcement learning tells besides; each method does nothing until it is overridden."""
+    """Follows a run of reinforcement learning; each method does nothing until it is overridden."""
 
     def takes(self, sources: Sequence[str]) -> None:
-        """What the run takes of its sources, a line for each, and what it leaves out and why."""
+        """A line for each source: what the run takes of it, and what it leaves out and why."""
 
     def choosing(self, done: int, total: int) -> None:
         """A curriculum has rolled out `done` of `total` tasks."""
@@ -46,7 +46,7 @@ class UpdateMetrics:
     updates: int = 0
 
     def add(self, other: UpdateMetrics) -> None:
-        """These and those of `other`."""
+        """Add those of `other`."""
         self.loss += other.loss
         self.gradient_norm += other.gradient_norm
         self.tokens += other.tokens
@@ -63,16 +63,16 @@ class StepTiming:
 
     decoding: float = 0.0
     sandbox: float = 0.0
-    """No decoding: sandboxes and tools were waited for."""
+    """Waiting for sandboxes and tools, without decoding."""
     scoring: float = 0.0
     update: float = 0.0
     others: float = 0.0
-    """Other processes were waited for."""
+    """Waiting for other processes."""
     replayed: int = 0
 
 
 def rollout_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Means over rollouts that were not lost: reward and its parts, accuracy, calls, lengths."""
+    """Average over rollouts that were not lost: reward and its parts, accuracy, calls, lengths."""
     completed = [item for item in rollouts if not item.lost]
     values = {"lost": len(rollouts) - len(completed), "reward": _mean(item.reward.total for item in completed)}
     values["accuracy"] = _mean(accuracy(item.trajectory) for item in completed)
@@ -90,7 +90,7 @@ def rollout_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
 def step_metrics(
     rollouts: Sequence[Rollout], selection: Selection, sums: UpdateMetrics, timing: StepTiming, rate: float
 ) -> dict[str, float]:
-    """Everything that is logged of a step: its `rollouts` as they ended, its update, its time, its learning rate."""
+    """Return all that is logged of a step: its `rollouts` as they ended, update, time and learning rate."""
     values = rollout_metrics(rollouts)
     broken = Counter(kind for item in rollouts for kind in item.broken)
     values |= {f"broken/{kind.value}": broken[kind] / len(rollouts) for kind in Broken}
@@ -125,6 +125,12 @@ def step_metrics(
     }
 
 
+def validation_sample(rollout: Rollout) -> dict[str, str]:
+    """Return a held-out answer as samples.jsonl has it."""
+    wrote = "\n".join(turn.text for turn in rollout.trajectory.turns)
+    return {"id": rollout.id, "wrote": wrote, "expected": rollout.trajectory.task.answer or ""}
+
+
 def _written(trajectory: Trajectory) -> int:
     return sum(len(turn.token_ids or ()) for turn in trajectory.turns)
 
@@ -134,17 +140,12 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return sum(numbers) / len(numbers) if numbers else None
 
 
-# The folder in which a run keeps rollouts: a run folder as any other, without those that a resumed run plays again.
-#
-# A rollout is kept with what it was worth: its reward, the advantage of its tokens, both part by part.
-
-
 ADVANTAGE = "advantage"
 """Name of the score that holds the advantage of a sequence; its detail tells that of each turn's tokens."""
 
 
 def open_rollout_store(root: Path, cursor: int) -> RunFolder:
-    """The folder, with only the rollouts of tasks before `cursor` in the sequence of epochs.
+    """Open the run folder, and remove rollouts from `cursor` in the sequence of epochs on, which are played again.
 
     Raises:
         RecordError: it cannot be read.
@@ -157,7 +158,7 @@ def open_rollout_store(root: Path, cursor: int) -> RunFolder:
 
 
 def with_worth(item: Rollout) -> Trajectory:
-    """The rollout with its reward's parts, those of its turns, and where it has one its advantage as scores."""
+    """Return the trajectory with the parts of its reward and turns, and its advantage if there is one, as scores."""
     trajectory = with_reward(item.trajectory, item.reward)
     more = [
         Score(name=f"reward.{part.name}.turns", weight=0.0, detail=_by_turn(part.values)) for part in item.reward.turns

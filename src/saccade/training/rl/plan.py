@@ -1,4 +1,4 @@
-"""What each GPU of a run of reinforcement learning will hold while it updates and while it samples."""
+"""Plan what each GPU of a run of reinforcement learning holds while it updates and while it samples."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from saccade.training.rl.settings import RlSettings
 from saccade.training.weights import is_low
 
 _ASLEEP = GIB
-"""What a server that sleeps keeps of its GPU: CUDA's own. Assumed, not measured."""
+"""GPU memory that a sleeping server keeps for CUDA. Assumed, not measured."""
 _APART = "let servers have GPUs of their own (engine.gpus)"
 
 
 def plan_memory(settings: RlSettings, processes: int, device: str) -> MemoryPlan:
-    """The plan for one of `processes` on a `device` such as `cuda`.
+    """Plan one of `processes` on a `device` such as `cuda`.
 
     Raises:
         SettingsError: the shape of the checkpoint is not known, or `generation.cache` cannot hold one episode.
@@ -57,7 +57,7 @@ def plan_memory(settings: RlSettings, processes: int, device: str) -> MemoryPlan
 
 
 def _shared(settings: RlSettings, memory: TrainingMemory, reference: PlanItem) -> Phase:
-    """While a server on the same GPU samples."""
+    """Return the phase in which a server on the same GPU samples."""
     state = memory.state
     return Phase(
         "sampling",
@@ -71,7 +71,7 @@ def _shared(settings: RlSettings, memory: TrainingMemory, reference: PlanItem) -
 
 
 def _sampling(settings: RlSettings, memory: TrainingMemory, reference: PlanItem, tokens: int) -> Phase:
-    """While the engine in this process samples; a prompt that is read may be all pictures or video."""
+    """Return the phase in which the engine in this process samples; a prompt may be all pictures or video."""
     state, fewer = memory.state, "lower rollout.limits.context_tokens"
     reading = reading_pass(memory.skeleton, tokens)
     rows = -(-settings.generation.max_concurrency // settings.generation.decoding_batches)
@@ -92,7 +92,7 @@ def _sampling(settings: RlSettings, memory: TrainingMemory, reference: PlanItem,
 
 
 def reading_pass(skeleton: Skeleton, tokens: int) -> PassBytes:
-    """A prompt of `tokens` that is read, without the keys and values that stay."""
+    """Measure reading a prompt of `tokens`, without the keys and values that stay."""
     axes = skeleton.family.rope_axes
     with skeleton.mode, torch.no_grad():
         ids, at = torch.zeros((1, tokens), dtype=torch.int64), torch.arange(tokens)

@@ -2,10 +2,9 @@
 
     recipe = load_recipe("codedance", profile="tiny", overrides=["seed=3"])
 
-A recipe has no code of its own: it names a dialect, a reward, a selection, an advantage and a loss, with their
-parameters; all but the loss may be code of the user's own (`file.py:NAME`). A table `[profile.NAME]` holds what is
-different on another machine. Loading checks every name and every parameter; whether the run is a good idea is not
-looked at.
+A recipe names a dialect, a reward, a selection, an advantage and a loss, with their parameters; all but the loss may be
+the user's code (`file.py:NAME`). A table `[profile.NAME]` holds what differs on another machine. Loading checks every
+name and every parameter.
 """
 
 from __future__ import annotations
@@ -36,8 +35,6 @@ from saccade.training.rl.advantages import Grpo, NamedAdvantage, TurnLevel
 from saccade.training.rl.engines.settings import EngineSettings
 from saccade.training.rl.kl import KL_ESTIMATORS
 from saccade.training.rl.select import Band, KeepAll, NamedSelection
-
-# The parameters of a loss, without torch: what a recipe holds.
 
 
 class RlLossSettings(Settings):
@@ -160,7 +157,7 @@ class Recipe(PromptSettings):
     """What other machines change, by name; `load_recipe` applies one and drops the table."""
 
     def load_reward(self) -> RewardPreset:
-        """The reward with its parameters. Raises `RegistryError` or `SettingsError`."""
+        """Load the reward with its parameters. Raises `RegistryError` or `SettingsError`."""
         return self.reward.load()
 
 
@@ -182,7 +179,7 @@ def load_recipe(
     recipe = load_settings(Recipe, path, overrides, given=changes).model_copy(update={"profile": {}})
     check_runs_here(load_dialect(recipe.dialect), "training")
     recipe.equipped(load_dialect(recipe.dialect))
-    recipe.load_reward()
+    recipe.reward.load()
     if recipe.reward.judge != "none":
         JUDGES.load(recipe.reward.judge)
     if recipe.reward.grader:
@@ -193,11 +190,11 @@ def load_recipe(
 
 
 def _check(recipe: Recipe, path: str) -> None:
-    """What no single setting can know."""
+    """Check what concerns several settings."""
     mistakes = []
-    wanted = getattr(recipe.selection, "groups", None)
-    if wanted is not None and recipe.rounds.groups > wanted:
-        mistakes.append(f"rounds.groups ({recipe.rounds.groups}) is more than selection.groups ({wanted}) can give")
+    most = getattr(recipe.selection, "groups", None)
+    if most is not None and recipe.rounds.groups > most:
+        mistakes.append(f"rounds.groups ({recipe.rounds.groups}) is more than selection.groups ({most}) can give")
     if recipe.rounds.groups > recipe.rounds.tasks * recipe.rounds.rounds:
         mistakes.append(f"rounds.groups ({recipe.rounds.groups}) is more than all rounds roll out")
     reward = load_reward(recipe.reward.preset, recipe.reward.parameters)
@@ -222,7 +219,7 @@ def _check(recipe: Recipe, path: str) -> None:
 
 
 def _unused(reward: RewardSettings, preset: RewardPreset) -> list[str]:
-    """Settings of a judge that nobody would read."""
+    """Return a mistake for each setting of a judge that nothing would read."""
     mistakes, needs_judge = [], isinstance(preset, NeedsJudge)
     asks_models = reward.judge != "none" or reward.answer_judge or reward.consistency_judge
     if reward.by_tag and (needs_judge or isinstance(preset, NeedsConsistency)):

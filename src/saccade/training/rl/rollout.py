@@ -1,11 +1,11 @@
-"""A rollout on its way through a step, and its group: what was played, its reward, its fate, its advantage.
+"""A rollout on its way through a step, and its group: trajectory, reward, reason to drop it, advantage.
 
     played     Rollout(trajectory, tokens)
     scored     replace(rollout, reward=...)         saccade.training.rl.scoring
     dropped    replace(rollout, dropped=...)        saccade.training.rl, where it is not trained on
     compared   rollout.with_advantage(...)          saccade.training.rl
 
-Everything else is read from typed stop reasons and statuses. A lost rollout is an outage of ours: no rule keeps it.
+A lost rollout, which an outage ended, is kept by no rule.
 """
 
 from __future__ import annotations
@@ -29,21 +29,12 @@ from saccade.record.trajectory import STOPS, Broken, Score, Trajectory
 from saccade.rewards.reward import Reward, accuracy, returned_pictures
 from saccade.tokens.segments import TokenTrajectory
 
-# Advantages as arrays: of rollouts against their group, and CodeDance's term of single turns.
-#
-# `mean_baseline`, `standardised` and `leave_one_out` take rewards (N,) and group numbers (N,), in any order, and give
-# advantages (N,). A rollout alone in its group has nothing to be compared with and gets 0 (verl gives it its reward).
-#
-# The turn term is normalised over the whole batch, and stands on the tokens of its turn:
-#
-#     A_token = A_sequence + weight · A_turn(turn of the token)
-#
-# Tokens that were not sampled get 0. Turns without a value (an answer) get the sequence's advantage alone.
-
+# `mean_baseline`, `standardised` and `leave_one_out` take rewards (N,) and group numbers (N,), in any order, and return
+# advantages (N,). A group of one rollout gets 0 (verl: its reward).
 
 Array: TypeAlias = NDArray[np.float64]
 EPSILON = 1e-6
-"""Added to the standard deviation, as verl does; TRL adds 1e-4."""
+"""Added to the standard deviation, as in verl; TRL adds 1e-4."""
 
 
 def mean_baseline(rewards: Array, groups: NDArray[np.int64]) -> Array:
@@ -72,7 +63,7 @@ def leave_one_out(rewards: Array, groups: NDArray[np.int64]) -> Array:
 
 
 def batch_normalised(returns: Sequence[Array], epsilon: float = EPSILON) -> list[Array]:
-    """(G - mean) / (std + epsilon) over all turns of the batch that have a value; 0 where there is none (NaN).
+    """Normalise turns over the batch, (G - mean) / (std + epsilon); 0 for a turn without a value (NaN).
 
     `returns` holds for each rollout an array (turns,). The deviation is that of the population.
     """
@@ -84,12 +75,12 @@ def batch_normalised(returns: Sequence[Array], epsilon: float = EPSILON) -> list
 
 
 def as_returns(values: Sequence[float | None]) -> Array:
-    """A part of a reward's turns as an array (turns,), NaN for None."""
+    """Convert a part of a reward's turns to an array (turns,), NaN for None."""
     return np.array([np.nan if value is None else value for value in values], np.float64)
 
 
 def per_token(sequence: float, turn_of_token: NDArray[np.int64], turns: Array | None = None) -> Array:
-    """Advantages (tokens,) of one rollout: `sequence` and the term of the token's turn; 0 where the turn is -1.
+    """Return advantages (tokens,) of one rollout: `sequence` plus the term of the token's turn; 0 where it is -1.
 
     `turn_of_token` (tokens,) is `TokenTrajectory.turns()`. Raises ValueError if a token's turn has no term.
     """
@@ -99,13 +90,13 @@ def per_token(sequence: float, turn_of_token: NDArray[np.int64], turns: Array | 
         return advantages
     if sampled.any() and int(turn_of_token.max()) >= len(turns):
         raise ValueError(f"tokens of turn {int(turn_of_token.max())} have no term; there are {len(turns)} turns")
-    padded = np.append(turns, 0.0)  # the last one is what -1 finds
+    padded = np.append(turns, 0.0)  # index -1 finds the last one
     advantages += padded[turn_of_token]
     return advantages
 
 
 def _numbered(rewards: Array, groups: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Group of each rollout as 0.. (N,), and rollouts of each group (groups,)."""
+    """Return the group of each rollout as 0.. (N,), and the sizes of groups (groups,)."""
     if rewards.ndim != 1 or rewards.shape != groups.shape:
         raise ValueError(f"one group for each reward is needed; shapes are {rewards.shape} and {groups.shape}")
     if not np.isfinite(rewards).all():
@@ -158,11 +149,11 @@ class Advantage:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """One rollout: made when it was played, replaced by one that knows more at each stage of a step."""
+    """One rollout, replaced by one that knows more at each stage of a step."""
 
     trajectory: Trajectory
     tokens: TokenTrajectory | None = None
-    """None where nothing can be trained on: it was lost, or ended before a turn was written."""
+    """None where there is nothing to train on: it was lost, or ended before a turn was written."""
     reward: Reward = NOT_SCORED
     """Its total is None where it could not be computed; such a rollout is not trained on."""
     dropped: DropReason | None = None
@@ -176,7 +167,7 @@ class Rollout:
 
     @property
     def lost(self) -> bool:
-        """Whether an outage of ours ended it."""
+        """Whether an outage ended it."""
         return self.trajectory.lost
 
     @property
@@ -192,7 +183,7 @@ class Rollout:
 
     @property
     def pictures(self) -> int:
-        """Pictures that its calls gave back."""
+        """Pictures that its calls returned."""
         return returned_pictures(self.trajectory)
 
     @property
@@ -201,37 +192,37 @@ class Rollout:
         return not self.lost and self.reward.total is not None
 
     def with_advantage(self, sequence: float, turns: Array | None = None) -> Rollout:
-        """The same with its advantage: that of the sequence, and where there are some the terms (turns,)."""
+        """Return a copy with its advantage: of the sequence, and the terms (turns,) if there are any."""
         return replace(self, advantage=Advantage(sequence, turns))
 
     def trained_tokens(self) -> TokenTrajectory:
-        """Its tokens. Raises ValueError where it cannot be trained on."""
+        """Return its tokens. Raises ValueError where it cannot be trained on."""
         if self.tokens is None:
             raise ValueError(f"rollout {self.id} was selected, and cannot be trained on")
         return self.tokens
 
     def token_advantages(self) -> NDArray[np.float32]:
-        """The advantage of each token, (tokens,): 0 where it was not sampled. Raises as `trained_tokens`."""
+        """Return the advantage of each token, (tokens,), 0 where it was not sampled. Raises as `trained_tokens`."""
         turns = self.trained_tokens().turns()
         if self.advantage is None:
             raise ValueError(f"rollout {self.id} has no advantage; call an advantage rule first")
         return per_token(self.advantage.sequence, turns, self.advantage.turns).astype(np.float32)
 
     def behaviour_logprobs(self) -> NDArray[np.float32]:
-        """Log-probability of each token under the policy that sampled it, (tokens,): 0 where it was not sampled."""
+        """Return the log-probability of each token as it was sampled, (tokens,), 0 where it was not."""
         values: NDArray[np.float32] = np.nan_to_num(self.trained_tokens().logprobs(), nan=0.0)
         return values
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutGroup:
-    """All rollouts of one task that are compared with each other, those that a selection dropped among them."""
+    """All rollouts of one task that are compared with each other, dropped ones included."""
 
     id: str
     rollouts: tuple[Rollout, ...]
 
     def __post_init__(self) -> None:
-        """Raises ValueError if two rollouts share an id."""
+        """Raise ValueError if two rollouts share an id."""
         if len({rollout.id for rollout in self.rollouts}) < len(self.rollouts):
             raise ValueError(f"two rollouts of group {self.id} share an id")
 
@@ -257,7 +248,7 @@ class RolloutGroup:
         return sum(right) / len(right) if right else None
 
     def dropping(self, reason: DropReason, unwanted: Callable[[Rollout], bool]) -> RolloutGroup:
-        """The group without those of its kept rollouts that are `unwanted`, which are asked about in order."""
+        """Drop the kept rollouts that are `unwanted`, which is called in their order."""
         return RolloutGroup(
             self.id,
             tuple(
@@ -268,7 +259,7 @@ class RolloutGroup:
 
 
 def group_of(rollouts: Sequence[Rollout]) -> RolloutGroup:
-    """The group of rollouts whose trajectories share a `group` (or, where none is set, a task).
+    """Group rollouts whose trajectories share a `group` (or, where none is set, a task).
 
     Raises:
         TrainingError: they belong to different groups.
@@ -280,13 +271,13 @@ def group_of(rollouts: Sequence[Rollout]) -> RolloutGroup:
 
 
 def spread(rollouts: Sequence[Rollout]) -> float:
-    """Sample standard deviation of the usable rewards (one degree of freedom); 0 for fewer than two."""
+    """Return the sample standard deviation of the usable rewards; 0 for fewer than two."""
     rewards = [total for item in rollouts if item.usable and (total := item.reward.total) is not None]
     return float(np.std(rewards, ddof=1)) if len(rewards) > 1 else 0.0
 
 
 def broken(trajectory: Trajectory) -> frozenset[Broken]:
-    """Everything that broke a trajectory; reaching the limit of turns is no break."""
+    """Return everything that broke a trajectory; reaching the limit of turns is no break."""
     kinds = {_STATUS.get(turn.execution.status) for turn in trajectory.turns if turn.execution is not None}
     if trajectory.stop is not None:
         kinds.add(STOPS[trajectory.stop].broken)
@@ -295,17 +286,15 @@ def broken(trajectory: Trajectory) -> frozenset[Broken]:
     return frozenset(kind for kind in kinds if kind is not None)
 
 
-# Rules that a recipe names and gives parameters in one table: `rule = "grpo"`, or code of the user's own.
-#
-#     [advantage]
-#     rule = "my_rules.py:Centred"        # or module:NAME, or what an installed package registers
-#     scale = 0.5
-#
-# A rule is a settings object that can be called. Which kinds there are stands in `rl/select` and `rl/advantages`.
-
-
 class Rule(Settings):
-    """Base of selections and advantages; the first sentence of the docstring is what `saccade list` shows."""
+    """Base of selections and advantages: settings that can be called, whose first sentence `saccade list` shows.
+
+    A recipe names a rule and its parameters in one table:
+
+        [advantage]
+        rule = "my_rules.py:Centred"        # or `grpo`, module:NAME, or what an installed package registers
+        scale = 0.5
+    """
 
     rule: str = ""
     """As the recipe names it."""

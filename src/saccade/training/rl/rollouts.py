@@ -1,12 +1,11 @@
-"""Generates groups of rollouts: every episode by the one loop, tokens from an engine, code in branches of one session.
+"""Generate groups of rollouts: tokens from an engine, code in branches of one session.
 
     resources = RolloutResources(engine, encoder, sandbox, store)
     rollouts, timing = await generate_rollouts(plans, resources, GenerationSettings(), seed)
 
 Episodes are split into batches by their groups; sandboxes of one batch work while another decodes. A rollout that an
-outage ended is played again, a bounded number of times; one that stays lost is given back as lost, and nothing trains
-on it. A rollout that breaks through its own doing harms no other. What must hold of the tokens of every rollout is
-checked here; a violation is a fault of ours, and ends the run.
+outage ended is played again, a bounded number of times; one that stays lost is returned as lost, and nothing trains on
+it. A rollout that breaks harms no other. The tokens of each rollout are checked; a violation is a bug, ending the run.
 """
 
 from __future__ import annotations
@@ -42,14 +41,12 @@ from saccade.tools.toolbox import Toolbox
 from saccade.training.rl.recipe import Recipe
 from saccade.training.rl.rollout import Rollout
 
-# One session for a group of rollouts: opened once, and every rollout gets a branch of it.
-#
-# What opening costs (pictures decoded, files written) is paid once for a group. Branches share nothing that is
-# written afterwards.
-
 
 class GroupSandbox:
-    """A `Sandbox` for the rollouts of one task: all open the same session. Closing it leaves the provider open."""
+    """A `Sandbox` for the rollouts of one task: opening gives a branch of one session, opened once.
+
+    Branches share nothing that is written afterwards. Closing it leaves the provider open.
+    """
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -69,7 +66,7 @@ class GroupSandbox:
         files: Mapping[str, bytes] | None = None,
         options: SessionOptions | None = None,
     ) -> Session:
-        """A branch of the group's session, which the first call opens: arguments must be the same each time.
+        """Branch the group's session, which the first call opens: arguments must be the same each time.
 
         Raises:
             SandboxError: the sandbox failed; the next call opens the session anew.
@@ -91,7 +88,7 @@ class GroupSandbox:
         return await self._sandbox.isolation()
 
     async def close(self) -> None:
-        """End the group's session; idempotent. Its branches live on until they are closed."""
+        """Close the group's session; idempotent. Its branches live until they are closed."""
         self._closed = True
         root, self._root = self._root, None
         if root is not None:
@@ -104,11 +101,8 @@ class GroupSandbox:
         await self.close()
 
 
-# A slot of an engine as the model of one episode, so that rollouts are played by the same loop as everything else.
-
-
 class SlotModel:
-    """A `Model` for one episode: tells the slot what is new, and keeps what was sampled."""
+    """A slot of an engine as the `Model` of one episode: sends the slot what is new, and keeps what was sampled."""
 
     def __init__(self, name: str, slot: Slot, stream: TokenStream) -> None:
         """`name` is the engine's."""
@@ -116,12 +110,12 @@ class SlotModel:
         self._slot = slot
         self._stream = stream
         self._visual = 0
-        """Tokens of pictures and videos that were read."""
+        """Tokens of pictures and videos read so far."""
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The next turn; `on_text` hears it whole.
+        """Sample the next turn; `on_text` is called once, with all of it.
 
         Raises:
             ContextLimitError: what is to be read leaves no room.
@@ -155,12 +149,12 @@ class SlotModel:
         )
 
     async def close(self) -> None:
-        """Leave the slot."""
+        """Release the slot."""
         self._slot.release()
 
 
 def check_sampling(sampling: Sampling) -> None:
-    """Raises `SettingsError` for rollouts that would not be drawn from the policy itself."""
+    """Raise `SettingsError` for rollouts that would not be drawn from the policy itself."""
     if sampling.top_k or (sampling.top_p is not None and sampling.top_p < 1.0):
         raise SettingsError(
             "rollouts are drawn from the whole distribution: top_k and top_p would cut it, and the loss could not know "
@@ -172,7 +166,7 @@ _log = logging.getLogger(__name__)
 
 
 class GenerationSettings(Settings):
-    """How episodes are spread over time; changes nothing in what an episode may say."""
+    """How episodes are spread over time; has no effect on their content."""
 
     max_concurrency: PositiveInt = 128
     """Episodes that run side by side."""
@@ -187,7 +181,7 @@ class GenerationSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class RolloutResources:
-    """What rollouts are played with."""
+    """The engine, sandbox, media and tools that rollouts use."""
 
     engine: Engine
     encoder: Encoder
@@ -202,20 +196,20 @@ class RolloutTiming:
 
     wall: float
     decoding: float
-    """The engine was at work."""
+    """Time in which the engine was at work."""
     replayed: int
     """Lost rollouts that were played again."""
 
     @property
     def waiting(self) -> float:
-        """No decoding: sandboxes and tools were waited for."""
+        """Time without decoding: sandboxes and tools were waited for."""
         return max(0.0, self.wall - self.decoding)
 
 
 async def generate_rollouts(
     plans: Sequence[Plan], resources: RolloutResources, settings: GenerationSettings, seed: int
 ) -> tuple[list[Rollout], RolloutTiming]:
-    """A rollout for each plan, in their order. Plans that share a `group` are of one task.
+    """Generate a rollout for each plan, in their order. Plans that share a `group` are of one task.
 
     Raises:
         IsolationError: the sandbox refuses to start on this machine.
@@ -242,7 +236,7 @@ async def generate_rollouts(
 async def _together(
     plans: Sequence[Plan], resources: RolloutResources, settings: GenerationSettings, seed: tuple[int, int]
 ) -> list[Rollout]:
-    """All `plans` at once."""
+    """Generate all `plans` at once."""
     names = list(dict.fromkeys(plan.group for plan in plans))
     groups = {name: [plan for plan in plans if plan.group == name] for name in names}
     sandboxes = {name: None if resources.sandbox is None else GroupSandbox(resources.sandbox) for name in names}
@@ -268,7 +262,7 @@ async def _episode(plan: Plan, slot: Slot, resources: RolloutResources, sandbox:
     model = SlotModel(resources.engine.name, slot, TokenStream(resources.encoder, plan.id))
     performer = Performer(model, workbench, resources.store)
     began = performer.clock()
-    workbench.prepare()  # what opening takes, the engine is at work
+    workbench.prepare()  # the engine works meanwhile
     try:
         outcome = await drive(plan, performer)
     finally:
@@ -281,13 +275,13 @@ async def _episode(plan: Plan, slot: Slot, resources: RolloutResources, sandbox:
 
 
 def _seed(plan: Plan, seed: tuple[int, int]) -> int:
-    """Of an episode: depends on the run's seed, the attempt and the episode's id alone."""
+    """Derive the seed of an episode from the run's seed, the attempt and the episode's id."""
     digest = sha256(f"{seed[0]}:{seed[1]}:{plan.id}".encode()).digest()
     return int.from_bytes(digest[:8])
 
 
 def checked_tokens(trajectory: Trajectory, encoder: Encoder, played: tuple[int, ...]) -> TokenTrajectory:
-    """The tokens of a rollout, which are those that were `played`.
+    """Return the tokens of a rollout, checked against those that were `played`.
 
     Raises:
         TrainingError: they differ, placeholders are not as many as features, or an array has another length.
@@ -314,13 +308,10 @@ def _fault(trajectory: Trajectory, what: str) -> TrainingError:
     return TrainingError(f"rollout {trajectory.id} cannot be trained on: {what}. A fault of Saccade; report it.")
 
 
-# What a rollout of a recipe follows, whichever trainer asks for it.
-
-
 def rollout_plan(
     recipe: Recipe, dialect: Dialect, task: Task, rollout: int, group: str, *, temperature: float | None = None
 ) -> Plan:
-    """One episode, at the recipe's temperature or another.
+    """Plan one episode of a recipe, at its temperature or another, for any trainer.
 
     A `rollout` number is used once for a task in a run; rollouts that are compared with each other share a `group`.
     """

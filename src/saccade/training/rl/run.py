@@ -1,10 +1,10 @@
-"""A run of reinforcement learning: from a recipe, a checkpoint and tasks to the exported policy.
+"""Run reinforcement learning: from a recipe, a checkpoint and tasks to the exported policy.
 
     OUT/settings.toml  metrics.jsonl  samples.jsonl  pass-rates.jsonl  rollouts/  tensorboard/  checkpoints/  model/
 
-What a step does is in `saccade.training.rl.step`. A run that was killed at any moment and continues with `resume` ends
-with the same weights as one that was not, to the bit on one machine's CPU with the same numbers of threads and
-processes, as long as no program in a sandbox is random or runs into a limit of time. One machine.
+A run that was killed at any moment and is resumed ends with the same weights as one that was not: to the bit on one
+machine's CPU with the same numbers of threads and processes, as long as no program in a sandbox is random or runs into
+a time limit. One machine only.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from saccade.training.learner import Learner, make_learner
 from saccade.training.optimizer import DividedModel
 from saccade.training.rl.curriculum import choose_tasks
 from saccade.training.rl.engine import open_engine, sync_weights
-from saccade.training.rl.metrics import RlCallback, open_rollout_store, rollout_metrics, with_worth
-from saccade.training.rl.rollout import Rollout
+from saccade.training.rl.metrics import RlCallback, open_rollout_store, rollout_metrics, validation_sample, with_worth
 from saccade.training.rl.rollouts import RolloutResources, generate_rollouts
 from saccade.training.rl.scoring import load_scorer
 from saccade.training.rl.settings import RlSettings
@@ -54,7 +53,7 @@ _SAMPLES = 4
 
 
 def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: RlCallback | None = None) -> Path:
-    """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
+    """Train as `settings` say in the folder `out`; return the folder of the trained checkpoint.
 
     Raises:
         SettingsError: a setting is missing or wrong, or `out` holds a run already, or one with other settings, or
@@ -87,7 +86,7 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
 
 
 class _RlRun:
-    """What is between the steps: the tasks that a curriculum leaves, held-out tasks, rollouts that stay on the disk."""
+    """The steps of a run, and the curriculum, validations and kept rollouts between them."""
 
     def __init__(self, settings: RlSettings, out: Path, run: ActiveRun, learner: Learner, callback: RlCallback) -> None:
         self._settings = settings
@@ -104,7 +103,7 @@ class _RlRun:
         return int(self._run.state.more.get("place", 0))
 
     async def steps(self, tasks: TaskList, reference: Trainable | None) -> None:
-        """Every step that is left."""
+        """Make every step that is left."""
         run, is_main = self._run, self._learner.processes.is_main
         folder = open_rollout_store(self._out / "rollouts", self._cursor) if is_main else None
         fresh = self._learner.processes.all_gather(not (self._out / "metrics.jsonl").exists())[0]
@@ -159,7 +158,7 @@ class _RlRun:
         )
 
     async def _choose_tasks(self, trainer: Trainer, tasks: TaskList) -> TaskList:
-        """The tasks that a curriculum leaves, from how the first policy does on all of them."""
+        """Return the tasks that a curriculum leaves, by the pass rates of the first policy."""
         band = self._recipe.curriculum
         if band is None:
             return tasks
@@ -172,7 +171,7 @@ class _RlRun:
         return tasks.only(chosen)
 
     async def _validate(self, trainer: Trainer, validation: TaskList) -> None:
-        """Answers to held-out tasks, `samples` of each."""
+        """Answer held-out tasks, `samples` of each, and record the numbers."""
         settings = self._settings.validation
         self._learner.trained.model.eval()
         processes = self._learner.processes
@@ -193,12 +192,7 @@ class _RlRun:
         if settings.samples > 1:
             solved = [any(item.right for item in group) for group in everyones]
             values["validation/pass_at_k"] = sum(solved) / max(1, len(solved))
-        self._run.record_validation(values, map(_sample, scored[:_SAMPLES]))
-
-
-def _sample(rollout: Rollout) -> dict[str, str]:
-    wrote = "\n".join(turn.text for turn in rollout.trajectory.turns)
-    return {"id": rollout.id, "wrote": wrote, "expected": rollout.trajectory.task.answer or ""}
+        self._run.record_validation(values, map(validation_sample, scored[:_SAMPLES]))
 
 
 def _copy(trained: Trainable) -> Trainable:

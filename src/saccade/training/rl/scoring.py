@@ -1,4 +1,4 @@
-"""From the rollouts of one task to their rewards: grades, verdicts of a judge, named parts."""
+"""Score the rollouts of one task: grades, verdicts of judges, rewards with named parts."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from saccade.training.rl.rollout import Rollout
 
 @dataclass(frozen=True, slots=True)
 class AnswerGrading:
-    """Who says whether an answer is right: a rule, and a model where the rule sees no right answer in an open one."""
+    """Grades answers by a rule, and by a model where the rule finds no right answer to an open question."""
 
     grader: str = ""
     judge: AnswerJudge | None = None
     open_tags: tuple[str, ...] = ()
 
     async def graded(self, trajectory: Trajectory) -> Trajectory:
-        """With its score `correct`; without a value where its task cannot be graded, or the judge gives no verdict.
+        """Return it with its score `correct`, without a value if the task cannot be graded or there is no verdict.
 
         Raises:
             ModelDeniedError: the judge refuses whatever it is asked.
@@ -68,22 +68,22 @@ class Scorer:
     answers: AnswerGrading = AnswerGrading()
     consistency: ConsistencyJudge | None = None
     models: tuple[Model, ...] = ()
-    """Those that are asked; closed with the scorer."""
+    """Models of the judges; closed with the scorer."""
     asks: bool = False
-    """Whether the judge of calls asks one."""
+    """Whether the judge of calls asks a model."""
     preset_of: Callable[[Task], RewardPreset] | None = None
-    """The reward of a task that has parameters of its own; None: `preset` for all tasks."""
+    """Gives the reward of a task with parameters; None: `preset` for all tasks."""
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close the connections of models."""
         for model in self.models:
             await model.close()
 
     async def __call__(self, group: Sequence[Rollout], *, trained_on: bool = True) -> list[Rollout]:
-        """The rollouts of one task with their rewards; one that cannot be trained on has none.
+        """Reward the rollouts of one task; one that cannot be trained on gets none.
 
-        What is not `trained_on` (validation, a curriculum's pass rates) is not put before a model that judges calls or
-        thoughts: parts that would need its verdict have no value then.
+        Rollouts that are not `trained_on` (validation, pass rates) are shown to no model that judges calls or thoughts:
+        parts that need such a verdict have no value.
         """
         task = group[0].trajectory.task if group else None
         preset = self.preset_of(task) if self.preset_of and task and task.reward else self.preset
@@ -108,7 +108,7 @@ class Scorer:
 
 
 def accuracy_alone(rollout: Rollout) -> Rollout:
-    """A graded rollout, worth its accuracy: where only right or wrong is asked."""
+    """Reward a graded rollout by its accuracy."""
     return _scored(rollout, Reward(parts=(Score(name=CORRECT, value=accuracy(rollout.trajectory)),)))
 
 
@@ -118,7 +118,7 @@ def _scored(rollout: Rollout, reward: Reward) -> Rollout:
 
 
 def load_scorer(settings: RewardSettings, store: MediaStore, kept: Path) -> Scorer:
-    """The reward with the judges that a recipe names; replies of models are kept in the folder `kept`.
+    """Load the reward with the judges that a recipe names; replies of models are kept in the folder `kept`.
 
     Two judges that are the same model share the limit of requests at once.
 

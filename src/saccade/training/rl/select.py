@@ -1,7 +1,7 @@
-"""What a selection says: the groups of a step, and of each rollout whether it is trained on or why it was dropped.
+"""Select the rollouts of a step that are trained on, and the tasks of a curriculum.
 
 Rules are pure: the same groups in the same order give the same selection, ties keep that order, rollouts of two groups
-are never mixed, and one that is lost or has no reward is never kept.
+are never mixed, and one that is lost or has no reward is always dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOLERANCE: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a rule decided: every group that it was given, with the rollouts that it dropped marked."""
+    """The decision of a rule: every group that it was given, with the dropped rollouts marked."""
 
     groups: tuple[RolloutGroup, ...] = ()
     """Best first where the rule ranks, else in the given order."""
@@ -52,7 +52,7 @@ class Selection:
         return tuple(item for group in self.groups for item in group.rollouts if item.dropped is not None)
 
     def reasons(self) -> dict[DropReason, int]:
-        """How many rollouts were left out for each reason."""
+        """Count the dropped rollouts by reason."""
         counts = Counter(item.dropped for item in self.dropped)
         return {reason: counts[reason] for reason in DropReason if reason in counts}
 
@@ -62,21 +62,19 @@ class SelectionRule(Rule):
 
     @abstractmethod
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
-        """The rollouts that are trained on. Raises `ValueError` if two groups share an id."""
+        """Select the rollouts that are trained on. Raises `ValueError` if two groups share an id."""
 
-
-_HERE = "saccade.training.rl"
 
 SELECTIONS: Final = Registry[type[SelectionRule]](
     "selections",
     {
-        "none@1": "saccade.training.rl.select:KeepAll",
-        "pass-rate@1": "saccade.training.rl.select:PassRateBand",
-        "oversample-filter-rank@1": "saccade.training.rl.select:OversampleFilterRank",
-        "oversample-filter-rank-repo@1": "saccade.training.rl.select:RepoRank",
-        "dynamic-sampling@1": "saccade.training.rl.select:DynamicSampling",
+        "none@1": f"{__name__}:KeepAll",
+        "pass-rate@1": f"{__name__}:PassRateBand",
+        "oversample-filter-rank@1": f"{__name__}:OversampleFilterRank",
+        "oversample-filter-rank-repo@1": f"{__name__}:RepoRank",
+        "dynamic-sampling@1": f"{__name__}:DynamicSampling",
     },
-    is_subclass(SelectionRule, f"a subclass of {_HERE}.selection.SelectionRule"),
+    is_subclass(SelectionRule, f"a subclass of {__name__}.SelectionRule"),
 )
 """Other packages add rules by the entry point group `saccade.selections`."""
 
@@ -85,7 +83,7 @@ NamedSelection = Annotated[SerializeAsAny[SelectionRule], BeforeValidator(named(
 
 
 def keep_usable(groups: Sequence[RolloutGroup]) -> Selection:
-    """Every usable rollout of every group.
+    """Keep every usable rollout of every group.
 
     Raises:
         ValueError: two groups share an id, or two rollouts do.
@@ -98,34 +96,29 @@ def keep_usable(groups: Sequence[RolloutGroup]) -> Selection:
     return keep_rollouts(Selection(tuple(groups)), DropReason.UNUSABLE, lambda rollout: rollout.usable)
 
 
-def keep_rollouts(selection: Selection, reason: DropReason, wanted: Callable[[Rollout], bool]) -> Selection:
-    """The selection with only the rollouts that are `wanted`; a group that loses all of them is gone."""
-    return Selection(tuple(group.dropping(reason, lambda one: not wanted(one)) for group in selection.groups))
+def keep_rollouts(selection: Selection, reason: DropReason, keep: Callable[[Rollout], bool]) -> Selection:
+    """Drop the rollouts for which `keep` is false; a group that loses all of them is gone."""
+    return Selection(tuple(group.dropping(reason, lambda one: not keep(one)) for group in selection.groups))
 
 
-def keep_groups(selection: Selection, reason: DropReason, wanted: Callable[[RolloutGroup], bool]) -> Selection:
-    """The selection with only the groups that are `wanted`; of one that is gone already nothing is asked."""
+def keep_groups(selection: Selection, reason: DropReason, keep: Callable[[RolloutGroup], bool]) -> Selection:
+    """Drop the groups for which `keep` is false; it is not called for one that is gone already."""
     return Selection(
         tuple(
-            group if not group.kept or wanted(group) else group.dropping(reason, lambda _: True)
+            group if not group.kept or keep(group) else group.dropping(reason, lambda _: True)
             for group in selection.groups
         )
     )
 
 
 def best(selection: Selection, groups: int) -> Selection:
-    """The first `groups` groups; the others were ranked out."""
+    """Keep the first `groups` groups; the others are ranked out."""
     first = {group.id for group in selection.kept[:groups]}
     return keep_groups(selection, DropReason.RANKED_OUT, lambda group: group.id in first)
 
 
-# Which tasks the next stage trains on, from how the last checkpoint did: difficulty filters and VISTA's tail patch.
-#
-# Pure: pass rates in, names of tasks out, in the given order. A task that was never rolled out is in no band.
-
-
 class Band(Settings):
-    """Pass rates from `lowest` to `highest`, both included."""
+    """Pass rates from `lowest` to `highest`, both included: a curriculum keeps the tasks inside."""
 
     lowest: Annotated[float, Field(ge=0, le=1)] = 0.0
     highest: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -146,34 +139,29 @@ UNSOLVED_MOSTLY: Final = Band(highest=0.9, fewest=8)
 
 
 def pass_rates(groups: Iterable[RolloutGroup]) -> dict[str, tuple[float, int]]:
-    """For each group its share of right rollouts and the number of usable ones; groups without any are left out."""
+    """Return the share of right rollouts and the number of usable ones of each group that has any."""
     counted = ((group.id, group.pass_rate, len(group.usable)) for group in groups)
     return {name: (rate, usable) for name, rate, usable in counted if rate is not None}
 
 
 def in_band(rates: Mapping[str, tuple[float, int]], band: Band) -> tuple[str, ...]:
-    """The tasks whose pass rate lies in the band, in the order of `rates`."""
+    """Return the tasks whose pass rate is in the band, in the order of `rates`."""
     return tuple(
         name for name, (rate, usable) in rates.items() if usable >= band.fewest and band.lowest <= rate <= band.highest
     )
 
 
 def epoch_order(tasks: Iterable[str], seed: int, epoch: int) -> tuple[str, ...]:
-    """The tasks in the order of an epoch: a shuffle that depends on the seed, the epoch and the tasks alone."""
+    """Shuffle the tasks for an epoch; depends only on the seed, the epoch and the tasks."""
     names = sorted(tasks)
     return tuple(names[index] for index in np.random.default_rng([seed, epoch]).permutation(len(names)))
 
 
-# Oversample, filter, rank: PyVision-RL's choice of groups, as its paper and as its code has it.
-#
-# More tasks are rolled out than a step needs; groups without spread and broken ones go; the groups with the largest
-# spread of rewards stay. `OversampleFilterRank` is Algorithm 1 of the paper: whole groups, ranked stably. `RepoRank` is
-# the released code: filters look at single rollouts, only a surplus is ranked, and the cut may split a group; the
-# advantage that belongs to it takes its baseline from the full group, what was filtered out included.
-
-
 class OversampleFilterRank(SelectionRule):
-    """PyVision-RL's algorithm 1: groups with spread that are not broken, the largest spread first."""
+    """PyVision-RL's algorithm 1: groups with spread that are not broken, the largest spread first.
+
+    More tasks are rolled out than a step needs; whole groups stay or go, ranked stably.
+    """
 
     rule: Literal["oversample-filter-rank"] = "oversample-filter-rank"
     groups: PositiveInt = 16
@@ -201,7 +189,10 @@ class OversampleFilterRank(SelectionRule):
 
 
 class RepoRank(SelectionRule):
-    """PyVision-RL's released code: filters look at single rollouts, and only a surplus is ranked."""
+    """PyVision-RL's released code: filters look at single rollouts, and only a surplus is ranked.
+
+    The cut may split a group; its advantage takes the baseline from the full group, dropped rollouts included.
+    """
 
     rule: Literal["oversample-filter-rank-repo"] = "oversample-filter-rank-repo"
     rollouts: PositiveInt = 512
@@ -225,11 +216,6 @@ class RepoRank(SelectionRule):
         ranked = Selection(tuple(sorted(chosen.groups, key=lambda group: spreads[group.id], reverse=True)))
         place = count()
         return keep_rollouts(ranked, DropReason.RANKED_OUT, lambda _: next(place) < self.rollouts)
-
-
-# Selections that rank nothing: keep everything usable, what is neither too easy nor too hard, or what differs.
-#
-# Groups that are all right or all wrong teach nothing: DAPO's dynamic sampling replaces them by further ones.
 
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -268,7 +254,7 @@ class PassRateBand(SelectionRule):
 
 
 class DynamicSampling(SelectionRule):
-    """The first groups that hold right and wrong rollouts, in the given order."""
+    """The first groups that hold right and wrong rollouts, in the given order (DAPO): others teach nothing."""
 
     rule: Literal["dynamic-sampling"] = "dynamic-sampling"
     groups: PositiveInt = 64

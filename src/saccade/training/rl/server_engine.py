@@ -1,4 +1,4 @@
-"""Servers as the engine of a run: those that it is given, or vLLM's that it starts. Imported where a run has some."""
+"""Use servers as the engine of a run: given ones, or vLLM's that it starts. Imported only where a run has some."""
 
 from __future__ import annotations
 
@@ -22,11 +22,9 @@ from saccade.training.rl.engines.vllm_process import vllm_servers
 from saccade.training.rl.settings import RlSettings
 from saccade.training.weights import export
 
-# How long an episode of a run may be, and what a batch of such episodes keeps while it decodes in this process.
-
 
 def most_context(settings: RlSettings, checkpoint: int) -> int:
-    """Most tokens of an episode: what the recipe, else the dialect says, and never more than the checkpoint reads."""
+    """Return the most tokens of an episode: of the recipe, else the dialect, at most what the checkpoint reads."""
     dialect = load_dialect(settings.recipe.dialect)
     own = settings.recipe.rollout.limits or EpisodeLimits()
     most = limits_with(dialect.limits, **own.model_dump()).context_tokens
@@ -34,9 +32,9 @@ def most_context(settings: RlSettings, checkpoint: int) -> int:
 
 
 def cache_of_batch(settings: RlSettings, longest: int, bytes_per_token: int, state: int = 0) -> float:
-    """Bytes of what each batch that decodes in this process keeps, with episodes of up to `longest` tokens.
+    """Return the bytes of cache of each batch that decodes in this process, for episodes of up to `longest` tokens.
 
-    `state` is what an episode takes beside keys and values, in bytes.
+    `state`: bytes of an episode besides keys and values.
 
     Raises:
         SettingsError: the longest episode does not fit them.
@@ -56,7 +54,7 @@ def cache_of_batch(settings: RlSettings, longest: int, bytes_per_token: int, sta
 async def server_engine(
     settings: RlSettings, learner: Learner, media: MediaStore, out: Path, stack: AsyncExitStack
 ) -> ServerEngine:
-    """The engine; what was started for it ends with `stack`. Raises as `open_engine`."""
+    """Make the engine; servers started for it end with `stack`. Raises as `open_engine`."""
     addresses, folder = settings.engine.addresses, _weights_folder(settings, learner, out, stack)
     if settings.engine.source == VLLM:
         addresses = await _start(settings, learner, folder, out, stack)
@@ -65,7 +63,7 @@ async def server_engine(
 
 
 def _weights_folder(settings: RlSettings, learner: Learner, out: Path, stack: AsyncExitStack) -> Path:
-    """Where the first process writes new weights."""
+    """Return the folder into which the first process writes new weights."""
     if settings.engine.weights == "disk" or not learner.processes.is_main:
         return out / "served"
     trained = learner.trained
@@ -77,7 +75,7 @@ def _weights_folder(settings: RlSettings, learner: Learner, out: Path, stack: As
 async def _start(
     settings: RlSettings, learner: Learner, folder: Path, out: Path, stack: AsyncExitStack
 ) -> tuple[str, ...]:
-    """The addresses of servers that were started, the same in every process."""
+    """Start servers; return their addresses in every process."""
     started: tuple[str, ...] = ()
     processes, snapshot = learner.processes, learner.snapshot()
     free_gpu(learner)
@@ -92,7 +90,7 @@ async def _start(
 
 
 def free_gpu(learner: Learner) -> None:
-    """Give back what torch keeps of this process's GPU, for a server that wakes there."""
+    """Release the GPU memory that torch caches, for a server that wakes there."""
     if learner.processes.device.type == "cuda":
         torch.cuda.empty_cache()
     learner.processes.barrier()

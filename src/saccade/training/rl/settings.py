@@ -1,4 +1,4 @@
-"""Everything that decides a run of `saccade rl`: the recipe, and what of it belongs to this machine."""
+"""The settings of a run of `saccade rl`: the recipe, and all that depends on the machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TaskSettings(Settings):
 
 
 class RlValidationSettings(Settings):
-    """How the run is watched: answers to tasks that are not trained on."""
+    """Validation: answers to tasks that are not trained on."""
 
     source: SourceNames = ()
     """As `tasks.source`; empty: the validation splits of the worlds that are trained on, if there are any."""
@@ -61,7 +61,7 @@ class RlValidationSettings(Settings):
 
 
 class RolloutStoreSettings(Settings):
-    """Which rollouts stay on the disk, in OUT/rollouts."""
+    """Which rollouts are kept in OUT/rollouts."""
 
     every: NonNegativeInt = 10
     """Steps between those whose rollouts are kept; 0 for none."""
@@ -98,7 +98,7 @@ class RlSettings(Settings):
 
     @property
     def sources(self) -> tuple[str | SourceSettings, ...]:
-        """What is trained on: what the run names, else what the recipe does."""
+        """The sources of tasks: the run's, else the recipe's."""
         return self.tasks.source or self.recipe.source
 
     def __reduce__(self) -> tuple[Callable[[dict[str, object]], RlSettings], tuple[dict[str, object]]]:
@@ -109,7 +109,7 @@ class RlSettings(Settings):
 def load_rl_settings(
     name_or_path: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()
 ) -> RlSettings:
-    """A recipe, by name or path, with its profile, and overrides `a.b=value` of it and of everything else.
+    """Load a recipe, by name or path, with its profile, and overrides `a.b=value` of it and of all other settings.
 
     Raises:
         SettingsError: names every mistake.
@@ -153,7 +153,7 @@ _MACHINE = frozenset(RlSettings.model_fields) - {"recipe"}
 
 
 def check_machine(settings: RlSettings) -> None:
-    """Raises `SettingsError` without a checkpoint, or for an engine that cannot be."""
+    """Raise `SettingsError` without a checkpoint, or for impossible settings of the engine."""
     if not settings.model.source:
         raise SettingsError("no checkpoint is named: give one with --model")
     check_engine(settings.engine)
@@ -162,7 +162,7 @@ def check_machine(settings: RlSettings) -> None:
 
 
 def unserved(recipe: Recipe) -> str:
-    """Why no server can sample episodes of this recipe, and what to do; empty where one can."""
+    """Say why no server can sample episodes of this recipe, and what to do; empty where one can."""
     dialect = load_dialect(recipe.dialect)
     if not dialect.shows_videos:
         return ""
@@ -173,7 +173,7 @@ def unserved(recipe: Recipe) -> str:
 
 
 def check_settings(settings: RlSettings) -> None:
-    """Raises `SettingsError` for what is missing, or cannot be, `RegistryError` for a grader."""
+    """Raise `SettingsError` for missing or impossible settings, `RegistryError` for an unknown grader."""
     check_machine(settings)
     if not settings.sources:
         raise SettingsError("no tasks are named: give a world, a benchmark, a file or a folder with --tasks")

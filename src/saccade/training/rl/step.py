@@ -1,11 +1,9 @@
-"""A step of reinforcement learning, from top to bottom.
+"""Make a step of reinforcement learning (`Trainer.step`), and its update (`Updater.update`, `policy_loss`).
 
     tasks → rollouts → rewards → selection → advantages → rows → loss → update → metrics
 
-`Trainer.step` is the step; what it calls stands below it in this order. A rollout is one frozen `Rollout` all the way:
-each stage replaces it by one that knows more. Of several processes each plays its share of the tasks and computes its
-share of the update's forward passes; what was played is known to all, so that each makes the same selection.
-
+A rollout is one frozen `Rollout`, which each stage replaces by one that knows more. Each process plays its share of the
+tasks and computes its share of the forward passes; rollouts are gathered, so that each makes the same selection.
 Log-probabilities before the first update must be those of the sampling. Imports torch; import this module late.
 """
 
@@ -42,22 +40,10 @@ from saccade.training.rl.select import Selection
 from saccade.training.rl.tasks import TaskList
 from saccade.training.weights import Trainable
 
-# The loss of a step: a clipped policy gradient, the distance to a reference, entropy; token by token, then averaged.
-#
-#     loss = policy + kl_weight · kl(policy, reference) - entropy_weight · entropy
-#     policy = -min(r A, clip(r, 1 - low, 1 + high) A),  r = exp(logprob - behaviour)
-#
-# With a dual clip c, tokens with A < 0 lose at most -c A: a far off-policy token cannot pull without bound. Sources:
-# PPO (clip), DAPO (separate bounds), dual-clip PPO; for the distance see `saccade.training.rl.kl`. Tensors are (rows,
-# tokens).
-#
-# A step cut into forward passes gives the gradient of the uncut one if `Totals` of the whole step are given to each
-# pass and the losses are added up. Logged numbers are sums over tokens, for the same reason.
-
 
 @dataclass(frozen=True, slots=True)
 class ClipBounds:
-    """Bounds of the ratio."""
+    """Bounds of the ratio: PPO, with separate bounds as in DAPO, and dual-clip PPO."""
 
     low: float = 0.2
     """The ratio counts down to 1 - low."""
@@ -67,18 +53,18 @@ class ClipBounds:
     """Largest ratio for negative advantages, above 1; None for no such bound."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for bounds that bound nothing."""
+        """Raise ValueError for bounds that bound nothing."""
         if not 0 <= self.low <= 1 or self.high < 0 or (self.dual is not None and self.dual <= 1):
             raise ValueError(f"clip needs 0 <= low <= 1, high >= 0 and dual > 1 or none; got {self}")
 
 
 def log_ratio(logprobs: Tensor, behaviour: Tensor) -> Tensor:
-    """Log of policy over behaviour policy, bounded."""
+    """Return the bounded log of policy over behaviour policy."""
     return torch.clamp(logprobs - behaviour, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
 
 
 def clipped_policy_loss(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip: ClipBounds) -> Tensor:
-    """Loss of each token; gradients flow through `logprobs` alone."""
+    """Return the loss of each token, -min(r A, clip(r) A), at most -dual A for A < 0; `logprobs` has gradients."""
     ratio = torch.exp(log_ratio(logprobs, behaviour.detach()))
     fixed = advantages.detach()
     bounded = torch.clamp(ratio, 1.0 - clip.low, 1.0 + clip.high)
@@ -89,7 +75,7 @@ def clipped_policy_loss(logprobs: Tensor, behaviour: Tensor, advantages: Tensor,
 
 
 def clipped(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip: ClipBounds) -> Tensor:
-    """Whether a bound took the gradient of a token away (bool)."""
+    """Return whether a bound removed the gradient of each token (bool)."""
     ratio = torch.exp(log_ratio(logprobs, behaviour)).detach()
     above = (advantages > 0) & (ratio > 1.0 + clip.high)
     below = (advantages < 0) & (ratio < 1.0 - clip.low)
@@ -116,7 +102,7 @@ class LossInputs:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Of the whole step."""
+    """Counts over the whole step."""
 
     tokens: float
     """Sampled tokens."""
@@ -126,11 +112,11 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class LossSums:
-    """For the log: sums over sampled tokens."""
+    """Sums over sampled tokens, for the log."""
 
     tokens: float
     clipped: float
-    """Tokens whose gradient a bound took away."""
+    """Tokens whose gradient a bound removed."""
     kl: float
     """Distance to the reference, as `RlLossSettings.kl` estimates it."""
     entropy: float
@@ -139,9 +125,12 @@ class LossSums:
 
 
 def policy_loss(inputs: LossInputs, settings: RlLossSettings, totals: Totals | None = None) -> tuple[Tensor, LossSums]:
-    """The loss, a scalar to go backward from, and its sums.
+    """Compute the loss of a forward pass, a scalar, and its sums for the log.
 
-    Without `totals` the pass is the whole step. Raises ValueError for a missing reference or a missing entropy.
+        loss = policy + kl_weight · kl(policy, reference) - entropy_weight · entropy
+
+    is averaged over tokens or rollouts. The losses of several passes add up to that of the whole step if each gets the
+    step's `totals`; without them the pass is the step. Raises ValueError for a missing reference or entropy.
     """
     clip = ClipBounds(settings.clip_low, settings.clip_high, settings.dual_clip or None)
     mask = inputs.mask.bool()
@@ -175,22 +164,22 @@ def policy_loss(inputs: LossInputs, settings: RlLossSettings, totals: Totals | N
 
 
 def _aggregate(values: Tensor, mask: Tensor, settings: RlLossSettings, totals: Totals | None) -> Tensor:
+    tokens, sequences = (None, None) if totals is None else (totals.tokens, totals.sequences)
     if settings.aggregate == "token-mean":
-        return token_mean(values, mask, None if totals is None else totals.tokens)
-    sequences = None if totals is None else totals.sequences
+        return token_mean(values, mask, tokens)
     if settings.aggregate == "sequence-mean":
         return sequence_mean(values, mask, sequences)
     return sequence_sum(values, mask, settings.scale, sequences)
 
 
 def token_mean(values: Tensor, mask: Tensor, tokens: float | None = None) -> Tensor:
-    """Sum over sampled tokens / `tokens`: every token of the step weighs the same. None: those of `mask`."""
+    """Average over the step's `tokens` (None: those of `mask`): every token weighs the same."""
     count = mask.sum().clamp(min=1) if tokens is None else tokens
     return (values * mask).sum() / count
 
 
 def sequence_mean(values: Tensor, mask: Tensor, sequences: float | None = None) -> Tensor:
-    """Mean over rollouts of their mean over tokens: every rollout weighs the same. None: rows with a sampled token."""
+    """Average the mean of each rollout over `sequences` (None: rows with a sampled token)."""
     lengths = mask.sum(dim=-1)
     means = (values * mask).sum(dim=-1) / lengths.clamp(min=1)
     count = (lengths > 0).sum().clamp(min=1) if sequences is None else sequences
@@ -198,33 +187,30 @@ def sequence_mean(values: Tensor, mask: Tensor, sequences: float | None = None) 
 
 
 def sequence_sum(values: Tensor, mask: Tensor, scale: float, sequences: float | None = None) -> Tensor:
-    """Mean over rollouts of their sum over tokens, divided by a constant `scale` (Dr. GRPO)."""
+    """Average the sum of each rollout over `sequences`, divided by a constant `scale` (Dr. GRPO)."""
     count = (mask.sum(dim=-1) > 0).sum().clamp(min=1) if sequences is None else sequences
     return (values * mask).sum() / count / scale
 
 
-# Log-probabilities under the policy that learns, exactly as they were sampled.
-#
-# They are computed over the ids that may be sampled, at the temperature of the rollout, in float32: before any update
-# they must be the behaviour's again. Imports torch; import this module late.
-
-
 @dataclass(frozen=True, slots=True)
 class ForwardOutput:
-    """A forward pass; tensors (rows, tokens) on the model's device."""
+    """The output of a forward pass; tensors (rows, tokens) on the model's device."""
 
     logprobs: torch.Tensor
     """0 where nothing was sampled."""
     entropy: torch.Tensor
     """Of the distribution from which the token was sampled, in nats; 0 where nothing was."""
     mask: torch.Tensor
-    """bool."""
+    """Whether the token was sampled (bool)."""
 
 
 def sampled_logprobs(
     trained: Trainable, batch: Batch, rows: Sequence[BatchRow], temperature: float | None
 ) -> ForwardOutput:
-    """Log-probabilities of the sampled tokens of `batch`, which holds `rows`, padded; greedy counts as 1."""
+    """Return log-probabilities of the sampled tokens of `batch`, which holds `rows`, padded; greedy counts as 1.
+
+    In float32 over the ids that may be sampled: before any update they are those of the sampling.
+    """
     mask = batch.lay_out([row.trained for row in rows], False).to(trained.checkpoint.device)
     with trained.autocast():
         scores = trained.scorer(batch, mask, temperature)
@@ -238,7 +224,7 @@ def sampled_logprobs(
 def reference_logprobs(
     trained: Trainable, reference: Trainable | None, batch: Batch, rows: Sequence[BatchRow], temperature: float | None
 ) -> torch.Tensor:
-    """The same (rows, tokens) under the policy to stay near: `reference`, or `trained` without its adapter."""
+    """Return the same (rows, tokens) under the reference policy: `reference`, or `trained` without its adapter."""
     without: Any = nullcontext() if reference else trained.adapter.disable_adapter()
     with torch.no_grad(), without:
         return sampled_logprobs(reference or trained, batch, rows, temperature).logprobs
@@ -246,7 +232,7 @@ def reference_logprobs(
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What came of a step."""
+    """The result of a step."""
 
     rollouts: list[Rollout]
     """Every rollout in the order of the tasks, with its reward; those that were trained on with their advantage."""
@@ -259,7 +245,7 @@ class StepResult:
 
 @dataclass(frozen=True)
 class Trainer:
-    """Makes steps. Every process has one, and calls it alike."""
+    """Makes steps. Every process has one and calls it alike."""
 
     recipe: Recipe
     dialect: Dialect
@@ -270,11 +256,11 @@ class Trainer:
 
     @property
     def processes(self) -> Processes:
-        """Those that make a step together."""
+        """The processes that make a step together."""
         return self.updater.learner.processes
 
     async def step(self, number: int, tasks: TaskList, cursor: int) -> StepResult:
-        """Step `number` (from 0), whose first task is at `cursor` in the sequence of epochs.
+        """Make step `number` (from 0), whose first task is at `cursor` in the sequence of epochs.
 
         Raises:
             TrainingError: every rollout was lost, no question to a judge had a verdict, or the update failed.
@@ -310,12 +296,12 @@ class Trainer:
         return StepResult(rollouts, cursor, int(sums.tokens), metrics)
 
     async def take(self, tasks: TaskList, places: Sequence[int]) -> dict[int, Task]:
-        """This process's share of the tasks at `places` in the sequence of epochs."""
+        """Make this process's share of the tasks at `places` in the sequence of epochs."""
         own, seed, store = self.processes.share(places), self.recipe.seed, self.resources.store
         return await asyncio.to_thread(lambda: {place: tasks.make(tasks.at(place, seed), store) for place in own})
 
     async def roll_out(self, tasks: Mapping[int, Task], timing: StepTiming) -> list[list[Rollout]]:
-        """A group of rollouts of each task; `tasks` are those of this process by their places."""
+        """Roll out a group of each task; `tasks` are those of this process by their places."""
         size = self.recipe.rollout.group_size
         plans = [
             self.plan(task, place * size + number, f"{task.id}@{place}")
@@ -330,13 +316,13 @@ class Trainer:
         return [played[start : start + size] for start in range(0, len(played), size)]
 
     def sampling(self) -> AbstractContextManager[None]:
-        """While the engine samples: one in this process needs the whole model. Every process enters it alike."""
+        """Gather the model where the engine of this process samples with it. Every process enters it alike."""
         return self.updater.learner.gathered() if self.resources.engine.in_process else nullcontext()
 
     async def score(
         self, own: Sequence[Sequence[Rollout]], timing: StepTiming, *, trained_on: bool = True
     ) -> list[RolloutGroup]:
-        """The groups of every process with their rewards, from those of this one."""
+        """Score the groups of this process, and return those of every process."""
         began = time.perf_counter()
         scored = await asyncio.gather(*(self.scorer(group, trained_on=trained_on) for group in own))
         ended = time.perf_counter()
@@ -346,7 +332,7 @@ class Trainer:
         return [group_of(group) for group in everyones]
 
     def plan(self, task: Task, rollout: int, group: str, *, temperature: float | None = None) -> Plan:
-        """One episode, at the recipe's temperature or another; a `rollout` number is used once in a run."""
+        """Plan one episode, at the recipe's temperature or another; a `rollout` number is used once in a run."""
         return rollout_plan(self.recipe, self.dialect, task, rollout, group, temperature=temperature)
 
 
@@ -358,16 +344,16 @@ class Updater:
     collate: Collator
     recipe: Recipe
     reference: Trainable | None
-    """The policy to stay near, where that is not the policy without its adapter."""
+    """The reference policy, where it is not the policy without its adapter."""
     max_tokens: int
-    """Of a forward pass, padding included."""
+    """Most tokens of a forward pass, padding included."""
     max_logprob_diff: float
     """Largest difference of a log-probability between sampling and training before any update, in nats."""
     train_mode: bool = False
-    """Of the model in forward passes: transformers recomputes activations in this mode alone."""
+    """Mode of the model in forward passes: transformers recomputes activations only in train mode."""
 
     def update(self, rollouts: Sequence[Rollout], number: int) -> UpdateMetrics:
-        """The updates of step `number`; none without rollouts.
+        """Make the updates of step `number`; none without rollouts.
 
         Raises:
             TrainingError: the loss or the gradient is no number, or sampling and training disagree; the weights are
@@ -387,7 +373,7 @@ class Updater:
         return sums
 
     def gradient(self, rollouts: Sequence[Rollout]) -> UpdateMetrics:
-        """That of one update, added up over forward passes and processes."""
+        """Compute the gradient of one update, summed over forward passes and processes."""
         rows = [token_row(item.trained_tokens()) for item in rollouts]
         totals = Totals(float(sum(row.trained.sum() for row in rows)), float(len(rows)))
         lengths = [len(row) for row in rows]
@@ -406,7 +392,7 @@ class Updater:
     def loss(
         self, rollouts: Sequence[Rollout], rows: Sequence[BatchRow], totals: Totals
     ) -> tuple[torch.Tensor, UpdateMetrics]:
-        """That of one forward pass, whose share of the whole update follows from `totals`."""
+        """Compute the loss of one forward pass; `totals` are those of the whole update."""
         trained, settings = self.learner.trained, self.recipe.loss
         temperature = self.recipe.rollout.sampling.temperature
         batch = self.collate(rows)
@@ -427,7 +413,7 @@ class Updater:
         return loss, UpdateMetrics(value, 0.0, sums.tokens, sums.clipped, sums.kl, sums.entropy, sums.max_logprob_diff)
 
     def check(self, metrics: UpdateMetrics) -> None:
-        """Raises `TrainingError` for an update that must not be made, and forgets its gradient."""
+        """Raise `TrainingError` for an update that must not be made, after dropping its gradient."""
         if metrics.max_logprob_diff > self.max_logprob_diff:
             self.learner.zero_grad()
             raise TrainingError(
@@ -446,7 +432,7 @@ class Updater:
 def _minibatches(
     rollouts: Sequence[Rollout], settings: RlOptimizerSettings, seed: tuple[int, int]
 ) -> Iterator[Sequence[Rollout]]:
-    """The rollouts of each update; shuffled only where there is more than one."""
+    """Yield the rollouts of each update; shuffled only where there is more than one."""
     if not rollouts:
         return
     if settings.updates == settings.epochs == 1:

@@ -1,7 +1,6 @@
-"""The tasks of a run, and their order: epochs, each a shuffle of its own, without a gap between them.
+"""The tasks of a run in their order, epoch after epoch, each shuffled; and checks of a run before its first step.
 
-Where sources have weights, each has its epochs, and they take turns so that every source has its share from the first
-step on: an epoch of a small one comes round more often.
+Sources with weights have an epoch each, and take turns so that every source has its share from the first step on.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class TaskList:
 
     ids: tuple[str, ...]
     make: Callable[[str, MediaStore], Task]
-    """The task of that id; its media are put into the store."""
+    """Make the task of that id, and put its media into the store."""
     total: int | None = None
     """Tasks of the sources; None: one has no end."""
     groups: tuple[tuple[str, ...], ...] = ()
@@ -55,14 +54,14 @@ class TaskList:
     shares: tuple[float, ...] = ()
 
     def at(self, place: int, seed: int) -> str:
-        """The id of the task at `place` (from 0) of an endless sequence of epochs."""
+        """Return the id of the task at `place` (from 0) of an endless sequence of epochs."""
         if not self.groups:
             return _at(self.ids, place, seed)
         group, before = self._turns.at(place)
         return _at(self.groups[group], before, seed)
 
     def only(self, ids: Sequence[str]) -> TaskList:
-        """The same with these tasks alone; a source of which none is left has no share any more."""
+        """Return a list of only these tasks; a source of which none is left has no share any more."""
         if not self.groups:
             return TaskList(tuple(ids), self.make, self.total)
         left = frozenset(ids)
@@ -86,7 +85,7 @@ def validation_tasks(
     most: int,
     dialect: Dialect | None = None,
 ) -> TaskList | None:
-    """The tasks that a run is watched on, of each source at most `most`; None where there are none.
+    """Open the tasks that a run is validated on, of each source at most `most`; None where there are none.
 
     If none are `named`, those of the validation splits of the worlds that are trained on. Raises as `open_tasks`, and
     `SettingsError` where the `dialect` cannot show one of them.
@@ -109,7 +108,7 @@ def _checked(tasks: TaskPool, dialect: Dialect | None) -> TaskList:
 
 
 def as_list(tasks: TaskPool) -> TaskList:
-    """The tasks as a run draws them."""
+    """List the tasks as a run draws them."""
     shares = tasks.shares if len(tasks.parts) > 1 else None
     groups = () if shares is None else tuple(tuple(light.id for light in part.lights) for part in tasks.parts)
     return TaskList(tasks.ids, tasks.make, tasks.total, groups, shares or ())
@@ -119,20 +118,15 @@ def _at(ids: tuple[str, ...], place: int, seed: int) -> str:
     return _order(ids, seed, place // len(ids))[place % len(ids)]
 
 
-# Everything that is checked of a run before its first step, in the order of a run.
-#
-# check_run(settings, out, resume)          # settings and the folder, before anything is loaded
-# check_engine_is_there(settings, count)    # servers that sample
-# opened = open_checked(settings)           # tasks, with rewards, graders and media that a run can use
-# warn_of_run(settings.recipe, dialect, tasks, scorer, store)      # what stops no run
-
-
 MOST = 64
-"""Tasks that are looked at, spread over all."""
+"""Tasks that `check_tasks` makes, spread over all."""
 
 
 def check_run(settings: RlSettings, out: Path, resume: bool) -> None:
-    """Raise `SettingsError` for settings that cannot be trained, or a folder that this run may not write to."""
+    """Raise `SettingsError` for settings that cannot be trained, or a folder that this run may not write to.
+
+    The first check of a run, before anything is loaded; then come servers, tasks and warnings.
+    """
     check_settings(settings)
     check_sampling(settings.recipe.rollout.sampling)
     check_trainer(out, settings.trainer.name)
@@ -140,7 +134,7 @@ def check_run(settings: RlSettings, out: Path, resume: bool) -> None:
 
 
 def check_engine_is_there(settings: RlSettings, processes: int) -> None:
-    """Check the servers that a run samples from, if there are any, for so many processes of training.
+    """Check the servers that a run samples from, if any, for so many processes of training.
 
     Raises:
         SettingsError: there are too few GPUs for servers that the run starts.
@@ -188,7 +182,7 @@ def check_form(dialect: Dialect, preset: RewardPreset, names: tuple[str, str]) -
 
 
 def check_rewards(tasks: TaskPool, reward: RewardSettings) -> None:
-    """Whether the reward can be paid for all tasks, with the parameters that some have of their own.
+    """Check that the reward can be paid for all tasks, with the parameters that some set themselves.
 
     Raises:
         SettingsError: it has no such parameter, tasks have no gold answer and the reward is one of Saccade's, or tasks

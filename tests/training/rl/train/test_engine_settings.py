@@ -68,17 +68,6 @@ def test_several_samples_of_a_held_out_task_need_a_temperature() -> None:
     assert load_rl_settings("codedance", None, [*NAMED, "validation.samples=2", "validation.temperature=0.1"])
 
 
-def test_settings_of_a_run_of_before_are_read(tmp_path: Path) -> None:
-    saved = tmp_path / "settings.toml"
-    plain = load_rl_settings("codedance", "tiny", [*NAMED, "engine=http://a:1"])
-    save_settings(plain, saved)
-    text = saved.read_text()
-    before = text.partition("[engine]")[0]
-    rest = text.partition("[engine]")[2].partition("\n[")
-    saved.write_text('engine = "http://a:1"\n' + before + "[" + rest[2])
-    assert load_saved(RlSettings, saved).engine == EngineSettings(source="http://a:1")
-
-
 def test_an_episode_that_the_cache_cannot_hold_is_refused_before_the_first(tiny: Path) -> None:
     """The tiny checkpoint reads 2048 tokens, whose keys and values take 2 · 2 layers · 2 heads · 16 · 4 bytes."""
     trained = load_trainable(ModelSettings(source=str(tiny)), torch.device("cpu"), 0)

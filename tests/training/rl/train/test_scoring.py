@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.rewards.rollouts import TASK, answered, ran, rollout
-from tests.training.rl.train.support import rl_settings
+from tests.training.rl.train.support import metrics, rl_settings, toy
 
 from saccade.record.task import RewardParameter
 from saccade.rewards.registry import load_reward
 from saccade.training.rl.recipe import RewardSettings
 from saccade.training.rl.rollout import Rollout
-from saccade.training.rl.run import _RlRun
+from saccade.training.rl.run import train
 from saccade.training.rl.scoring import AnswerGrading, Scorer, accuracy_alone
-from saccade.training.rl.tasks import TaskList
 
 TOKENS: Any = object()  # only whether there are any is looked at
 DEEP = RewardSettings(preset="deepeyes@1:repo")
@@ -58,41 +54,18 @@ def test_which_answers_only_a_model_can_call_wrong(tags: tuple[str, ...], grader
     assert AnswerGrading(open_tags=("*",)).is_open(task)
 
 
-@pytest.mark.parametrize(("samples", "accuracy", "solved"), [(2, 1 / 4, 1 / 2), (1, 1 / 4, None)])
-async def test_held_out_answers_are_scored_in_groups_of_one_task(
-    samples: int, accuracy: float, solved: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_held_out_answers_are_scored_and_shown(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[object, ...]] = []
-    kept: list[dict[str, Any]] = []
-    answers = [played(answer, f"r{number}") for number, answer in enumerate(["red", "blue", "blue", "blue"])]
-
-    async def generate(plans: list[tuple[object, ...]], *_: object) -> tuple[Sequence[Rollout], None]:
-        asked.extend(plans)
-        return answers, None
-
-    monkeypatch.setattr("saccade.training.rl.run.generate_rollouts", generate)
-    settings = rl_settings(tmp_path, tmp_path, validation={"samples": samples, "temperature": 0.5, "grader": "text"})
-    processes = SimpleNamespace(share=list, gather_shares=list)
-    evaluated: list[bool] = []
-    model = SimpleNamespace(eval=lambda: evaluated.append(True))
-    learner: Any = SimpleNamespace(processes=processes, trained=SimpleNamespace(model=model))
-    run: Any = SimpleNamespace(record_validation=lambda values, shown: kept.extend([values, *shown]))
-    trainer: Any = SimpleNamespace(
-        plan=lambda task, number, name, temperature: (name, number, temperature),
-        sampling=nullcontext,
-        resources=None,
-        generation=None,
-        scorer=SCORER,
-    )
-    names = tuple(f"t{number}" for number in range(4 // samples))
-    tasks = TaskList(names, lambda name, store: TASK.model_copy(update={"id": name}))
-    await _RlRun(settings, tmp_path, run, learner, run)._validate(trainer, tasks)
-    assert evaluated == [True]
-    assert asked == [(name, number, 0.5) for name in names for number in range(samples)]
-    assert kept[0]["validation/accuracy"] == accuracy
-    assert kept[0].get("validation/pass_at_k") == solved
-    assert [item["id"] for item in kept[1:]] == ["r0", "r1", "r2", "r3"]
-    assert kept[1] == {"id": "r0", "wrote": "\n".join(t.text for t in answers[0].trajectory.turns), "expected": "red"}
+    toy(monkeypatch, talkative=True)
+    validation = {"every": 1, "source": str(tasks), "tasks": 3, "samples": 2, "temperature": 1.0}
+    train(rl_settings(tiny, tasks, recipe={"steps": 1}, validation=validation), tmp_path)
+    before, _, after = metrics(tmp_path)
+    assert (before["step"], after["step"]) == (0, 1)
+    assert 0 <= before["validation/accuracy"] <= before["validation/pass_at_k"] <= 1
+    shown = [json.loads(line) for line in (tmp_path / "samples.jsonl").read_text().splitlines()]
+    assert [line["id"].partition("#")[0] for line in shown[:4]] == ["t0", "t0", "t1", "t1"]
+    assert {line["expected"] for line in shown} == {"red"}
 
 
 async def test_the_grader_of_a_run_stands_in_place_of_the_tasks() -> None:

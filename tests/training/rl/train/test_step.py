@@ -1,61 +1,34 @@
-"""When a step stops asking for rollouts, and when what it has ends the run."""
+"""When a step stops asking for rollouts, how it turns them into updates, and when it ends the run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.rewards.rollouts import SEARCH, TASK, answered, ran, rollout
-from tests.training.rl.support import group
+from tests.rewards.rollouts import SEARCH, answered, ran
+from tests.rewards.rollouts import rollout as trajectory
+from tests.training.rl.support import group, rollout
+from tests.training.rl.train.support import metrics, rl_settings, toy
 
 from saccade.errors import TrainingError
-from saccade.record.task import Task
+from saccade.record.codec import read_lines
+from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import RewardGroup
 from saccade.training.rl.metrics import StepTiming, UpdateMetrics, rollout_metrics
 from saccade.training.rl.recipe import Recipe
 from saccade.training.rl.rollout import Rollout, RolloutGroup
-from saccade.training.rl.step import StepResult, Trainer, check_judged, check_lost
-from saccade.training.rl.tasks import TaskList
-
-
-class Given(Trainer):
-    """Rolls out what it is given, round by round, and trains on nothing; notes the places of each round."""
-
-    def __init__(self, rounds: Sequence[list[RolloutGroup]], recipe: Recipe) -> None:
-        one: Any = SimpleNamespace(share=list, all_sum=list)
-        model = SimpleNamespace(eval=lambda: None)
-        learner = SimpleNamespace(processes=one, trained=SimpleNamespace(model=model), learning_rate=0.0)
-        updater: Any = SimpleNamespace(learner=learner, update=self.hear)
-        resources: Any = SimpleNamespace(store=None, engine=SimpleNamespace(in_process=True))
-        given: Any = None
-        super().__init__(recipe, given, resources, given, given, updater)
-        object.__setattr__(self, "left", list(rounds))
-        object.__setattr__(self, "asked", [])
-        object.__setattr__(self, "heard", [])
-
-    def hear(self, rollouts: list[Rollout], number: int) -> UpdateMetrics:
-        self.heard.append(rollouts)  # type: ignore[attr-defined]
-        return UpdateMetrics()
-
-    async def roll_out(self, tasks: Mapping[int, Task], timing: StepTiming) -> Any:
-        self.asked.append(list(tasks))  # type: ignore[attr-defined]
-        return self.left.pop(0)  # type: ignore[attr-defined]
-
-    async def score(self, own: Any, timing: StepTiming, *, trained_on: bool = True) -> list[RolloutGroup]:
-        return own  # type: ignore[no-any-return]
+from saccade.training.rl.run import train
+from saccade.training.rl.step import Updater, check_judged, check_lost
 
 
 def recipe(**more: Any) -> Recipe:
     return Recipe.model_validate({"dialect": "direct", "reward": {"preset": "pyvision-rl@1:paper"}, **more})
-
-
-async def step(trainer: Trainer, cursor: int = 0) -> StepResult:
-    return await trainer.step(0, TaskList(("a", "b"), lambda name, store: TASK), cursor)
 
 
 def test_updates_add_up_and_the_largest_difference_stays() -> None:
@@ -72,61 +45,118 @@ def test_lost_rollouts_count_in_no_mean() -> None:
     assert rollout_metrics(group("a", [1.0], lost=[0]).rollouts).get("reward") is None
 
 
-async def test_rounds_continue_until_there_is_enough() -> None:
-    given = recipe(
-        selection={"rule": "oversample-filter-rank", "groups": 2}, rounds={"tasks": 3, "groups": 2, "rounds": 4}
-    )
-    first, second = [group("a", [0, 1]), group("b", [1, 1])], [group("c", [0, 1])]
-    trainer: Any = Given([first, second, []], given)
-    made = await step(trainer, 5)
-    assert trainer.asked == [[5, 6, 7], [8, 9, 10]]
-    assert made.cursor == 11
-    assert [item.id for item in trainer.heard[0]] == ["a#0", "a#1", "c#0", "c#1"]
-    assert [item.id for item in made.rollouts] == ["a#0", "a#1", "b#0", "b#1", "c#0", "c#1"]
-    assert [item.advantage is not None for item in made.rollouts] == [True, True, False, False, True, True]
-    assert (made.metrics["trained_rollouts"], made.metrics["dropped/no_spread"]) == (4, 2)
+@pytest.mark.parametrize(
+    ("selection", "places", "updates"),
+    [
+        # Everything counts, so two rounds of one task are the two groups that are enough.
+        ({"rule": "none"}, [0, 1], 1),
+        # Noise is never right, so no group is ever enough, and the last round ends the step without an update.
+        ({"rule": "pass-rate", "lowest": 0.5}, [0, 1, 2], 0),
+        ({"rule": "oversample-filter-rank", "groups": 2}, [0, 1], 1),
+    ],
+)
+def test_rounds_bring_new_tasks_until_groups_are_enough_or_rounds_are_over(
+    selection: dict[str, Any],
+    places: list[int],
+    updates: int,
+    tiny: Path,
+    tasks: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    toy(monkeypatch, talkative=True)
+    rounds = {"tasks": 1, "groups": 2, "rounds": 3}
+    train(rl_settings(tiny, tasks, recipe={"selection": selection, "rounds": rounds, "steps": 2}), tmp_path)
+    kept = list(read_lines(tmp_path / "rollouts" / "trajectories.jsonl", Trajectory))
+    assert len({item.id for item in kept}) == len(kept)
+    found = [int(item.group.rpartition("@")[2]) for item in kept]
+    everything = [*places, *(place + len(places) for place in places)]
+    assert found == [place for place in everything for _ in range(4)], "in the order of tasks, however they are ranked"
+    assert [line["updates"] for line in metrics(tmp_path)] == [updates] * 2
 
 
-async def test_rollouts_are_given_back_in_the_order_of_their_tasks_however_they_are_ranked() -> None:
-    given = recipe(selection={"rule": "oversample-filter-rank"}, rounds={"groups": 2, "rounds": 1})
-    trainer: Any = Given([[group("narrow", [0, 0.1]), group("wide", [0, 1])]], given)
-    made = await step(trainer)
-    assert [item.id for item in trainer.heard[0]] == ["wide#0", "wide#1", "narrow#0", "narrow#1"]
-    assert [item.id for item in made.rollouts] == ["narrow#0", "narrow#1", "wide#0", "wide#1"]
-    assert all(item.advantage is not None for item in made.rollouts)
+class Noted(Updater):
+    """Notes what it updates with; an update's loss is its number, its difference a tenth of it."""
+
+    def gradient(self, rollouts: Sequence[Rollout]) -> UpdateMetrics:
+        notes: Any = self.learner
+        notes.batches.append([item.id for item in rollouts])
+        number = len(notes.batches)
+        return UpdateMetrics(float(number), 10.0 * number, 2.0, 1.0, 0.5, 0.25, number / 10, 1)
 
 
-async def test_rounds_always_end() -> None:
-    given = recipe(selection={"rule": "oversample-filter-rank"}, rounds={"rounds": 3})
-    trainer: Any = Given([[group(str(number), [0, 0])] for number in range(5)], given)
-    await step(trainer)
-    assert len(trainer.asked) == 3
-    assert trainer.heard == [[]]
+def updater(most: float = 0.1, train_mode: bool = False, **optimizer: Any) -> tuple[Noted, Any]:
+    notes: Any = SimpleNamespace(batches=[], factors=[], modes=[], forgotten=0)
+    notes.trained = SimpleNamespace(model=SimpleNamespace(train=notes.modes.append))
+    notes.step = notes.factors.append
+
+    def zero_grad() -> None:
+        notes.forgotten += 1
+
+    notes.zero_grad = zero_grad
+    return Noted(notes, Any, recipe(optimizer=optimizer), None, 100, most, train_mode), notes  # type: ignore[arg-type]
 
 
-async def test_the_default_step_asks_for_32_tasks_three_times_until_16_groups_are_enough() -> None:
-    rounds = [[group(f"{number}-{n}", [0, 1]) for n in range(5)] for number in range(5)]
-    trainer: Any = Given(rounds, recipe(selection={"rule": "dynamic-sampling"}))
-    await step(trainer)
-    assert [len(places) for places in trainer.asked] == [32, 32, 32]
-    assert len(trainer.heard[0]) == 2 * 15
-    trainer = Given([[group(str(n), [0, 1]) for n in range(16)]], recipe(selection={"rule": "dynamic-sampling"}))
-    await step(trainer)
-    assert len(trainer.asked) == 1
+ROLLOUTS = [rollout(f"r{number}", 1.0) for number in range(5)]
+NAMES = [item.id for item in ROLLOUTS]
 
 
-async def test_a_single_round_is_enough_or_short() -> None:
-    limits = {"groups": 1, "rounds": 1}
-    for given in ([group("a", [0, 1])], [group("a", [None]), group("b", [1])]):
-        trainer: Any = Given([given], recipe(rounds=limits))
-        await step(trainer)
-        assert len(trainer.asked) == 1
+def test_updates_are_counted_and_averaged_and_only_the_first_is_compared() -> None:
+    made, notes = updater(updates=2, epochs=2, warmup_steps=4, train_mode=True)
+    sums = made.update(ROLLOUTS, 1)
+    assert (sums.updates, sums.loss, sums.gradient_norm) == (4, 2.5, 25.0)
+    assert (sums.tokens, sums.clipped, sums.kl, sums.entropy, sums.max_logprob_diff) == (8, 4, 2, 1, 0.1)
+    assert notes.factors == [0.5] * 4
+    assert notes.modes == [True]
+    assert [len(batch) for batch in notes.batches] == [3, 2, 3, 2]
+    first, second = notes.batches[0] + notes.batches[1], notes.batches[2] + notes.batches[3]
+    assert sorted(first) == sorted(second) == NAMES
+    assert len({tuple(NAMES), tuple(first), tuple(second)}) == 3
 
 
-async def test_a_round_brings_new_tasks() -> None:
-    again = [[group("a", [0, 1])], [group("a", [0, 1])]]
-    with pytest.raises(ValueError, match="two groups share an id"):
-        await step(Given(again, recipe(rounds={"groups": 2})))
+@pytest.mark.parametrize(
+    ("number", "warmup", "factor"), [(0, 4, 0.25), (3, 4, 1.0), (9, 4, 1.0), (0, 0, 1.0), (0, 1, 1.0)]
+)
+def test_the_learning_rate_warms_up(number: int, warmup: int, factor: float) -> None:
+    made, notes = updater(warmup_steps=warmup)
+    made.update(ROLLOUTS, number)
+    assert notes.factors == [factor]
+    assert notes.batches == [NAMES], "one update takes them as they are"
+    assert notes.modes == [False]
+
+
+def test_the_order_of_several_updates_follows_from_seed_and_step() -> None:
+    orders = []
+    for number in (0, 0, 1):
+        made, notes = updater(updates=1, epochs=2)
+        made.update(ROLLOUTS, number)
+        orders.append(notes.batches)
+    assert orders[0] == orders[1] != orders[2]
+    made, notes = updater(updates=3)
+    assert made.update(ROLLOUTS[:2], 0).updates == 2
+    assert [len(batch) for batch in notes.batches] == [1, 1]
+    made, notes = updater(updates=3)
+    nothing = made.update([], 0)
+    assert (nothing.updates, nothing.loss, nothing.gradient_norm, notes.factors) == (0, 0, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("metrics", "why"),
+    [
+        (UpdateMetrics(max_logprob_diff=0.11), "differs by 0.11 .* at most 0.1 is allowed"),
+        (UpdateMetrics(loss=float("nan")), "a loss of nan and a gradient of norm 0"),
+        (UpdateMetrics(gradient_norm=float("inf")), "a gradient of norm inf"),
+        (UpdateMetrics(max_logprob_diff=0.1), ""),
+    ],
+)
+def test_an_update_that_must_not_be_made_is_forgotten(metrics: UpdateMetrics, why: str) -> None:
+    made, notes = updater()
+    if why:
+        with pytest.raises(TrainingError, match=why):
+            made.check(metrics)
+    else:
+        made.check(metrics)
+    assert notes.forgotten == bool(why)
 
 
 def test_a_step_of_nothing_but_outages_ends_the_run() -> None:
@@ -136,7 +166,9 @@ def test_a_step_of_nothing_but_outages_ends_the_run() -> None:
 
 
 def judged(*verdicts: JudgeVerdict) -> list[RolloutGroup]:
-    played = [rollout(ran("crop()", "a"), answered(), task=SEARCH, id=f"r{number}") for number in range(len(verdicts))]
+    played = [
+        trajectory(ran("crop()", "a"), answered(), task=SEARCH, id=f"r{number}") for number in range(len(verdicts))
+    ]
     rewards = load_reward("codev@1:paper")(RewardGroup(tuple(played), tuple((verdict, None) for verdict in verdicts)))
     return [
         RolloutGroup("g", tuple(Rollout(item, reward=reward) for item, reward in zip(played, rewards, strict=True)))

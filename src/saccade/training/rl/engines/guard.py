@@ -1,10 +1,10 @@
-"""Runs a server and ends it, with everything that it started, when whoever started this is gone.
+"""Run a server, and end it with everything that it started when the parent process is gone.
 
     python -I guard.py vllm serve ...
 
-Its standard input is a pipe that nobody writes to: when the process at the other end ends, however it ends, the pipe
-closes. Then, or after a SIGTERM, the server's process group gets SIGTERM, and SIGKILL when that was not enough. A
-Ctrl-C is not heard here: the starter hears it. Imports the standard library alone.
+Standard input is a pipe that the parent never writes to; it closes when the parent ends, however that happens. Then, or
+after a SIGTERM, the server's process group gets SIGTERM, then SIGKILL. Ctrl-C is ignored: the parent handles it.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from contextlib import suppress
 GRACE = 15.0
 """Seconds from SIGTERM to SIGKILL."""
 _LOOK = 0.2
-"""Seconds between two looks at the server."""
+"""Seconds between two checks of the server."""
 
 
 def guard(command: Sequence[str]) -> int:
-    """Run `command` until it ends or is to end; its exit code."""
+    """Run `command` until it ends or must end; return its exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ending = False
 
@@ -43,7 +43,7 @@ def guard(command: Sequence[str]) -> int:
 
 
 def _end_group(server: subprocess.Popen[bytes]) -> None:
-    """The server leads its group; its workers may outlive it there."""
+    """End the group that the server leads; its workers may outlive it there."""
     _signal(server.pid, signal.SIGTERM)
     end = time.monotonic() + GRACE
     while server.poll() is None and time.monotonic() < end:

@@ -1,10 +1,10 @@
-"""A folder in the memory that processes of this machine share, for weights that need not touch the disk.
+"""Make a folder in memory that processes of this machine share, for weights that need not touch the disk.
 
     with memory_folder(2 * 15e9) as folder:      # /dev/shm/saccade-XXXXXXXX
         ...
 
-It is gone however this process ends, even by SIGKILL: memory that nobody frees would be lost until the machine starts
-anew. A process that waits for that removes it; it is this file, run as a program.
+It is removed however this process ends, even by SIGKILL, by a process that runs this file: else the memory would be
+lost until the machine restarts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GIB = 2**30
 
 
 def check_memory(needed: float) -> None:
-    """Raises `SettingsError` unless `needed` bytes are free there."""
+    """Raise `SettingsError` unless `needed` bytes are free there."""
     from saccade.errors import SettingsError
 
     if not SHARED.is_dir():
@@ -38,7 +38,7 @@ def check_memory(needed: float) -> None:
 
 @contextmanager
 def memory_folder(needed: float) -> Iterator[Path]:
-    """A new folder with room for `needed` bytes.
+    """Make a folder with room for `needed` bytes.
 
     Raises:
         SettingsError: this machine has no such memory, or too little of it.

@@ -1,7 +1,7 @@
-"""Pictures on their way to servers: written once as a request holds them, read again by every turn that sends them.
+"""Keep encoded pictures in files, written once and read by every turn that sends them.
 
-A turn sends all pictures before it, so with many episodes each is sent many times, and all of them together are
-gigabytes. They lie in a temporary folder (`TMPDIR`), and a request is read from there piece by piece while it is sent.
+A turn sends all pictures before it, so each is sent many times, and together they are gigabytes. Requests are streamed
+from a temporary folder (`TMPDIR`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from saccade.models.pictures import EncodedPicture
 from saccade.record.content import ImagePart
 
 _PIECE = 1 << 18
-"""Bytes that are held of a picture: read from memory in less time than another thread takes to be asked."""
+"""Bytes of a picture read at once: faster than handing the read to a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,13 @@ class PictureFile:
 
     @property
     def mark(self) -> str:
-        """What stands for the URL in a request, until it is sent."""
+        """Placeholder of the URL in a request until it is sent."""
         return f"picture:{self.path.name}"
 
 
 @dataclass(slots=True)
 class _Folder:
-    """Where files are, and who needs them."""
+    """A temporary folder, its files and the number of requests that use it."""
 
     place: tempfile.TemporaryDirectory[str]
     made: dict[str, asyncio.Task[PictureFile]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class _Folder:
 
 
 class PictureFiles:
-    """The files of one engine. Made when first needed; gone with `clear`, or with the last request that needs them."""
+    """The files of one engine, made when first needed; deleted by `clear` or after the last request that needs them."""
 
     def __init__(self, encode: Callable[[ImagePart], EncodedPicture]) -> None:
         """`encode` makes the picture that servers are sent; it is called in threads."""
@@ -56,7 +56,7 @@ class PictureFiles:
 
     @asynccontextmanager
     async def files_of(self, parts: Sequence[ImagePart]) -> AsyncIterator[tuple[PictureFile, ...]]:
-        """The files of pictures, there for as long as the block; whoever asks at the same time waits for the same.
+        """Provide the files of pictures for the block; concurrent requests share them.
 
         Raises:
             MediaError: one cannot be read.
@@ -74,7 +74,7 @@ class PictureFiles:
             self._clean(folder)
 
     def clear(self) -> None:
-        """Delete them all; those of a request that is under way, when it ends."""
+        """Delete them all; those of a running request when it ends."""
         folder, self._folder = self._folder, None
         if folder is not None:
             self._clean(folder)
@@ -107,7 +107,7 @@ class StreamedBody:
     """A request's body as JSON, in which pictures are read when they are sent."""
 
     texts: tuple[bytes, ...]
-    """What is before, between and behind the pictures."""
+    """JSON before, between and after the pictures."""
     pictures: tuple[PictureFile, ...]
 
     @property
@@ -116,7 +116,7 @@ class StreamedBody:
         return sum(map(len, self.texts)) + sum(picture.size for picture in self.pictures)
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """All of it, in order. Raises OSError if a picture's file is gone."""
+        """Yield the body in order. Raises OSError if a picture's file is gone."""
         for number, text in enumerate(self.texts):
             yield text
             if number < len(self.pictures):
@@ -126,7 +126,7 @@ class StreamedBody:
 
 
 def streamed_body(body: Mapping[str, Any], pictures: Sequence[PictureFile]) -> StreamedBody:
-    """`body`, which holds the marks of `pictures` as texts, in their order. Raises ValueError if one is missing."""
+    """Make a body that holds the marks of `pictures`, in order. Raises ValueError if one is missing."""
     left = json.dumps(body, separators=(",", ":")).encode()
     texts = []
     for picture in pictures:

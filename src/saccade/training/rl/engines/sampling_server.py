@@ -1,4 +1,4 @@
-"""One server that samples: checked once, given new weights, and given them again when its process was replaced.
+"""Sample at one server: check it once, load new weights, and load them again when its process was replaced.
 
 A server that was killed and started again has the weights of its command line, not those of the last update. Weights
 are loaded under a label, which each answer repeats: an answer with another label is thrown away, and the server is
@@ -17,15 +17,17 @@ from saccade.errors import ModelRefusedError
 from saccade.training.rl.engines.server_http import Connection
 from saccade.training.rl.engines.wire import CheckedServer, EncodedPolicy, SampleOutput, SampleRequest, check_server
 
-# A vLLM server that gives its GPU's memory back, and takes it again: `/sleep` and `/wake_up`, read in version 0.32.0.
-#
-# Weights are thrown away (level 2), because new ones follow. They have room again first, are read, and only then is
-# there room for keys and values: what is read and what is kept need not fit beside each other. On a CPU vLLM does all
-# of this and keeps its memory; no server on a GPU was met.
+# vLLM's `/sleep` and `/wake_up`, read in version 0.32.0. Level 2 discards the weights, as new ones follow. Waking gives
+# room to weights first, and to keys and values once they are read. On a CPU vLLM keeps its memory; not tried on a GPU.
 
 
 async def put_to_sleep(connection: Connection) -> None:
-    """Raises `ModelRefusedError` if the server cannot sleep or did not; `ModelLostError` if it is not there."""
+    """Release the GPU's memory.
+
+    Raises:
+        ModelRefusedError: the server cannot sleep or did not.
+        ModelLostError: it is not there.
+    """
     try:
         await connection.post("/sleep?level=2")
         answer = await connection.get("/is_sleeping")
@@ -36,7 +38,7 @@ async def put_to_sleep(connection: Connection) -> None:
 
 
 async def wake_up(connection: Connection, part: Literal["weights", "kv_cache"]) -> None:
-    """Let a part have memory again, weights first; raises what `put_to_sleep` raises."""
+    """Give a part its memory again, weights first. Raises as `put_to_sleep`."""
     answer = await connection.post(f"/wake_up?tags={part}")
     expected = "sleeping" if part == "weights" else "awake"
     if not isinstance(answer, dict) or answer.get("status") != expected:
@@ -52,19 +54,19 @@ _NEEDS = (
 _log = logging.getLogger(__name__)
 
 _RESTORED = 3
-"""How often one turn may find a server that was started anew."""
+"""How often one turn may find a restarted server."""
 _LOOK = 0.05
-"""Seconds between two looks whether other turns have ended."""
+"""Seconds between two checks whether other turns have ended."""
 
 
 class SamplingServer:
     """One server of a pool."""
 
     def __init__(self, connection: Connection, policy: EncodedPolicy) -> None:
-        """Reaches for nothing yet; the connection is closed with the server."""
+        """Contact nothing yet; the connection is closed with the server."""
         self.address = connection.address
         self.queue = 0
-        """Turns that are there now."""
+        """Turns at the server now."""
         self.lost = False
         """Whether it could not be reached, after all tries."""
         self._connection = connection
@@ -73,12 +75,12 @@ class SamplingServer:
         self._weights: Path | None = None
         self._version = ""
         self._asking = 0
-        """Turns that it samples now, without those that wait for weights."""
+        """Turns sampled now, without those that wait for weights."""
         self._loading = asyncio.Lock()
         self._asleep = False
 
     async def checked(self) -> CheckedServer:
-        """What the server is, asked and checked once; all that ask at the same time share the outcome.
+        """Check the server once; concurrent calls share the outcome.
 
         Raises:
             ModelError: it cannot be reached, or its log-probabilities are of no use.
@@ -88,7 +90,7 @@ class SamplingServer:
         return await asyncio.shield(self._checked)
 
     async def sample(self, request: SampleRequest) -> SampleOutput:
-        """`request`, sampled by the weights that were loaded last.
+        """Sample `request` with the weights that were loaded last.
 
         Raises:
             ModelError: it failed, or has other weights again and again.
@@ -119,7 +121,7 @@ class SamplingServer:
             await self._reload(folder)
 
     async def sleep(self) -> None:
-        """Give the GPU's memory back until the next `load`.
+        """Release the GPU's memory until the next `load`.
 
         Raises:
             ModelError: the server cannot.
@@ -142,11 +144,11 @@ class SamplingServer:
             self._asking -= 1
 
     async def _restore(self, version: str) -> None:
-        """Give the last weights, which were loaded as `version`, to a process that has come in the place of another."""
+        """Load the last weights, labelled `version`, into a process that replaced another."""
         async with self._loading:
             if self._version != version or self._weights is None:
-                return  # somebody else has
-            while self._asking:  # what they are given will be thrown away too
+                return  # another turn has
+            while self._asking:  # their answers will be discarded too
                 await asyncio.sleep(_LOOK)
             self._checked = None
             await self._reload(self._weights)

@@ -1,12 +1,11 @@
-"""An engine behind HTTP: vLLM or SGLang servers that sample for a policy whose tokens are kept here.
+"""Sample at vLLM or SGLang servers over HTTP, token ids in and out.
 
     engine = ServerEngine([Connection("http://127.0.0.1:8000")], policy, store, Path("runs/rl/served"))
 
-It gets ids and pictures and gives ids with log-probabilities: nothing is tokenised twice. Each turn is a request of its
-own with everything before it; what was computed for it before is the server's prefix cache. Ids that may not be sampled
-get a bias of -1e9. Before the first turn one token is sampled to see that log-probabilities are those of what was
-sampled, bias and temperature included; a server that gives others is refused. Whether the same seeds give the same
-tokens depends on the server.
+Nothing is tokenised twice. Each turn is a request with everything before it, for which servers have a prefix cache. Ids
+that may not be sampled get a bias of -1e9. Before the first turn one token is sampled to check that log-probabilities
+are those of the distribution sampled from, bias and temperature included; a server with others is refused. Whether the
+same seeds give the same tokens depends on the server.
 """
 
 from __future__ import annotations
@@ -35,29 +34,27 @@ from saccade.training.rl.engines.sampling_server import SamplingServer
 from saccade.training.rl.engines.server_http import Connection
 from saccade.training.rl.engines.wire import EncodedPolicy, SampleOutput, SampleRequest
 
-# The servers of a run: turns go where few wait, new weights go to all.
-#
-# An episode stays with the server that has its prefix in the cache, until the queue there is more than twice that of
-# another. A server that is lost gets no more turns until the next update of the weights, when it is tried again.
-
-
 _log = logging.getLogger(__name__)
 
 
 class ServerPool:
-    """One server or several that serve the same checkpoint."""
+    """One server or several that serve the same checkpoint.
+
+    An episode stays with the server that has its prefix cached until its queue is more than twice that of another. A lost
+    server gets no turns until the next update of the weights, when it is tried again.
+    """
 
     def __init__(self, servers: Sequence[SamplingServer]) -> None:
-        """At least one."""
+        """Needs at least one."""
         self._servers = tuple(servers)
 
     @property
     def addresses(self) -> str:
-        """All of them."""
+        """All addresses, with commas."""
         return ",".join(server.address for server in self._servers)
 
     async def context(self) -> int | None:
-        """Most tokens of a sequence that every server takes, once all are checked; None where none tells.
+        """Return the most tokens of a sequence that every server takes, once all are checked; None where none tells.
 
         Raises:
             ModelError: one cannot be reached, or is of no use.
@@ -66,7 +63,7 @@ class ServerPool:
         return min((each.context for each in checked if each.context is not None), default=None)
 
     async def sample(self, request: SampleRequest, home: SamplingServer | None) -> tuple[SampleOutput, SamplingServer]:
-        """`request`, sampled by `home` or one that has less to do, and which one that was.
+        """Sample `request` at `home` or a server with a shorter queue; also return which one.
 
         Raises:
             ModelError: it was refused, or every server is lost.
@@ -78,7 +75,7 @@ class ServerPool:
             except ModelLostError as error:
                 server.lost = True
                 if all(each.lost for each in self._servers):
-                    server.lost = False  # whoever comes next may find it again
+                    server.lost = False  # the next turn tries it again
                     raise
                 _log.warning("%s Its turns go to the other servers until the next update.", error)
 
@@ -99,7 +96,7 @@ class ServerPool:
         await self._each(SamplingServer.sleep)
 
     def look_again(self) -> None:
-        """Somebody else has let every server load new weights: those that were lost are tried again."""
+        """Try lost servers again, after another process let every server load new weights."""
         for server in self._servers:
             server.lost = False
 
@@ -108,7 +105,7 @@ class ServerPool:
         await asyncio.gather(*(server.close() for server in self._servers))
 
     async def _each(self, change: Callable[[SamplingServer], Awaitable[None]]) -> None:
-        """Change every server; those that are lost get no turns."""
+        """Change every server, and mark the lost ones."""
         outcomes = await asyncio.gather(*map(change, self._servers), return_exceptions=True)
         for server, outcome in zip(self._servers, outcomes, strict=True):
             server.lost = isinstance(outcome, ModelLostError)
@@ -127,32 +124,29 @@ class ServerPool:
         return least
 
 
-# How long at least one turn was under way at a server.
-
-
 class BusyClock:
-    """Counts the seconds in which anything was under way; what overlaps counts once."""
+    """Counts the seconds in which anything was running; overlaps count once."""
 
     def __init__(self) -> None:
-        self._under_way = 0
+        self._running = 0
         self._since = self._spent = 0.0
 
     @property
     def seconds(self) -> float:
-        """Since it was made."""
-        return self._spent + (time.perf_counter() - self._since if self._under_way else 0.0)
+        """Seconds so far."""
+        return self._spent + (time.perf_counter() - self._since if self._running else 0.0)
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Something is under way."""
-        if not self._under_way:
+        """Count the time inside the block."""
+        if not self._running:
             self._since = time.perf_counter()
-        self._under_way += 1
+        self._running += 1
         try:
             yield
         finally:
-            self._under_way -= 1
-            if not self._under_way:
+            self._running -= 1
+            if not self._running:
                 self._spent += time.perf_counter() - self._since
 
 
@@ -160,7 +154,7 @@ _BANNED = -1e9
 
 
 class ServerEngine:
-    """A `base.Engine` that samples at one server or several, which read new weights from a folder."""
+    """An `Engine` over one server or several, which read new weights from a folder."""
 
     in_process = False
 
@@ -173,7 +167,7 @@ class ServerEngine:
         *,
         shared: bool = False,
     ) -> None:
-        """Reaches for nothing yet.
+        """Contact no server yet.
 
         Args:
             connections: to the servers, at least one; closed with the engine.
@@ -194,15 +188,15 @@ class ServerEngine:
 
     @property
     def busy_seconds(self) -> float:
-        """Seconds in which at least one turn was at the server."""
+        """Seconds in which at least one turn was at a server."""
         return self._busy.seconds
 
     def slots(self, seeds: Sequence[int]) -> list[Slot]:
-        """Slots that know nothing of each other; the server batches their turns."""
+        """Return independent slots; the server batches their turns."""
         return [ServerSlot(self, seed) for seed in seeds]
 
     async def sleep(self) -> None:
-        """Let every server give the memory of its GPU back until `update_weights`. No turn may be under way.
+        """Let every server release its GPU's memory until `update_weights`. No turn may be running.
 
         Raises:
             ModelError: one cannot, or all are lost.
@@ -210,7 +204,7 @@ class ServerEngine:
         await self.pool.sleep()
 
     async def update_weights(self, save: Callable[[Path], object]) -> None:
-        """See `base.Engine`. No turn may be under way.
+        """See `Engine.update_weights`. No turn may be running.
 
         Raises:
             ModelError: no server can be reached, or one does not take the weights.
@@ -223,14 +217,14 @@ class ServerEngine:
         _log.info("%s has read the new weights, %.1f s.", self.name, time.perf_counter() - began)
 
     async def close(self) -> None:
-        """Close the connections, and delete what was kept to be sent."""
+        """Close the connections and delete picture files."""
         await self.pool.close()
         self._pictures.clear()
 
     async def sample(
         self, request: SampleRequest, pictures: Sequence[PromptPicture], home: SamplingServer | None
     ) -> tuple[SampleOutput, SamplingServer]:
-        """`request` with `pictures`, sampled by `home` or a server that has less to do, and which one that was.
+        """Sample `request` with `pictures` at `home` or a server with a shorter queue; also return which one.
 
         Raises:
             ModelError: it failed, or there is a video.
@@ -242,14 +236,14 @@ class ServerEngine:
                 return await self.pool.sample(replace(request, pictures=files), home)
 
     def _encoded(self, part: ImagePart) -> EncodedPicture:
-        """A picture at the size that the policy sees, so that the server has nothing to resize."""
+        """Encode a picture at the size that the policy sees, so that the server resizes nothing."""
         encoder = self.policy.encoder
         image = encoder.family.prepared(decoded_picture(part, self._media), encoder.image_processor)
         return EncodedPicture("image/png", quick_png(image))
 
 
 class ServerSlot:
-    """A `base.Slot` that sends its whole context with every turn."""
+    """A `Slot` that sends its whole context with every turn."""
 
     def __init__(self, engine: ServerEngine, seed: int) -> None:
         self._engine = engine
@@ -296,7 +290,7 @@ class ServerSlot:
         """The server holds nothing for a slot."""
 
     def _check(self, output: SampleOutput, read: tuple[int, ...]) -> None:
-        """Raises `ModelRefusedError` if the server read other tokens, or sampled what must not be."""
+        """Raise `ModelRefusedError` if the server read other tokens, or sampled a forbidden one."""
         count = len(read) if output.read is None else len(output.read)
         if (output.read or read) != read or count != (output.count or count):
             raise ModelRefusedError(
@@ -308,9 +302,9 @@ class ServerSlot:
 
 
 def collapse_placeholders(ids: Sequence[int], pictures: Sequence[PromptPicture], encoder: Encoder) -> tuple[int, ...]:
-    """`ids` with one placeholder for each picture, in place of one for each of its features.
+    """Replace the placeholders of each picture, one per feature, by one.
 
-    Without the marks around it where servers write those.
+    Marks around them are removed where servers write those.
     """
     kept: list[int] = []
     at, marks = 0, int(encoder.family.own_marks)

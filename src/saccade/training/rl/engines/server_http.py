@@ -1,4 +1,4 @@
-"""The way to a server that samples: JSON over HTTP, tried again while it is an outage, every failure typed."""
+"""Send JSON over HTTP to a server that samples, with retries of outages and typed failures."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ class Connection:
         )
 
     async def get(self, path: str) -> Any:
-        """What the server has there, as JSON; raises what `ask` raises."""
+        """Get JSON from the server. Raises as `ask`."""
         return await self._server.ask("GET", path, lambda response: self._json(response, path))
 
     async def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """The server's answer as JSON, None for an empty one; raises what `ask` raises."""
+        """Return the server's answer as JSON, None for an empty one. Raises as `ask`."""
         return await self.ask(path, body, lambda answer: answer)
 
     async def ask(
         self, path: str, body: dict[str, Any] | None, read: Callable[[Any], T], pictures: Sequence[PictureFile] = ()
     ) -> T:
-        """What `read` makes of the server's answer to a POST; an `OutageError` of `read` is tried again as well.
+        """Return `read` of the server's answer to a POST; an `OutageError` of `read` is retried too.
 
-        `body` holds the marks of `pictures`, in whose place their files are sent.
+        `body` holds marks in place of `pictures`, whose files are sent.
 
         Raises:
             ModelLostError: it cannot be reached or kept failing, after all tries.
@@ -95,7 +95,7 @@ class Connection:
 
 
 def _words(response: httpx.Response) -> str:
-    """The server's own words."""
+    """Extract the server's message."""
     try:
         body = response.json()
     except ValueError:
@@ -107,5 +107,5 @@ def _words(response: httpx.Response) -> str:
 
 
 def engine_address(address: str) -> str:
-    """`address` without what need not be said. Raises `SettingsError` unless it is one of a server."""
+    """Normalise `address`. Raises `SettingsError` unless it is one of a server."""
     return checked_address(address, "the engine's", 8000, "a key goes into SACCADE_ENGINE_API_KEY").removesuffix("/v1")

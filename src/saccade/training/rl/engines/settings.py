@@ -1,4 +1,4 @@
-"""Who samples the rollouts of a run: the table `[engine]`."""
+"""Settings of the engine that samples the rollouts of a run: the table `[engine]`."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ class EngineSettings(Settings):
 
     @property
     def exact(self) -> bool:
-        """Whether what samples computes in float32 wherever the policy does."""
+        """Whether the engine computes in float32 wherever the policy does."""
         return self.source == LOCAL or (self.source == VLLM and not self.gpus and not self.shared)
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Of the servers that are there already."""
+        """Addresses of servers that run already."""
         if self.source in (LOCAL, VLLM):
             return ()
         return tuple(address.strip() for address in self.source.split(","))
 
 
 def check_engine(settings: EngineSettings) -> None:
-    """Raises `SettingsError` for an address that is none, one that is named twice, and settings that nothing reads."""
+    """Raise `SettingsError` for a bad address, one named twice, and settings without effect."""
     if settings.addresses and "://" not in settings.source:
         hint = did_you_mean(settings.source.lower(), (LOCAL, VLLM))
         raise SettingsError(

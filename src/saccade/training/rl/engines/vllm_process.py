@@ -1,9 +1,9 @@
-"""vLLM servers that a run starts on its own machine, one for each GPU that serves, or one on the CPU.
+"""Start vLLM servers on this machine, one for each GPU that serves, or one on the CPU.
 
     async with vllm_servers(settings.engine, folder, context_tokens, Path("runs/rl/servers"), 1) as servers:
 
-Each serves the checkpoint in `folder` at a free port of the loopback interface, alone: with the mode that takes new
-weights nobody else may reach it. GPUs are named by CUDA_VISIBLE_DEVICES; those of this process are the first ones.
+Each serves the checkpoint in `folder` at a free port of the loopback interface only: in the mode that takes new weights
+nobody else may reach it. GPUs are named by CUDA_VISIBLE_DEVICES; those of this process are the first ones.
 """
 
 from __future__ import annotations
@@ -29,14 +29,11 @@ from saccade.tokens.caches import GIB
 from saccade.training.rl.engines import guard
 from saccade.training.rl.engines.settings import EngineSettings
 
-# A program as a process of our own, which a guard ends with everything that it started, however this process ends.
-
-
 _LAST_LINES = 5
 
 
 class GuardedProcess:
-    """A program that was started here. If this process ends without `stop`, even by SIGKILL, the guard ends it."""
+    """A child process. If this process ends without `stop`, even by SIGKILL, a guard ends it and all its children."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         """Start it.
@@ -59,13 +56,13 @@ class GuardedProcess:
                     stdout=written,
                     stderr=subprocess.STDOUT,
                     env={**os.environ, **environment},
-                    start_new_session=True,  # a Ctrl-C is for us, and we end it
+                    start_new_session=True,  # Ctrl-C goes to this process, which ends it
                 )
             except OSError as error:
                 raise UnavailableError(f"{command[0]} cannot be started: {error}") from error
 
     def ended(self) -> int | None:
-        """Its exit code; None while it runs."""
+        """Return its exit code; None while it runs."""
         return self._guard.poll()
 
     def stop(self) -> None:
@@ -75,27 +72,18 @@ class GuardedProcess:
         self._guard.wait()
 
     def last_words(self) -> str:
-        """The last lines that it printed, as a sentence."""
+        """Quote the last lines that it printed, as a sentence."""
         with self.log.open(encoding="utf-8", errors="replace") as lines:
             last = " | ".join(line.strip() for line in deque(lines, _LAST_LINES) if line.strip())
         return f"{self.log} ends with: {last or 'nothing'}."
 
 
-# A server as a process of our own: started with a guard, waited for, ended by its id.
-#
-#     process = ServerProcess(command, environment, "http://127.0.0.1:8000", Path("runs/rl/servers/0.log"))
-#     await process.wait_until_ready(600)
-#     process.stop()
-#
-# If this process ends without `stop`, even by SIGKILL, the guard ends the server.
-
-
 _LOOK = 0.5
-"""Seconds between two looks whether it is ready."""
+"""Seconds between two checks whether a server is ready."""
 
 
 class ServerProcess(GuardedProcess):
-    """A server that was started here."""
+    """A server as a child process."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], address: str, log: Path) -> None:
         """Start it as `GuardedProcess` does; it will answer at `address`, `http://host:port`."""
@@ -103,7 +91,7 @@ class ServerProcess(GuardedProcess):
         super().__init__(command, environment, log)
 
     async def wait_until_ready(self, seconds: float) -> None:
-        """Return when it answers `/health`.
+        """Wait until it answers `/health`.
 
         Raises:
             ModelLostError: it ended, or is not ready after `seconds`.
@@ -136,7 +124,7 @@ _CPU_OPTIONS = ("--enforce-eager", "--dtype", "float32", "--skip-mm-profiling")
 async def vllm_servers(
     settings: EngineSettings, folder: Path, context_tokens: int | None, logs: Path, training: int
 ) -> AsyncIterator[list[ServerProcess]]:
-    """Servers that answer; they have ended when the block is left.
+    """Start servers and wait until they answer; they have ended when the block is left.
 
     Args:
         settings: how many and with what.
@@ -174,7 +162,7 @@ async def vllm_servers(
 
 
 def check_servers(settings: EngineSettings, training: int) -> tuple[list[int | None], str]:
-    """The GPU of each server, as `serving_devices` gives them, and the program; for a look before weights are loaded.
+    """Return the GPU of each server, as `serving_devices` does, and the program; before weights are loaded.
 
     Raises:
         SettingsError: the machine has not as many GPUs.
@@ -191,7 +179,7 @@ def check_servers(settings: EngineSettings, training: int) -> tuple[list[int | N
 
 
 def serving_devices(settings: EngineSettings, there: int, training: int) -> list[int | None]:
-    """The GPU of each server, None for the CPU; `there` are on the machine, and the first `training` ones train."""
+    """Choose the GPU of each server (None: the CPU) of the `there` on the machine; the first `training` ones train."""
     gpus = settings.gpus
     if settings.shared:
         return _shared_devices(there, training)
@@ -231,7 +219,7 @@ def _shared_devices(there: int, training: int) -> list[int | None]:
 
 
 def memory_options(settings: EngineSettings, device: int | None) -> list[str]:
-    """Of a server on the GPU `device`: what it may take, and that it can give it back."""
+    """Return vLLM's options for the memory of GPU `device`: how much it takes, and whether it can be released."""
     if device is None:
         return []
     options = ["--enable-sleep-mode"] if settings.shared else []
@@ -244,7 +232,7 @@ def memory_options(settings: EngineSettings, device: int | None) -> list[str]:
 
 
 def serve_command(program: str, folder: Path, port: int, context_tokens: int | None, *, cpu: bool) -> list[str]:
-    """How vLLM is started for a run."""
+    """Return the command that starts vLLM for a run."""
     context = [] if context_tokens is None else ["--max-model-len", str(context_tokens)]
     return [
         *(program, "serve", str(folder), "--host", "127.0.0.1", "--port", str(port)),
@@ -255,7 +243,7 @@ def serve_command(program: str, folder: Path, port: int, context_tokens: int | N
 
 
 def serve_environment(device: int | None) -> dict[str, str]:
-    """Variables of a server on a GPU of those that are seen here, None for the CPU."""
+    """Return the variables of a server on a visible GPU, None for the CPU."""
     if device is None:
         return _FOR_ALL | {name: os.environ.get(name, value) for name, value in _FOR_CPU.items()}
     seen = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -264,6 +252,6 @@ def serve_environment(device: int | None) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """One of the loopback interface that nobody listens at."""
+    """Return a free port of the loopback interface."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])

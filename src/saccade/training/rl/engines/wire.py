@@ -1,4 +1,4 @@
-"""What a server is, and whether its log-probabilities are those of what it samples."""
+"""Speak the token APIs of vLLM and SGLang, and check that a server's log-probabilities are of what it samples."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ from saccade.tokens.sequences import Policy
 from saccade.training.rl.engines.picture_files import PictureFile
 from saccade.training.rl.engines.server_http import Connection
 
-# What is asked of a server that samples and what it gives, apart from how each kind writes it.
-
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
-    """A turn to be sampled."""
+    """A turn to be sampled, whatever the kind of server."""
 
     ids: tuple[int, ...]
-    """All that is read, each picture as one placeholder, which the server expands."""
+    """Everything read, each picture as one placeholder, which the server expands."""
     most: int
     """Tokens."""
     bias: Mapping[int, float]
@@ -39,12 +37,12 @@ class SampleRequest:
     """0 is greedy."""
     seed: int = 0
     ranked: int = 0
-    """How many of the likeliest ids are to be given besides, with their log-probabilities."""
+    """How many of the likeliest ids to return as well, with their log-probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleOutput:
-    """What was sampled."""
+    """A sampled turn."""
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
@@ -61,16 +59,16 @@ class SampleOutput:
 
 
 class Wire(Protocol):
-    """How one kind of server is spoken to."""
+    """The API of one kind of server."""
 
     path: str
     """Where turns are sampled."""
 
     def body(self, request: SampleRequest) -> dict[str, Any]:
-        """The request, as JSON with a picture's mark in place of its URL."""
+        """Write the request as JSON, with a picture's mark in place of its URL."""
 
     def read(self, answer: Any) -> SampleOutput:
-        """The answer.
+        """Read the answer.
 
         Raises:
             ModelRefusedError: it is not of the format, or lacks what was asked for.
@@ -88,7 +86,7 @@ class Wire(Protocol):
 
 
 def paired(ids: Sequence[int], pairs: Sequence[tuple[int, float | None]], who: str) -> tuple[float, ...]:
-    """The log-probability of each of `ids`, from the `pairs` of id and log-probability of the tokens.
+    """Return the log-probability of each of `ids`, from the `pairs` of id and log-probability.
 
     Raises:
         ModelRefusedError: they are not as many, of other ids, or no numbers.
@@ -106,7 +104,7 @@ def paired(ids: Sequence[int], pairs: Sequence[tuple[int, float | None]], who: s
 
 
 def stopped(reason: str | None, who: str) -> bool:
-    """Whether a turn that ended for `reason` was ended by what was written. Raises OutageError if it was broken off."""
+    """Return whether written text ended a turn with this `reason`. Raises OutageError if it was aborted."""
     if reason not in ("stop", "length"):
         raise OutageError(f"{who} broke a turn off ({reason}).")
     return reason == "stop"
@@ -117,40 +115,35 @@ _MISSING = -9000.0
 _ROUNDING = 1e-3
 
 
-# SGLang's own `POST /generate`, read in version 0.5.23.
-#
-#     python -m sglang.launch_server --model-path MODEL
-#
-# `input_ids` hold one placeholder for each picture of `image_data`; the server expands it and keeps all other ids
-# (`SGLANG_MM_AVOID_RETOKENIZE`, on by itself). Log-probabilities are of logits with bias, divided by the temperature
-# (unless `SGLANG_RETURN_ORIGINAL_LOGPROB` is set). Seeds count with `--enable-deterministic-inference` alone. It tells
-# how many tokens it read, not which.
-
-
-_WHO = "SGLang"
 _Entry = tuple[float | None, int, Any]
 """Log-probability, id, and text, which is None unless asked for."""
 
 
-class _Finish(BaseModel):
+class _SglangFinish(BaseModel):
     type: str
 
 
-class _Meta(BaseModel):
+class _SglangMeta(BaseModel):
     prompt_tokens: int
-    finish_reason: _Finish | None = None
+    finish_reason: _SglangFinish | None = None
     output_token_logprobs: list[_Entry] | None = None
     output_top_logprobs: list[list[_Entry] | None] | None = None
     weight_version: str | None = None
 
 
-class _Answer(BaseModel):
+class _SglangAnswer(BaseModel):
     output_ids: list[int]
-    meta_info: _Meta
+    meta_info: _SglangMeta
 
 
 class SglangWire:
-    """The `wire.Wire` of an SGLang server."""
+    """SGLang's `POST /generate`, read in version 0.5.23: `python -m sglang.launch_server --model-path MODEL`.
+
+    `input_ids` hold one placeholder for each picture of `image_data`; the server expands it and keeps all other ids
+    (`SGLANG_MM_AVOID_RETOKENIZE`, on by default). Log-probabilities are of logits with bias, divided by the temperature
+    (unless `SGLANG_RETURN_ORIGINAL_LOGPROB` is set). Seeds count only with `--enable-deterministic-inference`. It says
+    how many tokens it read, not which.
+    """
 
     path = "/generate"
 
@@ -183,18 +176,18 @@ class SglangWire:
 
     def read(self, answer: Any) -> SampleOutput:
         try:
-            answered = _Answer.model_validate(answer)
+            answered = _SglangAnswer.model_validate(answer)
         except ValidationError as error:
-            raise ModelRefusedError(f"{_WHO} answered in another format than expected: {error}") from error
+            raise ModelRefusedError(f"SGLang answered in another format than expected: {error}") from error
         meta = answered.meta_info
         reason = None if meta.finish_reason is None else meta.finish_reason.type
         if meta.output_token_logprobs is None:
-            raise ModelRefusedError(f"{_WHO} gave no log-probabilities, and they were asked for.")
+            raise ModelRefusedError("SGLang gave no log-probabilities, and they were asked for.")
         ranked = (meta.output_top_logprobs or [None])[0] or []
         return SampleOutput(
             tuple(answered.output_ids),
-            paired(answered.output_ids, [(token, value) for value, token, _ in meta.output_token_logprobs], _WHO),
-            stopped(reason, _WHO),
+            paired(answered.output_ids, [(token, value) for value, token, _ in meta.output_token_logprobs], "SGLang"),
+            stopped(reason, "SGLang"),
             meta.prompt_tokens,
             ranked=tuple(value for value, _, _ in ranked if value is not None),
             versions=frozenset() if meta.weight_version is None else frozenset([meta.weight_version]),
@@ -206,31 +199,19 @@ class SglangWire:
         )
         if not isinstance(answered, dict) or answered.get("success") is not True:
             said = answered.get("message") if isinstance(answered, dict) else answered
-            raise ModelRefusedError(f"{_WHO} did not take the weights in {folder}: {said}")
+            raise ModelRefusedError(f"SGLang did not take the weights in {folder}: {said}")
 
 
-# vLLM's tokens in, tokens out: `POST /inference/v1/generate`, met in version 0.32.0, read in 0.33.
-#
-#     vllm serve MODEL --enable-scale-out --logprobs-mode processed_logprobs
-#
-# `token_ids` hold one placeholder for each of `content_parts`; the server expands it and tells what it read. Bias comes
-# before temperature, and both before log-probabilities in that mode. New weights need `VLLM_SERVER_DEV_MODE=1`, which
-# opens `/collective_rpc` and the caches to whoever reaches the port.
-
-
-_WIRE_VLLM_WHO = "vLLM"
-
-
-class _Ranked(BaseModel):
+class _VllmRanked(BaseModel):
     logprob: float
 
 
-class _Token(BaseModel):
+class _VllmToken(BaseModel):
     logprob: float
     token_id: int | None = None
     """Older versions write it into `token`, as `token_id:5`."""
     token: str = ""
-    top_logprobs: list[_Ranked] = []
+    top_logprobs: list[_VllmRanked] = []
 
     @property
     def id(self) -> int:
@@ -241,33 +222,40 @@ class _Token(BaseModel):
         return int(digits) if digits.isdigit() else -1
 
 
-class _Logprobs(BaseModel):
-    content: list[_Token] | None = None
+class _VllmLogprobs(BaseModel):
+    content: list[_VllmToken] | None = None
 
 
-class _Span(BaseModel):
+class _VllmSpan(BaseModel):
     version: str
 
 
-class _Choice(BaseModel):
+class _VllmChoice(BaseModel):
     token_ids: list[int]
-    logprobs: _Logprobs | None = None
+    logprobs: _VllmLogprobs | None = None
     finish_reason: str | None = None
-    weight_versions: list[_Span] | None = None
+    weight_versions: list[_VllmSpan] | None = None
 
 
-class _Usage(BaseModel):
+class _VllmUsage(BaseModel):
     prompt_tokens: int
 
 
-class _WireVllmAnswer(BaseModel):
-    choices: list[_Choice]
+class _VllmAnswer(BaseModel):
+    choices: list[_VllmChoice]
     prompt_token_ids: list[int] | None = None
-    usage: _Usage | None = None
+    usage: _VllmUsage | None = None
 
 
 class VllmWire:
-    """The `wire.Wire` of a vLLM server."""
+    """vLLM's `POST /inference/v1/generate`, used in version 0.32.0, read in 0.33.
+
+        vllm serve MODEL --enable-scale-out --logprobs-mode processed_logprobs
+
+    `token_ids` hold one placeholder for each of `content_parts`; the server expands it and returns what it read. Bias
+    comes before temperature, and both before log-probabilities in that mode. New weights need `VLLM_SERVER_DEV_MODE=1`,
+    which opens `/collective_rpc` and the caches to whoever reaches the port.
+    """
 
     path = "/inference/v1/generate"
 
@@ -303,19 +291,17 @@ class VllmWire:
 
     def read(self, answer: Any) -> SampleOutput:
         try:
-            answered = _WireVllmAnswer.model_validate(answer)
+            answered = _VllmAnswer.model_validate(answer)
             choice = answered.choices[0]
         except (ValidationError, IndexError) as error:
-            raise ModelRefusedError(f"{_WIRE_VLLM_WHO} answered in another format than expected: {error}") from error
+            raise ModelRefusedError(f"vLLM answered in another format than expected: {error}") from error
         content = None if choice.logprobs is None else choice.logprobs.content
         if content is None:
-            raise ModelRefusedError(
-                f"{_WIRE_VLLM_WHO} gave no log-probabilities; start it with --logprobs-mode processed_logprobs"
-            )
+            raise ModelRefusedError("vLLM gave no log-probabilities; start it with --logprobs-mode processed_logprobs")
         return SampleOutput(
             tuple(choice.token_ids),
-            paired(choice.token_ids, [(token.id, token.logprob) for token in content], _WIRE_VLLM_WHO),
-            stopped(choice.finish_reason, _WIRE_VLLM_WHO),
+            paired(choice.token_ids, [(token.id, token.logprob) for token in content], "vLLM"),
+            stopped(choice.finish_reason, "vLLM"),
             None if answered.usage is None else answered.usage.prompt_tokens,
             None if answered.prompt_token_ids is None else tuple(answered.prompt_token_ids),
             tuple(item.logprob for item in content[0].top_logprobs) if content else (),
@@ -341,7 +327,7 @@ class VllmWire:
             ) from error
         if isinstance(cleared, dict) and cleared.get("success") is False:
             raise ModelRefusedError(
-                f"{_WIRE_VLLM_WHO} kept what it computed with the old weights: it works for another run. It must serve "
+                "vLLM kept what it computed with the old weights: it works for another run. It must serve "
                 "this run alone."
             )
 
@@ -355,11 +341,11 @@ _NEAR = 36.0
 
 
 class EncodedPolicy(Policy, Protocol):
-    """A policy whose tokens are made here: a checkpoint made ready for training is one."""
+    """A policy with its encoder; a checkpoint that is ready for training is one."""
 
     @property
     def encoder(self) -> Encoder:
-        """Its tokens."""
+        """Its encoder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,11 +368,11 @@ class _Cards(BaseModel):
 
 
 async def check_reached(addresses: Sequence[str], retry: RetryPolicy) -> None:
-    """Whether a server answers at each of `addresses`, before a run begins that could not sample.
+    """Check that a server answers at each of `addresses`, before a run begins.
 
     Raises:
         ModelLostError: one does not, after all tries.
-        ModelRefusedError: what is there has not the way of a server that samples.
+        ModelRefusedError: it is not a server that samples.
     """
     connections = [Connection(address, retry=retry) for address in addresses]
     try:
@@ -396,7 +382,7 @@ async def check_reached(addresses: Sequence[str], retry: RetryPolicy) -> None:
 
 
 async def check_server(connection: Connection, policy: EncodedPolicy) -> CheckedServer:
-    """What answers at `connection`.
+    """Check the server at `connection`.
 
     Raises:
         ModelLostError: it cannot be reached.
@@ -424,7 +410,7 @@ async def check_server(connection: Connection, policy: EncodedPolicy) -> Checked
 
 
 def _fault(output: SampleOutput, first: int) -> str:
-    """What is wrong with one token that was sampled under a bias; empty for nothing."""
+    """Describe what is wrong with a token sampled under a bias; empty for nothing."""
     if output.ids != (first,):
         return "does not heed logit_bias, so ids that must not be sampled could be. Speculative decoding does that."
     if output.logprobs[0] < -1e-3:

@@ -24,7 +24,7 @@ from saccade.training.rl.rollout import (
     per_token,
     standardised,
 )
-from saccade.training.rl.select import KeepAll, OversampleFilterRank, RepoRank
+from saccade.training.rl.select import KeepAll, OversampleFilterRank
 
 
 def sequences(rollouts: list[Rollout]) -> list[float]:
@@ -131,14 +131,6 @@ def test_rules_name_every_kept_rollout_once() -> None:
     assert sequences(Rloo()(selection))[4:] == pytest.approx([2, -2])
 
 
-def test_the_full_groups_baseline_counts_what_was_filtered_out() -> None:
-    over = group("a", [1, 1, 0], broken=[2])
-    selection = RepoRank()([over])
-    values = {name: sequences(Grpo(divide_by_std=False, baseline=name)(selection)) for name in ("group", "kept")}  # type: ignore[arg-type]
-    assert values["group"] == pytest.approx([1 / 3, 1 / 3])
-    assert values["kept"] == pytest.approx([0, 0])
-
-
 def test_turn_level_adds_a_fifth_of_the_term() -> None:
     tokens = TokenTrajectory(
         "a",
@@ -164,13 +156,6 @@ def test_a_millionth_beside_the_deviation() -> None:
     (terms,) = batch_normalised([np.array([0.0, 2e-6])])
     assert terms == pytest.approx([-0.5, 0.5])
     assert standardised(rewards, np.zeros(2, np.int64), epsilon=0.0) == pytest.approx([-np.sqrt(0.5), np.sqrt(0.5)])
-
-
-def test_two_rollouts_are_compared_with_each_other() -> None:
-    rewards, groups = np.array([3.0, 1.0, 5.0]), np.array([4, 4, 9])
-    assert mean_baseline(rewards, groups) == pytest.approx([1, -1, 0])
-    assert leave_one_out(rewards, groups) == pytest.approx([2, -2, 0])
-    assert standardised(rewards, groups) == pytest.approx([np.sqrt(0.5), -np.sqrt(0.5), 0], abs=1e-5)
 
 
 def test_no_turn_at_all() -> None:

@@ -1,13 +1,19 @@
-"""What each rule keeps, on groups small enough to check by eye."""
+"""Rules on groups small enough to check by eye, and what holds for every rule and any groups."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from tests.training.rl.support import group, renamed, rollout
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.training.rl.support import group, groups, renamed, rollout
 
 from saccade.record.trajectory import Broken
 from saccade.training.rl.rollout import DropReason, RolloutGroup
 from saccade.training.rl.select import (
+    TAIL_PATCH,
+    UNSOLVED_MOSTLY,
     Band,
     DynamicSampling,
     KeepAll,
@@ -16,6 +22,9 @@ from saccade.training.rl.select import (
     RepoRank,
     Selection,
     SelectionRule,
+    epoch_order,
+    in_band,
+    pass_rates,
 )
 
 
@@ -58,13 +67,6 @@ def test_paper_drops_a_group_only_if_all_of_it_is_broken() -> None:
     # By default each broken one goes; without it nothing differs any more.
     chosen = OversampleFilterRank()([partly])
     assert chosen.reasons() == {DropReason.BROKEN: 1, DropReason.NO_SPREAD: 3}
-
-
-@pytest.mark.parametrize("rule", [KeepAll(), OversampleFilterRank(), RepoRank()], ids=lambda rule: rule.rule)
-def test_two_groups_of_one_id_are_refused(rule: SelectionRule) -> None:
-    other = RolloutGroup(WIDE.id, tuple(renamed(one, f"other-{one.id}") for one in WIDE.rollouts))
-    with pytest.raises(ValueError, match="two groups share an id"):
-        rule([WIDE, other])
 
 
 def test_rounding_is_no_spread() -> None:
@@ -113,16 +115,6 @@ def test_pass_rate_has_both_ends() -> None:
         PassRateBand(lowest=0.5, highest=0.4)
 
 
-@pytest.mark.parametrize("kind", [PassRateBand, Band])
-def test_a_band_is_of_shares(kind: type[PassRateBand | Band]) -> None:
-    assert (kind().lowest, kind().highest) == (0, 1)
-    for wrong in ({"lowest": -0.1}, {"lowest": 1.1, "highest": 2}, {"highest": 1.1}):
-        with pytest.raises(ValueError, match="or equal to"):
-            kind.model_validate(wrong)
-    for end in (0, 1):
-        assert kind(lowest=end, highest=end).highest == end
-
-
 def test_keep_all_keeps_uniform_groups() -> None:
     assert names(KeepAll()([FLAT, WIDE])) == ["flat", "wide"]
     assert KeepAll()([group("x", [None, 1], lost=[1])]).kept == ()
@@ -156,36 +148,6 @@ def test_two_rollouts_are_a_group_and_one_is_none(rule: SelectionRule) -> None:
     assert chosen.reasons() == {DropReason.UNUSABLE: 1, DropReason.TOO_FEW: 2}
 
 
-@pytest.mark.parametrize(
-    ("rule", "least"),
-    [
-        (OversampleFilterRank, 0.7071067),
-        (RepoRank, 0.7071067),
-        (lambda **more: DynamicSampling(by="reward", **more), 0.7071067),
-    ],
-)
-def test_a_spread_must_be_above_the_tolerance(rule: type[SelectionRule], least: float) -> None:
-    pair = group("pair", [1, 0])  # a spread of 1 / sqrt(2)
-    exact = RolloutGroup("pair", pair.rollouts)
-    assert names(rule(tolerance=least)([exact])) == ["pair"]
-    assert names(rule(tolerance=0.7071069)([exact])) == []
-    even = group("even", [2.0, 2.0, 2.0])
-    assert names(rule(tolerance=0)([even])) == []
-
-
-def test_sizes_that_just_fit_are_not_ranked() -> None:
-    assert names(RepoRank(rollouts=8)([LEANING, WIDE])) == ["leaning", "wide"]
-    assert names(RepoRank(rollouts=7)([LEANING, WIDE])) == ["wide", "leaning"]
-    cut = RepoRank(rollouts=4)([LEANING, WIDE, NARROW])
-    assert [(item.id, len(item.kept)) for item in cut.kept] == [("wide", 4)]
-    assert [(item.id, item.dropped) for item in cut.dropped] == [
-        (f"{name}#{number}", DropReason.RANKED_OUT) for name in ("leaning", "narrow") for number in range(4)
-    ]
-    one = RepoRank(rollouts=1)([WIDE])
-    assert kept(one) == ["wide#0"]
-    assert [item.id for item in one.dropped] == ["wide#1", "wide#2", "wide#3"]
-
-
 def test_rollouts_without_pictures_may_stay() -> None:
     silent = group("silent", [0, 1, 0, 1], pictures=0)
     assert names(RepoRank(need_pictures=False)([silent])) == ["silent"]
@@ -214,3 +176,80 @@ def test_what_is_kept_says_its_rollouts_and_their_spread() -> None:
     assert [item.id for item in shrunk.kept] == ["a#0", "a#1", "a#3"]
     assert shrunk.spread == pytest.approx(1 / 3**0.5)  # of 1, 0, 0 with one degree of freedom
     assert len(shrunk.rollouts) == 4
+
+
+RULES: list[SelectionRule] = [
+    KeepAll(),
+    PassRateBand(lowest=0.1, highest=0.9),
+    OversampleFilterRank(groups=2),
+    OversampleFilterRank(groups=2, broken="rollout", tolerance=0),
+    RepoRank(rollouts=5),
+    DynamicSampling(groups=2),
+    DynamicSampling(groups=2, by="reward"),
+]
+each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+
+
+@each_rule
+@given(given_groups=groups())
+def test_every_rollout_has_one_fate_and_stays_with_its_group(
+    rule: SelectionRule, given_groups: list[RolloutGroup]
+) -> None:
+    chosen = rule(given_groups)
+    assert sorted(item.id for item in (*chosen.rollouts, *chosen.dropped)) == sorted(
+        item.id for group in given_groups for item in group.rollouts
+    )
+    unmarked = {group.id: tuple(replace(item, dropped=None) for item in group.rollouts) for group in chosen.groups}
+    assert unmarked == {group.id: group.rollouts for group in given_groups}
+
+
+@each_rule
+@given(given_groups=groups())
+def test_nothing_lost_or_unscored_is_kept(rule: SelectionRule, given_groups: list[RolloutGroup]) -> None:
+    chosen = rule(given_groups)
+    assert all(rollout.usable for rollout in chosen.rollouts)
+    for left in chosen.kept:
+        assert left.kept
+        assert all(item in chosen.rollouts for item in left.kept)
+
+
+@given(given_groups=groups(), order=st.randoms(use_true_random=False))
+def test_ranking_by_spread_ignores_the_order_but_for_ties(given_groups: list[RolloutGroup], order: object) -> None:
+    rule = OversampleFilterRank(groups=3)
+    spreads = [round(item.spread, 9) for item in rule(given_groups).kept]
+    shuffled = list(given_groups)
+    order.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert [round(item.spread, 9) for item in rule(shuffled).kept] == spreads
+    assert spreads == sorted(spreads, reverse=True)
+
+
+def test_tail_patch_is_one_to_three_of_eight() -> None:
+    tried = [group(str(right), [1.0] * right + [0.0] * (8 - right)) for right in range(9)]
+    rates = pass_rates(tried)
+    assert in_band(rates, TAIL_PATCH) == ("1", "2", "3")
+    assert in_band(rates, Band(highest=0.9, fewest=8)) == tuple("01234567")
+    assert in_band(rates, Band(fewest=9)) == ()
+    assert pass_rates([group("none", [None])]) == {}
+
+
+def test_epochs_are_shuffled_by_seed_and_epoch_alone() -> None:
+    tasks = [str(number) for number in range(20)]
+    first = epoch_order(tasks, 1, 0)
+    assert first == epoch_order(reversed(tasks), 1, 0)
+    assert sorted(first) == sorted(tasks)
+    assert len({first, epoch_order(tasks, 1, 1), epoch_order(tasks, 2, 0)}) == 3
+
+
+def test_bands_of_the_curriculum() -> None:
+    rates = {"none": (0.0, 1), "half": (0.5, 1), "all": (1.0, 1)}
+    assert in_band(rates, Band()) == ("none", "half", "all")
+    assert in_band(rates, Band(lowest=0.5, highest=0.5)) == ("half",)
+    assert in_band(rates, Band(fewest=2)) == ()
+    with pytest.raises(ValueError, match=r"lowest \(0.6\) is above highest \(0.5\)"):
+        Band(lowest=0.6, highest=0.5)
+    counted = pass_rates([group("a", [1, 0, None, 1], lost=[3])])
+    assert counted == {"a": (0.5, 2)}
+    assert in_band(counted, Band(fewest=2)) == ("a",)
+    # Nine of ten samples right is not more than 0.9; seven samples say too little.
+    tried = {"nine": (0.9, 10), "few": (0.5, 7), "eight": (0.5, 8), "all": (1.0, 8)}
+    assert in_band(tried, UNSOLVED_MOSTLY) == ("nine", "eight")
