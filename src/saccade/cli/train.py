@@ -109,7 +109,8 @@ def run(program: Callable[..., None], settings: Any, out: Path, resume: bool, pr
         raise
 
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+rl_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
+sft_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
     "OUT holds settings.toml (all of them, resolved), metrics.jsonl (one line for each step), samples.jsonl, "
@@ -121,7 +122,7 @@ EPILOG = (
 )
 
 
-@app.command(epilog=EPILOG)
+@rl_verb.command(epilog=EPILOG)
 def rl(
     recipe: RecipeArgument,
     model: ModelOption = None,
@@ -252,7 +253,7 @@ SFT_EPILOG = (
 )
 
 
-@app.command(epilog=SFT_EPILOG)
+@sft_verb.command(epilog=SFT_EPILOG)
 def sft(
     recipe: RecipeArgument,
     data: Annotated[

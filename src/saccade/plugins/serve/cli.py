@@ -11,8 +11,7 @@ import typer
 
 from saccade.cli.ask import SETTINGS_HELP
 from saccade.cli.output import ToolNames, with_tools
-from saccade.cli.sandbox import is_loopback, read_token
-from saccade.cli.web import serve_app
+from saccade.cli.web import check_tables, is_loopback, of_table, read_tables, read_token, serve_app
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -25,10 +24,11 @@ if TYPE_CHECKING:
 TOKEN_VARIABLE = "SACCADE_SERVE_TOKEN"
 GRACE_SECONDS = 30
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+serve_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
+mcp_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command(
+@serve_verb.command(
     epilog="Clients: OpenAI(base_url='http://127.0.0.1:8721/v1', api_key=TOKEN). Stop with Ctrl-C: what is being "
     "answered has 30 seconds, and a second Ctrl-C ends it. There is no encryption: between machines, put a TLS proxy "
     "in front. docs/serve.md has the fields of requests and answers."
@@ -57,7 +57,6 @@ def serve(
 ) -> None:
     """Serve models that look again behind OpenAI's protocol: Chat Completions and Responses."""
     option = with_tools(option, tools)
-    from saccade.cli.web import check_tables, of_table, read_tables
     from saccade.core.settings import load_settings
     from saccade.episode.asking import AskSettings
     from saccade.models.registry import load_model
@@ -121,7 +120,7 @@ _WAIT = 20.0
 """Seconds that an agent waits for a session where the sandbox hosts are full."""
 
 
-@app.command(
+@mcp_verb.command(
     epilog="An agent starts the server itself, for example: claude mcp add saccade -- saccade mcp --folder . "
     "(docs/mcp.md has the lines for other agents). Over HTTP the address is http://HOST:PORT/mcp, and the token comes "
     "from --token-file or SACCADE_MCP_TOKEN. There is no encryption: between machines, put a TLS proxy in front."
@@ -159,7 +158,6 @@ def mcp(
     ] = None,
 ) -> None:
     """Give agents a Python sandbox that shows pictures, over the Model Context Protocol."""
-    from saccade.cli.web import check_tables, of_table, read_tables
     from saccade.episode.settings import sandbox_at
     from saccade.plugins.serve.mcp_server import mcp_app, mcp_server, serve_stdio
     from saccade.plugins.serve.vision_session import McpSettings

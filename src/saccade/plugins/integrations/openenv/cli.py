@@ -9,8 +9,7 @@ import typer
 
 from saccade.cli.ask import SETTINGS_HELP
 from saccade.cli.output import ToolNames, with_tools
-from saccade.cli.sandbox import is_loopback, read_token
-from saccade.cli.web import serve_app
+from saccade.cli.web import is_loopback, read_token, serve_app
 
 TOKEN_VARIABLE = "SACCADE_OPENENV_TOKEN"
 
