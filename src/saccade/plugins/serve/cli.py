@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.ask import SETTINGS_HELP
-from saccade.cli.output import ToolNames, with_tools
+from saccade.cli.ask import SETTINGS_HELP, named
+from saccade.cli.output import ToolNames
 from saccade.cli.web import check_tables, is_loopback, of_table, read_tables, read_token, serve_app
 from saccade.errors import SettingsError
 
@@ -56,8 +56,7 @@ def serve(
     option: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SETTINGS_HELP)] = None,
 ) -> None:
     """Serve models that look again behind OpenAI's protocol: Chat Completions and Responses."""
-    option = with_tools(option, tools)
-    from saccade.core.settings import load_settings
+    from saccade.core.settings import load_settings, merged
     from saccade.episode.asking import AskSettings
     from saccade.models.registry import load_model
     from saccade.plugins.serve.agent_app import agent_app
@@ -69,9 +68,10 @@ def serve(
     check_tables(settings, tables, "ask", "serve")
     serving = of_table(AgentServeSettings, tables.get("serve"), {"max_requests": max_requests})
     asked = tables.get("ask")
-    given = {**(asked if isinstance(asked, dict) else {}), "model": names[0]}
-    overrides = [*(option or []), *(["media.allow_urls=true"] if allow_urls else [])]
-    base = load_settings(AskSettings, None, [*overrides, *([f"dialect={dialect}"] if dialect else [])], given)
+    given = merged(asked if isinstance(asked, dict) else {}, named(model=names[0], dialect=dialect, tools=tools))
+    if allow_urls:
+        given = merged(given, {"media": {"allow_urls": True}})
+    base = load_settings(AskSettings, None, option or [], given)
     if base.media.allow_urls is not allow_urls:
         raise SettingsError("media.allow_urls is set by --allow-urls here. Leave it out of the settings.")
     for name in names:
