@@ -53,9 +53,9 @@ def test_theirs_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def _check_pages(run: Evaluation, folder: Path) -> None:
     from typer.testing import CliRunner
 
-    from saccade.cli.runs import app
+    from saccade.cli.runs import show_verb
 
-    done = CliRunner().invoke(app, [str(run.path), "--no-open", "--out", str(folder / "page.html")])
+    done = CliRunner().invoke(show_verb, [str(run.path), "--no-open", "--out", str(folder / "page.html")])
     assert done.exit_code == 0, done.output
     page = (folder / "page.html").read_text(encoding="utf-8")
     for words in ("the provider's sandbox", "code_interpreter", "TRACE-7", "answered after 2 calls", "failed"):

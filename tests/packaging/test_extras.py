@@ -177,7 +177,7 @@ LIGHT: tuple[Callable[[Environment], None], ...] = (models, env, data, video, oc
 ENTRIES = {
     "serve": (
         "saccade.plugins.serve.agent_app",
-        "saccade.sandbox.serving",
+        "saccade.plugins.serve.sandbox_app",
         "saccade.tools.serving.app",
         "saccade.training.sft.review_page",
     ),

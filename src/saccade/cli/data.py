@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from saccade.training.sft.formats.base import Refused
 
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+convert_verb = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 _SHOWN = 10
 """Refused rows that are printed; all of them are in the file."""
 
 
-@app.command()
+@convert_verb.command()
 def convert(
     source: Annotated[
         Path,
@@ -78,7 +78,7 @@ def _tell(refused: tuple[Refused, ...], file: Path) -> None:
 # `saccade curate`: runs through a pipeline of filters, and a table of what each left out.
 
 
-app_curate = typer.Typer(add_completion=False, rich_markup_mode=None)
+curate_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 SetOption = Annotated[
     list[str] | None,
@@ -88,7 +88,7 @@ SetOption = Annotated[
 ]
 
 
-@app_curate.command()
+@curate_verb.command()
 def curate(
     sources: Annotated[
         list[str] | None,
@@ -186,10 +186,10 @@ def _reasons(item: FilterReport) -> str:
 # `saccade export`: a run as a table or as spans, or a training run's checkpoint as a model.
 
 
-app_export = typer.Typer(add_completion=False, rich_markup_mode=None)
+export_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app_export.command()
+@export_verb.command()
 def export(
     run: Annotated[
         Path, typer.Argument(help="Run folder, or a checkpoint of a training run (OUT/checkpoints/step-00000100).")
@@ -308,7 +308,7 @@ def _model(checkpoint: Path, out: Path | None, dtype: str | None, *, as_json: bo
 # `saccade review`: a person keeps, drops or corrects the items of a folder, in the browser.
 
 
-app_review = typer.Typer(add_completion=False, rich_markup_mode=None)
+review_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
     "Every decision is on the disk at once, in review.jsonl of the folder, so the same command resumes. With --out no "
@@ -317,7 +317,7 @@ EPILOG = (
 )
 
 
-@app_review.command(epilog=EPILOG)
+@review_verb.command(epilog=EPILOG)
 def review(
     folder: Annotated[Path, typer.Argument(help="A run, or a folder of tasks (`saccade tasks write`).")],
     out: Annotated[Path | None, typer.Option(help="Write what was kept to this new folder, and serve no page.")] = None,

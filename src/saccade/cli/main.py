@@ -55,34 +55,37 @@ HEADINGS = _ASK, _MEASURE, _TRAIN, _MORE = "Ask and serve", "Measure", "Data and
 
 VERBS: Mapping[str, Verb] = {
     "ask": Verb("saccade.cli.ask:app", "Ask a model about a picture or a video.", _ASK),
-    "compare": Verb("saccade.cli.runs:app", "Compare two runs of an evaluation, task by task.", _MEASURE),
+    "compare": Verb("saccade.cli.runs:compare_verb", "Compare two runs of an evaluation, task by task.", _MEASURE),
     "cards": Verb("saccade.cli.cards:app", "List benchmarks, and check their data on this disk.", _MEASURE),
-    "convert": Verb("saccade.cli.data:app", "Convert training data between this field's formats.", _TRAIN),
-    "curate": Verb("saccade.cli.data:app_curate", "Filter trajectories, and report what each filter left out.", _TRAIN),
+    "convert": Verb("saccade.cli.data:convert_verb", "Convert training data between this field's formats.", _TRAIN),
+    "curate": Verb(
+        "saccade.cli.data:curate_verb", "Filter trajectories, and report what each filter left out.", _TRAIN
+    ),
     "doctor": Verb("saccade.cli.doctor:app", "Show which isolation layers this machine has.", _ASK),
     "eval": Verb("saccade.cli.eval:app", "Play a benchmark with a model, and grade it.", _MEASURE),
     "export": Verb(
-        "saccade.cli.data:app_export", "Write a run's samples as a table: jsonl, csv, parquet, xlsx.", _MEASURE
+        "saccade.cli.data:export_verb", "Write a run's samples as a table: jsonl, csv, parquet, xlsx.", _MEASURE
     ),
     "list": Verb("saccade.cli.list:app", "List tools, dialects, graders and everything else by name.", _MORE),
-    "merge": Verb("saccade.cli.runs:app", "Put the shards of an evaluation together.", _MEASURE),
+    "merge": Verb("saccade.cli.runs:merge_verb", "Put the shards of an evaluation together.", _MEASURE),
     "protocols": Verb(
         "saccade.cli.protocols:app", "Show how a run used its tools, what went wrong, what it cost.", _MEASURE
     ),
-    "regrade": Verb("saccade.cli.runs:app", "Grade a stored run again, without the model.", _MEASURE),
-    "report": Verb("saccade.cli.runs:app", "Make a page of evaluations and training runs, with figures.", _MEASURE),
-    "review": Verb(
-        "saccade.cli.data:app_review", "Keep, drop or correct items of a run by hand, in the browser.", _TRAIN
+    "regrade": Verb("saccade.cli.runs:regrade_verb", "Grade a stored run again, without the model.", _MEASURE),
+    "report": Verb(
+        "saccade.cli.runs:report_verb", "Make a page of evaluations and training runs, with figures.", _MEASURE
     ),
-    "rl": Verb("saccade.cli.train:app", "Train a model by reinforcement learning on its own rollouts.", _TRAIN),
-    "runs": Verb("saccade.cli.runs:app", "List the evaluations in a folder.", _MEASURE),
-    "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts.", _ASK),
-    "sft": Verb("saccade.cli.train:app", "Train a model on trajectories.", _TRAIN),
-    "show": Verb("saccade.cli.runs:app", "Make a page of a run's episodes, and open it.", _ASK),
+    "review": Verb(
+        "saccade.cli.data:review_verb", "Keep, drop or correct items of a run by hand, in the browser.", _TRAIN
+    ),
+    "rl": Verb("saccade.cli.train:rl_verb", "Train a model by reinforcement learning on its own rollouts.", _TRAIN),
+    "runs": Verb("saccade.cli.runs:runs_verb", "List the evaluations in a folder.", _MEASURE),
+    "sft": Verb("saccade.cli.train:sft_verb", "Train a model on trajectories.", _TRAIN),
+    "show": Verb("saccade.cli.runs:show_verb", "Make a page of a run's episodes, and open it.", _ASK),
     "synth": Verb("saccade.cli.synth:app", "Make trajectories for fine-tuning, by experts or a teacher.", _TRAIN),
     "tasks": Verb("saccade.cli.tasks:app", "Check, show and write tasks from any source.", _TRAIN),
     "tools": Verb("saccade.cli.tools:app", "List typed tools with what each needs, or serve them.", _ASK),
-    "view": Verb("saccade.cli.runs:app", "Follow evaluations in the browser while they run.", _MEASURE),
+    "view": Verb("saccade.cli.runs:view_verb", "Follow evaluations in the browser while they run.", _MEASURE),
 }
 
 """The verbs of the core; see `verbs`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
@@ -48,11 +48,7 @@ def _plain(value: Any) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-# Text on the terminal as it is: no markup is read in it, and nothing in it can move the cursor.
-#
 # rich takes `saccade[env]` for the name of a style and leaves it out, so every console of the commands is made here.
-# Imports rich late.
-
 
 MOST_LINES: Final = 3
 """Of an error."""
@@ -87,10 +83,7 @@ def error_text(message: str) -> str:
     return "\n".join([*head, "; ".join([*rest[:1], *(line.strip() for line in rest[1:])])] if rest else head)
 
 
-# How far a command is, on the terminal's error stream: a bar where it counts, a spinner where it cannot.
-#
-# Both are gone at the end, and nothing is printed where there is no terminal.
-
+# Bars and spinners go to standard error, disappear at the end, and are not drawn where there is no terminal.
 
 T = TypeVar("T")
 
@@ -142,9 +135,6 @@ def waiting(title: str) -> Iterator[None]:
         yield
 
 
-# The option `--tools` of every command with episodes: names of typed tools, as `saccade.tools.toolbox` reads them.
-
-
 ToolNames: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -154,8 +144,3 @@ ToolNames: TypeAlias = Annotated[
         "tools serve`), 'mcp:COMMAND' or mcp:URL. May be repeated; docs/tools.md.",
     ),
 ]
-
-
-def with_tools(options: Sequence[str] | None, names: Sequence[str] | None) -> list[str]:
-    """The options of `--set` with the tools that are named on top."""
-    return [*(options or ()), *([f"tools={json.dumps(list(names))}"] if names else [])]

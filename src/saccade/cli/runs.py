@@ -20,10 +20,16 @@ if TYPE_CHECKING:
     from saccade.record.trajectory import Trajectory
 
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+runs_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
+compare_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
+merge_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
+regrade_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
+view_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
+report_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
+show_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command()
+@runs_verb.command()
 def runs(
     folder: Annotated[Path, typer.Argument(help="Folder with runs of `saccade eval` in it or below it.")] = Path(
         "runs"
@@ -51,7 +57,7 @@ def runs(
 # `saccade compare`: two runs of an evaluation over the same tasks.
 
 
-@app.command()
+@compare_verb.command()
 def compare(
     first: Annotated[Path, typer.Argument(help="Run folder.")],
     second: Annotated[Path, typer.Argument(help="Run folder.")],
@@ -99,7 +105,7 @@ def _names(runs: tuple[Path, Path]) -> tuple[str, str]:
 # `saccade merge`: the shards of an evaluation as one run.
 
 
-@app.command()
+@merge_verb.command()
 def merge(
     shards: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders made with --shard.")],
     out: Annotated[Path, typer.Option(help="A new run folder.")],
@@ -131,7 +137,7 @@ _SHOWN = 20
 """Changed samples that are listed."""
 
 
-@app.command()
+@regrade_verb.command()
 def regrade(
     run: Annotated[Path, typer.Argument(help="Run folder of `saccade eval`.")],
     grader: Annotated[
@@ -187,7 +193,7 @@ def regrade(
 # `saccade view`: runs in the browser while they grow.
 
 
-@app.command()
+@view_verb.command()
 def view(
     folder: Annotated[Path, typer.Argument(help="Folder of a run, or one with runs in it.")] = Path("runs"),
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 8765,
@@ -217,7 +223,7 @@ EPILOG = (
 )
 
 
-@app.command(epilog=EPILOG)
+@report_verb.command(epilog=EPILOG)
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
     out: Annotated[
@@ -287,7 +293,7 @@ def _list(folder: Path, out: Path | None, open_it: bool, *, as_json: bool) -> No
 # The page is one file with everything in it; it needs no network and no Saccade.
 
 
-@app.command()
+@show_verb.command()
 def show(
     path: Annotated[Path, typer.Argument(help="Folder of a run, or a .jsonl file of trajectories.")],
     out: Annotated[Path | None, typer.Option(help="File to write. [default: index.html in the run's folder]")] = None,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.output import AsJson, ToolNames, count_bar, print_json, teller, with_tools
+from saccade.cli.ask import named
+from saccade.cli.output import AsJson, ToolNames, count_bar, print_json, teller
 
 if TYPE_CHECKING:
     from saccade.training.sft.synth.outcome import SynthProgress
@@ -75,14 +76,13 @@ def synth(
     as_json: AsJson = False,
 ) -> None:
     """Make trajectories for fine-tuning: N tasks of each source, solved turn by turn."""
-    option = with_tools(option, tools)
     from saccade.core.settings import load_settings
     from saccade.training.sft.synth.settings import SynthSettings
 
-    data = [f"sources={_list(sources)}", f"dialect={dialect}", f"n={n}", f"split={split}", f"seed={seed}"]
-    options = {"teacher.model": teacher, "teacher.recipe": recipe, "teacher.dollars": dollars, "expert.name": expert}
-    named = [f"{name}={value}" for name, value in options.items() if value is not None]
-    settings = load_settings(SynthSettings, overrides=[*data, *named, *(option or [])])
+    given = named(sources=sources, dialect=dialect, n=n, split=split, seed=seed, tools=tools)
+    given["teacher"] = named(model=teacher, recipe=recipe, dollars=dollars)
+    given["expert"] = named(name=expert)
+    settings = load_settings(SynthSettings, None, option or [], given)
     _say_unused(settings)
     at_once = workers or (8 if teacher else 2 * (os.cpu_count() or 1))
     if settings.teacher.recipe == "question":
@@ -181,7 +181,3 @@ def _questions(settings: SynthSettings, out: Path, workers: int, *, as_json: boo
     for kind, count in sorted(progress.discarded.items()):
         say(f"  failed, {kind}: {count}; the first: {progress.example[kind]}")
     return 1 if progress.discarded else 0
-
-
-def _list(names: list[str]) -> str:
-    return "[" + ", ".join(f'"{name}"' for name in names) + "]"

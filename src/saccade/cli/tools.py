@@ -15,8 +15,7 @@ import typer
 from rich.table import Table
 
 from saccade.cli.output import AsJson, plain_console, print_json
-from saccade.cli.sandbox import read_token
-from saccade.cli.web import serve_app
+from saccade.cli.web import read_token, serve_app
 
 if TYPE_CHECKING:
     from saccade.tools.serving.backend import ToolServeSettings

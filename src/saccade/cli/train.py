@@ -1,9 +1,8 @@
-"""`saccade rl`: train a vision-language model on its own rollouts, as a recipe says."""
+"""`saccade rl` and `saccade sft`: train a vision-language model on its own rollouts, or on stored trajectories."""
 
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from saccade.cli.ask import named
 from saccade.cli.logs import logged
-from saccade.cli.output import ToolNames, with_tools
+from saccade.cli.output import ToolNames
 from saccade.core.recipes import find_recipe, recipe_list
 from saccade.errors import SettingsError, UnavailableError
 from saccade.models.registry import checkpoint_named
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from saccade.training.rl.settings import RlSettings
     from saccade.training.rl.trainers import OtherTrainer
     from saccade.training.sft.settings import SftSettings
-
-
-# What `saccade sft` and `saccade rl` share: options, what must be installed, how a run is started and interrupted.
 
 
 RecipeArgument: TypeAlias = Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")]
@@ -63,10 +60,10 @@ def need_training() -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
-def model_settings(model: str | None, shard: bool | None) -> list[str]:
-    """Two options as settings."""
-    source = [] if model is None else [f"model.source={checkpoint_named(model)}"]
-    return source + ([] if shard is None else [f"model.shard={str(shard).lower()}"])
+def model_settings(model: str | None, shard: bool | None) -> dict[str, object]:
+    """Return the table `model` of two options."""
+    source = {} if model is None else {"source": checkpoint_named(model)}
+    return source if shard is None else {**source, "shard": shard}
 
 
 def show_plan(plan: Callable[[str], MemoryPlan], memory: float | None) -> None:
@@ -109,7 +106,8 @@ def run(program: Callable[..., None], settings: Any, out: Path, resume: bool, pr
         raise
 
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+rl_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
+sft_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
     "OUT holds settings.toml (all of them, resolved), metrics.jsonl (one line for each step), samples.jsonl, "
@@ -121,7 +119,7 @@ EPILOG = (
 )
 
 
-@app.command(epilog=EPILOG)
+@rl_verb.command(epilog=EPILOG)
 def rl(
     recipe: RecipeArgument,
     model: ModelOption = None,
@@ -167,24 +165,26 @@ def rl(
     gpus: Annotated[int | None, typer.Option(min=1, help="With --on verl: GPUs of each (trainer.gpus).")] = None,
 ) -> None:
     """Train a checkpoint (Qwen-VL, InternVL, GLM-V, Gemma; docs/models.md) by reinforcement learning, also on verl."""
-    option = with_tools(option, tools)
     if recipe == "list":
         print(recipe_list("rl"))
         return
     from saccade.training.rl.settings import load_rl_settings
     from saccade.training.rl.trainers import OtherTrainer
 
-    named_overrides = model_settings(model, shard) + ([] if not tasks else [f"tasks.source={json.dumps(tasks)}"])
-    named_overrides += [] if engine is None else [f"engine.source={engine}"]
-    cluster = {name: value for name, value in (("nodes", nodes), ("gpus", gpus)) if value is not None}
+    cluster = named(nodes=nodes, gpus=gpus)
     if cluster and on is None:
         raise SettingsError(
             f"--{next(iter(cluster))} is for another trainer, and Saccade's own is asked for. Add --on verl, or say "
             "--processes N for N GPUs of this machine."
         )
-    named_overrides += [] if on is None else [f"trainer.name={on}"]
-    named_overrides += [f"trainer.{name}={value}" for name, value in cluster.items()]
-    settings = load_rl_settings(recipe, profile, [*(option or ()), *named_overrides])
+    tables = {
+        "model": model_settings(model, shard),
+        "tasks": named(source=tasks),
+        "engine": named(source=engine),
+        "trainer": {**named(name=on), **cluster},
+    }
+    given = {**named(tools=tools), **{name: table for name, table in tables.items() if table}}
+    settings = load_rl_settings(recipe, profile, option or (), given)
     if isinstance(settings.trainer, OtherTrainer):
         if gpu_memory is not None:
             raise SettingsError(f"--gpu-memory is for the plan of Saccade's own trainer; with --on {on} leave it out.")
@@ -240,9 +240,6 @@ def _train(settings: RlSettings, out: Path, resume: bool) -> None:
     with_screen(train, RlScreen, settings, out, resume)
 
 
-# `saccade sft`: train a vision-language model on the trajectories of run folders.
-
-
 SFT_EPILOG = (
     "OUT holds settings.toml (all of them, resolved), metrics.jsonl, samples.jsonl (greedy answers to held-out "
     "prompts), tensorboard/, checkpoints/, and in the end model/, which `saccade ask --model local:OUT/model` runs. "
@@ -252,7 +249,7 @@ SFT_EPILOG = (
 )
 
 
-@app.command(epilog=SFT_EPILOG)
+@sft_verb.command(epilog=SFT_EPILOG)
 def sft(
     recipe: RecipeArgument,
     data: Annotated[
@@ -286,9 +283,8 @@ def sft(
     from saccade.core.settings import load_settings
     from saccade.training.sft.settings import SftSettings
 
-    settings = load_settings(SftSettings, find_recipe("sft", recipe), [*(option or ()), *model_settings(model, shard)])
-    if data:
-        settings = settings.model_copy(update={"data": settings.data.model_copy(update={"runs": tuple(data)})})
+    given = {"model": model_settings(model, shard), "data": named(runs=data)}
+    settings = load_settings(SftSettings, find_recipe("sft", recipe), option or (), given)
     if not settings.model.source:
         raise SettingsError("no checkpoint is named: give one with --model, or as model.source in the recipe")
     if plan:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import ipaddress
+import os
 import socket
 import tomllib
 import webbrowser
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
+SHORTEST_TOKEN = 16
 NOT_STARTED = 3
 """Exit code of a server that cannot listen; uvicorn has said why."""
 
@@ -85,6 +88,48 @@ def _check_free(host: str, port: int) -> None:
             f"nobody can be served at {host}:{port}: {error.strerror or error}. Name another --port (0: a free one) or "
             "--host."
         ) from error
+
+
+def read_token(file: Path | None, host: str, *, no_token: bool, variable: str) -> str | None:
+    """The token, of the file or of the environment's `variable`, or None if none is asked for.
+
+    Raises:
+        SettingsError: there is no token, it is too short to be safe, or doing without one is not safe.
+    """
+    if no_token:
+        if file is not None:
+            raise SettingsError("--no-token and --token-file contradict each other; give one of them.")
+        if not is_loopback(host):
+            raise SettingsError(
+                f"--no-token with --host {host} would run anybody's code here: only loopback addresses may do without "
+                "a token. Use --token-file, or --host 127.0.0.1."
+            )
+        return None
+    if file is not None:
+        try:
+            token = file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"the token file cannot be read: {error}") from error
+    else:
+        token = os.environ.get(variable, "").strip()
+    if not token:
+        raise SettingsError(
+            f"a token is needed: use --token-file, set {variable}, or --no-token on a loopback address. "
+            "`openssl rand -hex 32` makes a good one."
+        )
+    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise SettingsError(f"the token must be at least {SHORTEST_TOKEN} printable ASCII characters without spaces.")
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that listens on `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 # The settings file of a server: one TOML table for each part of it.

@@ -21,7 +21,7 @@ OFFERED: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
         ),
         "tool-lists": frozenset({"vista"}),
     },
-    "serve": {"commands": frozenset({"serve", "mcp"})},
+    "serve": {"commands": frozenset({"serve", "mcp", "sandbox"})},
     "integrations": {
         "exports": frozenset({"otel"}),
         "task-forms": frozenset({"harbor"}),

@@ -21,7 +21,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from tests.models.listening import listening
 from typer.testing import CliRunner
 
-from saccade.cli.data import app_export
+from saccade.cli.data import export_verb
 from saccade.errors import RecordError, SettingsError
 from saccade.plugins.integrations.otel import endpoint_exporter, export_spans
 from saccade.record.codec import write_lines
@@ -258,7 +258,7 @@ def run_of(folder: Path, *trajectories: Trajectory) -> Path:
 
 def test_a_file_of_otlp_json(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", episode(seconds=1.0), episode(id="t#1"), episode())
-    done = CliRunner().invoke(app_export, [str(run), "--to", "otel"])
+    done = CliRunner().invoke(export_verb, [str(run), "--to", "otel"])
     assert done.exit_code == 0, done.output
     assert done.output.startswith("14 spans: ")  # the first episode was replaced by the last one
     first, second = (json.loads(line) for line in (run / "spans.jsonl").read_text().splitlines())
@@ -271,7 +271,7 @@ def test_a_file_of_otlp_json(tmp_path: Path) -> None:
     assert CANARY not in json.dumps([first, second])
     request = ParseDict(_as_protobuf(second), ExportTraceServiceRequest())
     assert request.resource_spans[0].scope_spans[0].spans[0].name == "invoke_agent saccade"
-    again = CliRunner().invoke(app_export, [str(run), "--to", "otel", "--content", "--out", str(tmp_path / "c.jsonl")])
+    again = CliRunner().invoke(export_verb, [str(run), "--to", "otel", "--content", "--out", str(tmp_path / "c.jsonl")])
     assert again.exit_code == 0
     assert CANARY in (tmp_path / "c.jsonl").read_text()
 
@@ -300,7 +300,7 @@ def test_to_a_collector_over_http(tmp_path: Path) -> None:
 
     with listening(collector) as url:
         done = CliRunner().invoke(
-            app_export, [str(run_of(tmp_path, episode())), "--to", "otel", "--endpoint", f"{url}/v1/traces"]
+            export_verb, [str(run_of(tmp_path, episode())), "--to", "otel", "--endpoint", f"{url}/v1/traces"]
         )
         assert done.exit_code == 0, done.output
         with endpoint_exporter(f"{url}/elsewhere") as exporter, pytest.raises(SettingsError, match="delivered"):
@@ -327,7 +327,7 @@ def _plain(body: bytes, encoding: str | None) -> bytes:
     ],
 )
 def test_options_that_do_not_fit(tmp_path: Path, options: list[str], match: str) -> None:
-    done = CliRunner().invoke(app_export, [str(run_of(tmp_path, episode())), *options])
+    done = CliRunner().invoke(export_verb, [str(run_of(tmp_path, episode())), *options])
     assert done.exit_code != 0
     assert match in str(done.exception)
 
@@ -343,7 +343,7 @@ def test_an_export_of_the_users_own(tmp_path: Path) -> None:
         "IDS = Ids()\n"
     )
     run = run_of(tmp_path, episode())
-    done = CliRunner().invoke(app_export, [str(run), "--to", f"{tmp_path / 'ids.py'}:IDS"])
+    done = CliRunner().invoke(export_verb, [str(run), "--to", f"{tmp_path / 'ids.py'}:IDS"])
     assert done.exit_code == 0, done.output
     assert "1 ids" in done.output
     assert (run / "ids.txt").read_text() == episode().id

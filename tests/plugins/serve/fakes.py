@@ -13,12 +13,12 @@ import httpx
 from PIL import Image
 from tests.prompt_uvicorn import prompt_server
 
+from saccade.plugins.serve.sandbox_app import ServeSettings, sandbox_app
 from saccade.record.execution import Status
 from saccade.sandbox.base import Binding, LazyImage, Limits, SessionOptions
 from saccade.sandbox.isolation import Isolation, Layer, LayerState
 from saccade.sandbox.remote_codec import pixels_of
 from saccade.sandbox.result import Picture, RunResult
-from saccade.sandbox.serving import ServeSettings, sandbox_app
 
 TOKEN = "a-token-for-tests"
 

@@ -11,10 +11,10 @@ import pytest
 from tests.plugins.serve.fakes import TOKEN, FakeSandbox, serving
 
 from saccade.errors import SandboxError, SettingsError
+from saccade.plugins.serve.sandbox_app import sandbox_app
 from saccade.sandbox import remote_wire as wire
 from saccade.sandbox.remote import RemoteSandbox
 from saccade.sandbox.remote_codec import RawPixels
-from saccade.sandbox.serving import sandbox_app
 
 RIGHT = {"authorization": f"Bearer {TOKEN}", "x-saccade-client": "0" * 32}
 EMPTY = wire.pack({"bindings": {}, "files": [], "options": None})

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.ask import SETTINGS_HELP
-from saccade.cli.output import ToolNames, with_tools
-from saccade.cli.sandbox import is_loopback, read_token
-from saccade.cli.web import serve_app
+from saccade.cli.ask import SETTINGS_HELP, named
+from saccade.cli.output import ToolNames
+from saccade.cli.web import check_tables, is_loopback, of_table, read_tables, read_token, serve_app
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -25,10 +24,11 @@ if TYPE_CHECKING:
 TOKEN_VARIABLE = "SACCADE_SERVE_TOKEN"
 GRACE_SECONDS = 30
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+serve_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
+mcp_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command(
+@serve_verb.command(
     epilog="Clients: OpenAI(base_url='http://127.0.0.1:8721/v1', api_key=TOKEN). Stop with Ctrl-C: what is being "
     "answered has 30 seconds, and a second Ctrl-C ends it. There is no encryption: between machines, put a TLS proxy "
     "in front. docs/serve.md has the fields of requests and answers."
@@ -56,9 +56,7 @@ def serve(
     option: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SETTINGS_HELP)] = None,
 ) -> None:
     """Serve models that look again behind OpenAI's protocol: Chat Completions and Responses."""
-    option = with_tools(option, tools)
-    from saccade.cli.web import check_tables, of_table, read_tables
-    from saccade.core.settings import load_settings
+    from saccade.core.settings import load_settings, merged
     from saccade.episode.asking import AskSettings
     from saccade.models.registry import load_model
     from saccade.plugins.serve.agent_app import agent_app
@@ -70,9 +68,10 @@ def serve(
     check_tables(settings, tables, "ask", "serve")
     serving = of_table(AgentServeSettings, tables.get("serve"), {"max_requests": max_requests})
     asked = tables.get("ask")
-    given = {**(asked if isinstance(asked, dict) else {}), "model": names[0]}
-    overrides = [*(option or []), *(["media.allow_urls=true"] if allow_urls else [])]
-    base = load_settings(AskSettings, None, [*overrides, *([f"dialect={dialect}"] if dialect else [])], given)
+    given = merged(asked if isinstance(asked, dict) else {}, named(model=names[0], dialect=dialect, tools=tools))
+    if allow_urls:
+        given = merged(given, {"media": {"allow_urls": True}})
+    base = load_settings(AskSettings, None, option or [], given)
     if base.media.allow_urls is not allow_urls:
         raise SettingsError("media.allow_urls is set by --allow-urls here. Leave it out of the settings.")
     for name in names:
@@ -121,7 +120,7 @@ _WAIT = 20.0
 """Seconds that an agent waits for a session where the sandbox hosts are full."""
 
 
-@app.command(
+@mcp_verb.command(
     epilog="An agent starts the server itself, for example: claude mcp add saccade -- saccade mcp --folder . "
     "(docs/mcp.md has the lines for other agents). Over HTTP the address is http://HOST:PORT/mcp, and the token comes "
     "from --token-file or SACCADE_MCP_TOKEN. There is no encryption: between machines, put a TLS proxy in front."
@@ -159,7 +158,6 @@ def mcp(
     ] = None,
 ) -> None:
     """Give agents a Python sandbox that shows pictures, over the Model Context Protocol."""
-    from saccade.cli.web import check_tables, of_table, read_tables
     from saccade.episode.settings import sandbox_at
     from saccade.plugins.serve.mcp_server import mcp_app, mcp_server, serve_stdio
     from saccade.plugins.serve.vision_session import McpSettings

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from saccade.cli.main import Verb
 
-SERVE = Verb("saccade.plugins.serve.cli:app", "Serve models that look again behind OpenAI's protocol.", "Ask and serve")
-MCP = Verb(
-    "saccade.plugins.serve.cli:app", "Give agents a Python sandbox that shows pictures, over MCP.", "Ask and serve"
+SERVE = Verb(
+    "saccade.plugins.serve.cli:serve_verb", "Serve models that look again behind OpenAI's protocol.", "Ask and serve"
 )
+MCP = Verb(
+    "saccade.plugins.serve.cli:mcp_verb", "Give agents a Python sandbox that shows pictures, over MCP.", "Ask and serve"
+)
+SANDBOX = Verb("saccade.plugins.serve.sandbox_cli:app", "Serve sandboxes to other hosts.", "Ask and serve")

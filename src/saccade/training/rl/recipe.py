@@ -18,7 +18,7 @@ from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, Positiv
 from saccade.core.recipes import find_recipe
 from saccade.core.registry import did_you_mean
 from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
-from saccade.core.settings import Settings, load_settings, mistaken
+from saccade.core.settings import Settings, load_settings, merged, mistaken
 from saccade.dialects.hosted import check_runs_here
 from saccade.dialects.registry import load_dialect
 from saccade.episode.settings import PromptSettings
@@ -162,9 +162,12 @@ class Recipe(PromptSettings):
 
 
 def load_recipe(
-    name_or_path: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()
+    name_or_path: str | os.PathLike[str],
+    profile: str | None = None,
+    overrides: Sequence[str] = (),
+    given: Mapping[str, object] | None = None,
 ) -> Recipe:
-    """A bundled recipe by its name, or one in a TOML file; then the changes of a profile, then overrides `a.b=value`.
+    """Load a bundled recipe by its name, or one in a TOML file; then a profile, `given` and overrides `a.b=value`.
 
     Raises:
         SettingsError: names every mistake, or suggests the nearest recipe or profile.
@@ -175,8 +178,10 @@ def load_recipe(
     if profile is not None and profile not in unchanged.profile:
         hint = did_you_mean(profile, unchanged.profile) or f"It has: {', '.join(unchanged.profile) or 'none'}."
         raise SettingsError(f"{name_or_path} has no profile {profile!r}. {hint}")
-    changes = None if profile is None else unchanged.profile[profile]
-    recipe = load_settings(Recipe, path, overrides, given=changes).model_copy(update={"profile": {}})
+    changes = {} if profile is None else unchanged.profile[profile]
+    recipe = load_settings(Recipe, path, overrides, given=merged(changes, given or {})).model_copy(
+        update={"profile": {}}
+    )
     check_runs_here(load_dialect(recipe.dialect), "training")
     recipe.equipped(load_dialect(recipe.dialect))
     recipe.reward.load()

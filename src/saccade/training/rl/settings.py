@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final, Self
 
 from pydantic import BeforeValidator, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from saccade.core.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
-from saccade.core.settings import Settings, load_settings
+from saccade.core.settings import Settings, load_settings, merged
 from saccade.dialects.registry import load_dialect
 from saccade.episode.settings import SessionLimits
 from saccade.errors import SettingsError
@@ -107,22 +107,27 @@ class RlSettings(Settings):
 
 
 def load_rl_settings(
-    name_or_path: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()
+    name_or_path: str | os.PathLike[str],
+    profile: str | None = None,
+    overrides: Sequence[str] = (),
+    given: Mapping[str, object] | None = None,
 ) -> RlSettings:
-    """Load a recipe, by name or path, with its profile, and overrides `a.b=value` of it and of all other settings.
+    """Load a recipe, by name or path, with its profile, then `given` and overrides `a.b=value` of it and of the run.
 
     Raises:
         SettingsError: names every mistake.
         RegistryError: the recipe names a dialect or reward that does not exist.
     """
     own = [item for item in overrides if item.partition("=")[0].split(".")[0].strip() in _MACHINE]
-    recipe = load_recipe(name_or_path, profile, [item for item in overrides if item not in own])
+    of_run = {name: value for name, value in (given or {}).items() if name in _MACHINE}
+    of_recipe = {name: value for name, value in (given or {}).items() if name not in _MACHINE}
+    recipe = load_recipe(name_or_path, profile, [item for item in overrides if item not in own], of_recipe)
     if unknown := recipe.machine.keys() - _MACHINE:
         raise SettingsError(f"machine.{min(unknown)} of {name_or_path} is no setting of the run; known: {_known()}")
-    given = dict(recipe.machine)
+    machine = dict(recipe.machine)
     if recipe.engine is not None:
-        given["engine"] = recipe.engine.model_dump(mode="json")
-    settings = load_settings(_Machine, None, own, given)
+        machine["engine"] = recipe.engine.model_dump(mode="json")
+    settings = load_settings(_Machine, None, own, merged(machine, of_run))
     recipe = recipe.model_copy(update={"engine": None, "machine": {}})
     return RlSettings(recipe=recipe, **{name: getattr(settings, name) for name in _MACHINE})
 

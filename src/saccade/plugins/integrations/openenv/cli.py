@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from saccade.cli.ask import SETTINGS_HELP
-from saccade.cli.output import ToolNames, with_tools
-from saccade.cli.sandbox import is_loopback, read_token
-from saccade.cli.web import serve_app
+from saccade.cli.ask import SETTINGS_HELP, named
+from saccade.cli.output import ToolNames
+from saccade.cli.web import is_loopback, read_token, serve_app
 
 TOKEN_VARIABLE = "SACCADE_OPENENV_TOKEN"
 
@@ -49,9 +48,8 @@ def openenv(
     from saccade.plugins.integrations.openenv.environment import openenv_app
     from saccade.plugins.integrations.openenv.wire import OpenEnvSettings
 
-    named = {"tasks": tasks, "dialect": dialect, "rubric": rubric, "max_sessions": max_sessions}
-    given = {name: value for name, value in named.items() if value is not None}
-    loaded = load_settings(OpenEnvSettings, settings, with_tools(option, tools), given)
+    given = named(tasks=tasks, dialect=dialect, rubric=rubric, max_sessions=max_sessions, tools=tools)
+    loaded = load_settings(OpenEnvSettings, settings, option or (), given)
     token = read_token(token_file, host, no_token=no_token, variable=TOKEN_VARIABLE)
     application = openenv_app(loaded, token=token, only_local=is_loopback(host))
     line = f"saccade openenv: {{url}} ({loaded.dialect}; {', '.join(loaded.tasks)}; Ctrl-C ends it)"

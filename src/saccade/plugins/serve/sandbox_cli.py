@@ -7,22 +7,18 @@ could read it, and is never printed. The server refuses to start without one, un
 
 from __future__ import annotations
 
-import ipaddress
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.web import check_tables, of_table, read_tables, serve_app
-from saccade.errors import SettingsError
+from saccade.cli.web import check_tables, of_table, read_tables, read_token, serve_app
 
 if TYPE_CHECKING:
+    from saccade.plugins.serve.sandbox_app import ServeSettings
     from saccade.sandbox.base import Limits
-    from saccade.sandbox.serving import ServeSettings
 
 TOKEN_VARIABLE = "SACCADE_SANDBOX_TOKEN"
-SHORTEST_TOKEN = 16
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -58,57 +54,15 @@ def serve(
     ] = None,
 ) -> None:
     """Lend out sandboxes of this machine over HTTP; see `saccade doctor` for what isolates them."""
+    from saccade.plugins.serve.sandbox_app import sandbox_app
     from saccade.sandbox.local import LocalSandbox
-    from saccade.sandbox.serving import sandbox_app
 
-    token = read_token(token_file, host, no_token=no_token)
+    token = read_token(token_file, host, no_token=no_token, variable=TOKEN_VARIABLE)
     limits, serving = read_settings(settings, {"max_sessions": max_sessions, "idle_seconds": idle_seconds})
     application = sandbox_app(LocalSandbox(limits=limits), token=token, settings=serving)
 
     line = f"saccade sandbox: {{url}} (up to {serving.max_sessions} sessions; Ctrl-C ends it)"
     raise typer.Exit(serve_app(application, host, port, line))
-
-
-def read_token(file: Path | None, host: str, *, no_token: bool, variable: str = TOKEN_VARIABLE) -> str | None:
-    """The token, of the file or of the environment's `variable`, or None if none is asked for.
-
-    Raises:
-        SettingsError: there is no token, it is too short to be safe, or doing without one is not safe.
-    """
-    if no_token:
-        if file is not None:
-            raise SettingsError("--no-token and --token-file contradict each other; give one of them.")
-        if not is_loopback(host):
-            raise SettingsError(
-                f"--no-token with --host {host} would run anybody's code here: only loopback addresses may do without "
-                "a token. Use --token-file, or --host 127.0.0.1."
-            )
-        return None
-    if file is not None:
-        try:
-            token = file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"the token file cannot be read: {error}") from error
-    else:
-        token = os.environ.get(variable, "").strip()
-    if not token:
-        raise SettingsError(
-            f"a token is needed: use --token-file, set {variable}, or --no-token on a loopback address. "
-            "`openssl rand -hex 32` makes a good one."
-        )
-    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
-        raise SettingsError(f"the token must be at least {SHORTEST_TOKEN} printable ASCII characters without spaces.")
-    return token
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that listens on `host`."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def read_settings(file: Path | None, options: dict[str, int | float | None]) -> tuple[Limits, ServeSettings]:
@@ -117,8 +71,8 @@ def read_settings(file: Path | None, options: dict[str, int | float | None]) -> 
     Raises:
         SettingsError: the file cannot be read, or names something that does not exist.
     """
+    from saccade.plugins.serve.sandbox_app import ServeSettings
     from saccade.sandbox.base import Limits
-    from saccade.sandbox.serving import ServeSettings
 
     tables = read_tables(file)
     check_tables(file, tables, "limits", "serve")

@@ -32,12 +32,7 @@ from saccade.errors import (
     TooLargeError,
     UnavailableError,
 )
-from saccade.sandbox import remote_wire as wire
-from saccade.sandbox.base import MIB, Binding, Sandbox, Session, SessionOptions
-from saccade.sandbox.remote_codec import pack_result, picture_names, unpack_bindings
-from saccade.sandbox.remote_wire import MEDIA_TYPE, PROTOCOL, WORKING, is_hex
-from saccade.sandbox.result import PictureMode
-from saccade.sandbox.serving_sessions import (
+from saccade.plugins.serve.sandbox_sessions import (
     AwaitedPictures,
     ClientPicture,
     PictureStore,
@@ -45,6 +40,11 @@ from saccade.sandbox.serving_sessions import (
     SessionTable,
     verified,
 )
+from saccade.sandbox import remote_wire as wire
+from saccade.sandbox.base import MIB, Binding, Sandbox, Session, SessionOptions
+from saccade.sandbox.remote_codec import pack_result, picture_names, unpack_bindings
+from saccade.sandbox.remote_wire import MEDIA_TYPE, PROTOCOL, WORKING, is_hex
+from saccade.sandbox.result import PictureMode
 
 # What a sandbox server does for each request, without HTTP: frames in, frames out.
 #

@@ -6,16 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from saccade.cli import sandbox as cli
+from saccade.cli.web import read_token
 from saccade.errors import SettingsError
+from saccade.plugins.serve import sandbox_cli as cli
 from saccade.sandbox.remote import RemoteSandbox
 
 TOKEN = "0123456789abcdef0123456789abcdef"
+read = partial(read_token, variable=cli.TOKEN_VARIABLE)
 
 
 def test_help_tells_the_options() -> None:
@@ -26,27 +29,27 @@ def test_help_tells_the_options() -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
 def test_loopback_may_do_without_a_token(host: str) -> None:
-    assert cli.read_token(None, host, no_token=True) is None
+    assert read(None, host, no_token=True) is None
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", ""])
 def test_elsewhere_a_token_is_needed(host: str) -> None:
     with pytest.raises(SettingsError, match="loopback"):
-        cli.read_token(None, host, no_token=True)
+        read(None, host, no_token=True)
 
 
 def test_the_token_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
-    assert cli.read_token(file, "0.0.0.0", no_token=False) == TOKEN
+    assert read(file, "0.0.0.0", no_token=False) == TOKEN
     with pytest.raises(SettingsError, match="contradict"):
-        cli.read_token(file, "127.0.0.1", no_token=True)
+        read(file, "127.0.0.1", no_token=True)
     with pytest.raises(SettingsError, match="cannot be read"):
-        cli.read_token(tmp_path / "nothing", "127.0.0.1", no_token=False)
+        read(tmp_path / "nothing", "127.0.0.1", no_token=False)
     with pytest.raises(SettingsError, match="a token is needed"):
-        cli.read_token(None, "127.0.0.1", no_token=False)
+        read(None, "127.0.0.1", no_token=False)
     monkeypatch.setenv(cli.TOKEN_VARIABLE, TOKEN)
-    assert cli.read_token(None, "0.0.0.0", no_token=False) == TOKEN
+    assert read(None, "0.0.0.0", no_token=False) == TOKEN
 
 
 @pytest.mark.parametrize("token", ["short", "ü" * 20, "0123456789 0123456789", "0123456789\x0001234567"])
@@ -54,7 +57,7 @@ def test_a_weak_token_is_refused_without_showing_it(tmp_path: Path, token: str) 
     file = tmp_path / "token"
     file.write_text(token, encoding="utf-8")
     with pytest.raises(SettingsError) as caught:
-        cli.read_token(file, "127.0.0.1", no_token=False)
+        read(file, "127.0.0.1", no_token=False)
     assert token not in str(caught.value)
 
 
