@@ -14,17 +14,11 @@ if TYPE_CHECKING:
     from saccade.dialects.registry import load_dialect as load_dialect
     from saccade.episode.ask import AskOptions as AskOptions
     from saccade.episode.ask import ask as ask
-    from saccade.episode.drive import NotKeptError as NotKeptError
     from saccade.episode.drive import run_episode as run_episode
-    from saccade.episode.drive import run_kept as run_kept
-    from saccade.episode.drive_sync import SyncPlayer as SyncPlayer
     from saccade.episode.flow import Plan as Plan
-    from saccade.episode.run_folder import RunFolder as RunFolder
     from saccade.errors import SaccadeError as SaccadeError
-    from saccade.evals.api import Evaluation as Evaluation
     from saccade.evals.api import evaluate as evaluate
     from saccade.evals.api import open_evaluation as open_evaluation
-    from saccade.grading.base import Grader as Grader
     from saccade.grading.registry import grader_for as grader_for
     from saccade.grading.registry import load_grader as load_grader
     from saccade.media.store import MediaStore as MediaStore
@@ -49,7 +43,6 @@ if TYPE_CHECKING:
     from saccade.record.content import ToolCall as ToolCall
     from saccade.record.content import VideoPart as VideoPart
     from saccade.record.execution import Execution as Execution
-    from saccade.record.execution import Status as Status
     from saccade.record.task import AnswerType as AnswerType
     from saccade.record.task import EvidenceBox as EvidenceBox
     from saccade.record.task import NamedMedia as NamedMedia
@@ -69,19 +62,14 @@ if TYPE_CHECKING:
     from saccade.sandbox.base import Sandbox as Sandbox
     from saccade.sandbox.base import Session as Session
     from saccade.sandbox.base import SessionOptions as SessionOptions
-    from saccade.sandbox.base import StatePolicy as StatePolicy
     from saccade.sandbox.base import VideoFile as VideoFile
     from saccade.sandbox.local import LocalSandbox as LocalSandbox
     from saccade.sandbox.remote import RemoteSandbox as RemoteSandbox
     from saccade.sandbox.result import RunResult as RunResult
     from saccade.sandbox.sync import SyncSandbox as SyncSandbox
     from saccade.tasks.own_media import task_from_files as task_from_files
-    from saccade.tasks.sources.resolve import SourceDefaults as SourceDefaults
-    from saccade.tasks.sources.settings import SourceSettings as SourceSettings
-    from saccade.tasks.sources.task_set import TaskPool as TaskPool
     from saccade.tasks.sources.task_set import open_tasks as open_tasks
     from saccade.tasks.worlds.base import load_world as load_world
-    from saccade.tools.toolbox import Toolbox as Toolbox
     from saccade.training.rl.recipe import load_recipe as load_recipe
 
     __version__: str
@@ -89,11 +77,8 @@ if TYPE_CHECKING:
 PUBLIC = {
     "Ask and play": {
         "episode.ask": "AskOptions ask",
-        "episode.drive": "NotKeptError run_episode run_kept",
-        "episode.drive_sync": "SyncPlayer",
+        "episode.drive": "run_episode",
         "episode.flow": "Plan",
-        "episode.run_folder": "RunFolder",
-        "tools.toolbox": "Toolbox",
         "errors": "SaccadeError",
     },
     "Models": {
@@ -113,14 +98,12 @@ PUBLIC = {
     "Tasks and media": {
         "record.task": "AnswerType EvidenceBox NamedMedia Task",
         "tasks.own_media": "task_from_files",
-        "tasks.sources.resolve": "SourceDefaults",
-        "tasks.sources.settings": "SourceSettings",
-        "tasks.sources.task_set": "TaskPool open_tasks",
+        "tasks.sources.task_set": "open_tasks",
         "tasks.worlds.base": "load_world",
         "media.store": "MediaStore",
     },
     "Sandboxes": {
-        "sandbox.base": "Limits Sandbox Session SessionOptions StatePolicy VideoFile",
+        "sandbox.base": "Limits Sandbox Session SessionOptions VideoFile",
         "sandbox.local": "LocalSandbox",
         "sandbox.remote": "RemoteSandbox",
         "sandbox.result": "RunResult",
@@ -129,78 +112,75 @@ PUBLIC = {
     "Records": {
         "record.trajectory": "EpisodeLimits FinishReason Sampling Score StopReason Trajectory Turn",
         "record.content": "Action Answer Code ImagePart Message ParseError TextPart ToolCall VideoPart",
-        "record.execution": "Execution Status",
+        "record.execution": "Execution",
     },
     "Grading and rewards": {
-        "grading.base": "Grader",
         "grading.registry": "grader_for load_grader",
         "rewards.registry": "load_reward",
         "rewards.reward": "Reward RewardGroup",
         "training.rl.recipe": "load_recipe",
     },
     "Evaluations": {
-        "evals.api": "Evaluation evaluate open_evaluation",
+        "evals.api": "evaluate open_evaluation",
         "report.write": "make_report",
     },
 }
 """What can be imported from `saccade`: topic -> module -> names."""
 
 PUBLIC_MODULES = {
-    "episode.flow": "Ask Call Effect Event Notice Ran Reply Run Said Stopped Wrote flow",
-    "training.env": "ExactMatch Graded LookAgainEnv PicturesSpace Rewarded Rubric TextSpace register_envs",
-    "errors": "*",
-    "record.base": "clean_text",
-    "record.codec": "append_line dumps loads read_lines recover_lines",
-    "core.registry": "Registry",
-    "record.trajectory": "CORRECT",
-    "core.settings": "Settings differences load_settings save_settings",
-    "media.modes": "fit policy",
-    "media.decode": "decode",
+    "cli.main": "Verb",
+    "core.settings": "Settings load_settings save_settings",
+    "dialects.base": "Observation Opening question_parts",
+    "dialects.question": "pictures_of question_text",
+    "errors": "ModelLostError ModelRefusedError SandboxLostError SettingsError",
+    "evals.export": "EpisodeExport export",
+    "evals.listing": "list_runs",
+    "evals.protocols.base": "Protocol Studied",
+    "evals.protocols.findings": "Findings Mean Rates SampleRow StudiedRun",
+    "evals.rows": "EvalRow",
+    "grading.base": "Verdict gold_of judged right wrong",
     "models.failures": "COMMON ErrorWords",
     "models.local_text": "LocalSettings",
     "models.local_weights": "load_checkpoint",
     "models.providers.openai": "Server chat_model",
-    "models.registry": "Provider",
-    "core.retry": "OutageError with_retries",
-    "models.base": "StopWatch apply_stops",
     "models.random_checkpoint": "save_tiny",
-    "tools.definition": "ToolModel",
-    "tools.base": "Alias Needs Tool ToolOutcome",
-    "tools.context": "CallProblem ToolContext",
-    "dialects.base": "Observation Opening join_texts labelled question_parts",
-    "dialects.question": "TagGuard pictures_of question_text videos_of",
-    "dialects.text": "answer_in code_in_block cut_middle fences outside_thoughts python_fences",
-    "tasks.worlds.base": "Clip Knobs World WorldSample draw_sample make_task",
-    "tasks.worlds.rng": "Rng",
-    "tasks.benchmarks.card": "Card",
-    "tasks.benchmarks.loaders.base": "Loader first_match",
-    "tasks.benchmarks.values": "RowProblem",
-    "tasks.benchmarks.row_files": "SourceRow",
-    "grading.base": "Verdict gold_of judged right unread wrong",
-    "evals.protocols.base": "Protocol Studied read_findings",
-    "evals.protocols.findings": "Findings Mean Rate Rates SampleRow StudiedRun",
-    "evals.export": "export",
-    "evals.listing": "list_runs",
-    "evals.requests": "read_requests with_media",
-    "evals.rows": "EvalRow",
+    "models.registry": "Provider",
+    "record.base": "clean_text",
+    "record.codec": "append_line dumps loads read_lines",
+    "record.trajectory": "CORRECT",
     "report.episodes": "write_pages",
-    "training.sft.curate.stage": "KEEP AskStage BatchStage DatasetStage Drop FilterContext "
-    "FilterOutcome FilterSettings FilterStage Keep Undecided each",
-    "training.sft.formats.base": "Format",
-    "training.sft.synth.experts": "ExpertFactory ExpertStopped UnfitSampleError completion",
     "rewards.judges.registry": "JudgeContext",
-    "rewards.judges.verdict": "Judge JudgeVerdict",
-    "rewards.reward": "RewardPreset TurnPart accuracy calls reward_each",
-    "training.rl.rollout": "Advantage Rollout RolloutGroup",
-    "training.rl.advantages": "AdvantageRule",
-    "training.rl.select": "Selection SelectionRule best keep_usable",
+    "rewards.judges.verdict": "JudgeVerdict",
+    "rewards.reward": "accuracy calls reward_each",
+    "tasks.benchmarks.card": "Card",
+    "tasks.benchmarks.loaders.base": "first_match",
+    "tasks.benchmarks.row_files": "SourceRow",
+    "tasks.benchmarks.values": "RowProblem",
+    "tasks.sources.survey": "TaskForm",
+    "tasks.worlds.base": "Knobs World WorldSample make_task",
+    "tasks.worlds.rng": "Rng",
     "tokens.batch": "Collator token_row",
     "tokens.build": "token_trajectory",
     "tokens.encoder": "Encoder",
     "tokens.pictures": "PictureTensors",
-    "tokens.segments": "truncate",
+    "tools.base": "Tool ToolOutcome",
+    "tools.context": "CallProblem ToolContext",
+    "tools.definition": "ToolModel",
+    "tools.serving.backend": "ToolServer",
+    "training.env": "LookAgainEnv",
+    "training.rl.advantages": "AdvantageRule",
+    "training.rl.kl": "KlEstimator",
+    "training.rl.rollout": "Rollout RolloutGroup",
+    "training.rl.select": "Selection SelectionRule best keep_usable",
+    "training.rl.trainers": "OtherTrainer",
+    "training.sft.curate.stage": "KEEP Drop FilterContext FilterOutcome FilterSettings FilterStage Undecided each",
+    "training.sft.formats.base": "Format",
+    "training.sft.synth.experts": "ExpertFactory UnfitSampleError completion",
+    "plugins.audit.conformance": "LIMITS run_all",
+    "plugins.integrations.inspect.parts": "dataset graded look_again",
+    "plugins.integrations.openenv.client": "SaccadeClient called turn",
 }
-"""What is promised beside them, for parts of your own and for reading what is stored: module -> names."""
+"""What is promised besides, for parts that extend Saccade and for reading what is stored: module -> names."""
 
 _HOMES = {name: home for topic in PUBLIC.values() for home, names in topic.items() for name in names.split()}
 __all__ = sorted(_HOMES)
