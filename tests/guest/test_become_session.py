@@ -30,29 +30,6 @@ def given(folder: Path) -> tuple[list[int], socket.socket]:
     return [theirs.detach(), *memory, os.open(folder, os.O_RDONLY), setup], ours
 
 
-def test_the_steps_of_a_new_session_in_their_order(tmp_path: Path) -> None:
-    def run() -> list[Any]:
-        done: list[Any] = []
-        fds, _ours = given(tmp_path)
-        nursery.privileges.die_with_parent = lambda parent: done.append(["dies with", parent])
-        nursery.privileges.oom_first = lambda: done.append("is ended first")
-        nursery.take_descriptors = lambda taken: done.append(taken == fds[:5])
-        nursery.enter = lambda plan, uid, family: done.append([plan is PLAN, uid, family])
-
-        def interpreter(config: Any, forker: Forker) -> str:
-            done.append([config.pictures, config.preload, config.workspace])
-            return "interpreter"
-
-        nursery.session.new_interpreter = interpreter  # type: ignore[assignment]
-        step = nursery.become_session(PLAN, Forker(), "/workspace", 99, fds)
-        return [*done, step.func.__name__, step.args]  # type: ignore[attr-defined]
-
-    assert in_child(run) == [
-        *(["dies with", 99], True, "is ended first", [True, 7, "/f"], ["dies with", 99]),
-        *([3, ["math"], "/workspace"], "keep", ["interpreter"]),
-    ]
-
-
 @pytest.mark.parametrize("listens", [True, False])
 def test_one_that_cannot_be_had_says_why_and_ends(listens: bool, tmp_path: Path) -> None:
     fds, ours = given(tmp_path)

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from types import ModuleType
-
 import pytest
-from tests.guest.cells import Guest, Start, memfd_outbox
-
-from saccade.guest import cell
-from saccade.guest.cell import Program
-from saccade.guest.shown import ShownPictures
+from tests.guest.cells import Guest, Start
 
 
 def test_state_stays_and_the_value_is_reported(guest: Guest) -> None:
@@ -340,12 +333,3 @@ def test_unknown_settings_are_refused() -> None:
         GuestConfig.from_json({"colour": 1})
     config = GuestConfig.from_json({"repairs": ["x"], "preload": ["np"], "path_aliases": {"a": "b"}, "pictures": 3})
     assert (config.repairs, config.preload, config.pictures) == (("x",), ("np",), 3)
-
-
-@pytest.mark.parametrize(("seconds", "capture"), [(3.0, 1.0), (1.5, 0.0)])
-def test_capturing_took_what_running_did_not_and_no_less_than_nothing(seconds: float, capture: float) -> None:
-    outbox, config = memfd_outbox()
-    shown = ShownPictures(config, outbox)
-    done = cell._Cell(ModuleType("m"), config, outbox, None, shown, Program("<cell>"), run=2.0)  # type: ignore[arg-type]
-    assert cell._report(done, seconds)["capture"] == capture
-    os.close(outbox.fd)

@@ -16,7 +16,7 @@ import pytest
 from tests.guest.children import NOBODY, fork, in_child, unmap_what_is_shared
 
 from saccade.guest import inspection
-from saccade.guest.inspection import Belongings, Map
+from saccade.guest.inspection import Belongings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 PAGE = mmap.PAGESIZE
@@ -277,10 +277,3 @@ def test_who_may_be_looked_at() -> None:
         assert inspection.visible(pid)
         if os.geteuid() == 0:
             assert in_child(lambda: inspection.visible(pid), user=NOBODY) is False
-
-
-def test_a_map_is_what_the_kernel_says_of_it() -> None:
-    line = b"7f00-7f02 r-xs 00003000 00:01 77        /a b"
-    match = inspection._LINE.search(line)
-    assert match is not None
-    assert inspection._parse(match) == Map(0x7F00, 0x7F02, "r-xs", 0x3000, "/a b")

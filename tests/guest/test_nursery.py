@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-import numpy as np
 import pytest
 
 from saccade.guest import jail, nursery, root
@@ -123,11 +120,6 @@ def test_every_layer_is_told_with_the_reason_it_lacks() -> None:
     ]
 
 
-def test_versions() -> None:
-    found = nursery.versions()
-    assert (found["python"], found["numpy"]) == (platform.python_version(), np.__version__)
-
-
 @pytest.mark.parametrize(("users", "seen"), [("none", True), ("range", False), ("namespace", False)])
 def test_whether_a_session_may_be_seen_by_its_user(users: str, seen: bool) -> None:
     assert JailPlan(users, {}, (), b"").may_be_seen is seen
@@ -199,21 +191,6 @@ def test_user_ids_that_sessions_may_have(
     assert root.id_range() == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("count", "uids", "setgroups"), [(5, "0 7 1\n1 900 5\n", None), (0, "0 7 1\n", "deny")], ids=["range", "own alone"]
-)
-def test_what_is_mapped(
-    count: int, uids: str, setgroups: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    beneath(tmp_path, monkeypatch)
-    monkeypatch.setattr(os, "geteuid", lambda: 7)
-    monkeypatch.setattr(os, "getegid", lambda: 8)
-    root.write_maps(44, 900, count)
-    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
-    expected = {"_proc_44_uid_map": uids, "_proc_44_gid_map": uids.replace("0 7", "0 8")}
-    assert written == expected | ({"_proc_44_setgroups": setgroups} if setgroups else {})
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
 @pytest.mark.parametrize(
     ("users", "left_out", "owner"),
@@ -230,36 +207,3 @@ def test_a_workspace_belongs_to_the_user_that_its_session_becomes(
     assert os.path.dirname(path) == entry.family
     for each in (memfd, fd, twin):
         os.close(each)
-
-
-@pytest.mark.parametrize(
-    ("users", "user"), [("range", ["become_user", 5, 5]), ("namespace", ["own_user_namespace"])], ids=["range", "own"]
-)
-def test_what_each_step_of_a_jail_does(users: str, user: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[list[Any]] = []
-
-    def noted(name: str) -> Callable[..., None]:
-        return lambda *given, **more: done.append([name, *given, *more.items()])
-
-    names = ("become_user", "own_user_namespace", "set_limits", "drop_capabilities", "no_new_privs", "set_dumpable")
-    for name in names:
-        monkeypatch.setattr(jail.privileges, name, noted(name))
-    monkeypatch.setattr(jail, "restrict", noted("restrict"))
-    monkeypatch.setattr(jail.seccomp, "install", noted("install"))
-    plan = JailPlan(users, {"open_files": 3}, ("/usr",), b"filter")
-    jail.enter(plan, 5, "/f")
-    assert done == [
-        *(["set_dumpable", 0], user, ["set_limits", {"open_files": 3}], ["drop_capabilities"], ["no_new_privs"]),
-        *(["restrict", ("/usr",), ["/f"], ("confine_files", True)], ["install", b"filter"]),
-    ]
-
-
-def test_a_session_that_its_user_must_see_stays_visible(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[int] = []
-    monkeypatch.setattr(jail.privileges, "set_dumpable", done.append)
-    left = dict.fromkeys((*ALL[:4], "seccomp"), "left out")
-    jail.enter(JailPlan("none", {}, (), b"", {**left, "landlock": "old"}), 0, "/f")
-    assert done == [0]
-    monkeypatch.setattr(jail, "steps", lambda *_: [])
-    jail.enter(JailPlan("none", {}, (), b"", left), 0, "/f")
-    assert done == [0]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import os
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +30,6 @@ ALONE = Standing((), 0, 0, {})
 WITH_USERS = Standing((), 7000, 9, {})
 ROOTED = Standing(("mount_namespace",), 7000, 9, {})
 LEFT_OUT = ["inspection", "seccomp"]
-_PR_GET_PDEATHSIG = 2
 Look = Callable[[Nursery, dict[str, Any], Any], Any]
 
 
@@ -63,31 +59,6 @@ def prepared(folder: Path, standing: Standing, look: Look, **replaced: Any) -> l
 
 def layers(hello: dict[str, Any]) -> dict[str, Any]:
     return {layer["layer"]: layer["on"] or layer["detail"] for layer in hello["layers"]}
-
-
-def test_what_is_done_once_for_all(tmp_path: Path) -> None:
-    def look(made: Nursery, hello: dict[str, Any], become: Any) -> dict[str, Any]:
-        dies = ctypes.c_int()
-        ctypes.CDLL(None).prctl(_PR_GET_PDEATHSIG, ctypes.byref(dies))
-        os.dup2(os.open(tmp_path, os.O_RDONLY), wire.WORKSPACE_FD)
-        os.chdir(tmp_path)
-        return {
-            "path": sys.path,
-            "argv": sys.argv,
-            "places": [os.environ["HOME"], os.environ["TMPDIR"], os.getcwd()],
-            "frozen": gc.get_freeze_count() > 0,
-            "bounding": Path("/proc/self/status").read_text().partition("CapBnd:")[2].split()[0],
-            "dies": dies.value,
-        }
-
-    found, steps = prepared(tmp_path, ALONE, look)
-    assert steps == ["one", "two", "warm_up", "forget_fonts", "fill_gaps", "use_large_pages"]
-    assert found["path"] == [entry for entry in sys.path if entry and not os.path.isdir(f"{entry}/guest")]
-    assert found["argv"] == [""]
-    assert found["places"] == [nursery.PLAIN_WORKSPACE] * 3
-    assert (found["frozen"], found["dies"]) == (True, signal.SIGKILL)
-    if os.geteuid() == 0:
-        assert int(found["bounding"], 16) == 0
 
 
 def test_what_sessions_are_given_and_the_host_is_told(tmp_path: Path) -> None:
@@ -201,48 +172,3 @@ def test_whether_the_zygote_sees_what_sessions_hold(
     assert (saw, left, opened) == (sees, [], 0)
     blind = "this process may not look at its own processes without a user namespace or Landlock"
     assert why == ("" if sees else left_out.get("inspection", blind))
-
-
-@as_root
-@pytest.mark.parametrize(("left_out", "uid"), [({}, 7000), ({"session_user": "no"}, 0)])
-def test_a_process_that_is_looked_at_is_of_the_user_that_sessions_have(left_out: dict[str, str], uid: int) -> None:
-    def look() -> list[int]:
-        seen: list[int] = []
-
-        def visible(pid: int) -> bool:
-            seen.append(int(Path(f"/proc/{pid}/status").read_text().partition("Uid:")[2].split()[0]))
-            return True
-
-        nursery.inspection.visible = visible
-        nursery._sight(JailPlan("range", {}, (), b"", left_out), WITH_USERS, Forker())
-        return seen
-
-    assert in_child(look) == [uid]
-
-
-def test_the_rehearsal_has_a_workspace_of_its_own_and_leaves_nothing(tmp_path: Path) -> None:
-    def run() -> list[Any]:
-        tried: list[Any] = []
-
-        def rehearse(plan: JailPlan, uid: int, family: str, fork: Callable[[], int]) -> dict[str, str]:
-            [workspace] = os.listdir(family)
-            tried.append([uid, os.path.dirname(family), os.stat(f"{family}/{workspace}").st_uid])
-            if uid == 0:
-                raise OSError("no pipe")
-            return {"rlimits": ""}
-
-        nursery.rehearse = rehearse
-        before = len(os.listdir("/proc/self/fd"))
-        places = PlainWorkspaces(str(tmp_path))
-        plan = JailPlan("none", {}, (), b"")
-        said = nursery._rehearsed(plan, WITH_USERS, places, Forker())
-        try:
-            nursery._rehearsed(plan, ALONE, places, Forker())
-        except OSError as error:
-            return [tried, said, f"{error}", os.listdir(tmp_path), len(os.listdir("/proc/self/fd")) - before]
-        return []
-
-    owner = 7000 if os.geteuid() == 0 else os.geteuid()
-    tried, said, failed, left, opened = in_child(run)
-    assert tried == [[7000, str(tmp_path), owner], [0, str(tmp_path), os.geteuid()]]
-    assert (said, failed, left, opened) == ({"rlimits": ""}, "no pipe", [], 0)

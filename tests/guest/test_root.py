@@ -302,22 +302,6 @@ def test_a_path_beneath_another_is_covered_by_it(tmp_path: Path) -> None:
     assert plan.binds == (f"{tmp_path}/a",)
 
 
-def test_namespaces_are_of_use_where_a_private_root_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
-
-    def opened(what: str) -> int:
-        done.append(what)
-        return os.open(os.devnull, os.O_RDONLY)
-
-    monkeypatch.setattr(root.mounts, "make_private", lambda: done.append("private"))
-    monkeypatch.setattr(root.mounts, "new_mount", lambda filesystem, *_: opened(filesystem))
-    monkeypatch.setattr(root.mounts, "clone_tree", opened)
-    root.usable(("user_namespace",))
-    assert done == []
-    root.usable(("user_namespace", "mount_namespace"))
-    assert done == ["private", "tmpfs", "proc", "/usr"]
-
-
 def test_namespaces_in_which_nothing_can_be_mounted_are_of_no_use() -> None:
     def run() -> str:
         try:

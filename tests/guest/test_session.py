@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import sys
-import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,10 +21,10 @@ from tests.guest.children import fork, in_child
 
 from saccade.guest import descriptors, session, shown, wire
 from saccade.guest.config import GuestConfig
-from saccade.guest.fork import CLONE_PARENT, Forker
+from saccade.guest.fork import Forker
 from saccade.guest.outbox import layout
 from saccade.guest.session import Interpreter
-from saccade.guest.workspace import Changes, Workspace
+from saccade.guest.workspace import Changes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 LIMITS = {"output_bytes": 4096, "total_pixels": 1000, "workspace_files": 3}
@@ -193,41 +192,6 @@ def test_files_that_were_given_are_no_doing_of_a_call(kind: str, tmp_path: Path)
     os.close(memfd)
 
 
-@pytest.mark.parametrize("error", [True, False])
-@pytest.mark.parametrize("figure", [True, False])
-def test_a_rehearsal_leaves_nothing(figure: bool, error: bool, tmp_path: Path) -> None:
-    ran: list[str] = []
-    run_cell = session.run_cell
-
-    def noted(state: Any, code: str, number: int) -> Any:
-        ran.append(code)
-        return run_cell(state, code, number)
-
-    def draw() -> None:
-        ran.append("a figure")
-        raise ValueError("no such font")
-
-    with leading(tmp_path, lambda _: ran, run_cell=noted, draw_unseen=draw) as leaf:
-        leaf.tell("rehearse", figure=figure, error=error)
-        report = leaf.call("sorted(name for name in globals() if name[0] != '_')")
-        assert (report["status"], report["value"], report["stdout"]) == ("ok", "['math']", [0, 0])
-        rehearsed = [session._REHEARSAL, *["0 / 0"] * error, *["a figure"] * figure]
-        assert leaf.hear()["found"][:-1] == rehearsed
-
-
-def test_mappings_that_have_moved_are_made_again_before_the_call(tmp_path: Path) -> None:
-    done: list[Any] = []
-
-    def noted(maps: list[Any]) -> None:
-        done.append(maps)
-        Workspace.take_note = lambda _: done.append("noted")  # type: ignore[method-assign]
-
-    with leading(tmp_path, lambda _: done, remap=noted) as leaf:
-        leaf.tell("remap", maps=[[1, 2, "rw-s", 0, "a"]])
-        leaf.call("1")
-        assert leaf.hear()["found"] == [[[1, 2, "rw-s", 0, "a"]], "noted"]
-
-
 def test_a_branch_has_what_it_is_given_and_the_files_of_its_origin(tmp_path: Path) -> None:
     origin, own = tmp_path / "origin", tmp_path / "own"
     for folder in (origin, own):
@@ -273,59 +237,6 @@ def test_a_branch_has_what_it_is_given_and_the_files_of_its_origin(tmp_path: Pat
         os.close(fd)
     theirs.close()
     sock.close()
-
-
-@pytest.mark.parametrize("reopened", [True, False])
-def test_traces_are_undone_files_first(reopened: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[Any] = []
-
-    def put_back(standing: object) -> bool:
-        done.append(standing)
-        return reopened
-
-    monkeypatch.setattr(descriptors, "put_back", put_back)
-    workspace = types.SimpleNamespace(restore=lambda: done.append("files"), take_note=lambda: done.append("noted"))
-    session.undo_traces(types.SimpleNamespace(workspace=workspace, standing="standing"))  # type: ignore[arg-type]
-    assert done == ["files", "standing", *["noted"] * reopened]
-
-
-def test_a_keeper_forks_a_leaf_at_each_signal_and_a_leaf_becomes_a_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Told to fork: by its own word twice, then by that of the leaf that it has become."""
-    done: list[Any] = []
-    forks = iter([11, 0, 12, 0])
-
-    class OverError(Exception):
-        """No more signals."""
-
-    def sigwait(signals: tuple[int, ...]) -> None:
-        assert signals == session.FORK_A_LEAF == (signal.SIGUSR1,)
-        if len(done) > 20 or "second call" in done:
-            raise OverError
-        done.append("told")
-
-    def forked(flags: int) -> int:
-        assert flags == CLONE_PARENT
-        return next(forks)
-
-    fake = types.SimpleNamespace(
-        SIG_BLOCK=signal.SIG_BLOCK,
-        pthread_sigmask=lambda how, signals: done.append(["mask", how == signal.SIG_BLOCK, len(signals)]),
-        sigwait=sigwait,
-    )
-    calls = iter(["first call", "second call"])
-    monkeypatch.setattr(session, "_signal", fake)
-    monkeypatch.setattr(session, "die_with_parent", lambda zygote: done.append("dies" * (zygote == os.getppid())))
-    monkeypatch.setattr(session, "give_back_memory", lambda: done.append("memory"))
-    monkeypatch.setattr(session, "undo_traces", lambda _: done.append("undo"))
-    monkeypatch.setattr(session, "lead", lambda _: done.append(next(calls)))
-    state = types.SimpleNamespace(forker=types.SimpleNamespace(fork=forked))
-    with pytest.raises(OverError):
-        session.keep(state)  # type: ignore[arg-type]
-    assert done == [
-        ["mask", True, len(session.ALL_SIGNALS)],
-        *("told", "told", "dies", "undo", "first call"),  # the second leaf of the keeper undoes what the first did
-        *("told", "memory", "told", "dies", "undo", "second call"),
-    ]
 
 
 def test_no_font_stays_open() -> None:

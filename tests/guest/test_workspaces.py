@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from pathlib import Path
@@ -8,9 +7,8 @@ from pathlib import Path
 import pytest
 from tests.guest.children import NOBODY, in_child, open_to_all, outcome
 
-from saccade.guest import workspaces
 from saccade.guest.folders import remove_folder
-from saccade.guest.workspaces import PlainWorkspaces, Workspaces
+from saccade.guest.workspaces import PlainWorkspaces
 
 
 @pytest.fixture
@@ -44,44 +42,6 @@ def test_names_do_not_repeat_and_a_family_lives_as_long_as_one_of_it(plain: Plai
         assert os.path.isdir(family)
         plain.release(path)
     assert not os.path.exists(family)
-
-
-def test_families_of_mounts_are_made_in_advance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workspaces, "_FAMILIES_AT_ONCE", 2)
-    handle = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
-    made = Workspaces(handle, "/base")
-    assert len(os.listdir(tmp_path)) == 2
-    used = set()
-    for ready in (2, 2, 4, 4, 6):
-        used.add(made.new_family())
-        assert len(os.listdir(tmp_path)) == ready
-    os.close(handle)
-    assert len(used) == 5
-    assert used < {f"/base/{name}" for name in os.listdir(tmp_path)}
-    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o111}  # to pass through, not to list
-
-
-@pytest.mark.parametrize(("number", "raised"), [(errno.ENOENT, False), (errno.EBUSY, False), (errno.EIO, True)])
-def test_a_folder_that_is_gone_or_in_use_is_released(
-    number: int, raised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(path: str, *, dir_fd: int) -> None:
-        raise OSError(number, os.strerror(number))
-
-    handle = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
-    made = Workspaces(handle, "/base")
-    family = made.new_family()
-    free = len(made._free)
-    made._used[family].add(f"{family}/one")
-    monkeypatch.setattr(os, "rmdir", refused)
-    if raised:
-        with pytest.raises(OSError, match="Input/output"):
-            made.release(f"{family}/one")
-    else:
-        made.release(f"{family}/one")
-    assert len(made._free) == free + (not raised)
-    monkeypatch.undo()
-    os.close(handle)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")

@@ -123,13 +123,12 @@ def test_what_the_kernel_says_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
         "/proc/meminfo": "MemTotal: 9 kB\nMemAvailable: 1000 kB\nSwapFree: 7 kB\n",
     }
 
-    def text(path: Path) -> str:
-        return files[str(path)] if str(path) in files else _missing(path)
+    def text(path: str) -> str:
+        if path not in files:
+            raise FileNotFoundError(path)
+        return files[path]
 
-    def _missing(path: Path) -> str:
-        raise FileNotFoundError(path)
-
-    monkeypatch.setattr(Path, "read_text", text)
+    monkeypatch.setattr(capacity, "read", text)
     monkeypatch.setattr(capacity.resource, "getrlimit", lambda what: (1024, 4096))
     monkeypatch.setattr(capacity.os, "listdir", lambda path: ["0", "1", "2"])
     found = [getattr(capacity, name)() for name in LIMITS]

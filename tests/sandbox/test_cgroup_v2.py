@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from tests.sandbox.providers import linux_only
 
-from saccade.errors import SandboxError
 from saccade.sandbox import cgroup
 from saccade.sandbox import cgroup as cgroup_places
 from saccade.sandbox.cgroup import FORK_BYTES, LESS, Cgroups
@@ -156,10 +155,3 @@ def test_a_group_in_use_is_removed_later(tree: Tree) -> None:
     tree.busy.clear()
     made.create(64 * MIB, 12)
     assert not folder.exists()
-
-
-def test_a_removed_folder_is_told(tree: Tree) -> None:
-    made = probed()
-    tree.rmdir(made.folders[0])
-    with pytest.raises(SandboxError, match="open a new sandbox"):
-        made.create(64 * MIB, 12)

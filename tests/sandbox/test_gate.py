@@ -25,28 +25,6 @@ async def test_as_many_as_there_are_places() -> None:
     assert (most, inside, gate.idle) == (2, 0, True)
 
 
-@pytest.mark.parametrize(("tells", "places"), [(True, 6), (False, 10)])
-async def test_two_places_for_each_processor(tells: bool, places: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate_module.os, "cpu_count", lambda: 5)
-    if tells:
-        monkeypatch.setattr(gate_module.os, "sched_getaffinity", lambda pid: {0, 4, 7}, raising=False)
-    else:
-        monkeypatch.delattr(gate_module.os, "sched_getaffinity", raising=False)
-    gate, over, inside = Gate(), asyncio.Event(), []
-
-    async def call() -> None:
-        async with gate.place():
-            inside.append(1)
-            await over.wait()
-
-    calls = [asyncio.create_task(call()) for _ in range(12)]
-    for _ in range(20):
-        await asyncio.sleep(0)
-    assert len(inside) == places
-    over.set()
-    await asyncio.gather(*calls)
-
-
 async def test_a_call_that_hangs_gives_its_place_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate_module, "MOMENT_SECONDS", 0.01)
     gate = Gate(1)

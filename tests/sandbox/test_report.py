@@ -20,7 +20,6 @@ from saccade.sandbox.report import (
     _UNPRINTABLE,
     MOST_CONTAINERS,
     MOST_TEXT,
-    TEXT_COST,
     _spelled,
     check_report,
     cut_short,
@@ -206,12 +205,6 @@ def test_text_that_grows_by_spelling_is_cut_and_says_so(outbox: int) -> None:
     assert read(outbox, SOUND | {"traceback": "\x7f" * 30_000}).traceback == "\\x7f" * (MOST_TEXT // 4) + cut
 
 
-def test_text_counts_for_more_than_pixels(outbox: int) -> None:
-    body = json.dumps(SOUND).encode()
-    os.pwrite(outbox, body, LAYOUT.report)
-    assert check_report(outbox, len(body), LAYOUT, LIMITS).bytes == 5 * TEXT_COST
-
-
 def test_text_after_a_kill_and_a_stated_cut(outbox: int) -> None:
     assert read_text(outbox, LAYOUT.stdout, LIMITS.output_bytes, None) == "hello"
     assert read_text(outbox, LAYOUT.stdout, LIMITS.output_bytes, (4, 1000)) == (
@@ -262,42 +255,6 @@ def test_a_picture_over_memory_that_was_never_written_is_refused(outbox: int) ->
         assert read(fresh, SOUND | {"stdout": [0, 0], "pictures": [picture]}).pictures[0].data == bytes(4096)
     finally:
         os.close(fresh)
-
-
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 2, 0, 3)])
-def test_memory_of_pictures_is_gone_through_once(
-    monkeypatch: pytest.MonkeyPatch, outbox: int, order: tuple[int, ...]
-) -> None:
-    looked: list[int] = []
-
-    def first_hole(fd: int, offset: int) -> int:
-        looked.append((offset - LAYOUT.pictures) // 1024)
-        return LAYOUT.pictures + 3 * 1024
-
-    monkeypatch.setattr("saccade.sandbox.report._first_hole", first_hole)
-    plain = {"source": "show", "mode": "RGBA", "width": 16, "height": 16, "path": None}
-    pictures = [{**plain, "offset": LAYOUT.pictures + number * 1024} for number in order]
-    with pytest.raises(GuestFaultError, match="never written"):
-        read(outbox, SOUND | {"pictures": pictures})
-    assert looked == [0, 3]  # the second piece ends where the hole begins
-
-
-async def test_much_is_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch, outbox: int) -> None:
-    used: list[str] = []
-
-    async def to_thread(function: Any) -> Any:
-        used.append("thread")
-        return function()
-
-    monkeypatch.setattr("saccade.sandbox.report.asyncio.to_thread", to_thread)
-    body = json.dumps(SOUND).encode()
-    os.pwrite(outbox, body, LAYOUT.report)
-    checked = check_report(outbox, len(body), LAYOUT, LIMITS)
-    assert (await checked.read(outbox)).stdout == "hello"
-    assert used == []
-    monkeypatch.setattr("saccade.sandbox.report.QUICK_BYTES", 4)
-    assert (await checked.read(outbox)).stdout == "hello"
-    assert used == ["thread"]
 
 
 def test_the_characters_that_are_spelled_out_are_these_and_no_others() -> None:

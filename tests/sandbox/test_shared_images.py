@@ -77,14 +77,3 @@ def test_bands_are_the_whole_picture(mode: str, band: int, monkeypatch: pytest.M
     raw = {"L": "L", "RGB": "RGBX", "RGBA": "RGBA"}[mode]
     assert os.pread(fd, 1000, 0) == noise.tobytes("raw", raw)
     os.close(fd)
-
-
-async def test_pictures_that_just_fit_stay_and_one_that_never_does_too() -> None:
-    images = [Counting(name) for name in "abc"]
-    for most, left in ((800, 2), (799, 1), (1, 1)):
-        shared = SharedImages(max_bytes=most)
-        for image in images:
-            await shared.get(image)
-        assert [shared.have(image.sha256) is not None for image in images] == [False] * (3 - left) + [True] * left
-        shared.close()
-        assert shared.have(images[-1].sha256) is None

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import pytest_asyncio
@@ -199,23 +197,6 @@ async def test_work_while_no_call_runs_is_a_breach(
     assert (await judge.judge(ATTACK)).passed, "only attacks on the rest are looked at so"
 
 
-async def test_work_is_that_of_all_processes_once_they_had_time_to_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = {1: iter([0.0, 0.3, 0.3, 0.3]), 2: iter([5.0, 5.2, 5.2, 5.22])}
-    monkeypatch.setattr(evidence, "_WATCHED_SECONDS", 0.001)
-    monkeypatch.setattr(evidence, "descendants", lambda: {1, 2})
-    monkeypatch.setattr(evidence, "_cpu_seconds", lambda pid: next(looks[pid]))
-    assert evidence.busy_seconds() == pytest.approx(0.02)
-
-
-async def test_work_that_does_not_end_is_told_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = itertools.count(0, 2)
-    monkeypatch.setattr(evidence, "_WATCHED_SECONDS", 0.001)
-    monkeypatch.setattr(evidence, "_REST_DEADLINE_SECONDS", 0.01)
-    monkeypatch.setattr(evidence, "descendants", lambda: {1})
-    monkeypatch.setattr(evidence, "_cpu_seconds", lambda pid: next(seconds))
-    assert evidence.busy_seconds() == 2
-
-
 async def test_a_process_that_is_gone_works_no_more() -> None:
     assert evidence._cpu_seconds(2**22 + 1) == 0.0
     assert evidence._cpu_seconds(os.getpid()) > 0
@@ -271,25 +252,6 @@ async def test_what_only_this_attack_finds_in_its_result(name: str) -> None:
 
 async def test_no_other_attack_looks_at_its_result() -> None:
     assert {attack.name for attack in ATTACKS if attack.check is not nothing_more} == set(CHECKED)
-
-
-@pytest.mark.parametrize(
-    ("wall_seconds", "took", "found"),
-    [
-        (None, LIMITS.wall_seconds + 5, None),
-        (None, LIMITS.wall_seconds + 5.1, "the call took 5.1 s longer than its limit"),
-        (1.0, 6.0, None),
-        (1.0, 7.0, "the call took 6.0 s longer than its limit"),
-    ],
-)
-async def test_how_long_a_call_and_an_attack_took(
-    judge: Judge, monkeypatch: pytest.MonkeyPatch, wall_seconds: float | None, took: float, found: str | None
-) -> None:
-    clock = iter([0.0, 0.5, 0.5 + took, 9.0])
-    monkeypatch.setattr(runner, "time", SimpleNamespace(monotonic=lambda: next(clock), thread_time=time.thread_time))
-    outcome = await judge.judge(Attack("attack", "own", "try", "do()", wall_seconds=wall_seconds))
-    assert (outcome.held, outcome.seconds) == (found is None, 9.0)
-    assert found is None or outcome.evidence == found
 
 
 GROWN = itertools.chain([0], itertools.repeat(runner.MEMORY_SLACK + 1))
