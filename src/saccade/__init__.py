@@ -163,7 +163,7 @@ PUBLIC_MODULES = {
     "models.registry": "Provider",
     "core.retry": "OutageError with_retries",
     "models.base": "StopWatch apply_stops",
-    "models.random_checkpoint": "save_tiny",
+    "plugins.worlds.random_checkpoint": "save_tiny",
     "tools.definition": "ToolModel",
     "tools.base": "Alias Needs Tool ToolOutcome",
     "tools.context": "CallProblem ToolContext",

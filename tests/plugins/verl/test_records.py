@@ -238,8 +238,8 @@ def test_a_run_that_verl_ended_early_goes_on_and_leaves_a_checkpoint_of_our_form
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    from saccade.models.random_checkpoint import save_tiny
     from saccade.plugins.verl import launch
+    from saccade.plugins.worlds.random_checkpoint import save_tiny
 
     out, done = (tmp_path / "run").resolve(), iter((2, 3))
     monkeypatch.setattr(launch, "_LOOK", 0.1)
@@ -263,8 +263,8 @@ def test_a_family_whose_pictures_verl_s_servers_would_misread_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    from saccade.models.random_checkpoint import save_tiny
     from saccade.plugins.verl import launch
+    from saccade.plugins.worlds.random_checkpoint import save_tiny
 
     monkeypatch.setattr(launch, "_need_verl", lambda: None)
     save_tiny(tmp_path / "tiles", "internvl")
