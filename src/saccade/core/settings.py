@@ -28,124 +28,6 @@ from saccade.core.disk import file_notes, noted_files, write_atomic
 from saccade.core.registry import did_you_mean
 from saccade.errors import SettingsError
 
-# Everything that is wrong with settings, said at once: a line for each mistake, with the nearest name there is.
-
-
-def mistaken(mistakes: Sequence[str], where: str = "") -> SettingsError:
-    """The error that names all of them; `where` is the file, or whatever else they are in."""
-    head = f"{len(mistakes)} mistake(s)" + (f" in {where}" if where else "")
-    return SettingsError(f"{head}:\n" + "\n".join(f"  {line}" for line in mistakes))
-
-
-def mistakes_of(kind: type[BaseModel], error: ValidationError, under: str = "") -> list[str]:
-    """A line for each problem in settings of class `kind`, whose names begin with `under` where it is given."""
-    problems = error.errors(include_url=False, include_context=False)
-    return [_mistake(kind, p["type"], p["loc"], p["msg"], p["input"], under) for p in problems]
-
-
-def _mistake(
-    kind: type[BaseModel], type_: str, where: tuple[int | str, ...], message: str, given: object, under: str
-) -> str:
-    name = ".".join(str(step) for step in (*((under,) if under else ()), *where)) or "(all settings)"
-    if type_ == "extra_forbidden":
-        return f"{name}: no such setting. {_hint(table_in(kind, where[:-1]), where)}".rstrip()
-    if type_ == "missing":
-        return f"{name}: is needed and has no default"
-    if type_ == "value_error":  # a validator's own words, which say what it was given
-        said = message.removeprefix("Value error, ")
-        return f"{name}: {said}" if where or under else said
-    if type_ in ("tuple_type", "list_type"):
-        return f"{name}: is a list, and got {given!r}. Write [{json.dumps(given)}], in quotes for the shell"
-    return f"{name}: {message[0].lower() + message[1:]}, got {given!r}"
-
-
-def _hint(table: type[BaseModel] | None, where: tuple[int | str, ...]) -> str:
-    """What the unknown setting at `where`, which is in `table`, may be called."""
-    if table is None:
-        return ""
-    unknown = str(where[-1])
-    return did_you_mean(unknown, [field.alias or name for name, field in table.model_fields.items()])
-
-
-def table_in(kind: type[BaseModel], where: tuple[int | str, ...]) -> type[BaseModel] | None:
-    """The class of the table at `where`, as far as the annotations tell."""
-    for step in where:
-        field = kind.model_fields.get(str(step))
-        nested = [] if field is None else [a for a in (field.annotation, *get_args(field.annotation)) if _is_model(a)]
-        if not nested:
-            return None
-        kind = nested[0]
-    return kind
-
-
-def _is_model(annotation: object) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
-
-
-# Plain data as TOML text, and one value of a command line read as TOML. The standard library does not write TOML.
-#
-# Holds what settings need: tables, arrays, texts, booleans and finite numbers. TOML has no null: a None in a table is
-# left out (so reading gives the default), a None in an array is an error.
-
-
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-
-
-def to_toml(data: Mapping[str, object]) -> str:
-    """TOML text of `data`: first its plain values, then a `[table]` for each mapping in it.
-
-    Raises:
-        ValueError: a value has no form in TOML.
-    """
-    return "\n".join(_table(data, ())).lstrip("\n") + "\n"
-
-
-def toml_value(text: str) -> object:
-    """What `text` says as a value of TOML (`3`, `true`, `[1, 2]`, `"text"`); itself where it is none."""
-    try:
-        parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
-        return text
-    return parsed["value"] if parsed.keys() == {"value"} else text
-
-
-def _table(data: Mapping[str, object], path: tuple[str, ...]) -> list[str]:
-    plain = {key: value for key, value in data.items() if value is not None and not isinstance(value, Mapping)}
-    tables = {key: value for key, value in data.items() if isinstance(value, Mapping)}
-    lines = []
-    if path and (plain or not tables):
-        lines += ["", f"[{'.'.join(_key(step) for step in path)}]"]
-    lines += [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
-    for key, value in tables.items():
-        lines += _table(value, (*path, key))
-    return lines
-
-
-def _key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) else _text(key)
-
-
-def _value(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float) and isfinite(value):
-        return repr(value)
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_value(item) for item in value) + "]"
-    if isinstance(value, Mapping):
-        pairs = (f"{_key(key)} = {_value(item)}" for key, item in value.items() if item is not None)
-        return "{" + ", ".join(pairs) + "}"
-    raise ValueError(f"{value!r} has no form in TOML")
-
-
-def _text(text: str) -> str:
-    # A JSON string is a TOML basic string but for two things: TOML wants DEL escaped and forbids surrogate pairs.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
 
 class Settings(BaseModel):
     """Base of settings objects: frozen, unknown names refused, numbers finite."""
@@ -170,6 +52,7 @@ S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T", bound=Settings)
 
 _SAVED = "saved"
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,3 +237,114 @@ def _validate(
         mistakes += mistakes_of(kind, error)
         return None
     return None if mistakes else settings
+
+
+def mistaken(mistakes: Sequence[str], where: str = "") -> SettingsError:
+    """The error that names all of them; `where` is the file, or whatever else they are in."""
+    head = f"{len(mistakes)} mistake(s)" + (f" in {where}" if where else "")
+    return SettingsError(f"{head}:\n" + "\n".join(f"  {line}" for line in mistakes))
+
+
+def mistakes_of(kind: type[BaseModel], error: ValidationError, under: str = "") -> list[str]:
+    """A line for each problem in settings of class `kind`, whose names begin with `under` where it is given."""
+    problems = error.errors(include_url=False, include_context=False)
+    return [_mistake(kind, p["type"], p["loc"], p["msg"], p["input"], under) for p in problems]
+
+
+def _mistake(
+    kind: type[BaseModel], type_: str, where: tuple[int | str, ...], message: str, given: object, under: str
+) -> str:
+    name = ".".join(str(step) for step in (*((under,) if under else ()), *where)) or "(all settings)"
+    if type_ == "extra_forbidden":
+        return f"{name}: no such setting. {_hint(table_in(kind, where[:-1]), where)}".rstrip()
+    if type_ == "missing":
+        return f"{name}: is needed and has no default"
+    if type_ == "value_error":  # a validator's own words, which say what it was given
+        said = message.removeprefix("Value error, ")
+        return f"{name}: {said}" if where or under else said
+    if type_ in ("tuple_type", "list_type"):
+        return f"{name}: is a list, and got {given!r}. Write [{json.dumps(given)}], in quotes for the shell"
+    return f"{name}: {message[0].lower() + message[1:]}, got {given!r}"
+
+
+def _hint(table: type[BaseModel] | None, where: tuple[int | str, ...]) -> str:
+    """What the unknown setting at `where`, which is in `table`, may be called."""
+    if table is None:
+        return ""
+    unknown = str(where[-1])
+    return did_you_mean(unknown, [field.alias or name for name, field in table.model_fields.items()])
+
+
+def table_in(kind: type[BaseModel], where: tuple[int | str, ...]) -> type[BaseModel] | None:
+    """The class of the table at `where`, as far as the annotations tell."""
+    for step in where:
+        field = kind.model_fields.get(str(step))
+        nested = [] if field is None else [a for a in (field.annotation, *get_args(field.annotation)) if _is_model(a)]
+        if not nested:
+            return None
+        kind = nested[0]
+    return kind
+
+
+def _is_model(annotation: object) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+# TOML, which the standard library reads and does not write. TOML has no null: a None in a table is left out (so reading
+# gives the default), a None in an array is an error.
+
+
+def to_toml(data: Mapping[str, object]) -> str:
+    """TOML text of `data`: first its plain values, then a `[table]` for each mapping in it.
+
+    Raises:
+        ValueError: a value has no form in TOML.
+    """
+    return "\n".join(_table(data, ())).lstrip("\n") + "\n"
+
+
+def toml_value(text: str) -> object:
+    """What `text` says as a value of TOML (`3`, `true`, `[1, 2]`, `"text"`); itself where it is none."""
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return parsed["value"] if parsed.keys() == {"value"} else text
+
+
+def _table(data: Mapping[str, object], path: tuple[str, ...]) -> list[str]:
+    plain = {key: value for key, value in data.items() if value is not None and not isinstance(value, Mapping)}
+    tables = {key: value for key, value in data.items() if isinstance(value, Mapping)}
+    lines = []
+    if path and (plain or not tables):
+        lines += ["", f"[{'.'.join(_key(step) for step in path)}]"]
+    lines += [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
+    for key, value in tables.items():
+        lines += _table(value, (*path, key))
+    return lines
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _text(key)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float) and isfinite(value):
+        return repr(value)
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        pairs = (f"{_key(key)} = {_value(item)}" for key, item in value.items() if item is not None)
+        return "{" + ", ".join(pairs) + "}"
+    raise ValueError(f"{value!r} has no form in TOML")
+
+
+def _text(text: str) -> str:
+    # A JSON string is a TOML basic string but for two things: TOML wants DEL escaped and forbids surrogate pairs.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

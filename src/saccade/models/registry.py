@@ -34,28 +34,7 @@ from saccade.models.base import Model
 from saccade.models.failures import COMMON, ErrorWords
 from saccade.record.trajectory import Sampling
 
-# Addresses in names of models hold no user and no password: such names are recorded, shown and told to clients.
-
-
 _USERINFO: Final = re.compile(r"@https?://[^/?#\s]*@")
-
-
-def check_no_secret(model: str) -> None:
-    """Raises `SettingsError` for a name of a model whose address holds a user or a password."""
-    if _USERINFO.search(model):
-        raise SettingsError(
-            f"the address in {model.partition('@')[0]}@... holds a user or a password, and names of models are "
-            "recorded and shown. Leave it out; a key goes into the provider's variable or a file (docs/models.md)."
-        )
-
-
-# What is known of one provider of models, all in one object: how to make a model, what it can do, how it fails.
-#
-#     ACME = Provider(name="acme", description="Acme's models, as in `acme:small`.", make=acme_model)
-#
-# One file of `saccade.models.providers` holds one, and `registry.PROVIDERS` names it; of another package an entry point
-# of the group `saccade.models` does, and of a user's own file its path, as in `acme.py:ACME@small`. A plain function or
-# class that makes a model is a provider too, of which nothing more is known. Pure data; no client is imported here.
 
 
 def _only_for_plans(provider: Any, name: str) -> Model:
@@ -268,11 +247,6 @@ def _unnamed(name: str) -> RegistryError:
     return RegistryError(f"{name!r} names no model: write {example}")
 
 
-# Which sampling settings a provider's API does not know, so that they are refused before anything is asked.
-#
-# What a single model of a provider refuses only shows when it is asked.
-
-
 def unknown_sampling(model: str) -> frozenset[str]:
     """Names of the sampling settings that the provider of `model` (`provider:name`) cannot be given."""
     return provider_of(model).unknown_sampling
@@ -294,3 +268,12 @@ def check_sampling(model: str, sampling: Sampling) -> None:
     if given:
         names = " and ".join(f"sampling.{name}" for name in sorted(given))
         raise SettingsError(f"{provider.name} does not know {names}. Leave it out, or use another model.")
+
+
+def check_no_secret(model: str) -> None:
+    """Raises `SettingsError` for a name of a model whose address holds a user or a password."""
+    if _USERINFO.search(model):
+        raise SettingsError(
+            f"the address in {model.partition('@')[0]}@... holds a user or a password, and names of models are "
+            "recorded and shown. Leave it out; a key goes into the provider's variable or a file (docs/models.md)."
+        )
