@@ -1,13 +1,13 @@
-"""Things found by a versioned id: `id@version` -> `module:attribute`, imported when it is first asked for.
+"""Find objects by a versioned id: `id@version` -> `module:attribute`, imported on first use.
 
     DIALECTS = Registry("dialects", {"pyvision@1": "saccade.dialects.pyvision:PyVisionDialect"})
     dialect = DIALECTS.load("pyvision")          # the highest version; "pyvision@1" names one
-    dialect = DIALECTS.load("my_dialect.py:MINE")          # code of the user's own, see `own_code`
+    dialect = DIALECTS.load("my_dialect.py:MINE")          # the user's own code
 
 Other packages add entries by an entry point of the group `saccade.<kind>` whose name is `id@version`; without a version
-it is version 1. Registered names come first: `direct:short` is a preset of `direct`, even beside a module of that name.
-Making a registry imports nothing and reads no metadata. A registry never changes; it does not say whether an entry can
-be imported.
+it is version 1. Registered names come first: `direct:short` is a preset of `direct`, even if a module has that name.
+A registry never changes. Making one imports nothing and reads no metadata; whether an entry can be imported shows when
+it is loaded.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TARGET = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<attribute>[A-Za-z_]\w*)(?
 
 T = TypeVar("T")
 Lacks = Callable[[object], str]
-"""What is wrong with an object that should be of a kind, as the end of a sentence; empty if nothing is."""
+"""Says what is wrong with an object of a registry, as the end of a sentence; empty if nothing is."""
 
 
 class Registry(Generic[T]):
@@ -54,10 +54,7 @@ class Registry(Generic[T]):
 
     @cached_property
     def owners(self) -> Mapping[str, str]:
-        """The package that registers an id, for those of other packages; reads their metadata with `entries`.
-
-        What Saccade's own plug-ins register has no owner.
-        """
+        """Map ids to the packages that register them; Saccade's own entries and plug-ins are left out."""
         return MappingProxyType(self._registered[1])
 
     @cached_property
@@ -102,7 +99,7 @@ class Registry(Generic[T]):
         return wanted in self.entries or wanted in map(_name, self.entries)
 
     def resolve(self, wanted: str) -> str:
-        """The versioned id that `wanted` names: itself, or the highest version of a bare name.
+        """Return the versioned id for `wanted`: itself, or the highest version of a bare name.
 
         Raises:
             RegistryError: there is none; suggests the nearest.
@@ -126,15 +123,15 @@ class Registry(Generic[T]):
         raise RegistryError(f"{self.kind} has no {wanted!r}. {missing or hint or self._listing()}")
 
     def full_name(self, wanted: str) -> str:
-        """`wanted`, an id with its version or code of one's own as it is written. Raises `RegistryError`."""
+        """Return an id with its version, or a reference to code unchanged. Raises `RegistryError`."""
         return wanted if self.code(wanted) is not None else self.resolve(wanted)
 
     def code(self, wanted: str) -> Reference | None:
-        """The user's own code that `wanted` refers to; None for what could only be an id."""
+        """Return the reference to the user's own code; None if `wanted` can only be an id."""
         return None if self.has(wanted.partition(":")[0]) else reference(wanted)
 
     def split(self, wanted: str) -> tuple[str, str | None]:
-        """The id or code that `wanted` begins with, and what follows it (`codedance@1:repo`); None for nothing."""
+        """Split `codedance@1:repo` into the id (or code) and the text after it, None if there is none."""
         code = self.code(wanted)
         if code is not None:
             return code.name, code.rest
@@ -155,7 +152,7 @@ class Registry(Generic[T]):
         return cast(T, entry)
 
     def load_recorded(self, name: str) -> T:
-        """What a stored record names: an id. Code of the user's own only if it was loaded before: a record runs none.
+        """Load what a stored record names: an id, or code that this process has loaded before. A record runs no code.
 
         Raises:
             RegistryError: as `load`, or it is code that nobody named in this process.
@@ -164,7 +161,7 @@ class Registry(Generic[T]):
         return self.load(name)
 
     def check_recorded(self, name: str) -> None:
-        """Raises `RegistryError` if a stored record names code of somebody's own that this process did not load."""
+        """Raise `RegistryError` if a stored record names a user's own code that this process has not loaded."""
         code = self.code(name)
         if code is not None and not loaded(code):
             raise RegistryError(
@@ -266,12 +263,12 @@ def _name(entry: str) -> str:
 
 
 def is_a(kind: type | tuple[type, ...], words: str) -> Lacks:
-    """What an object lacks that should be one of the class `kind`, called `words`."""
+    """Check for an instance of `kind`, called `words` in messages."""
     return lambda value: "" if isinstance(value, kind) else f"it is {described(value)}, not {words}"
 
 
 def is_subclass(kind: type, words: str) -> Lacks:
-    """What an object lacks that should be a subclass of `kind`, called `words`."""
+    """Check for a subclass of `kind`, called `words` in messages."""
 
     def lacks(value: object) -> str:
         return "" if isinstance(value, type) and issubclass(value, kind) else f"it is {described(value)}, not {words}"
@@ -280,7 +277,7 @@ def is_subclass(kind: type, words: str) -> Lacks:
 
 
 def has_members(names: Iterable[str]) -> Lacks:
-    """What an object lacks that should have members of these names."""
+    """Check for an object that has members of these names."""
     wanted = tuple(names)
 
     def lacks(value: object) -> str:
@@ -293,7 +290,7 @@ def has_members(names: Iterable[str]) -> Lacks:
 
 
 def described(value: object) -> str:
-    """What kind of thing an object is, for a message."""
+    """Describe an object for a message."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if callable(value) and hasattr(value, "__name__"):
@@ -320,7 +317,7 @@ _files: set[str] = set()
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where an object lies."""
+    """The place of an object in the user's own code."""
 
     place: str
     """Path of a file that ends in `.py`, or the dotted name of a module."""
@@ -346,7 +343,7 @@ class Reference:
 
 
 def reference(text: str) -> Reference | None:
-    """What `text` refers to; None if it has neither form, as `pyvision@1` has not."""
+    """Parse `text` as a reference; None if it has neither form, as `pyvision@1`."""
     match = _REFERENCE.fullmatch(text)
     if match is None:
         return None
@@ -365,7 +362,7 @@ def findable(code: Reference) -> bool:
 
 
 def load(code: Reference) -> object:
-    """The object; its file or module is run if it was not yet.
+    """Return the object; runs its file or module if it was not run yet.
 
     Raises:
         RegistryError: there is no such file, module or attribute, or the code raises; says in which line.
@@ -381,7 +378,7 @@ def load(code: Reference) -> object:
 
 
 def defined(path: str) -> dict[str, object]:
-    """What the file at `path` defines itself, by public name in its order; it is run if it was not yet.
+    """Return the public objects that the file at `path` defines, in order; runs it if it was not run yet.
 
     Raises:
         RegistryError: there is no such file, or it raises; says in which line.
@@ -390,7 +387,7 @@ def defined(path: str) -> dict[str, object]:
 
 
 def _own(module: ModuleType) -> dict[str, object]:
-    """What a module defines and does not import, by public name."""
+    """Return the public objects that a module defines and does not import."""
     return {
         name: value
         for name, value in vars(module).items()
@@ -414,7 +411,7 @@ def digest(code: Reference) -> str | None:
 
 
 def blame(error: BaseException) -> str:
-    """What a user's own code did wrong, for an exception that came through it; empty for any other exception."""
+    """Describe an exception that a user's own code raised, with the line; empty for any other exception."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in _files]
     if not frames:
         return ""
@@ -499,7 +496,7 @@ def _on_path(folder: str) -> None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`Did you mean 'x'?` with up to three near names, or the known names where few, or an empty text."""
+    """Return `Did you mean 'x'?` with up to three near names, else the known names if few, else an empty text."""
     names = sorted(set(known))
     near = get_close_matches(name, names, n=3, cutoff=0.6)
     if near:

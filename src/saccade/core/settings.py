@@ -37,7 +37,7 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _rest_as_here(cls, data: Any) -> Any:
-        """What a table within does not say stays as it is by default here; its own class may have it otherwise."""
+        """Fill nested tables from the defaults of this class, which may differ from those of the nested class."""
         if not isinstance(data, Mapping):
             return data
         filled = dict(data)
@@ -69,7 +69,7 @@ class Difference:
 
 
 class _Missing:
-    """Stands in a `Difference` where one side has no such setting."""
+    """Marks the side of a `Difference` that has no such setting."""
 
     def __repr__(self) -> str:
         return "(not set)"
@@ -84,7 +84,7 @@ def load_settings(
     overrides: Sequence[str] = (),
     given: Mapping[str, object] | None = None,
 ) -> S:
-    """Settings of class `kind` from a TOML or JSON file, then `given`, then overrides `a.b=value` from left to right.
+    """Load settings of class `kind` from a TOML or JSON file, then `given`, then overrides `a.b=value` in order.
 
     A value is read as TOML (`3`, `true`, `[1, 2]`, `"text"`); what is no TOML is taken as text.
 
@@ -120,7 +120,7 @@ def load_saved(kind: type[T], path: str | os.PathLike[str]) -> T:
 
 
 def is_saved(info: ValidationInfo) -> bool:
-    """For validators: whether the settings are read by `load_saved`."""
+    """Tell a validator whether `load_saved` reads the settings."""
     return bool(info.context == _SAVED)
 
 
@@ -145,7 +145,7 @@ def save_settings(
 
 
 def settings_toml(settings: BaseModel, before: str | os.PathLike[str] | None = None) -> str:
-    """The resolved settings as TOML text, proved to read back as the same object; `before` as in `save_settings`.
+    """Return the resolved settings as TOML text, checked to read back equal; `before` as in `save_settings`.
 
     Raises:
         SettingsError: they do not; the message names the settings that would be lost.
@@ -164,7 +164,7 @@ def settings_toml(settings: BaseModel, before: str | os.PathLike[str] | None = N
 
 
 def differences(left: BaseModel, right: BaseModel) -> tuple[Difference, ...]:
-    """What differs between two settings objects, by dotted name; empty if they are equal."""
+    """Compare two settings objects by dotted name; empty if they are equal."""
     return tuple(_walk((), left.model_dump(mode="json"), right.model_dump(mode="json")))
 
 
@@ -195,7 +195,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def merged(data: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`data` with what `over` has in its place, tables within tables too."""
+    """Return `data` updated with `over`, nested tables too."""
     both = {**data, **over}
     for name in data.keys() & over.keys():
         if isinstance(data[name], Mapping) and isinstance(over[name], Mapping):
@@ -240,13 +240,13 @@ def _validate(
 
 
 def mistaken(mistakes: Sequence[str], where: str = "") -> SettingsError:
-    """The error that names all of them; `where` is the file, or whatever else they are in."""
+    """Make one error that names all mistakes; `where` is the file they are in."""
     head = f"{len(mistakes)} mistake(s)" + (f" in {where}" if where else "")
     return SettingsError(f"{head}:\n" + "\n".join(f"  {line}" for line in mistakes))
 
 
 def mistakes_of(kind: type[BaseModel], error: ValidationError, under: str = "") -> list[str]:
-    """A line for each problem in settings of class `kind`, whose names begin with `under` where it is given."""
+    """Return a line for each problem in settings of class `kind`; `under` is put before their names."""
     problems = error.errors(include_url=False, include_context=False)
     return [_mistake(kind, p["type"], p["loc"], p["msg"], p["input"], under) for p in problems]
 
@@ -268,7 +268,7 @@ def _mistake(
 
 
 def _hint(table: type[BaseModel] | None, where: tuple[int | str, ...]) -> str:
-    """What the unknown setting at `where`, which is in `table`, may be called."""
+    """Suggest names for the unknown setting at `where`, which is in `table`."""
     if table is None:
         return ""
     unknown = str(where[-1])
@@ -276,7 +276,7 @@ def _hint(table: type[BaseModel] | None, where: tuple[int | str, ...]) -> str:
 
 
 def table_in(kind: type[BaseModel], where: tuple[int | str, ...]) -> type[BaseModel] | None:
-    """The class of the table at `where`, as far as the annotations tell."""
+    """Find the class of the table at `where` by the annotations."""
     for step in where:
         field = kind.model_fields.get(str(step))
         nested = [] if field is None else [a for a in (field.annotation, *get_args(field.annotation)) if _is_model(a)]
@@ -304,7 +304,7 @@ def to_toml(data: Mapping[str, object]) -> str:
 
 
 def toml_value(text: str) -> object:
-    """What `text` says as a value of TOML (`3`, `true`, `[1, 2]`, `"text"`); itself where it is none."""
+    """Parse `text` as a TOML value (`3`, `true`, `[1, 2]`, `"text"`); return it unchanged if it is none."""
     try:
         parsed = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
