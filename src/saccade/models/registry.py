@@ -156,22 +156,9 @@ def load_model(spec: str, retry: RetryPolicy | None = None) -> Model:
         ModelRefusedError: it needs a key and there is none in the environment.
         SettingsError: it needs an address, its address holds a password, or its file cannot be used.
     """
-    check_no_secret(spec)
-    name, rest = PROVIDERS.split(spec)
-    code = PROVIDERS.code(spec)
-    slip = _is_slip(code)
-    if slip or (code is None and not PROVIDERS.has(name)):
-        provider = name.partition(":")[0]
-        missing = missing_plugin(PROVIDERS.kind, provider, PROVIDERS.entries)
-        hint = missing or did_you_mean(provider, PROVIDERS.names())
-        if name.endswith(".py"):
-            hint = f"Of a file, name what is in it: {name}:NAME."
-        elif name.endswith(".json"):
-            hint = f"A file can hold a server's address and key. Write openai:NAME@{name}"
-        raise RegistryError(
-            f"there is no provider of models {provider!r}{' and no such module' * slip}. {hint}".rstrip()
-        )
-    entry = PROVIDERS.load(name)
+    name, rest, entry = _find(spec)
+    if entry is None:
+        raise _unknown(name, is_code=PROVIDERS.code(spec) is not None)
     model = _made(entry, name, rest) if isinstance(entry, Provider) or _members(entry) else entry
     if model is entry and rest:
         raise RegistryError(f"{name} is a ready model, so nothing may follow it: leave out {rest!r}.")
@@ -190,12 +177,7 @@ def provider_of(spec: str) -> Provider:
         RegistryError: the user's own code cannot be loaded.
         SettingsError: its address holds a password.
     """
-    check_no_secret(spec)
-    name, _ = PROVIDERS.split(spec)
-    code = PROVIDERS.code(spec)
-    entry: object = None
-    if (code is not None and not _is_slip(code)) or (code is None and PROVIDERS.has(name)):
-        entry = PROVIDERS.load(name)
+    name, _, entry = _find(spec)
     return entry if isinstance(entry, Provider) else Provider(name=name.partition(":")[0], make=_nothing)
 
 
@@ -220,9 +202,28 @@ def _nothing(provider: Provider, name: str) -> Model:
     raise RegistryError(f"there is no provider of models {provider.name!r}.")
 
 
-def _is_slip(code: registry.Reference | None) -> bool:
-    """Whether a name only has the form of code, as `opnai:o3` has that of module:attribute."""
-    return code is not None and not code.is_file and not registry.findable(code)
+def _find(spec: str) -> tuple[str, str | None, object]:
+    """Split `spec` into a provider and the text after it, and load the provider; None if there is none.
+
+    `opnai:o3` has the form `module:attribute` of code, and names no provider if there is no such module.
+    """
+    check_no_secret(spec)
+    name, rest = PROVIDERS.split(spec)
+    code = PROVIDERS.code(spec)
+    exists = PROVIDERS.has(name) if code is None else code.is_file or registry.findable(code)
+    return name, rest, PROVIDERS.load(name) if exists else None
+
+
+def _unknown(name: str, *, is_code: bool) -> RegistryError:
+    provider = name.partition(":")[0]
+    if name.endswith(".py"):
+        hint = f"Of a file, name what is in it: {name}:NAME."
+    elif name.endswith(".json"):
+        hint = f"A file can hold a server's address and key. Write openai:NAME@{name}"
+    else:
+        hint = missing_plugin(PROVIDERS.kind, provider, PROVIDERS.entries) or did_you_mean(provider, PROVIDERS.names())
+    no_module = " and no such module" if is_code else ""
+    return RegistryError(f"there is no provider of models {provider!r}{no_module}. {hint}".rstrip())
 
 
 def _made(provider: object, name: str, rest: str | None) -> object:
