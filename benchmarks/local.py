@@ -21,8 +21,8 @@ from saccade.dialects.registry import load_dialect
 from saccade.errors import ModelRefusedError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model, Request
-from saccade.models.random_checkpoint import save_tiny
 from saccade.models.registry import load_model
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.content import ImagePart, Message, Part, TextPart
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Sampling

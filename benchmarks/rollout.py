@@ -40,7 +40,7 @@ from saccade.episode.flow import Plan
 from saccade.errors import UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.pictures import decoded_picture
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.content import Action, Code, ImagePart, Message, TextPart
 from saccade.record.execution import Execution
 from saccade.record.task import NamedMedia, Task

@@ -18,7 +18,7 @@ import pytest
 from PIL import Image
 
 from saccade.cli.main import main
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 

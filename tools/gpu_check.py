@@ -24,7 +24,7 @@ import transformers
 
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
-from saccade.models.random_checkpoint import SPECIAL_TOKENS, save_tiny, tiny_tokenizer
+from saccade.plugins.worlds.random_checkpoint import SPECIAL_TOKENS, save_tiny, tiny_tokenizer
 from saccade.tokens.batch import BatchRow, Collator
 from saccade.tokens.build import PromptDelta
 from saccade.tokens.decoder import TransformersEngine

@@ -143,7 +143,7 @@ PUBLIC_MODULES = {
     "models.local_text": "LocalSettings",
     "models.local_weights": "load_checkpoint",
     "models.providers.openai": "Server chat_model",
-    "models.random_checkpoint": "save_tiny",
+    "plugins.worlds.random_checkpoint": "save_tiny",
     "models.registry": "Provider",
     "record.base": "clean_text",
     "record.codec": "append_line dumps loads read_lines",

@@ -15,7 +15,7 @@ from tests.training.sft.train.support import settings, write_run
 from saccade.cli.main import main
 from saccade.core.settings import save_settings
 from saccade.models.base import Completion, Request
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.tokens.local_model import LocalModel
 
 pytestmark = [

@@ -9,7 +9,7 @@ import pytest
 from tests.tasks.sources.files import jsonl, video
 
 from saccade.cli.main import main
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.codec import read_lines
 from saccade.record.content import VideoPart
 from saccade.record.trajectory import Trajectory

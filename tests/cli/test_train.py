@@ -11,7 +11,7 @@ from tests.training.sft.train.support import settings, write_run
 from saccade.cli.main import main
 from saccade.core.recipes import find_recipe, recipe_names
 from saccade.core.settings import load_settings, save_settings
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.training.sft.settings import SftSettings
 
 

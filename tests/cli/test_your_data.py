@@ -23,7 +23,7 @@ from tests.tasks.sources.files import jsonl, picture, video
 
 from saccade.cli.main import main
 from saccade.dialects.registry import load_dialect
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.codec import read_lines
 from saccade.record.content import Answer, Code
 from saccade.record.trajectory import CORRECT, Trajectory

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForImageTextToText, AutoTokenizer
 
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 
 SAYS = "<think>Größer 🔍</think>\n<code>\nimage.crop((0, 0, 9, 9))\n</code> and so on"
 

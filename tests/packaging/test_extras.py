@@ -129,7 +129,7 @@ def local(made: Environment) -> None:
 
 def train(made: Environment) -> None:
     made.run("saccade", "synth", "touching-circles", "--dialect", "pyvision", "--n", "4", "--out", "expert")
-    code = "from saccade.models.random_checkpoint import save_tiny; save_tiny('CHECKPOINT', 'qwen2_5_vl')"
+    code = "from saccade.plugins.worlds.random_checkpoint import save_tiny; save_tiny('CHECKPOINT', 'qwen2_5_vl')"
     made.run("python", "-c", code)
     command = (
         "saccade",

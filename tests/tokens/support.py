@@ -8,7 +8,7 @@ from typing import Any
 
 from PIL import Image
 
-from saccade.models import random_checkpoint
+from saccade.plugins.worlds import random_checkpoint
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import FinishReason, Trajectory
 from saccade.tokens.encoder import Encoder

@@ -16,7 +16,7 @@ from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.trajectory import conversation
 from saccade.tokens.batch import BatchRow, Collator, forward_passes, token_row, work
 from saccade.tokens.build import token_trajectory

@@ -2,7 +2,7 @@ import pytest
 from tests.training.rl.policies import policy
 from tests.training.sft.train.support import said
 
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.content import Message, ParseError
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn, conversation

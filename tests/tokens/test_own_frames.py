@@ -17,7 +17,7 @@ from tests.tokens.support import encoder
 from tests.training.sft.train.support import said, turn
 
 from saccade.errors import TrainingError
-from saccade.models import random_checkpoint
+from saccade.plugins.worlds import random_checkpoint
 from saccade.record.content import Answer, Code, ImagePart, Message, Role, TextPart
 from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Trajectory, Turn

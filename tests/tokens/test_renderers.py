@@ -17,7 +17,7 @@ from tests.training.sft.train.support import said
 pytest.importorskip("torch")
 renderers: Any = pytest.importorskip("renderers.qwen3_vl", reason="`make parity` installs renderers")
 
-from saccade.models import random_checkpoint
+from saccade.plugins.worlds import random_checkpoint
 from saccade.record.content import ImagePart, Message, ParseError, TextPart
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn

@@ -26,7 +26,7 @@ from saccade.models.families.known import FAMILIES
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_tokens import FILE, load_video_rules
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.content import Answer, ImagePart, VideoPart
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn

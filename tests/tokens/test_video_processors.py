@@ -29,7 +29,7 @@ if not torchvision_imports():
 
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.content import ImagePart, VideoPart
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import build_prompt

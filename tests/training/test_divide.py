@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from tests.training.divided import SCENARIOS
 
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.training.memory import state_bytes
 from saccade.training.memory_passes import make_skeleton
 from saccade.training.settings import ModelSettings

@@ -18,7 +18,7 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from saccade.models.random_checkpoint import SPECIAL_TOKENS
+from saccade.plugins.worlds.random_checkpoint import SPECIAL_TOKENS
 from saccade.record.content import Code, TextPart
 from saccade.record.trajectory import Trajectory
 from saccade_tiny.settings import TokenizerSettings

@@ -1,13 +1,13 @@
-"""Things found by a versioned id: `id@version` -> `module:attribute`, imported when it is first asked for.
+"""Find objects by a versioned id: `id@version` -> `module:attribute`, imported on first use.
 
     DIALECTS = Registry("dialects", {"pyvision@1": "saccade.dialects.pyvision:PyVisionDialect"})
     dialect = DIALECTS.load("pyvision")          # the highest version; "pyvision@1" names one
-    dialect = DIALECTS.load("my_dialect.py:MINE")          # code of the user's own, see `own_code`
+    dialect = DIALECTS.load("my_dialect.py:MINE")          # the user's own code
 
 Other packages add entries by an entry point of the group `saccade.<kind>` whose name is `id@version`; without a version
-it is version 1. Registered names come first: `direct:short` is a preset of `direct`, even beside a module of that name.
-Making a registry imports nothing and reads no metadata. A registry never changes; it does not say whether an entry can
-be imported.
+it is version 1. Registered names come first: `direct:short` is a preset of `direct`, even if a module has that name.
+A registry never changes. Making one imports nothing and reads no metadata; whether an entry can be imported shows when
+it is loaded.
 """
 
 from __future__ import annotations
@@ -31,228 +31,12 @@ from typing import Generic, TypeVar, cast
 from saccade.core.plugins import HOW, missing_plugin, plugin_of
 from saccade.errors import RegistryError, UnavailableError
 
-# The nearest known names to a misspelt one, as the end of an error message.
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`Did you mean 'x'?` with up to three near names, or the known names where few, or an empty text."""
-    names = sorted(set(known))
-    near = get_close_matches(name, names, n=3, cutoff=0.6)
-    if near:
-        return "Did you mean " + " or ".join(repr(match) for match in near) + "?"
-    if names and len(names) <= 16:
-        return "Known: " + ", ".join(names) + "."
-    return ""
-
-
-# Code of a user's own, named where an id could stand: `file.py:attribute` or `module:attribute`.
-#
-#     code = reference("my_tools.py:Flip")
-#     flip = load(code)
-#
-# Loading runs the file, once in a process, as an import does: a change of the file counts after a restart. Its folder,
-# and for modules the current one, are put at the end of `sys.path`, so a file may import its neighbours. Names of
-# modules and files are looked for nowhere else. Text that a model or a stored record holds must never get here;
-# `loaded` is for records. Nothing is isolated: the code can do what its user can.
-
-
-_REFERENCE = re.compile(
-    r"(?P<place>[^:]+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<attribute>[A-Za-z_]\w*)(?P<rest>[:@].*)?", re.DOTALL
-)
-REFERENCE_PATTERN = r"([^:]+\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*"
-"""The two forms as a regular expression, for fields of settings."""
-
-_modules: dict[Path | str, ModuleType] = {}
-_digests: dict[Path, str] = {}
-_files: set[str] = set()
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """Where an object lies."""
-
-    place: str
-    """Path of a file that ends in `.py`, or the dotted name of a module."""
-    attribute: str
-    """Empty for the file alone."""
-    rest: str | None = None
-    """What follows a further `:` or `@`, such as the name of a preset; None for nothing."""
-
-    @property
-    def is_file(self) -> bool:
-        """Whether the place is a file."""
-        return self.place.endswith(".py")
-
-    @property
-    def path(self) -> Path:
-        """Of a file, absolute; a relative one is looked for in the current folder."""
-        return Path(self.place).resolve()
-
-    @property
-    def name(self) -> str:
-        """The object without what follows it."""
-        return f"{self.place}:{self.attribute}" if self.attribute else self.place
-
-
-def reference(text: str) -> Reference | None:
-    """What `text` refers to; None if it has neither form, as `pyvision@1` has not."""
-    match = _REFERENCE.fullmatch(text)
-    if match is None:
-        return None
-    return Reference(match["place"], match["attribute"], match["rest"][1:] if match["rest"] else None)
-
-
-def findable(code: Reference) -> bool:
-    """Whether there is such a file or module; the module itself is not imported, packages above it are."""
-    if code.is_file:
-        return code.path.is_file()
-    _on_path(os.getcwd())
-    try:
-        return find_spec(code.place) is not None
-    except (ImportError, ValueError):  # a package above it is not there, or is a plain module
-        return False
-
-
-def load(code: Reference) -> object:
-    """The object; its file or module is run if it was not yet.
-
-    Raises:
-        RegistryError: there is no such file, module or attribute, or the code raises; says in which line.
-    """
-    module = _from_file(code) if code.is_file else _from_module(code)
-    try:
-        return getattr(module, code.attribute)
-    except AttributeError:
-        names = list(_own(module)) or [name for name in vars(module) if not name.startswith("_")]
-        raise RegistryError(
-            f"{code.place} has no {code.attribute!r}. {did_you_mean(code.attribute, names)}".rstrip()
-        ) from None
-
-
-def defined(path: str) -> dict[str, object]:
-    """What the file at `path` defines itself, by public name in its order; it is run if it was not yet.
-
-    Raises:
-        RegistryError: there is no such file, or it raises; says in which line.
-    """
-    return _own(_from_file(Reference(path, "")))
-
-
-def _own(module: ModuleType) -> dict[str, object]:
-    """What a module defines and does not import, by public name."""
-    return {
-        name: value
-        for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
-    }
-
-
-def loaded(code: Reference) -> bool:
-    """Whether the user had this process load that file or module before."""
-    return (code.path if code.is_file else code.place) in _modules
-
-
-def digest(code: Reference) -> str | None:
-    """The sha256 of the file, of the bytes that were run if it was; None for a module, or where there is no file."""
-    if not code.is_file:
-        return None
-    try:
-        return _digests.get(code.path) or sha256(code.path.read_bytes()).hexdigest()
-    except OSError:
-        return None
-
-
-def blame(error: BaseException) -> str:
-    """What a user's own code did wrong, for an exception that came through it; empty for any other exception."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in _files]
-    if not frames:
-        return ""
-    last = frames[-1]
-    notes = "".join(f" [{note}]" for note in getattr(error, "__notes__", ()))
-    line = f"\n    {last.line}" if last.line else ""
-    return f"{_said(error)}{notes}\nraised through {last.filename}, line {last.lineno}, in {last.name}:{line}"
-
-
-def located(error: BaseException, path: str | None = None) -> str:
-    """`Type: words (file, line n)`: an exception, and the last line on its way in the file `path`, or else in any."""
-    where = _where(error, path)
-    return _said(error) + (f" ({where})" if where else "")
-
-
-def _from_file(code: Reference) -> ModuleType:
-    path = code.path
-    if path in _modules:
-        return _modules[path]
-    try:
-        source = path.read_bytes()
-    except OSError as error:
-        raise RegistryError(f"{code.place} cannot be read: {error.strerror} ({path}). Check the path.") from error
-    checksum = sha256(source).hexdigest()
-    # Not its plain name: another module may have that. Dataclasses and pydantic look their module up by it.
-    module = ModuleType(f"saccade_own_code.{path.stem}_{sha256(bytes(path)).hexdigest()[:8]}")
-    module.__file__ = str(path)
-    _on_path(str(path.parent))
-    sys.modules[module.__name__] = module
-    try:
-        exec(compile(source, str(path), "exec"), module.__dict__)
-    except (Exception, SystemExit) as error:
-        del sys.modules[module.__name__]
-        raise RegistryError(_broken(code, error, str(path))) from error
-    _modules[path], _digests[path] = module, checksum
-    _files.add(str(path))
-    return module
-
-
-def _from_module(code: Reference) -> ModuleType:
-    if not findable(code):
-        raise RegistryError(
-            f"there is no module {code.place!r}, installed or in {os.getcwd()}. "
-            "Install it, or write the path of a file: path/to/file.py:attribute."
-        )
-    try:
-        module = import_module(code.place)
-    except (Exception, SystemExit) as error:
-        raise RegistryError(_broken(code, error, None)) from error
-    _modules[code.place] = module
-    if module.__file__ is not None and code.place.partition(".")[0] not in {"saccade", *sys.stdlib_module_names}:
-        _files.add(module.__file__)
-    return module
-
-
-def _broken(code: Reference, error: BaseException, path: str | None) -> str:
-    todo = "Install what is missing, or correct it." if isinstance(error, ImportError) else "Correct it."
-    return f"{code.name} cannot be loaded: {located(error, path)}. {todo}"
-
-
-def _said(error: BaseException) -> str:
-    text = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
-    return f"{type(error).__name__}: {text[:400]}".rstrip(": .")
-
-
-def _where(error: BaseException, path: str | None) -> str:
-    """The last line on the way in the file `path`, or else in any that is no part of Python's import system."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename}, line {error.lineno}"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
-    own = [frame for frame in frames if frame.filename == path]
-    others = [
-        frame for frame in frames if not frame.filename.startswith("<frozen") and "importlib" not in frame.filename
-    ]
-    last = (own or others)[-1:]
-    return f"{last[0].filename}, line {last[0].lineno}" if last else ""
-
-
-def _on_path(folder: str) -> None:
-    if folder not in sys.path and not ("" in sys.path and folder == os.getcwd()):
-        sys.path.append(folder)
-
-
 _ID = re.compile(r"(?P<name>[a-z0-9][a-z0-9._-]*)@(?P<version>[1-9][0-9]*|0)")
 _TARGET = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<attribute>[A-Za-z_]\w*)(?:\s*\[(?P<extra>[\w-]+)\])?")
 
 T = TypeVar("T")
 Lacks = Callable[[object], str]
-"""What is wrong with an object that should be of a kind, as the end of a sentence; empty if nothing is."""
+"""Says what is wrong with an object of a registry, as the end of a sentence; empty if nothing is."""
 
 
 class Registry(Generic[T]):
@@ -270,10 +54,7 @@ class Registry(Generic[T]):
 
     @cached_property
     def owners(self) -> Mapping[str, str]:
-        """The package that registers an id, for those of other packages; reads their metadata with `entries`.
-
-        What Saccade's own plug-ins register has no owner.
-        """
+        """Map ids to the packages that register them; Saccade's own entries and plug-ins are left out."""
         return MappingProxyType(self._registered[1])
 
     @cached_property
@@ -318,7 +99,7 @@ class Registry(Generic[T]):
         return wanted in self.entries or wanted in map(_name, self.entries)
 
     def resolve(self, wanted: str) -> str:
-        """The versioned id that `wanted` names: itself, or the highest version of a bare name.
+        """Return the versioned id for `wanted`: itself, or the highest version of a bare name.
 
         Raises:
             RegistryError: there is none; suggests the nearest.
@@ -342,15 +123,15 @@ class Registry(Generic[T]):
         raise RegistryError(f"{self.kind} has no {wanted!r}. {missing or hint or self._listing()}")
 
     def full_name(self, wanted: str) -> str:
-        """`wanted`, an id with its version or code of one's own as it is written. Raises `RegistryError`."""
+        """Return an id with its version, or a reference to code unchanged. Raises `RegistryError`."""
         return wanted if self.code(wanted) is not None else self.resolve(wanted)
 
     def code(self, wanted: str) -> Reference | None:
-        """The user's own code that `wanted` refers to; None for what could only be an id."""
+        """Return the reference to the user's own code; None if `wanted` can only be an id."""
         return None if self.has(wanted.partition(":")[0]) else reference(wanted)
 
     def split(self, wanted: str) -> tuple[str, str | None]:
-        """The id or code that `wanted` begins with, and what follows it (`codedance@1:repo`); None for nothing."""
+        """Split `codedance@1:repo` into the id (or code) and the text after it, None if there is none."""
         code = self.code(wanted)
         if code is not None:
             return code.name, code.rest
@@ -371,7 +152,7 @@ class Registry(Generic[T]):
         return cast(T, entry)
 
     def load_recorded(self, name: str) -> T:
-        """What a stored record names: an id. Code of the user's own only if it was loaded before: a record runs none.
+        """Load what a stored record names: an id, or code that this process has loaded before. A record runs no code.
 
         Raises:
             RegistryError: as `load`, or it is code that nobody named in this process.
@@ -380,7 +161,7 @@ class Registry(Generic[T]):
         return self.load(name)
 
     def check_recorded(self, name: str) -> None:
-        """Raises `RegistryError` if a stored record names code of somebody's own that this process did not load."""
+        """Raise `RegistryError` if a stored record names a user's own code that this process has not loaded."""
         code = self.code(name)
         if code is not None and not loaded(code):
             raise RegistryError(
@@ -469,13 +250,25 @@ class PresetRegistry(Registry[T]):
         return entry
 
 
+def _order(entry: str) -> tuple[str, int]:
+    name, _, version = entry.partition("@")
+    return name, int(version)
+
+
+def _name(entry: str) -> str:
+    return _order(entry)[0]
+
+
+# Checks for the parameter `lacks` of a registry.
+
+
 def is_a(kind: type | tuple[type, ...], words: str) -> Lacks:
-    """What an object lacks that should be one of the class `kind`, called `words`."""
+    """Check for an instance of `kind`, called `words` in messages."""
     return lambda value: "" if isinstance(value, kind) else f"it is {described(value)}, not {words}"
 
 
 def is_subclass(kind: type, words: str) -> Lacks:
-    """What an object lacks that should be a subclass of `kind`, called `words`."""
+    """Check for a subclass of `kind`, called `words` in messages."""
 
     def lacks(value: object) -> str:
         return "" if isinstance(value, type) and issubclass(value, kind) else f"it is {described(value)}, not {words}"
@@ -484,7 +277,7 @@ def is_subclass(kind: type, words: str) -> Lacks:
 
 
 def has_members(names: Iterable[str]) -> Lacks:
-    """What an object lacks that should have members of these names."""
+    """Check for an object that has members of these names."""
     wanted = tuple(names)
 
     def lacks(value: object) -> str:
@@ -497,7 +290,7 @@ def has_members(names: Iterable[str]) -> Lacks:
 
 
 def described(value: object) -> str:
-    """What kind of thing an object is, for a message."""
+    """Describe an object for a message."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if callable(value) and hasattr(value, "__name__"):
@@ -505,10 +298,209 @@ def described(value: object) -> str:
     return f"a value of type {type(value).__name__}"
 
 
-def _order(entry: str) -> tuple[str, int]:
-    name, _, version = entry.partition("@")
-    return name, int(version)
+# Code of the user's own, named where an id could be: `file.py:attribute` or `module:attribute`.
+#
+# Loading runs the file once in a process, as an import does. Its folder, and for modules the current one, are put at
+# the end of `sys.path`, so a file may import its neighbours. Text of a model or a stored record must never get here
+# (`loaded` is for records): nothing is isolated, the code can do what its user can.
+
+_REFERENCE = re.compile(
+    r"(?P<place>[^:]+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<attribute>[A-Za-z_]\w*)(?P<rest>[:@].*)?", re.DOTALL
+)
+REFERENCE_PATTERN = r"([^:]+\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*"
+"""The two forms as a regular expression, for fields of settings."""
+
+_modules: dict[Path | str, ModuleType] = {}
+_digests: dict[Path, str] = {}
+_files: set[str] = set()
 
 
-def _name(entry: str) -> str:
-    return _order(entry)[0]
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The place of an object in the user's own code."""
+
+    place: str
+    """Path of a file that ends in `.py`, or the dotted name of a module."""
+    attribute: str
+    """Empty for the file alone."""
+    rest: str | None = None
+    """What follows a further `:` or `@`, such as the name of a preset; None for nothing."""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the place is a file."""
+        return self.place.endswith(".py")
+
+    @property
+    def path(self) -> Path:
+        """Of a file, absolute; a relative one is looked for in the current folder."""
+        return Path(self.place).resolve()
+
+    @property
+    def name(self) -> str:
+        """The object without what follows it."""
+        return f"{self.place}:{self.attribute}" if self.attribute else self.place
+
+
+def reference(text: str) -> Reference | None:
+    """Parse `text` as a reference; None if it has neither form, as `pyvision@1`."""
+    match = _REFERENCE.fullmatch(text)
+    if match is None:
+        return None
+    return Reference(match["place"], match["attribute"], match["rest"][1:] if match["rest"] else None)
+
+
+def findable(code: Reference) -> bool:
+    """Whether there is such a file or module; the module itself is not imported, packages above it are."""
+    if code.is_file:
+        return code.path.is_file()
+    _on_path(os.getcwd())
+    try:
+        return find_spec(code.place) is not None
+    except (ImportError, ValueError):  # a package above it is not there, or is a plain module
+        return False
+
+
+def load(code: Reference) -> object:
+    """Return the object; runs its file or module if it was not run yet.
+
+    Raises:
+        RegistryError: there is no such file, module or attribute, or the code raises; says in which line.
+    """
+    module = _from_file(code) if code.is_file else _from_module(code)
+    try:
+        return getattr(module, code.attribute)
+    except AttributeError:
+        names = list(_own(module)) or [name for name in vars(module) if not name.startswith("_")]
+        raise RegistryError(
+            f"{code.place} has no {code.attribute!r}. {did_you_mean(code.attribute, names)}".rstrip()
+        ) from None
+
+
+def defined(path: str) -> dict[str, object]:
+    """Return the public objects that the file at `path` defines, in order; runs it if it was not run yet.
+
+    Raises:
+        RegistryError: there is no such file, or it raises; says in which line.
+    """
+    return _own(_from_file(Reference(path, "")))
+
+
+def _own(module: ModuleType) -> dict[str, object]:
+    """Return the public objects that a module defines and does not import."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    }
+
+
+def loaded(code: Reference) -> bool:
+    """Whether the user had this process load that file or module before."""
+    return (code.path if code.is_file else code.place) in _modules
+
+
+def digest(code: Reference) -> str | None:
+    """The sha256 of the file, of the bytes that were run if it was; None for a module, or where there is no file."""
+    if not code.is_file:
+        return None
+    try:
+        return _digests.get(code.path) or sha256(code.path.read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def blame(error: BaseException) -> str:
+    """Describe an exception that a user's own code raised, with the line; empty for any other exception."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in _files]
+    if not frames:
+        return ""
+    last = frames[-1]
+    notes = "".join(f" [{note}]" for note in getattr(error, "__notes__", ()))
+    line = f"\n    {last.line}" if last.line else ""
+    return f"{_said(error)}{notes}\nraised through {last.filename}, line {last.lineno}, in {last.name}:{line}"
+
+
+def located(error: BaseException, path: str | None = None) -> str:
+    """`Type: words (file, line n)`: an exception, and the last line on its way in the file `path`, or else in any."""
+    where = _where(error, path)
+    return _said(error) + (f" ({where})" if where else "")
+
+
+def _from_file(code: Reference) -> ModuleType:
+    path = code.path
+    if path in _modules:
+        return _modules[path]
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise RegistryError(f"{code.place} cannot be read: {error.strerror} ({path}). Check the path.") from error
+    checksum = sha256(source).hexdigest()
+    # Not its plain name: another module may have that. Dataclasses and pydantic look their module up by it.
+    module = ModuleType(f"saccade_own_code.{path.stem}_{sha256(bytes(path)).hexdigest()[:8]}")
+    module.__file__ = str(path)
+    _on_path(str(path.parent))
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source, str(path), "exec"), module.__dict__)
+    except (Exception, SystemExit) as error:
+        del sys.modules[module.__name__]
+        raise RegistryError(_broken(code, error, str(path))) from error
+    _modules[path], _digests[path] = module, checksum
+    _files.add(str(path))
+    return module
+
+
+def _from_module(code: Reference) -> ModuleType:
+    if not findable(code):
+        raise RegistryError(
+            f"there is no module {code.place!r}, installed or in {os.getcwd()}. "
+            "Install it, or write the path of a file: path/to/file.py:attribute."
+        )
+    try:
+        module = import_module(code.place)
+    except (Exception, SystemExit) as error:
+        raise RegistryError(_broken(code, error, None)) from error
+    _modules[code.place] = module
+    if module.__file__ is not None and code.place.partition(".")[0] not in {"saccade", *sys.stdlib_module_names}:
+        _files.add(module.__file__)
+    return module
+
+
+def _broken(code: Reference, error: BaseException, path: str | None) -> str:
+    todo = "Install what is missing, or correct it." if isinstance(error, ImportError) else "Correct it."
+    return f"{code.name} cannot be loaded: {located(error, path)}. {todo}"
+
+
+def _said(error: BaseException) -> str:
+    text = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
+    return f"{type(error).__name__}: {text[:400]}".rstrip(": .")
+
+
+def _where(error: BaseException, path: str | None) -> str:
+    """The last line on the way in the file `path`, or else in any that is no part of Python's import system."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    own = [frame for frame in frames if frame.filename == path]
+    others = [
+        frame for frame in frames if not frame.filename.startswith("<frozen") and "importlib" not in frame.filename
+    ]
+    last = (own or others)[-1:]
+    return f"{last[0].filename}, line {last[0].lineno}" if last else ""
+
+
+def _on_path(folder: str) -> None:
+    if folder not in sys.path and not ("" in sys.path and folder == os.getcwd()):
+        sys.path.append(folder)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `Did you mean 'x'?` with up to three near names, else the known names if few, else an empty text."""
+    names = sorted(set(known))
+    near = get_close_matches(name, names, n=3, cutoff=0.6)
+    if near:
+        return "Did you mean " + " or ".join(repr(match) for match in near) + "?"
+    if names and len(names) <= 16:
+        return "Known: " + ", ".join(names) + "."
+    return ""

@@ -28,17 +28,225 @@ from saccade.core.disk import file_notes, noted_files, write_atomic
 from saccade.core.registry import did_you_mean
 from saccade.errors import SettingsError
 
-# Everything that is wrong with settings, said at once: a line for each mistake, with the nearest name there is.
+
+class Settings(BaseModel):
+    """Base of settings objects: frozen, unknown names refused, numbers finite."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rest_as_here(cls, data: Any) -> Any:
+        """Fill nested tables from the defaults of this class, which may differ from those of the nested class."""
+        if not isinstance(data, Mapping):
+            return data
+        filled = dict(data)
+        for name, field in cls.model_fields.items():
+            default, said = field.default, data.get(name)
+            if isinstance(said, Mapping) and isinstance(default, BaseModel) and type(default) is field.annotation:
+                filled[name] = merged(default.model_dump(exclude_defaults=True), said)
+        return filled
+
+
+S = TypeVar("S", bound=BaseModel)
+T = TypeVar("T", bound=Settings)
+
+_SAVED = "saved"
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One setting that differs between two objects."""
+
+    name: str
+    """Dotted path, as an override names it."""
+    left: object
+    right: object
+
+    def __str__(self) -> str:
+        return f"{self.name}: {_shown(self.left)} -> {_shown(self.right)}"
+
+
+class _Missing:
+    """Marks the side of a `Difference` that has no such setting."""
+
+    def __repr__(self) -> str:
+        return "(not set)"
+
+
+MISSING = _Missing()
+
+
+def load_settings(
+    kind: type[S],
+    path: str | os.PathLike[str] | None = None,
+    overrides: Sequence[str] = (),
+    given: Mapping[str, object] | None = None,
+) -> S:
+    """Load settings of class `kind` from a TOML or JSON file, then `given`, then overrides `a.b=value` in order.
+
+    A value is read as TOML (`3`, `true`, `[1, 2]`, `"text"`); what is no TOML is taken as text.
+
+    Raises:
+        SettingsError: names every mistake, with the nearest known name for an unknown one.
+    """
+    data = merged({} if path is None else _read(Path(path)), given or {})
+    mistakes: list[str] = []
+    raw: dict[tuple[str, ...], str] = {}
+    for override in overrides:
+        name, equals, text = override.partition("=")
+        steps = tuple(name.strip().split("."))
+        undone = [given for given in raw if len(given) > len(steps) and given[: len(steps)] == steps]
+        mistakes += [f"{'.'.join(given)}: is undone by {name}, set after it; leave one out" for given in undone]
+        if not equals or not all(steps):
+            mistakes.append(f"{override!r} is no override: write name=value or table.name=value")
+        elif not _assign(data, steps, toml_value(text)):
+            mistakes.append(f"{name}: cannot be set, because a part of that path is a plain value")
+        else:
+            raw[steps] = text
+    over = " or what was set over it" if overrides or given else ""
+    return _loaded(_validate(kind, data, raw, mistakes), mistakes, path, over)
+
+
+def load_saved(kind: type[T], path: str | os.PathLike[str]) -> T:
+    """Read the settings that a run saved; code that they name is not run for it.
+
+    Raises:
+        SettingsError: as `load_settings`.
+    """
+    mistakes: list[str] = []
+    return _loaded(_validate(kind, _read(Path(path)), {}, mistakes, _SAVED), mistakes, path)
+
+
+def is_saved(info: ValidationInfo) -> bool:
+    """Tell a validator whether `load_saved` reads the settings."""
+    return bool(info.context == _SAVED)
+
+
+def save_settings(
+    settings: BaseModel, path: str | os.PathLike[str], before: str | os.PathLike[str] | None = None
+) -> None:
+    """Save resolved settings, defaults included, as `.toml` or `.json`; the file appears complete or not at all.
+
+    What the TOML file `before` (by default the one that is replaced) notes of code that was not loaded here stays.
+
+    Raises:
+        SettingsError: the suffix is another, or TOML cannot give a value back (a None that is not the default).
+    """
+    target = Path(path)
+    if target.suffix == ".json":
+        text = settings.model_dump_json(indent=2) + "\n"
+    elif target.suffix == ".toml":
+        text = settings_toml(settings, before or target)
+    else:
+        raise SettingsError(f"{target}: settings are saved as .toml or .json; give the file one of these suffixes")
+    write_atomic(target, text)
+
+
+def settings_toml(settings: BaseModel, before: str | os.PathLike[str] | None = None) -> str:
+    """Return the resolved settings as TOML text, checked to read back equal; `before` as in `save_settings`.
+
+    Raises:
+        SettingsError: they do not; the message names the settings that would be lost.
+    """
+    try:
+        text = to_toml(settings.model_dump(mode="json"))
+        again = type(settings).model_validate(tomllib.loads(text))
+    except ValueError as error:  # pydantic's and tomllib's errors are ValueErrors
+        raise SettingsError(f"these settings have no form in TOML: {error}. Save them as .json.") from error
+    lost = differences(settings, again)
+    if lost:
+        names = ", ".join(str(item) for item in lost)
+        raise SettingsError(f"TOML cannot hold these settings (it has no null): {names}. Save them as .json.")
+    noted = {} if before is None else noted_files(before)
+    return file_notes(settings.model_dump(mode="json"), noted) + text
+
+
+def differences(left: BaseModel, right: BaseModel) -> tuple[Difference, ...]:
+    """Compare two settings objects by dotted name; empty if they are equal."""
+    return tuple(_walk((), left.model_dump(mode="json"), right.model_dump(mode="json")))
+
+
+def _walk(path: tuple[str, ...], left: object, right: object) -> Iterator[Difference]:
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        for key in dict.fromkeys((*left, *right)):
+            yield from _walk((*path, key), left.get(key, MISSING), right.get(key, MISSING))
+    elif left != right or type(left) is not type(right):
+        yield Difference(".".join(path), left, right)
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, _Missing) else json.dumps(value, ensure_ascii=False)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}. Check the path.") from error
+    except ValueError as error:
+        kind = "JSON" if path.suffix == ".json" else "TOML"
+        raise SettingsError(f"{path} is not valid {kind}: {error}. Correct it, or name another file.") from error
+    if not isinstance(data, dict):
+        raise SettingsError(f"{path} holds no table of settings but {type(data).__name__}")
+    return data
+
+
+def merged(data: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `data` updated with `over`, nested tables too."""
+    both = {**data, **over}
+    for name in data.keys() & over.keys():
+        if isinstance(data[name], Mapping) and isinstance(over[name], Mapping):
+            both[name] = merged(data[name], over[name])
+    return both
+
+
+def _assign(data: dict[str, Any], steps: tuple[str, ...], value: object) -> bool:
+    for step in steps[:-1]:
+        inner = data.setdefault(step, {})
+        if not isinstance(inner, dict):
+            return False
+        data = inner
+    data[steps[-1]] = value
+    return True
+
+
+def _loaded(settings: S | None, mistakes: list[str], path: str | os.PathLike[str] | None, over: str = "") -> S:
+    if settings is None:
+        where = "" if path is None else f"{path}{over}"
+        raise mistaken(mistakes, where)
+    return settings
+
+
+def _validate(
+    kind: type[S], data: dict[str, Any], raw: dict[tuple[str, ...], str], mistakes: list[str], context: str = ""
+) -> S | None:
+    """The settings, or None with every mistake added to `mistakes`."""
+    try:
+        settings = kind.model_validate(data, context=context)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False)
+        # `name=7` for a text: take what was written, not the number it looks like.
+        texts = {p["loc"]: raw[p["loc"]] for p in problems if p["type"] == "string_type" and p["loc"] in raw}  # type: ignore[index]
+        for steps, text in texts.items():
+            _assign(data, steps, text)  # type: ignore[arg-type]
+        if texts:
+            return _validate(kind, data, {k: v for k, v in raw.items() if k not in texts}, mistakes)
+        mistakes += mistakes_of(kind, error)
+        return None
+    return None if mistakes else settings
 
 
 def mistaken(mistakes: Sequence[str], where: str = "") -> SettingsError:
-    """The error that names all of them; `where` is the file, or whatever else they are in."""
+    """Make one error that names all mistakes; `where` is the file they are in."""
     head = f"{len(mistakes)} mistake(s)" + (f" in {where}" if where else "")
     return SettingsError(f"{head}:\n" + "\n".join(f"  {line}" for line in mistakes))
 
 
 def mistakes_of(kind: type[BaseModel], error: ValidationError, under: str = "") -> list[str]:
-    """A line for each problem in settings of class `kind`, whose names begin with `under` where it is given."""
+    """Return a line for each problem in settings of class `kind`; `under` is put before their names."""
     problems = error.errors(include_url=False, include_context=False)
     return [_mistake(kind, p["type"], p["loc"], p["msg"], p["input"], under) for p in problems]
 
@@ -60,7 +268,7 @@ def _mistake(
 
 
 def _hint(table: type[BaseModel] | None, where: tuple[int | str, ...]) -> str:
-    """What the unknown setting at `where`, which is in `table`, may be called."""
+    """Suggest names for the unknown setting at `where`, which is in `table`."""
     if table is None:
         return ""
     unknown = str(where[-1])
@@ -68,7 +276,7 @@ def _hint(table: type[BaseModel] | None, where: tuple[int | str, ...]) -> str:
 
 
 def table_in(kind: type[BaseModel], where: tuple[int | str, ...]) -> type[BaseModel] | None:
-    """The class of the table at `where`, as far as the annotations tell."""
+    """Find the class of the table at `where` by the annotations."""
     for step in where:
         field = kind.model_fields.get(str(step))
         nested = [] if field is None else [a for a in (field.annotation, *get_args(field.annotation)) if _is_model(a)]
@@ -82,13 +290,8 @@ def _is_model(annotation: object) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-# Plain data as TOML text, and one value of a command line read as TOML. The standard library does not write TOML.
-#
-# Holds what settings need: tables, arrays, texts, booleans and finite numbers. TOML has no null: a None in a table is
-# left out (so reading gives the default), a None in an array is an error.
-
-
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+# TOML, which the standard library reads and does not write. TOML has no null: a None in a table is left out (so reading
+# gives the default), a None in an array is an error.
 
 
 def to_toml(data: Mapping[str, object]) -> str:
@@ -101,7 +304,7 @@ def to_toml(data: Mapping[str, object]) -> str:
 
 
 def toml_value(text: str) -> object:
-    """What `text` says as a value of TOML (`3`, `true`, `[1, 2]`, `"text"`); itself where it is none."""
+    """Parse `text` as a TOML value (`3`, `true`, `[1, 2]`, `"text"`); return it unchanged if it is none."""
     try:
         parsed = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
@@ -145,212 +348,3 @@ def _value(value: object) -> str:
 def _text(text: str) -> str:
     # A JSON string is a TOML basic string but for two things: TOML wants DEL escaped and forbids surrogate pairs.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-class Settings(BaseModel):
-    """Base of settings objects: frozen, unknown names refused, numbers finite."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rest_as_here(cls, data: Any) -> Any:
-        """What a table within does not say stays as it is by default here; its own class may have it otherwise."""
-        if not isinstance(data, Mapping):
-            return data
-        filled = dict(data)
-        for name, field in cls.model_fields.items():
-            default, said = field.default, data.get(name)
-            if isinstance(said, Mapping) and isinstance(default, BaseModel) and type(default) is field.annotation:
-                filled[name] = merged(default.model_dump(exclude_defaults=True), said)
-        return filled
-
-
-S = TypeVar("S", bound=BaseModel)
-T = TypeVar("T", bound=Settings)
-
-_SAVED = "saved"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One setting that differs between two objects."""
-
-    name: str
-    """Dotted path, as an override names it."""
-    left: object
-    right: object
-
-    def __str__(self) -> str:
-        return f"{self.name}: {_shown(self.left)} -> {_shown(self.right)}"
-
-
-class _Missing:
-    """Stands in a `Difference` where one side has no such setting."""
-
-    def __repr__(self) -> str:
-        return "(not set)"
-
-
-MISSING = _Missing()
-
-
-def load_settings(
-    kind: type[S],
-    path: str | os.PathLike[str] | None = None,
-    overrides: Sequence[str] = (),
-    given: Mapping[str, object] | None = None,
-) -> S:
-    """Settings of class `kind` from a TOML or JSON file, then `given`, then overrides `a.b=value` from left to right.
-
-    A value is read as TOML (`3`, `true`, `[1, 2]`, `"text"`); what is no TOML is taken as text.
-
-    Raises:
-        SettingsError: names every mistake, with the nearest known name for an unknown one.
-    """
-    data = merged({} if path is None else _read(Path(path)), given or {})
-    mistakes: list[str] = []
-    raw: dict[tuple[str, ...], str] = {}
-    for override in overrides:
-        name, equals, text = override.partition("=")
-        steps = tuple(name.strip().split("."))
-        undone = [given for given in raw if len(given) > len(steps) and given[: len(steps)] == steps]
-        mistakes += [f"{'.'.join(given)}: is undone by {name}, set after it; leave one out" for given in undone]
-        if not equals or not all(steps):
-            mistakes.append(f"{override!r} is no override: write name=value or table.name=value")
-        elif not _assign(data, steps, toml_value(text)):
-            mistakes.append(f"{name}: cannot be set, because a part of that path is a plain value")
-        else:
-            raw[steps] = text
-    over = " or what was set over it" if overrides or given else ""
-    return _loaded(_validate(kind, data, raw, mistakes), mistakes, path, over)
-
-
-def load_saved(kind: type[T], path: str | os.PathLike[str]) -> T:
-    """Read the settings that a run saved; code that they name is not run for it.
-
-    Raises:
-        SettingsError: as `load_settings`.
-    """
-    mistakes: list[str] = []
-    return _loaded(_validate(kind, _read(Path(path)), {}, mistakes, _SAVED), mistakes, path)
-
-
-def is_saved(info: ValidationInfo) -> bool:
-    """For validators: whether the settings are read by `load_saved`."""
-    return bool(info.context == _SAVED)
-
-
-def save_settings(
-    settings: BaseModel, path: str | os.PathLike[str], before: str | os.PathLike[str] | None = None
-) -> None:
-    """Save resolved settings, defaults included, as `.toml` or `.json`; the file appears complete or not at all.
-
-    What the TOML file `before` (by default the one that is replaced) notes of code that was not loaded here stays.
-
-    Raises:
-        SettingsError: the suffix is another, or TOML cannot give a value back (a None that is not the default).
-    """
-    target = Path(path)
-    if target.suffix == ".json":
-        text = settings.model_dump_json(indent=2) + "\n"
-    elif target.suffix == ".toml":
-        text = settings_toml(settings, before or target)
-    else:
-        raise SettingsError(f"{target}: settings are saved as .toml or .json; give the file one of these suffixes")
-    write_atomic(target, text)
-
-
-def settings_toml(settings: BaseModel, before: str | os.PathLike[str] | None = None) -> str:
-    """The resolved settings as TOML text, proved to read back as the same object; `before` as in `save_settings`.
-
-    Raises:
-        SettingsError: they do not; the message names the settings that would be lost.
-    """
-    try:
-        text = to_toml(settings.model_dump(mode="json"))
-        again = type(settings).model_validate(tomllib.loads(text))
-    except ValueError as error:  # pydantic's and tomllib's errors are ValueErrors
-        raise SettingsError(f"these settings have no form in TOML: {error}. Save them as .json.") from error
-    lost = differences(settings, again)
-    if lost:
-        names = ", ".join(str(item) for item in lost)
-        raise SettingsError(f"TOML cannot hold these settings (it has no null): {names}. Save them as .json.")
-    noted = {} if before is None else noted_files(before)
-    return file_notes(settings.model_dump(mode="json"), noted) + text
-
-
-def differences(left: BaseModel, right: BaseModel) -> tuple[Difference, ...]:
-    """What differs between two settings objects, by dotted name; empty if they are equal."""
-    return tuple(_walk((), left.model_dump(mode="json"), right.model_dump(mode="json")))
-
-
-def _walk(path: tuple[str, ...], left: object, right: object) -> Iterator[Difference]:
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
-        for key in dict.fromkeys((*left, *right)):
-            yield from _walk((*path, key), left.get(key, MISSING), right.get(key, MISSING))
-    elif left != right or type(left) is not type(right):
-        yield Difference(".".join(path), left, right)
-
-
-def _shown(value: object) -> str:
-    return repr(value) if isinstance(value, _Missing) else json.dumps(value, ensure_ascii=False)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-        data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}. Check the path.") from error
-    except ValueError as error:
-        kind = "JSON" if path.suffix == ".json" else "TOML"
-        raise SettingsError(f"{path} is not valid {kind}: {error}. Correct it, or name another file.") from error
-    if not isinstance(data, dict):
-        raise SettingsError(f"{path} holds no table of settings but {type(data).__name__}")
-    return data
-
-
-def merged(data: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`data` with what `over` has in its place, tables within tables too."""
-    both = {**data, **over}
-    for name in data.keys() & over.keys():
-        if isinstance(data[name], Mapping) and isinstance(over[name], Mapping):
-            both[name] = merged(data[name], over[name])
-    return both
-
-
-def _assign(data: dict[str, Any], steps: tuple[str, ...], value: object) -> bool:
-    for step in steps[:-1]:
-        inner = data.setdefault(step, {})
-        if not isinstance(inner, dict):
-            return False
-        data = inner
-    data[steps[-1]] = value
-    return True
-
-
-def _loaded(settings: S | None, mistakes: list[str], path: str | os.PathLike[str] | None, over: str = "") -> S:
-    if settings is None:
-        where = "" if path is None else f"{path}{over}"
-        raise mistaken(mistakes, where)
-    return settings
-
-
-def _validate(
-    kind: type[S], data: dict[str, Any], raw: dict[tuple[str, ...], str], mistakes: list[str], context: str = ""
-) -> S | None:
-    """The settings, or None with every mistake added to `mistakes`."""
-    try:
-        settings = kind.model_validate(data, context=context)
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False)
-        # `name=7` for a text: take what was written, not the number it looks like.
-        texts = {p["loc"]: raw[p["loc"]] for p in problems if p["type"] == "string_type" and p["loc"] in raw}  # type: ignore[index]
-        for steps, text in texts.items():
-            _assign(data, steps, text)  # type: ignore[arg-type]
-        if texts:
-            return _validate(kind, data, {k: v for k, v in raw.items() if k not in texts}, mistakes)
-        mistakes += mistakes_of(kind, error)
-        return None
-    return None if mistakes else settings

@@ -129,12 +129,9 @@ class Model(Protocol):
         """Give back connections; idempotent."""
 
 
-# What stop strings mean, in one place for all backends: text ends with the stop string that is complete first.
-#
-# Among stop strings that are complete at the same character the longest counts; the text is the same. A stop string
-# that was only begun when the tokens ran out is no stop. A server that swallows the stop string and names it gets it
-# put back. Some swallow it and name nothing; then it can only be inferred, and only for closing tags (see `unclosed`):
-# text in which the model itself ended with an open tag looks just like text that was stopped there.
+# Stop strings, read the same way for all backends: text ends with the stop string that is complete first; among those
+# complete at the same character the longest counts. A stop string cut off by the token limit is no stop. A server that
+# removes the stop string and names it gets it put back; if it names none, only closing tags are inferred (`unclosed`).
 
 
 _CLOSING_TAG = re.compile(r"</([A-Za-z][\w.-]*)>")

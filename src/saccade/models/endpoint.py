@@ -1,4 +1,4 @@
-"""Where a model behind HTTP is, and how patient its client is."""
+"""Parse the address of a model behind HTTP: `NAME`, `NAME@http://address` or `NAME@FILE.json`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from saccade.errors import SettingsError
 from saccade.models.failures import ApiKey
 from saccade.models.prices import Prices, default_prices
 
-# Address and key of a server in a JSON file, in the two forms that PyVision's `api_config_*.json` have.
+# Files of address and key, in the two forms of PyVision's `api_config_*.json`:
 #
 #     {"api_key": ["sk-…"], "base_url": "https://…/v1"}
 #     {"azure_openai_api_key": ["…"], "azure_openai_endpoint": "https://NAME.openai.azure.com"}
 #
-# A model is asked as such a file says where its path stands in the place of an address: `openai:gpt-4.1@FILE.json`. A
-# third field, `model`, holds in `openai:@FILE.json`. A key may be a text or a list of texts, of which the first is
-# taken, as there. No message holds anything of a key, nor does a cause of one.
+# `openai:gpt-4.1@FILE.json` names one; its field `model` is used for `openai:@FILE.json`. No message holds any part of
+# a key, nor does a cause of one.
 
 
 _log = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ _EXAMPLE: Final = '{"api_key": ["sk-…"], "base_url": "https://…/v1"}'
 
 @dataclass(frozen=True, slots=True)
 class EndpointFile:
-    """What such a file says."""
+    """The contents of such a file."""
 
     key: ApiKey
     base_url: str | None
@@ -53,7 +52,7 @@ class EndpointFile:
 
 
 def read_endpoint_file(name: str, *, azure: bool) -> EndpointFile:
-    """The file at the path `name`, of Azure's form or of the other.
+    """Read the file at the path `name`, in Azure's form if `azure`, else in the plain one.
 
     Raises:
         SettingsError: it cannot be read, is of neither form or of the other one, or holds no usable key or address.
@@ -143,7 +142,7 @@ _FILE = ".json"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Which model where, and how patient the client is."""
+    """A model, its address and key, and the client's retry policy."""
 
     model: str
     """The provider's name for it; of Azure the deployment."""
@@ -158,7 +157,7 @@ class Endpoint:
 
 
 def endpoint_of(name: str, provider: str) -> Endpoint:
-    """The endpoint that `NAME`, `NAME@http://address` or `NAME@FILE.json` means, behind `provider:`.
+    """Parse `NAME`, `NAME@http://address` or `NAME@FILE.json`, the text behind `provider:`.
 
     Raises:
         SettingsError: the address has no scheme, or the file says none; see `saccade.models.endpoint`.

@@ -129,11 +129,8 @@ def _hidden(body: bytes, hide: Callable[[str], str]) -> bytes:
     return hide(body.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
-# A model whose replies are kept on the disk: the same request to the same model is asked once.
-#
-# A reply is found by the model's name and everything in the request, its seed included; so whoever wants another reply
-# to the same messages asks with another seed. That a provider changes a model under the same name is not noticed. Token
-# ids and log-probabilities are not kept: a kept reply is for reading, not for training.
+# Keep replies on disk. The key is the model's name and the whole request, seed included: another seed asks again. Token
+# ids and log-probabilities are not kept.
 
 
 _log = logging.getLogger(__name__)

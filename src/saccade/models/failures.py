@@ -23,12 +23,8 @@ from urllib.parse import urlsplit
 from saccade.core.retry import OutageError, retry_after
 from saccade.errors import ContextLimitError, ModelDeniedError, ModelRefusedError, SaccadeError, UnavailableError
 
-# What providers say where no standard does: that the context is full, and that a budget is spent.
-#
-# For a full context OpenAI, Azure and Groq send a code of their own, llama.cpp a type; Anthropic, vLLM, SGLang, Google,
-# Mistral, xAI, Bedrock and text-generation-inference only say it in words. Behind one protocol, and one address, any of
-# them may answer, so the words of all are known for all; a provider adds its own. Words that are not known here stay a
-# refusal of the request.
+# Full contexts and spent budgets have no standard error code, and any server may answer behind one address, so all
+# known words are tried for each provider, which may add its own. Unknown words mean a refused request.
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +78,6 @@ COMMON: Final = ErrorWords(
     spent_codes=frozenset({"insufficient_quota", "billing_hard_limit_reached"}),
 )
 """What any server may say."""
-
-
-# Keys of model providers: read from an argument or the environment, sent to the provider, shown to nobody.
-#
-#     SACCADE_<PROVIDER>_API_KEY      for every provider, before the usual names (`Provider.key_names`)
-#
-# An `ApiKey` has no readable form: not in `repr`, `str`, a copy or a pickle. A program that calls `reveal` has it, of
-# course.
 
 
 class ApiKey:

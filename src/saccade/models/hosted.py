@@ -204,12 +204,6 @@ async def read_stream(
         await close()
 
 
-# Calls of a provider's own sandbox while they come in, and as they are recorded.
-#
-# Provider-neutral: the wire modules open a call, fill it and say how it ended. What is not understood is kept as text
-# and said in a note, never dropped. No IO but storing pictures.
-
-
 MOST_FILES: Final = 32
 """Files that are fetched of one answer."""
 MOST_BYTES: Final = 20 * 1024 * 1024
@@ -337,10 +331,7 @@ def as_json(data: Mapping[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, indent=2, default=str)
 
 
-# Files of a provider's own sandbox: the pictures of the question in, and what the code left out.
-#
-# The protocols differ in where such files lie; what is fetched, what is only named and what is said of the rest is
-# here.
+# Files of the provider's sandbox: upload the question's pictures, fetch what the code saved.
 
 
 _SUFFIXES: Final = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}

@@ -110,9 +110,6 @@ class _ByteRuns:
             return "\ufffd" * len(run)
 
 
-# How a checkpoint is loaded into this process.
-
-
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
     """Placement of a checkpoint, and what it may be shown."""
@@ -142,9 +139,7 @@ def check_folder(source: str) -> None:
         )
 
 
-# Which dialect a checkpoint learned, as a file beside its weights.
-#
-# Every training of Saccade's writes it; a checkpoint of others has none, and its dialect has to be named.
+# The dialect that a checkpoint was trained in is a file next to its weights, which Saccade's own training writes.
 
 
 FILE: Final = "saccade.json"
@@ -171,7 +166,7 @@ def learned_dialect(folder: str | Path) -> str:
     return max(learned, key=lambda name: learned[name], default="")
 
 
-# What `transformers serve` serves. Stop strings are cut by the client: 5.23 fails on them with pictures.
+# Stop strings are cut by the client: transformers 5.23 fails on them with pictures.
 
 
 TRANSFORMERS = Server(

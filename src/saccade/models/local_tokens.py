@@ -21,8 +21,6 @@ from saccade.models.families.known import family_of
 from saccade.models.families.video import VideoRules
 from saccade.models.local_text import check_folder, require_exact_text
 
-# Single files of a checkpoint, in a folder or on the hub. Imports transformers; import this module late.
-
 
 def text_of(source: str, name: str, where: Mapping[str, str]) -> str | None:
     """The text of the file `name` of a checkpoint, a folder or one of the hub; None if there is no such file."""
@@ -37,9 +35,7 @@ def text_of(source: str, name: str, where: Mapping[str, str]) -> str | None:
     return None if path is None else Path(path).read_text(encoding="utf-8")
 
 
-# What a checkpoint's files say of its video processor, read without it: transformers' needs torchvision.
-#
-# Imports transformers; import this module late.
+# The settings of a video processor, read from its files: transformers' own class needs torchvision.
 
 
 FILE: Final = "video_preprocessor_config.json"

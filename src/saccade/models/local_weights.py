@@ -27,10 +27,8 @@ from saccade.models.families.video import VideoRules
 from saccade.models.local_text import LocalSettings, check_folder, require_exact_text
 from saccade.models.local_tokens import chat_template, forbidden_tokens, load_video_rules, loading_advice, turn_ends
 
-# On a CPU, a convolution whose kernel covers just what it is given is a slow way to write a product of matrices.
-#
-# The patch embedding of the Qwen towers is one. The backward pass of that convolution was a third of a training step of
-# a tiny model. Same weights, same sums; only their order may differ.
+# Patch embeddings (Qwen's towers) are convolutions whose kernel covers the whole input: on a CPU much slower than the
+# equal matrix product (a third of a tiny model's training step). Same weights; only the order of the sums may differ.
 
 
 def multiply_patches(model: Any) -> None:

@@ -11,10 +11,9 @@
     tiny                                        (the weights that come with Saccade; needs no name)
     my_model.py:MyModel                         my_model.py:load@NAME
 
-What is known of a provider is one object in one file, see `saccade.models.registry`. A plain function or class that
-makes a model of the text behind its colon is one too; the user's own gets the text behind the `@`, or nothing, and may
-be a ready model as well. Further packages add providers by the entry point group `saccade.models`. A client package is
-imported when a model that needs it is made. Whether the provider knows the model shows only when it is asked.
+A provider is one `Provider` object, or a plain function or class that makes a model from the text behind its colon
+(the user's own: behind the `@`, or a ready model). Packages add providers by the entry point group `saccade.models`.
+Client packages are imported when a model is made. Whether the provider knows the model shows when it is asked.
 """
 
 from __future__ import annotations
@@ -34,28 +33,7 @@ from saccade.models.base import Model
 from saccade.models.failures import COMMON, ErrorWords
 from saccade.record.trajectory import Sampling
 
-# Addresses in names of models hold no user and no password: such names are recorded, shown and told to clients.
-
-
 _USERINFO: Final = re.compile(r"@https?://[^/?#\s]*@")
-
-
-def check_no_secret(model: str) -> None:
-    """Raises `SettingsError` for a name of a model whose address holds a user or a password."""
-    if _USERINFO.search(model):
-        raise SettingsError(
-            f"the address in {model.partition('@')[0]}@... holds a user or a password, and names of models are "
-            "recorded and shown. Leave it out; a key goes into the provider's variable or a file (docs/models.md)."
-        )
-
-
-# What is known of one provider of models, all in one object: how to make a model, what it can do, how it fails.
-#
-#     ACME = Provider(name="acme", description="Acme's models, as in `acme:small`.", make=acme_model)
-#
-# One file of `saccade.models.providers` holds one, and `registry.PROVIDERS` names it; of another package an entry point
-# of the group `saccade.models` does, and of a user's own file its path, as in `acme.py:ACME@small`. A plain function or
-# class that makes a model is a provider too, of which nothing more is known. Pure data; no client is imported here.
 
 
 def _only_for_plans(provider: Any, name: str) -> Model:
@@ -73,15 +51,15 @@ class Provider:
     description: str = ""
     """A line for `saccade list models`."""
     example: str = ""
-    """How somebody names a model of it, for messages and help; empty to leave it out there."""
+    """A model of it as a user writes it, for messages and help; empty to leave it out there."""
     make: Callable[[Any, str], Model] = _only_for_plans
-    """A model of this provider, the first argument, by the text behind its colon; not needed with `for_plan`."""
+    """Make a model from this provider and the text behind the colon; not needed with `for_plan`."""
     takes_name: bool = True
-    """Whether there must be such a text."""
+    """Whether text must follow the colon."""
     for_plan: Callable[[Any], Model] | None = None
-    """Make a model for the `Plan` of one task: for baselines, which look at the task. Evaluations play with it."""
+    """Make a model for the `Plan` of one task of an evaluation: for baselines, which look at the task."""
     checkpoint: Callable[[str], str] | None = None
-    """The folder or hub name of the weights of its model of that name, for training; None if it has none."""
+    """Return the folder or hub name of a model's weights, for training; None if there are none."""
     refusal: Callable[[str, Sequence[str]], str] | None = None
     """Why it cannot answer a question with these choices, as a sentence; empty if it can. Asked where no model is named
     and this is the default. Raises `UnavailableError` if it cannot be used at all."""
@@ -90,15 +68,15 @@ class Provider:
     """Environment variables that hold its key, after `SACCADE_<NAME>_API_KEY`."""
     needs_key: bool = False
     telemetry_name: str = ""
-    """As OpenTelemetry's conventions call it; empty for its name."""
+    """Its name in OpenTelemetry's conventions; empty for `name`."""
     price_table: str = ""
     """Its table in a file of prices; empty for that of its name."""
     errors: ErrorWords = COMMON
 
     samples: bool = True
-    """It draws tokens, so that sampling settings change something."""
+    """Sampling settings change its replies."""
     unknown_sampling: frozenset[str] = frozenset()
-    """Sampling settings that it cannot be given."""
+    """Sampling settings that its API does not have."""
     stop_strings: str = ""
     """Who finds stop strings, for a reader."""
     token_ids: bool = False
@@ -106,7 +84,7 @@ class Provider:
     function_calls: bool = True
     """It has function calling of its own."""
     result_pictures: bool = False
-    """Pictures can stand in the result of such a call; otherwise a message of the user holds them."""
+    """Results of such calls can hold pictures; otherwise a user message holds them."""
     hosted_code: bool = False
     """It can run the model's code in a sandbox of its own (the dialect `hosted`)."""
     no_hosted_code: str = ""
@@ -131,11 +109,11 @@ class Provider:
         return self.price_table or self.name
 
     def runs_code(self, model: str) -> bool:
-        """Whether its sandbox can run the code of its model of that name, as far as that is known."""
+        """Say whether the provider's sandbox runs code of this model, as far as known."""
         return self.hosted_code and not (self.no_hosted_code and re.match(self.no_hosted_code, model))
 
     def own_dialect(self, model: str) -> str:
-        """The dialect that its model of that name is known to speak; empty if that is not known."""
+        """Return the dialect that a model of this provider is known to use; empty if unknown."""
         return self.learned_dialect(model) if self.learned_dialect is not None else ""
 
 
@@ -170,7 +148,7 @@ PROVIDERS: Final = Registry[object](
 
 
 def load_model(spec: str, retry: RetryPolicy | None = None) -> Model:
-    """Make the model that `spec` names; its requests are tried as `retry` says if it has such a policy.
+    """Make the model that `spec` names; `retry` replaces its retry policy, if it has one.
 
     Raises:
         RegistryError: the provider is unknown (suggests the nearest), no name follows it, or what it makes is no model.
@@ -178,22 +156,9 @@ def load_model(spec: str, retry: RetryPolicy | None = None) -> Model:
         ModelRefusedError: it needs a key and there is none in the environment.
         SettingsError: it needs an address, its address holds a password, or its file cannot be used.
     """
-    check_no_secret(spec)
-    name, rest = PROVIDERS.split(spec)
-    code = PROVIDERS.code(spec)
-    slip = _is_slip(code)
-    if slip or (code is None and not PROVIDERS.has(name)):
-        provider = name.partition(":")[0]
-        missing = missing_plugin(PROVIDERS.kind, provider, PROVIDERS.entries)
-        hint = missing or did_you_mean(provider, PROVIDERS.names())
-        if name.endswith(".py"):
-            hint = f"Of a file, name what is in it: {name}:NAME."
-        elif name.endswith(".json"):
-            hint = f"A file can hold a server's address and key. Write openai:NAME@{name}"
-        raise RegistryError(
-            f"there is no provider of models {provider!r}{' and no such module' * slip}. {hint}".rstrip()
-        )
-    entry = PROVIDERS.load(name)
+    name, rest, entry = _find(spec)
+    if entry is None:
+        raise _unknown(name, is_code=PROVIDERS.code(spec) is not None)
     model = _made(entry, name, rest) if isinstance(entry, Provider) or _members(entry) else entry
     if model is entry and rest:
         raise RegistryError(f"{name} is a ready model, so nothing may follow it: leave out {rest!r}.")
@@ -206,23 +171,18 @@ def load_model(spec: str, retry: RetryPolicy | None = None) -> Model:
 
 
 def provider_of(spec: str) -> Provider:
-    """Find what is known of the provider of the model that `spec` names: nothing of an unknown one, or of plain code.
+    """Return the provider of the model `spec`; one with defaults only for unknown names and plain code.
 
     Raises:
         RegistryError: the user's own code cannot be loaded.
         SettingsError: its address holds a password.
     """
-    check_no_secret(spec)
-    name, _ = PROVIDERS.split(spec)
-    code = PROVIDERS.code(spec)
-    entry: object = None
-    if (code is not None and not _is_slip(code)) or (code is None and PROVIDERS.has(name)):
-        entry = PROVIDERS.load(name)
+    name, _, entry = _find(spec)
     return entry if isinstance(entry, Provider) else Provider(name=name.partition(":")[0], make=_nothing)
 
 
 def checkpoint_named(model: str) -> str:
-    """The folder or hub name of the weights that `model` names: that of a provider such as `tiny` or `local:FOLDER`.
+    """Return the folder or hub name of the weights of `model`, such as `tiny` or `local:FOLDER`.
 
     Raises:
         UnavailableError: the provider is in a plug-in, or has weights, that are not installed.
@@ -242,9 +202,28 @@ def _nothing(provider: Provider, name: str) -> Model:
     raise RegistryError(f"there is no provider of models {provider.name!r}.")
 
 
-def _is_slip(code: registry.Reference | None) -> bool:
-    """Whether a name only has the form of code, as `opnai:o3` has that of module:attribute."""
-    return code is not None and not code.is_file and not registry.findable(code)
+def _find(spec: str) -> tuple[str, str | None, object]:
+    """Split `spec` into a provider and the text after it, and load the provider; None if there is none.
+
+    `opnai:o3` has the form `module:attribute` of code, and names no provider if there is no such module.
+    """
+    check_no_secret(spec)
+    name, rest = PROVIDERS.split(spec)
+    code = PROVIDERS.code(spec)
+    exists = PROVIDERS.has(name) if code is None else code.is_file or registry.findable(code)
+    return name, rest, PROVIDERS.load(name) if exists else None
+
+
+def _unknown(name: str, *, is_code: bool) -> RegistryError:
+    provider = name.partition(":")[0]
+    if name.endswith(".py"):
+        hint = f"Of a file, name what is in it: {name}:NAME."
+    elif name.endswith(".json"):
+        hint = f"A file can hold a server's address and key. Write openai:NAME@{name}"
+    else:
+        hint = missing_plugin(PROVIDERS.kind, provider, PROVIDERS.entries) or did_you_mean(provider, PROVIDERS.names())
+    no_module = " and no such module" if is_code else ""
+    return RegistryError(f"there is no provider of models {provider!r}{no_module}. {hint}".rstrip())
 
 
 def _made(provider: object, name: str, rest: str | None) -> object:
@@ -268,18 +247,13 @@ def _unnamed(name: str) -> RegistryError:
     return RegistryError(f"{name!r} names no model: write {example}")
 
 
-# Which sampling settings a provider's API does not know, so that they are refused before anything is asked.
-#
-# What a single model of a provider refuses only shows when it is asked.
-
-
 def unknown_sampling(model: str) -> frozenset[str]:
-    """Names of the sampling settings that the provider of `model` (`provider:name`) cannot be given."""
+    """Return the sampling settings that the API of the provider of `model` (`provider:name`) does not have."""
     return provider_of(model).unknown_sampling
 
 
 def unheard_sampling(model: str, sampling: Sampling) -> str:
-    """A sentence that names the settings of `sampling` that change nothing, for what does not sample; else empty."""
+    """Return a sentence about settings that change nothing, for a provider that does not sample; else an empty text."""
     provider = provider_of(model)
     given = [f"sampling.{name}" for name, value in sampling.model_dump().items() if value is not None]
     if not given or provider.samples:
@@ -288,9 +262,18 @@ def unheard_sampling(model: str, sampling: Sampling) -> str:
 
 
 def check_sampling(model: str, sampling: Sampling) -> None:
-    """Raises `SettingsError` for what would change nothing, or be refused by every request."""
+    """Raise `SettingsError` for sampling settings that the provider would refuse in every request."""
     provider = provider_of(model)
     given = {name for name in provider.unknown_sampling if getattr(sampling, name) is not None}
     if given:
         names = " and ".join(f"sampling.{name}" for name in sorted(given))
         raise SettingsError(f"{provider.name} does not know {names}. Leave it out, or use another model.")
+
+
+def check_no_secret(model: str) -> None:
+    """Raise `SettingsError` if the address in a model's name holds a user or a password."""
+    if _USERINFO.search(model):
+        raise SettingsError(
+            f"the address in {model.partition('@')[0]}@... holds a user or a password, and names of models are "
+            "recorded and shown. Leave it out; a key goes into the provider's variable or a file (docs/models.md)."
+        )

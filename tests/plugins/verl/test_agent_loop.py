@@ -21,7 +21,6 @@ from tests.training.rl.policies import TinyPolicy, policy
 from saccade.core.settings import save_settings
 from saccade.errors import ModelLostError, ModelRefusedError, TrainingError
 from saccade.media.store import MediaStore
-from saccade.models.random_checkpoint import save_tiny
 from saccade.plugins.verl.agent_loop import (
     AskedRollout,
     EpisodeWorker,
@@ -35,6 +34,7 @@ from saccade.plugins.verl.agent_loop import (
     without,
 )
 from saccade.plugins.verl.policy import TokenPolicy, load_policy
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.content import Answer, ToolCall
 from saccade.record.execution import Status
 from saccade.tokens.build import PromptDelta

@@ -15,12 +15,12 @@ from tests.training.rl.train.support import metrics
 
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.models.local_text import learned_dialect
-from saccade.models.random_checkpoint import save_tiny
 from saccade.plugins.verl import launch
 from saccade.plugins.verl.carry import Carried, packed, unpacked
 from saccade.plugins.verl.launch import VerlJournal, new_log, prepare, write_metrics
 from saccade.plugins.verl.mapping import training_rows, validation_rows
 from saccade.plugins.verl.said import SAID, SaidAgain, keep_warnings
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Score, Trajectory
 from saccade.rewards.reward import Reward

@@ -16,9 +16,9 @@ from tests.training.rl.policies import policy
 
 from saccade.core.retry import RetryPolicy
 from saccade.core.settings import save_settings
-from saccade.models.random_checkpoint import save_tiny
 from saccade.plugins.verl.agent_loop import AskedRollout, EpisodeWorker, PlayedRollout, open_worker
 from saccade.plugins.verl.said import SAID
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.execution import Status
 from saccade.sandbox.remote_http import TOKEN_VARIABLE
 from saccade.training.folder import SETTINGS

@@ -14,7 +14,7 @@ from tests.training.rl.policies import TinyPolicy, full_logprobs, policy, said
 from saccade.errors import ModelRefusedError
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.trajectory import FinishReason, Sampling
 from saccade.tokens.build import PromptDelta, TokenStream
 from saccade.tokens.caches import RaggedCache, row_bytes, state_bytes

@@ -31,7 +31,7 @@ from tests.tokens.generate.support import NEWER, each_family
 
 from saccade.models.families.known import FAMILIES
 from saccade.models.local_weights import load_checkpoint
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 
 with_each_family = pytest.mark.parametrize("family", each_family(*NEWER))
 MEDIA = Media()

@@ -23,7 +23,7 @@ pytest.importorskip("transformers")
 
 from saccade.models.local_text import LocalSettings, TextOfTokens
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.models.random_checkpoint import save_tiny, tiny_tokenizer
+from saccade.plugins.worlds.random_checkpoint import save_tiny, tiny_tokenizer
 from saccade.tokens import encoder as frame
 from saccade.tokens.caches import cache_argument
 from saccade.tokens.decoder import TokenSampler

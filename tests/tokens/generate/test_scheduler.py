@@ -27,7 +27,7 @@ from tests.tokens.generate.support import (
 
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.plugins.worlds.tiny import tiny_weights
 from saccade.tokens.prompt import Prompt, build_prompt
 from saccade.tokens.scheduler import PlainPolicy, Scheduler, shared_length

@@ -15,7 +15,7 @@ from tests.training.rl.policies import TinyPolicy, policy
 
 from saccade.media.store import MediaStore
 from saccade.models.families.known import FAMILIES
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.tokens import sequences
 from saccade.tokens import sequences as step_graphs
 from saccade.tokens.caches import RaggedCache

@@ -19,7 +19,7 @@ from tests.tokens.videos import Videos, record
 from saccade.models.base import Request
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.content import Message, ParseError
 from saccade.record.task import Task
 from saccade.record.trajectory import Sampling, Trajectory, Turn

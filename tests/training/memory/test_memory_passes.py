@@ -9,7 +9,7 @@ import torch
 from tests.training.support import allocated
 
 from saccade.errors import SettingsError
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.tokens.batch import Batch
 from saccade.training.memory import state_bytes
 from saccade.training.memory_passes import (

@@ -15,7 +15,7 @@ from saccade.dialects.base import Dialect
 from saccade.episode.flow import Plan
 from saccade.errors import SandboxClosedError, SandboxLostError, SettingsError, TrainingError
 from saccade.media.store import MediaStore
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.execution import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason

@@ -51,7 +51,7 @@ def test_trl_takes_steps_on_it(tmp_path: Path) -> None:
     from transformers import AutoModelForImageTextToText, AutoProcessor
     from trl import GRPOConfig, GRPOTrainer
 
-    from saccade.models.random_checkpoint import save_tiny
+    from saccade.plugins.worlds.random_checkpoint import save_tiny
 
     save_tiny(tmp_path / "tiny", "qwen3_vl")
     processor = AutoProcessor.from_pretrained(tmp_path / "tiny")

@@ -32,7 +32,7 @@ async def test_noise_of_a_served_model_is_read_asked_for_again_and_typed(
 ) -> None:
     from tests.plugins.serve.agents import serving
 
-    from saccade.models.random_checkpoint import save_tiny
+    from saccade.plugins.worlds.random_checkpoint import save_tiny
     from saccade.tokens.local_model import LocalModel
 
     save_tiny(tmp_path / "tiny")

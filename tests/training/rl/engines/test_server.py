@@ -25,7 +25,7 @@ from saccade.core.retry import Clock, RetryPolicy
 from saccade.episode.flow import Plan
 from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
 from saccade.media.store import MediaStore
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason, Sampling, StopReason
 from saccade.sandbox.local import LocalSandbox

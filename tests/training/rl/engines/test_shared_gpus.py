@@ -19,7 +19,7 @@ from tests.training.rl.policies import TinyPolicy, policy
 from saccade.core.retry import RetryPolicy
 from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
 from saccade.media.store import MediaStore
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.tokens.build import PromptDelta
 from saccade.tokens.turn import TurnRequest
 from saccade.training.rl.engines import memory_folder as memory

@@ -8,7 +8,7 @@ import pytest
 from saccade.cli.main import main
 from saccade.core.recipes import find_recipe, recipe_names
 from saccade.errors import SettingsError
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.tokens.caches import GIB
 from saccade.training.memory import MemoryPlan, Phase, PlanItem, usable
 from saccade.training.rl.plan import plan_memory

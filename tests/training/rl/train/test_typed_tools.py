@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from saccade.cli.main import main
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.codec import read_lines
 from saccade.record.content import ToolCall
 from saccade.record.execution import Status

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.training.sft.train.support import write_run
 
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 
 
 @pytest.fixture(scope="session")

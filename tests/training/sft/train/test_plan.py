@@ -15,7 +15,7 @@ from saccade.core.recipes import find_recipe, recipe_names
 from saccade.core.settings import load_settings
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.training.parallel import Processes

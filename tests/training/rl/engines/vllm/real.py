@@ -11,7 +11,7 @@ import httpx
 import torch
 import transformers
 
-from saccade.models.random_checkpoint import save_tiny
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.training.rl.engines.vllm_process import ServerProcess, free_port, serve_command, serve_environment
 
 CONTEXT = 2048

@@ -21,11 +21,8 @@ from saccade.core.registry import did_you_mean
 from saccade.errors import RegistryError
 from saccade.models.families.known import FAMILIES
 
-# Tokenizers, processors and configurations of tiny checkpoints of families that are not written in plain ChatML.
-#
-# Real classes of transformers throughout; chat templates of our own that say what the published ones say about plain
-# conversations. Imports torch and transformers; import this module late.
-
+# Chat templates of families that are not written in plain ChatML: short, and equal to the published ones for plain
+# conversations.
 
 _CONTENT: Final = (
     "{% set said %}{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}"
