@@ -95,7 +95,7 @@ def gold_of(task: Task) -> str:
 
 
 def golds_of(task: Task) -> tuple[str, ...]:
-    """Return all accepted answers: the texts of a JSON array or Python list, or the gold answer. Raises as `gold_of`."""
+    """Return all accepted answers: the texts of a JSON array or Python list, or the gold one. Raises as `gold_of`."""
     gold = gold_of(task)
     several = literal_list(gold) if gold.lstrip().startswith("[") else None
     texts = tuple(item for item in several or () if isinstance(item, str) and item.strip())
