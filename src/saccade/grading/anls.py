@@ -1,9 +1,11 @@
-"""ANLS, the average normalised Levenshtein similarity of DocVQA (Biten et al. 2019), for one answer.
+"""Grade with partial credit: ANLS for text, IoU for boxes, mean relative accuracy for numbers.
 
-    1 - distance / longer length, if that is more than 0.5, else 0; the best over all gold answers
+ANLS (Biten et al. 2019) of one answer, the best over all gold answers:
 
-`anls` differs from the published score in one point: a gold answer that is a number gives full or no credit, since 1000
-is not almost 100. `anls-published` is the published score, for comparison with papers.
+    1 - distance / longer length, if that is more than 0.5, else 0
+
+In `anls` a numeric gold answer gives full or no credit, since 1000 is not almost 100; `anls-published` is the published
+score, for comparison with papers.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ from saccade.record.task import Task
 
 @dataclass(frozen=True, slots=True)
 class AnlsGrader:
-    """Similarity of text from 0 to 1; the gold answer may be a JSON array of several accepted ones."""
+    """Text similarity from 0 to 1; the gold answer may be a JSON array of accepted ones."""
 
     strict_numbers: bool = True
     """Whether a gold answer that is a number must be met exactly."""
     threshold: Annotated[float, Field(ge=0, lt=1)] = 0.5
-    """A similarity up to it has no credit."""
+    """Similarities up to this get no credit."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """The verdict; see `Grader.grade`."""
@@ -52,7 +54,7 @@ class AnlsGrader:
 
 
 def similarity(left: str, right: str, threshold: float = 0.5) -> float:
-    """One less the Levenshtein distance over the longer length; 0 where that is `threshold` or less."""
+    """Return 1 - Levenshtein distance / longer length; 0 if that is `threshold` or less."""
     longest = max(len(left), len(right))
     if left == right:
         return 1.0
@@ -63,7 +65,7 @@ def similarity(left: str, right: str, threshold: float = 0.5) -> float:
 
 
 def _distance(left: str, right: str) -> int:
-    """Levenshtein distance: characters to insert, to leave out or to replace."""
+    """Compute the Levenshtein distance (insertions, deletions, replacements)."""
     row = list(range(len(right) + 1))
     for i, sign in enumerate(left, start=1):
         previous, row[0] = row[0], i
@@ -76,19 +78,16 @@ ANLS = AnlsGrader()
 PUBLISHED = AnlsGrader(strict_numbers=False)
 
 
-# Boxes: `x0, y0, x1, y1` in pixels of the task's picture, compared by intersection over union.
-#
-# The gold box is the task's answer, or else its first evidence. Numbers from 0 to 1 are read as pixels like all others:
-# a dialect whose models answer in another scale converts before this.
-
-
 _NUMBER = r"(-?[0-9]{1,7}(?:\.[0-9]{1,17})?)"
 _FOUR = re.compile(rf"(?<![0-9.\w]){_NUMBER}" + rf"\s{{0,9}}[,\s]\s{{0,9}}{_NUMBER}" * 3 + r"(?![0-9\w]|\.[0-9])")
 
 
 @dataclass(frozen=True, slots=True)
 class BoxGrader:
-    """Full credit from an IoU of `threshold` on."""
+    """Full credit for boxes `x0, y0, x1, y1` (pixels of the task's picture) with an IoU of at least `threshold`.
+
+    The gold box is the task's answer, or else its first evidence. Dialects convert from other scales before grading.
+    """
 
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.5
 
@@ -110,14 +109,14 @@ class BoxGrader:
 
 @dataclass(frozen=True, slots=True)
 class IouGrader(BoxGrader):
-    """The IoU itself."""
+    """Partial credit: the IoU itself."""
 
     def _credit(self, overlap: float, prediction: str) -> Verdict:
         return Verdict(overlap, f"IoU {overlap:.3f}", prediction)
 
 
 def read_box(text: str) -> Box | None:
-    """The one box in `text`; None if there is none, more than one, or one without area."""
+    """Read the single box in `text`; None if there is none, more than one, or one without area."""
     plain = clean(text)
     found = _FOUR.findall(plain)
     if DOUBT.search(re.sub(r'"[^"]{0,200}"', "", plain)):
@@ -141,20 +140,18 @@ BOX = BoxGrader()
 IOU = IouGrader()
 
 
-# Mean relative accuracy of VSI-Bench (Yang et al. 2024): how many of ten tolerances an estimate meets.
-#
-#     mean over t in 0.50, 0.55, ..., 0.95 of: relative error <= 1 - t
-#
-# The bound itself is near enough, as in the official code: 3 for 4 is 0.6. A gold answer of 0 is met by 0 alone. The
-# number is that of the final answer, not the first one of the transcript.
-
-
 THRESHOLDS = tuple(Fraction(step, 20) for step in range(10, 20))
 
 
 @dataclass(frozen=True, slots=True)
 class MraGrader:
-    """Mean relative accuracy, from 0 to 1 in steps of 0.1."""
+    """Mean relative accuracy of VSI-Bench (Yang et al. 2024), from 0 to 1 in steps of 0.1.
+
+        mean over t in 0.50, 0.55, ..., 0.95 of: relative error <= 1 - t
+
+    The bound is included, as in the official code: 3 for 4 is 0.6. Only 0 meets 0. The final answer's number counts,
+    not the first one of the transcript.
+    """
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """The verdict; see `Grader.grade`."""
@@ -173,7 +170,7 @@ class MraGrader:
 
 
 def mean_relative_accuracy(estimate: Fraction, gold: Fraction) -> float:
-    """Share of the ten thresholds that `estimate` meets."""
+    """Return the share of the ten thresholds that `estimate` meets."""
     if gold == 0:
         return float(estimate == 0)
     error = abs(estimate - gold) / abs(gold)

@@ -1,8 +1,7 @@
-"""What a grader is, what it says, and the steps that all graders share.
+"""Define graders, their verdicts, and the steps that all graders share.
 
-A verdict is data for a person and for metrics; no model may read it during an episode. An answer that cannot be graded
-(none given, several different ones, far too long) is wrong with that reason. A task that cannot be graded (no gold
-answer, or one that the grader cannot read) is a fault of the data and raises.
+No model may read a verdict during an episode. An answer that cannot be graded (missing, ambiguous, far too long) is
+wrong with that reason. A task that cannot be graded (no readable gold answer) is a fault of the data and raises.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ class Verdict:
     """Whether an answer is right, and why."""
 
     correct: float
-    """From 0 to 1; what lies between is partial credit, which only ANLS, VQA accuracy, MRA and IoU give."""
+    """From 0 to 1; only ANLS, VQA accuracy, MRA and IoU give partial credit."""
     reason: str
     """For a person, never for a model."""
     extracted: str = ""
-    """What was taken for the answer, at most 200 characters of it."""
+    """The extracted answer, at most 200 characters of it."""
     read: bool = True
-    """Whether one answer was found that this grader can read; where not, the answer is wrong for want of one."""
+    """Whether a single answer was found that this grader can read; if not, the answer is wrong."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.correct <= 1:
@@ -38,7 +37,7 @@ class Verdict:
 
     @property
     def accepted(self) -> bool:
-        """Whether the answer has full credit."""
+        """Tell whether the answer has full credit."""
         return self.correct == 1
 
 
@@ -46,9 +45,9 @@ class Grader(Protocol):
     """Compares the answer of an episode with the gold answer of its task."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict on `answer`: a whole final message or what a dialect took out of it; None if there was none.
+        """Grade `answer`: a whole final message or a dialect's extract of it; None if there was none.
 
-        The same arguments give the same verdict. No text of an answer makes it raise.
+        Deterministic. No text of an answer makes it raise.
 
         Raises:
             GradingError: the task has no gold answer, or one that this grader cannot read.
@@ -57,28 +56,28 @@ class Grader(Protocol):
 
 
 Compare = Callable[[str], Verdict]
-"""Judges the one candidate that an answer holds."""
+"""Compares the one candidate of an answer with the gold answer."""
 
 
 def right(reason: str, extracted: str) -> Verdict:
-    """A verdict of full credit."""
+    """Return a verdict of full credit."""
     return Verdict(1.0, reason, extracted)
 
 
 def wrong(reason: str, extracted: str = "") -> Verdict:
-    """A verdict of no credit."""
+    """Return a verdict of no credit."""
     return Verdict(0.0, reason, extracted)
 
 
 def unread(reason: str, extracted: str = "") -> Verdict:
-    """No credit, since no single answer could be read."""
+    """Return a verdict of no credit, because no single answer could be read."""
     return Verdict(0.0, reason, extracted, read=False)
 
 
 def judged(answer: str | None, compare: Compare, says: Says = words_said, prose: bool = False) -> Verdict:
-    """What `compare` says of the single candidate in `answer`; wrong if there is none or more than one.
+    """Apply `compare` to the single candidate in `answer`; wrong if there is none or more than one.
 
-    `says` and `prose` are those of `final_answer`: which candidates are one answer, and whether sentences are read.
+    `says` (which candidates are one answer) and `prose` (whether sentences are read) go to `final_answer`.
     """
     if answer is None:
         return unread("no answer was given")
@@ -89,22 +88,14 @@ def judged(answer: str | None, compare: Compare, says: Says = words_said, prose:
 
 
 def gold_of(task: Task) -> str:
-    """The gold answer.
-
-    Raises:
-        GradingError: the task has none.
-    """
+    """Return the gold answer. Raises `GradingError` if the task has none."""
     if task.answer is None or not task.answer.strip():
         raise GradingError(f"task {task.id} has no gold answer, so it cannot be graded. Leave it out, or give it one.")
     return task.answer
 
 
 def golds_of(task: Task) -> tuple[str, ...]:
-    """All accepted answers: the texts of a JSON array or Python list of texts, or the gold answer alone.
-
-    Raises:
-        GradingError: the task has none.
-    """
+    """Return all accepted answers: the texts of a JSON array or Python list, or the gold one. Raises as `gold_of`."""
     gold = gold_of(task)
     several = literal_list(gold) if gold.lstrip().startswith("[") else None
     texts = tuple(item for item in several or () if isinstance(item, str) and item.strip())
@@ -112,7 +103,7 @@ def golds_of(task: Task) -> tuple[str, ...]:
 
 
 def unreadable(task: Task, what: str) -> GradingError:
-    """The error of a gold answer that is not `what` it must be for this grader."""
+    """Make the error for a gold answer that is not `what` this grader needs."""
     return GradingError(
         f"the gold answer {clipped(task.answer or '')!r} of task {task.id} is no {what}. "
         "Correct the data, or choose the grader that fits it."

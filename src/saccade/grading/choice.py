@@ -1,10 +1,9 @@
-"""Multiple choice: by letter in any usual writing, by the option's text or value, or by both if they agree.
+"""Grade multiple choice (by letter, text or value, or several that agree) and yes/no.
 
-Letters follow the order in which the task lists its choices (`A` is the first), as every dialect shows them; beyond 26
-choices they are numbers from 1. A letter counts where it stands alone, is marked as one ("(B)", "B.", "b)",
-"option B"), or follows "the answer is" or "it is"; never inside a word, and never as the article "a". A letter alone
-means its option, also where another option's text is that letter. What explains a letter does not change it. An answer
-that names several options, takes one back, or gives a letter with another option's text is wrong.
+Letters follow the task's order of choices, from `A`; beyond 26 choices they are numbers from 1. A letter counts if it
+is the whole answer, is marked ("(B)", "B.", "b)", "option B"), or follows "the answer is" or "it is"; never inside a
+word, and never as the article "a". A bare letter means its option, even if another option's text is that letter. An
+answer that names several options, takes one back, or gives a letter with another option's text is wrong.
 """
 
 from __future__ import annotations
@@ -21,9 +20,6 @@ from saccade.grading.formula import same_formula
 from saccade.grading.quantities import DOUBT, quantity
 from saccade.grading.text import bare, same_quantity, same_text, starts_as_number
 from saccade.record.task import Task
-
-# The options of a question: their letters, texts and values, and which of them a text holds.
-
 
 _MENTION = re.compile(r"[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?:option|choice)s?\s+(?P<named>[A-Z])\b")
 _MARKUP = re.compile(r"^#{1,6}\s+|\$|(?<!\\)\\[()\[\]]|\*\*|__|`")
@@ -45,7 +41,7 @@ _MODIFIES_NOT = re.compile(
 
 
 def label(index: int, count: int) -> str:
-    """What option number `index` (from 0) of `count` is called."""
+    """Return the label of option `index` (from 0) of `count`."""
     return ascii_uppercase[index] if count <= len(ascii_uppercase) else str(index + 1)
 
 
@@ -56,7 +52,7 @@ def _labels(count: int) -> tuple[str, ...]:
 
 @lru_cache
 def options_of(texts: tuple[str, ...]) -> AnswerOptions:
-    """The options with these texts, in this order."""
+    """Make the options with these texts, in this order."""
     plains = tuple(_plain(text) for text in texts)
     return AnswerOptions(texts, plains, tuple(bare(plain) for plain in plains))
 
@@ -68,37 +64,37 @@ class AnswerOptions:
     texts: tuple[str, ...]
     plains: tuple[str, ...] = field(repr=False)
     words: tuple[str, ...] = field(repr=False)
-    """The texts as they are compared."""
+    """The normalised texts that are compared."""
 
     def plain(self, said: str) -> str:
-        """`said` without the markup that means nothing for a choice."""
+        """Strip markup that means nothing for a choice."""
         return _plain(said)
 
     def index(self, name: str) -> int | None:
-        """The option that is called `name`."""
+        """Return the option labelled `name`."""
         labels = _labels(len(self.texts))
         return labels.index(name.upper()) if name.upper() in labels else None
 
     def same(self, left: int, right: int) -> bool:
-        """Whether both options read the same."""
+        """Tell whether both options have the same text."""
         return left == right or self.words[left] == self.words[right] != ""
 
     def doubles(self, index: int) -> set[int]:
-        """Options with the same text."""
+        """Return the options with the same text."""
         return {other for other in range(len(self.texts)) if self.same(other, index)}
 
     def exact(self, plain: str) -> int | None:
-        """The first option whose text `plain` is."""
+        """Return the first option whose text is `plain`."""
         said = bare(plain)
         return self.words.index(said) if said and said in self.words else None
 
     def starts_with_label(self, plain: str) -> bool:
-        """Whether an option's letter stands first, marked or before punctuation."""
+        """Tell whether the text begins with an option's letter, marked or before punctuation."""
         match = re.match(r"[(\[]?([A-Za-z])[)\]]?(?![\w'])", plain)
         return match is not None and self.index(match[1]) is not None
 
     def glued(self, plain: str) -> int | None:
-        """The option whose letter and text are written without a space: `E2` where E is 2."""
+        """Return the option whose letter and text are joined: `E2` where E is 2."""
         said = "".join(plain.split()).casefold().rstrip(".")
         for index, words in enumerate(self.words):
             own = label(index, len(self.texts)).casefold() + "".join(words.split())
@@ -107,7 +103,7 @@ class AnswerOptions:
         return None
 
     def by_value(self, plain: str) -> int | None:
-        """The one option that states the same number or formula."""
+        """Return the single option that states the same number or formula."""
         if len(plain) > 200:
             return None
         same = [index for index, text in enumerate(self.plains) if same_text(plain, text)]
@@ -126,11 +122,11 @@ class AnswerOptions:
         return [index for index, gold in golds if gold is not None and same_quantity(said, gold)]
 
     def begins(self, rest: str, index: int) -> bool:
-        """Whether `rest` begins with the text of that option."""
+        """Tell whether `rest` begins with the text of this option."""
         return self.without(rest, index) != rest
 
     def without(self, rest: str, index: int) -> str:
-        """`rest` without the text of that option at its start, if it stands there as a whole."""
+        """Strip the whole text of this option from the start of `rest`."""
         words = self.words[index]
         said = bare(rest)
         if not words:
@@ -144,7 +140,7 @@ class AnswerOptions:
         return rest
 
     def begins_with_other(self, rest: str, index: int) -> bool:
-        """Whether `rest` begins with the text of another option, and not with that of its own."""
+        """Tell whether `rest` begins with the text of another option."""
         others = [other for other in range(len(self.texts)) if not self.same(other, index)]
         first = re.split(r"[.,;:\n](?:\s|$)|\s(?:because|since|as)\s", rest.strip())[0]
         if any(same_text(first, self.plains[other]) for other in others):
@@ -152,7 +148,7 @@ class AnswerOptions:
         return any(len(self.words[other]) > 1 and self.without(rest, other) != rest for other in others)
 
     def mentioned(self, text: str) -> set[int]:
-        """Options mentioned in `text`; where one option's text holds another's, the longer one counts."""
+        """Return the options mentioned in `text`; if one option's text contains another's, the longer counts."""
         found: set[int] = set()
         for match in _MENTION.finditer(text):
             index = self.index(match["bracketed"] or match["named"])
@@ -160,7 +156,7 @@ class AnswerOptions:
         return found | self.mentioned_by_text(text)
 
     def mentioned_by_text(self, text: str, alone: bool = True) -> set[int]:
-        """Options whose text stands in `text`; with `alone`, not within a longer phrase ("navy blue" for "blue")."""
+        """Return the options whose text occurs; with `alone`, not within a longer phrase ("navy blue" for "blue")."""
         rest = f" {bare(text)} "
         found: set[int] = set()
         for index in sorted(range(len(self.texts)), key=lambda index: -len(self.words[index])):
@@ -175,7 +171,7 @@ class AnswerOptions:
         return found
 
     def without_texts(self, text: str) -> str:
-        """`text` without the texts of all options, the longest first."""
+        """Remove the texts of all options, the longest first."""
         rest = bare(text)
         for words in sorted(self.words, key=len, reverse=True):
             rest = rest.replace(words, " ") if words else rest
@@ -190,7 +186,7 @@ def _stands_alone(text: str, spot: re.Match[str]) -> bool:
 
 
 def _closed(text: str) -> str:
-    """`text` without spaces: `F = 7450 lbf` is `F=7450lbf`."""
+    """Remove spaces: `F = 7450 lbf` becomes `F=7450lbf`."""
     return "".join(text.split())
 
 
@@ -198,11 +194,8 @@ def _plain(text: str) -> str:
     return unwrapped(_MARKUP.sub("", _INNER.sub(r"\1", clean(text)))).strip()
 
 
-# Yes or no: what a text asserts, negation included. "Yes and no", "unknown" and "I know" are neither.
-#
-# `yes` or `no` counts at the start of the text (and then nothing after it may contradict it), or as its last word. A
-# reason in a sentence of its own, or after "because", may deny other things.
-
+# `yes` or `no` counts at the start of the text, if nothing after it contradicts it, or as its last word. A reason in a
+# separate sentence, or after "because", may deny other things. "Yes and no", "unknown" and "I know" are neither.
 
 _YES: Final = frozenset({"yes", "yeah", "yep", "true"})
 _NO: Final = frozenset({"no", "nope", "false"})
@@ -229,7 +222,7 @@ _OPEN_FIRST = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class YesNoGrader:
-    """Yes or no, true or false; what the answer asserts, and not which words it holds."""
+    """Yes or no, true or false, by what the answer asserts, not by the words it contains."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """The verdict; see `Grader.grade`."""
@@ -240,7 +233,7 @@ class YesNoGrader:
 
 
 def asserts(text: str) -> bool | None:
-    """True for yes, False for no, None for neither."""
+    """Return True for yes, False for no, None for neither."""
     plain = folded(unwrapped(clean(text))).strip(" .,;:!()[]*_\"'")
     if plain in _SINGLE:
         return _SINGLE[plain]
@@ -259,7 +252,7 @@ def asserts(text: str) -> bool | None:
 
 
 def _backed(asserted: bool, rest: str) -> bool | None:
-    """What was said first, unless the rest speaks against it."""
+    """Return the first assertion, or None if the rest contradicts it."""
     if _EITHER.search(rest) or (asserted and DOUBT.search(rest)):
         return None
     return asserted
@@ -275,10 +268,7 @@ def _compare(prediction: str, gold: bool) -> Verdict:
 YES_NO = YesNoGrader()
 
 
-# The one option that a sentence settles on: "It is C", "not A, it is C", "the dog is on the left".
-#
-# Sentences that deny, hedge, or name several options settle on none.
-
+# Sentences settle on one option: "It is C", "not A, it is C"; those that deny, hedge, or name several on none.
 
 _LONGEST = 400
 _DENIED = re.compile(
@@ -320,7 +310,7 @@ _WITH_LETTER = re.compile(
 
 
 def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
-    """The option that a short sentence settles on by marked letter or by its text; None if on none, or on several."""
+    """Return the single option that a short sentence settles on, by marked letter or by text, or None."""
     if len(prediction) > _LONGEST:
         return None
     with_letter = _WITH_LETTER.fullmatch(prediction.strip())
@@ -351,7 +341,7 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
 
 
 def _yes_or_no(prediction: str, options: AnswerOptions) -> int | None:
-    """What a sentence asserts, unless it settles on the letter of the other option."""
+    """Return the asserted option, unless the sentence settles on the other one's letter."""
     meant = asserts(prediction)
     spoken = None if meant is None else options.words.index("yes" if meant else "no")
     lettered = _chosen_letters(prediction, options) or options.mentioned(prediction)
@@ -364,7 +354,7 @@ def _yes_or_no(prediction: str, options: AnswerOptions) -> int | None:
 
 
 def _either(prediction: str, options: AnswerOptions) -> int | None:
-    """Yes or no beside further options, if one of them is asserted and no other option is named."""
+    """Return an asserted yes or no among further options, if no other option is named."""
     meant = asserts(prediction)
     word = "yes" if meant else "no"
     if meant is None or not {"yes", "no"} <= set(options.words):
@@ -374,7 +364,7 @@ def _either(prediction: str, options: AnswerOptions) -> int | None:
 
 
 def _chosen_letters(prediction: str, options: AnswerOptions) -> set[int] | None:
-    """The options whose letters stand where a sentence settles on one."""
+    """Return the options whose letters occur where a sentence settles on one."""
     spots = list(_CHOSEN_LETTER.finditer(prediction))
     found = {options.index(spot["label"] or spot["small"]) for spot in spots}
     further = [_FURTHER.match(prediction, spot.end()) for spot in spots]
@@ -428,7 +418,7 @@ _CLAUSE = re.compile(r"[.;\n]\s*|,\s+(?=but\b|while\b|whereas\b|and\b)")
 
 @dataclass(frozen=True, slots=True)
 class ChoiceGrader:
-    """The letter or the text of one of the task's choices."""
+    """Multiple choice, by the letter or text of one of the task's choices."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """The verdict; see `Grader.grade`."""
@@ -455,7 +445,7 @@ def _compare_choice(prediction: str, gold: str, options: AnswerOptions) -> Verdi
 
 
 def _said(prediction: str, options: AnswerOptions) -> object:
-    """What a candidate says: an option, that it takes one back, which agrees with no option, or nothing."""
+    """Return what a candidate says: an option with its doubles, `_NO_ANSWER` if it takes one back, or None."""
     chosen = _read(prediction, options)
     if chosen is not None:
         return options.doubles(chosen)
@@ -464,7 +454,7 @@ def _said(prediction: str, options: AnswerOptions) -> object:
 
 
 def _read(prediction: str, options: AnswerOptions) -> int | None:
-    """Index of the option that `said` names, or None if it names none, or more than one."""
+    """Return the index of the single option that a prediction names, or None."""
     plain = options.plain(prediction)
     alone = options.index(plain.strip(" .,;:*_()[]<>{}\"'\n"))
     numbered = len(options.texts) > 26
@@ -486,7 +476,7 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
 
 
 def _labelled(plain: str, options: AnswerOptions) -> tuple[int | None] | None:
-    """The option whose letter stands first, or (None,) if what follows takes it back; None without such a letter."""
+    """Return the option whose letter comes first, (None,) if the rest takes it back, None without such a letter."""
     for form in (_MARKED, _NAMED, _CAPITAL):
         match = form.fullmatch(plain)
         groups = match.groupdict() if match else {}
@@ -504,7 +494,7 @@ def _labelled(plain: str, options: AnswerOptions) -> tuple[int | None] | None:
 
 
 def _agrees(rest: str, index: int, options: AnswerOptions) -> bool:
-    """Whether what follows a letter is its option's text or an explanation, and not another option or a retraction."""
+    """Tell whether the text after a letter is its option's or an explanation, not another option or a retraction."""
     tail = options.without(rest, index)
     if options.index(rest.strip(" .,*()[]\n")) == index or not tail.strip(" .,*_):]}\n"):
         return True
@@ -517,7 +507,7 @@ def _agrees(rest: str, index: int, options: AnswerOptions) -> bool:
 
 
 def _is_own(tail: str, index: int, options: AnswerOptions) -> bool:
-    """Whether what looks like a further letter is the option's own, said again."""
+    """Tell whether an apparent further letter is the option's own, repeated."""
     match = re.match(r"[\s,;.]*[(\[]?([A-Z])[)\]]?(?![\w'])", tail)
     return match is not None and options.index(match[1]) == index
 

@@ -1,7 +1,7 @@
-"""One spelling for each sign: what is done to every text before anything is compared.
+"""Normalise text before it is compared, strip markup, and find marked answers.
 
-Signs that cannot be seen go, minus signs and quotes get one form, superscripts become `^` and digits, fractions such as
-one half become `1/2`. Nothing that a reader sees as different becomes the same, but for compatibility forms (NFKC).
+Invisible characters go, minus signs and quotes get one form, superscripts become `^` and digits, `½` becomes `1/2`.
+Visibly different texts stay different, except for compatibility forms (NFKC).
 """
 
 from __future__ import annotations
@@ -80,11 +80,6 @@ def _visible(match: re.Match[str]) -> str:
     return "" if unicodedata.category(sign) == "Cf" else " "
 
 
-# Markup around an answer: markdown, quotes, formula signs and text commands of LaTeX, a full stop at the end.
-#
-# Only what surrounds or spaces an answer is taken away; the rest of a formula is left for `latex`.
-
-
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\s?\{([^{}\\]*)\}")
 _BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])([^*]{1,200})(?<=\S)\*\*(?![\w*])")  # never the power `9**9**9`
 _TIE = re.compile(r"(?<!\\)\\ ")
@@ -124,7 +119,7 @@ _SPACING: Final = (
 
 
 def unwrapped(text: str) -> str:
-    """`text` without the markup around it."""
+    """Strip markup around an answer: Markdown, quotes, LaTeX delimiters and text commands, a final full stop."""
     for old, new in _SPACING:
         text = text.replace(old, new)
     text = _TIE.sub(" ", text)
@@ -169,11 +164,7 @@ def _without_pair(text: str) -> str:
     return text.removeprefix("**").removesuffix("**") if text.count("**") == 1 else text
 
 
-# What a text marks as its answer: tags, boxes, "Answer: …", "the answer is …", single braces.
-#
-# Each mark is found in one pass over the text. A candidate is strong where the mark stands by itself (a box, or
-# "Answer:" at the start of a line) and weak where it is part of a sentence ("so the answer is …").
-
+# Marks of an answer (tags, boxes, phrases, braces) are each found in one pass over the text.
 
 _TAG: Final = re.compile(r"<(?P<close>/?)answer>", re.IGNORECASE)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s?(?=\{)")
@@ -213,11 +204,11 @@ class Candidate:
 
     text: str
     strong: bool = False
-    """Whether it is marked as the answer by itself, and not within a sentence."""
+    """Whether the mark stands by itself (a box, "Answer:" at the start of a line), not within a sentence."""
 
 
 def tagged(text: str) -> list[str]:
-    """The insides of the answer tags; without a closing one (stop strings are often cut off), up to the end."""
+    """Return the contents of answer tags; an unclosed one (stop strings are often cut off) runs to the end."""
     parts: list[str] = []
     start: int | None = None
     for tag in _TAG.finditer(text):
@@ -230,7 +221,7 @@ def tagged(text: str) -> list[str]:
 
 
 def marked(text: str) -> list[Candidate]:
-    """Boxes and phrases in the order in which they stand; a phrase that leads to a box is that box."""
+    """Return boxes and phrases in order; a phrase that leads to a box is that box."""
     boxes = list(_boxed(text))
     found = [(end, Candidate(inside, strong=True)) for _, end, inside in boxes]
     starts = sorted(start for start, _, _ in boxes)
@@ -241,12 +232,12 @@ def marked(text: str) -> list[Candidate]:
 
 
 def is_mark(line: str) -> bool:
-    """Whether a line says that an answer follows."""
+    """Tell whether a line announces an answer."""
     return any(head["colon"] or _VERB.search(head[0]) for head in _PHRASE.finditer(line))
 
 
 def curly(text: str) -> list[Candidate]:
-    """Groups in braces; named ones (`rows={5} columns={6}`) are one answer together. Lines with formulas have none."""
+    """Return groups in braces; named ones (`rows={5} columns={6}`) are one answer. Lines with formulas have none."""
     return [Candidate(group) for group in _groups(text)]
 
 

@@ -1,14 +1,13 @@
-r"""The final answer in a text: where it is looked for, in this order, and what makes it doubtful.
+r"""Extract the final answer from a text, in this order of search.
 
 1. inside `<answer>…</answer>`, in any letter case, and there again by the rules below;
-2. what is marked as the answer: `\boxed{…}`, "Answer: …", "the answer is …", "the correct option is …";
+2. after a mark: `\boxed{…}`, "Answer: …", "the answer is …", "the correct option is …";
 3. inside `{…}` that belongs to no formula, as BlindTest asks for it;
-4. what is not marked: the whole text, its last line, or the sentence that concludes it (`prose`).
+4. unmarked: the whole text, its last line, or the sentence that concludes it (`prose`).
 
-The first rule by which something is said decides. Answers that say the same are one answer; what says the same is up to
-the grader (`Says`). Different ones are no answer: nobody may answer twice and be graded by the better one. A line that
-only leads to the answer ("Thus, the correct answer is:") is none, and neither is what a model thinks between `<think>`
-tags.
+The first rule that finds something decides. The grader tells which answers say the same (`Says`); different ones are no
+answer, so that nobody is graded by the better of two. A line that only leads to the answer ("Thus, the correct answer
+is:") is none, and neither is text between `<think>` tags.
 """
 
 from __future__ import annotations
@@ -32,11 +31,6 @@ from saccade.grading.clean import (
 from saccade.grading.number_words import with_digits
 from saccade.grading.quantities import DOUBT
 
-# The total that a sentence with several numbers states: "2 on the left and 3 on the right, 5 in total".
-#
-# It counts only where the other numbers bear it out, or where it is what they lead to.
-
-
 _NUMBER: Final = re.compile(r"(?<![0-9.,])[0-9]{1,9}(?![0-9]|[.,][0-9])")
 _IN_ALL = re.compile(
     r"(?<![0-9.,])(?P<number>[0-9]{1,9})(?:\s[a-z]+){0,3}\s(?:in\s(?:total|all)|altogether|total)\b", re.IGNORECASE
@@ -52,7 +46,7 @@ _LISTED = re.compile(
 
 
 def totals(sentence: str) -> Iterator[str]:
-    """The number that `sentence` gives in total, and the one that it gives before what it lists; number words read."""
+    """Yield the total that a sentence states ("2 left and 3 right, 5 in total") if the other numbers confirm it."""
     if DOUBT.search(sentence) is not None:
         return
     said = list(_IN_ALL.finditer(sentence))
@@ -64,7 +58,7 @@ def totals(sentence: str) -> Iterator[str]:
 
 
 def _borne_out(sentence: str, total: re.Match[str]) -> bool:
-    """Whether the other numbers add up to the total, or lead to it as the last one."""
+    """Tell whether the other numbers add up to the total, or lead to it as the last one."""
     before = list(_NUMBER.finditer(sentence, 0, total.start()))
     after = list(_NUMBER.finditer(sentence, total.end()))
     if sum(int(found[0]) for found in (*before, *after)) == int(total["number"]):
@@ -74,19 +68,14 @@ def _borne_out(sentence: str, total: re.Match[str]) -> bool:
 
 
 def _counts(listed: str) -> set[int]:
-    """What a list may add up to: the sum of its numbers, how many they are, and how many brackets they stand in."""
+    """Return possible totals of a list: the sum and the count of its numbers, and the count of its brackets."""
     numbers = [int(found[0]) for found in _NUMBER.finditer(listed)]
     return {listed.count("(") or -1, *((sum(numbers), len(numbers)) if len(numbers) > 1 else ())}
 
 
-# What a text says without marking it as its answer: its last line, or the sentence that concludes it.
-#
-# A text whose lines could all be answers is a list of candidates and says nothing. Sentences are read for graders alone
-# that know what an answer looks like (`prose`): of these, first the last one that says that it concludes ("therefore",
-# "so"), then the last one, then the first. Of a sentence about several numbers that is read which it puts in bold,
-# writes after its last equals sign, or after "is" or "there are". Offers of help, code and tables at the end are no
-# part of it.
-
+# Unmarked answers: the last line or, with `prose`, a sentence: the last that concludes ("therefore", "so"), the last,
+# the first. In a sentence with several numbers those count that are bold, or follow the last "=", "is" or "there are".
+# Offers of help, code and tables at the end are skipped. A text whose lines could all be answers gives none.
 
 _LETTERED = re.compile(r"[*_\-\s(\[]{0,4}[A-Za-z][.):\]]+(?:\s|\*|$)")
 _SIGN_OFF = re.compile(
@@ -141,7 +130,7 @@ CandidateLayer = list[Candidate]
 
 
 def unmarked(text: str, says: Callable[[str], object], prose: bool) -> Iterator[CandidateLayer]:
-    """Layers of candidates, the more telling ones first."""
+    """Yield layers of candidates, the most telling first."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if not prose:
         yield [*map(Candidate, _like_answers(lines)), *map(Candidate, lines[-1:])]
@@ -164,7 +153,7 @@ def unmarked(text: str, says: Callable[[str], object], prose: bool) -> Iterator[
 
 
 def _like_answers(lines: list[str]) -> list[str]:
-    """The lines before the last one that look like answers too: lettered, or of up to three words without a stop."""
+    """Return earlier lines that look like answers too: lettered, or up to three words without a full stop."""
     found = []
     for line in lines[:-1]:
         prose = line.endswith((".", ":", "!", "?")) or len(line.split()) > 3 or line.startswith("#")
@@ -174,7 +163,7 @@ def _like_answers(lines: list[str]) -> list[str]:
 
 
 def _without_frame(lines: list[str]) -> list[str]:
-    """Without offers of help, code, tables and headings of what follows, unless nothing else is there."""
+    """Drop offers of help, code, tables and headings, unless nothing else is left."""
     kept: list[str] = []
     inside = False
     for number, line in enumerate(lines, 1):
@@ -192,7 +181,7 @@ def _sentences(line: str) -> list[str]:
 
 
 def _pieces(sentence: str) -> Iterator[CandidateLayer]:
-    """What a sentence may conclude with: what is in bold, all of it, what follows "=", "there are" or "is"."""
+    """Yield possible conclusions of a sentence: bold text, all of it, and after "=", "there are" or "is"."""
     if len(sentence) > _LONGEST_SENTENCE:
         return
     for start, piece in _in_bold(sentence)[-1:]:
@@ -212,7 +201,7 @@ def _pieces(sentence: str) -> Iterator[CandidateLayer]:
 
 
 def _in_bold(text: str) -> list[tuple[int, str]]:
-    """Where each piece in bold begins, and the piece; headings such as "Step 1" are none."""
+    """Return start and text of each bold piece, without headings such as "Step 1"."""
     pieces = [(spot.start(), next(group for group in spot.groups() if group)) for spot in _BOLD.finditer(text)]
     return [(start, piece) for start, piece in pieces if _NO_ANSWER_IN_BOLD.match(piece.strip()) is None]
 
@@ -225,15 +214,15 @@ def _last_copula(plain: str) -> re.Match[str] | None:
 
 
 def leading_number(piece: str) -> str:
-    """The number with which `piece` starts, with its unit; all of it if it starts otherwise, or lists several."""
+    """Return the number at the start of `piece`, with its unit; all of it if there is none or several."""
     starts = re.match(r"[\s*_$\\({£€-]{0,6}\.?[0-9]", piece)
     return piece if starts is None or _AND_MORE.search(piece) or DOUBT.search(piece) else _cut(piece)
 
 
 def _cut(piece: str) -> str:
-    """The number at the start with what belongs to it; all of it where a second number is joined on."""
+    """Return the number at the start with its unit; all of it if a second number is joined on."""
     number = _PROSE_NUMBER.search(piece)
-    assert number is not None  # whoever asks has seen it there
+    assert number is not None  # the callers have matched it
     cut = _CUT.search(piece, number.end())
     piece = piece[: cut.start()] if cut else piece
     further = _PROSE_NUMBER.search(piece, number.end())
@@ -244,9 +233,9 @@ def _cut(piece: str) -> str:
 
 
 Says = Callable[[str], object]
-"""What a candidate says, as a value that equals that of another candidate that says the same; None: it says nothing."""
+"""Maps a candidate to a value that is equal for candidates that say the same; None: it says nothing."""
 _MOST = 64
-"""Candidates of one kind that are looked at: the last ones."""
+"""The last candidates of one kind that are considered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,15 +252,15 @@ _NOTHING = Extraction(None, "the answer is empty")
 
 
 def words_said(candidate: str) -> str:
-    """The words of a candidate, but for letter case and spaces: what it says where nothing more is known of it."""
+    """Return the words of a candidate without letter case and spacing: the default `Says`."""
     return tight(" ".join(candidate.casefold().split()))
 
 
 def final_answer(text: str, says: Says = words_said, prose: bool = False) -> Extraction:
-    """The one final answer in `text`, without what is written around it.
+    """Extract the single final answer from `text`.
 
-    `says` is what the grader reads in a candidate. With `prose`, sentences that conclude a longer text are read too:
-    only for graders whose `says` is None for a text without an answer.
+    `says` is the grader's reading of a candidate. With `prose`, concluding sentences of a longer text are read too, for
+    which `says` must be None for a text without an answer.
     """
     if len(text) > LONGEST_ANSWER:
         return Extraction(None, f"the answer is longer than {LONGEST_ANSWER} characters")
@@ -298,12 +287,12 @@ def _inside(text: str, says: Says, prose: bool) -> Extraction:
 
 
 def _shortened(one: Candidate) -> Candidate:
-    """A candidate in a longer sentence: "1982 with an income of $9,000" is 1982."""
+    """Shorten a candidate within a sentence: "1982 with an income of $9,000" becomes 1982."""
     return Candidate(leading_number(one.text[:LONGEST_CANDIDATE]), one.strong) if not one.strong else one
 
 
 def unmarked_answer(text: str, says: Says, prose: bool) -> Extraction:
-    """The answer of a text in which nothing is marked as one."""
+    """Extract an answer from unmarked text."""
     found: Extraction | None = None
     for layer in unmarked(text, says, prose):
         extraction = _agreed(layer, says)
@@ -317,7 +306,7 @@ def unmarked_answer(text: str, says: Says, prose: bool) -> Extraction:
 
 
 def _agreed(candidates: Sequence[Candidate], says: Says) -> Extraction | None:
-    """What the candidates, in their order in the text, say in agreement; None if that is nothing at all."""
+    """Return the answer that all candidates agree on, or why there is none; None if they say nothing."""
     plain = [Candidate(_bare(one.text.strip()), one.strong) for one in dict.fromkeys(candidates) if one.text.strip()]
     plain = [one for one in plain if one.text]
     if not plain:
@@ -339,7 +328,7 @@ def _agreed(candidates: Sequence[Candidate], says: Says) -> Extraction | None:
 
 
 def _bare(text: str) -> str:
-    """`text` without the markup around it; one that is too long to be compared stays too long, and is not read."""
+    """Strip markup; a text that is too long to be compared stays too long and is not read."""
     return unwrapped(text) if len(text) <= LONGEST_CANDIDATE else text[: LONGEST_CANDIDATE + 1]
 
 
@@ -354,7 +343,7 @@ def _short_says(text: str, says: Says) -> object:
 
 
 def _is_aside(index: int, plain: Sequence[Candidate], sayings: Sequence[object], one: Candidate) -> bool:
-    """Whether a candidate that says nothing is no answer but a sentence about it, and others say something."""
+    """Tell whether a candidate that says nothing is only a sentence about the answer given by others."""
     answered_later = any(said is not None for said in sayings[index + 1 :])
     if one.strong:
         return answered_later and len(one.text.split()) > 3
@@ -376,7 +365,7 @@ def _same(index: int, last: int, plain: Sequence[Candidate], sayings: Sequence[o
 
 
 def _after_thinking(text: str) -> str:
-    """What follows the last `</think>`; nothing where thinking was begun and not ended."""
+    """Return the text after the last `</think>`; nothing after an unclosed `<think>`."""
     lower = text.lower() if text.isascii() else text
     end = lower.rfind("</think>")
     rest = text[end + len("</think>") :] if end >= 0 else text

@@ -1,4 +1,4 @@
-r"""Whether two formulas have the same value: read by a small grammar of our own and worked out with floats.
+r"""Compare formulas by value: they are parsed by a small grammar and evaluated with floats.
 
 Numbers, letters, `+ - * / ^`, `\frac`, `\sqrt`, `\binom`, usual functions, brackets, points, sets, matrices. A letter
 stands for a few fixed values, so formulas are the same where all of those make them so, to twelve digits of a constant
@@ -20,12 +20,6 @@ from typing import Final
 
 from saccade.grading.clean import clean, unwrapped
 from saccade.grading.quantities import is_known, unit_named
-
-# The value of a formula without commas or units, by recursive descent over its tokens: each is read once.
-#
-# Letters have three fixed settings. Exponents beyond 200, depth beyond 20 and numbers beyond what a float holds have no
-# value, and neither has a word.
-
 
 SETTINGS: Final = 3
 DEEPEST: Final = 20
@@ -58,7 +52,7 @@ class NoValueError(Exception):
 
 
 def values_of(text: str) -> tuple[complex, ...]:
-    """The value of `text` for each setting of its letters.
+    """Evaluate `text` for each of the fixed settings of its letters, by recursive descent over its tokens.
 
     Raises:
         NoValueError: it is no such formula, or has no value that a float holds.
@@ -244,13 +238,13 @@ class Formula:
 
 
 def same_formula(left: str, right: str) -> bool:
-    """Whether both texts are formulas of the same value."""
+    """Tell whether both texts are formulas of the same value."""
     first, second = read_formula(left), read_formula(right)
     return first is not None and second is not None and _same(first, second)
 
 
 def differ_in_kind(left: str, right: str) -> bool:
-    """Whether both are read and only one is a set, a point, a matrix, or they are brackets of another kind."""
+    """Tell whether both are formulas and differ in kind: set, point, matrix, or type of bracket."""
     first, second = read_formula(left), read_formula(right)
     return first is not None and second is not None and first.brackets != second.brackets
 

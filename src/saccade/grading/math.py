@@ -33,11 +33,6 @@ from saccade.grading.quantities import DOUBT, quantity
 from saccade.grading.text import number_said, same_quantity, same_text
 from saccade.record.task import Task
 
-# The one helper process that compares formulas: started when first needed, restarted when it gave up.
-#
-# A comparison that takes too long kills the process, and has no result. What is sent must have passed `latex`.
-
-
 START_SECONDS = 120.0
 """Longest wait for the imports of the process."""
 REPLY_SECONDS = 30.0
@@ -45,7 +40,10 @@ REPLY_SECONDS = 30.0
 
 
 class FormulaComparer:
-    """Compares formulas in a process of its own. Safe to use from several threads, and after a fork."""
+    """Compares formulas, which passed `latex`, in a separate process, started on demand and after a timeout.
+
+    Thread-safe, also after a fork.
+    """
 
     def __init__(self, worker: Path) -> None:
         self._worker = worker
@@ -54,7 +52,7 @@ class FormulaComparer:
         self._owner = os.getpid()
 
     def same(self, gold: str, answer: str) -> bool | None:
-        """Whether two formulas are equal; None if that was not found out within the limits.
+        """Tell whether two formulas are equal; None if the limits did not allow an answer.
 
         Raises:
             UnavailableError: math-verify is not installed, or the process cannot be started.

@@ -1,4 +1,4 @@
-"""Numbers: exact, rounded as the gold answer is, or within a stated tolerance; counts and years exact.
+"""Grade numbers: exact, rounded like the gold answer, or within a tolerance; counts and years exact.
 
 number            the same value: 2.4 is 2.40, 12/5 and 240%; 2.41 is not
 number-rounded    a gold answer with decimals is met by what rounds to it: 3.14159 is 3.14; a whole one is exact

@@ -1,7 +1,7 @@
-"""One number in a text, with its unit: `There are 5 circles` is 5 circles, `5 or 6` is nothing.
+"""Read the single number in a text, with its unit: `There are 5 circles` is 5 circles, `5 or 6` is nothing.
 
-A text is read only if it holds exactly one number and says nothing that takes it back: negation, doubt, a bound such as
-"more than". "About" is kept as a mark, which exact graders refuse. `a = b = 5` is what follows the last sign.
+A text is read only if it holds exactly one number and nothing that takes it back: negation, doubt, a bound such as
+"more than". "About" is recorded, and exact graders refuse it. In `a = b = 5` the last value counts.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ from typing import Final
 from saccade.grading.clean import clean, unwrapped
 from saccade.grading.number_words import says_another, with_digits
 
-# Numbers as they are written, read exactly: `1,234.5`, `-3/4`, `1 3/4`, `\frac{3}{4}`, `1.5e3`, `2 × 10^-3`.
-#
-# Nothing is evaluated: a number that is part of a formula, a time, a date or a name such as `B12` is not read at all.
-# `3,5` is no number (the comma groups thousands and nothing else), and neither is one of absurd length or exponent.
-
+# Numerals are read exactly: `1,234.5`, `-3/4`, `1 3/4`, `\frac{3}{4}`, `1.5e3`, `2 × 10^-3`. Those in a formula, time,
+# date or name (`B12`) are not read; nor is `3,5`, since commas only group thousands, nor absurd lengths or exponents.
 
 MOST_DIGITS: Final = 60
 LARGEST_EXPONENT: Final = 300
@@ -108,12 +105,9 @@ def _fraction(match: re.Match[str]) -> Fraction | None:
     return integer + Fraction(int(above), below)
 
 
-# List units of measure: their spellings, and factors to the first unit of each dimension.
-#
-# A unit that is not listed is compared by its word only. Money of different currencies is never converted. The table is
-# our own: `pint` lacks 22 of its 138 spellings, takes `cat`, `pin` and `circle` for units, and needs half a second to
-# start.
-
+# Units: spellings, and factors to the first unit of each dimension. Unlisted units are compared by word; currencies are
+# never converted. Not `pint`: it lacks 22 of these 138 spellings, takes `cat`, `pin` and `circle` for units, and needs
+# half a second to start.
 
 ORDINAL: Final = "ordinal"
 

@@ -1,7 +1,7 @@
-"""The graders by id, and which one a task gets if nothing else is said.
+"""Load graders by id, choose a task's grader, and turn verdicts into scores.
 
-An entry's target is a ready grader. Further packages add entries by the entry point group `saccade.graders`. Nothing is
-imported before it is asked for. A rule that changes verdicts gets a new version; the old one stays.
+Packages add ready graders in the entry point group `saccade.graders`. A rule that changes verdicts gets a new version;
+the old one stays.
 """
 
 from __future__ import annotations
@@ -143,20 +143,18 @@ def grader_for(task: Task) -> Grader:
     return load_grader(DEFAULTS[task.answer_type])
 
 
-# A verdict on an answer as the score `correct`.
-#
-# A score's detail is JSON: `{"grader": "number@1", "extracted": "7", "reason": "..."}`; of a judge without a verdict
-# also `"invalid"`, the reason as a word. A task that cannot be graded has the score without a value, and the reason.
+# The detail of the score `correct` is JSON: `{"grader": "number@1", "extracted": "7", "reason": "..."}`, for a judge
+# without a verdict also `"invalid"`. A task that cannot be graded has the score without a value, and the reason.
 
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """How a score came about."""
+    """The origin of a score."""
 
     grader: str
     """`name@version`, or `judge:` and the model; empty if the detail is not ours."""
     extracted: str = ""
-    """What was taken for the answer."""
+    """The extracted answer."""
     reason: str = ""
     invalid: str = ""
     """Of a judge: why there is no verdict."""

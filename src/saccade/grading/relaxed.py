@@ -1,4 +1,4 @@
-"""Relaxed accuracy of ChartQA (Masry et al. 2022): numbers within 5 %, years and all else exact.
+"""Grade lists, and ChartQA's relaxed accuracy (Masry et al. 2022): numbers within 5 %, years and all else exact.
 
 A year is a whole number from 1800 to 2100 written as four bare digits. The published script knows no years (2019 passes
 for 2010 there) and leaves out the percent sign; here `5%` and `0.05` are the same number (see `compare`). A gold
@@ -22,11 +22,6 @@ from saccade.grading.quantities import quantity
 from saccade.grading.text import Tolerance, bare, same_quantity, same_text, starts_as_number
 from saccade.record.task import Task
 
-# Lists that are written as lines: bullets, numbered lines, or a text of nothing but short lines.
-#
-# They become one line with an array, behind the line that leads to them, so that they are looked for like any answer.
-
-
 _ITEM = re.compile(r"\s*(?:[-*•+]\s+|\(?[0-9]{1,3}[.)]\s+)(?P<text>\S.*?)\s*")
 _FENCE = re.compile(r"\s*(?:```|~~~)\w*\s*")
 _TAGGED = re.compile(r"(?P<open><answer>)(?P<inside>.*?)(?P<close></answer>|\Z)", re.IGNORECASE | re.DOTALL)
@@ -35,7 +30,7 @@ _LONGEST_ITEM = 8
 
 
 def lines_as_array(answer: str) -> str:
-    """`answer` with each list of lines as one JSON array on one line."""
+    """Replace each list of lines (bullets, numbers, only short lines) by a JSON array on the line that leads to it."""
     if len(answer) > LONGEST_ANSWER or "\n" not in answer.replace("\r", "\n"):
         return answer
     return _TAGGED.sub(lambda match: match["open"] + _joined(match["inside"]) + match["close"], _joined(clean(answer)))
@@ -90,14 +85,9 @@ def _flush(block: list[str], kept: list[str]) -> None:
         kept.append(array)
 
 
-# Lists: every item and nothing else, in the order of the gold answer or, for sets, in any order.
-#
-# Items are separated by commas, semicolons, arrows, "and" or, between two numbers, a multiplication sign, or stand on
-# lines of their own, with or without bullets and numbers; brackets, a JSON array, a Python list and LaTeX braces may
-# stand around. Items are compared as `text` compares: as text, or as numbers where the gold item is one. Items may
-# carry names (`rows={8} columns={9}`, `8 rows and 9 columns`): if both sides name theirs, names decide which item meets
-# which.
-
+# Items are separated by commas, semicolons, arrows, "and", lines or, between two numbers, a multiplication sign;
+# brackets, a JSON array, a Python list or LaTeX braces may surround them. Each is compared as `text` does. If both
+# sides name their items (`rows={8} columns={9}`, `8 rows and 9 columns`), items are matched by name.
 
 _BRACKETS = re.compile(r"\s*(?:rgb\s?)?(?:\\\{(?P<a>.*)\\\}|\((?P<b>.*)\)|\[(?P<c>.*)\]|\{(?P<d>.*)\})\s*", re.I | re.S)
 _SEPARATOR = re.compile(
@@ -118,7 +108,7 @@ _CURLIES = re.compile(r"(?<=\})[\s,]+(?=[A-Za-z])")
 
 @dataclass(frozen=True, slots=True)
 class ListGrader:
-    """A list: same items, same number of them."""
+    """A list: every item of the gold answer and nothing else, in order or, for sets, in any order."""
 
     ordered: bool = True
     """Whether the order counts; names of items go before it."""

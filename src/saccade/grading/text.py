@@ -1,7 +1,7 @@
-"""Text: the same words, but for letter case, white space, markup, quotes and punctuation at the ends.
+"""Grade text: the same words, ignoring letter case, white space, markup, quotes and punctuation at the ends.
 
-Nothing is left out, stemmed or found inside a longer text. A time of day is met by another spelling of it. A number is
-also met by another spelling of the same number, unless it is written with leading zeros, which makes it a code.
+Nothing is stemmed or searched inside a longer text. A time of day or number also matches another spelling of the same
+value, unless the number has leading zeros, which make it a code.
 """
 
 from __future__ import annotations
@@ -17,13 +17,9 @@ from saccade.grading.number_words import same_time
 from saccade.grading.quantities import ORDINAL, Quantity, quantity
 from saccade.record.task import Task
 
-# When two quantities are the same: units, the percent sign, tolerance.
-#
-# Units are converted where both are known and of one dimension (`100 cm` is `1 m`). A unit may be left out on either
-# side. Percent, with a sign on one side alone: a gold answer with the sign is met by the bare number and by the
-# fraction (`5%` by `5` and `0.05`); a gold answer without it is taken as a fraction if it is at most 1 (`0.05` is
-# `5%`), and otherwise as written in percent (`5` is `5%`).
-
+# Units of one dimension are converted (`100 cm` is `1 m`) and may be missing on either side. If only the gold answer
+# has a percent sign, number and fraction match (`5%`: `5`, `0.05`); if only the answer has one, a gold value of at most
+# 1 is a fraction (`0.05` is `5%`), a larger one is in percent (`5` is `5%`).
 
 _HUNDRED = Fraction(100)
 

@@ -1,4 +1,4 @@
-"""VQA accuracy (Antol et al. 2015): how many of ten people gave this answer.
+"""Grade by VQA accuracy (Antol et al. 2015): how many of ten people gave this answer.
 
     mean over all sets of nine people of: min(1, people with this answer / 3)
 

@@ -1,1 +1,1 @@
-"""Where tasks come from: generated worlds, and (beside them) readers of files and benchmarks."""
+"""Make tasks from generated worlds, benchmarks, files and a user's own media."""

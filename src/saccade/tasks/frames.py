@@ -1,4 +1,4 @@
-"""Frames of a task's videos, sampled before the episode: as pictures, or as videos of these where a dialect shows such.
+"""Sample frames of a task's videos before the episode, as pictures or, for dialects that show videos, as videos.
 
     saccade ask clip.mp4 "What falls over?" --set frames.fps=1 ...
     saccade eval vsi-bench --dialect direct --set frames.fps=1 ...
@@ -24,16 +24,16 @@ _FACTOR = 28
 
 
 class FrameSettings(Settings):
-    """Which frames; none of the two: videos stay videos."""
+    """Which frames to sample; with neither `fps` nor `count`, videos stay unchanged."""
 
     fps: PositiveFloat | None = None
     """Frames of each second."""
     count: PositiveInt | None = None
     """Frames in all."""
     most: PositiveInt = 768
-    """Evenly so many where `fps` would give more; Qwen2.5-VL's limit is the default."""
+    """Largest number of frames, evenly spaced if `fps` gives more; the default is Qwen2.5-VL's limit."""
     pixels: int = Field(default=768 * _FACTOR**2, ge=_FACTOR**2)
-    """Of one frame, at most; larger ones are scaled down."""
+    """Largest number of pixels of a frame; larger ones are scaled down."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -43,7 +43,7 @@ class FrameSettings(Settings):
 
     @property
     def given(self) -> str:
-        """What differs from the defaults, as it is set: `frames.fps=1.0`; empty for nothing."""
+        """Return the settings that differ from the defaults, as in `frames.fps=1.0`."""
         default = _DEFAULTS
         if self == default:
             return ""
@@ -52,7 +52,7 @@ class FrameSettings(Settings):
 
     @property
     def rate(self) -> str:
-        """For a person: `1 fps`, `32 frames`, or nothing."""
+        """Describe the sampling: `1 fps`, `32 frames`, or nothing."""
         if self.fps is not None:
             return f"{self.fps:g} fps"
         return "" if self.count is None else f"{self.count} frames"
@@ -62,7 +62,7 @@ _DEFAULTS = FrameSettings()
 
 
 def framed(task: Task, settings: FrameSettings, store: MediaStore) -> Task:
-    """The task with the frames of its videos in their place, named `video@1.50s#45`; itself if no frames are asked for.
+    """Replace a task's videos by frames named `video@1.50s#45`; return it unchanged if no frames are requested.
 
     Raises:
         MediaError: a video cannot be read, or its frames are too many pixels.
@@ -75,10 +75,7 @@ def framed(task: Task, settings: FrameSettings, store: MediaStore) -> Task:
 
 
 def sampled(task: Task, settings: FrameSettings, store: MediaStore) -> Task:
-    """The task whose videos say which of their frames are shown; itself if no frames are asked for.
-
-    Raises as `framed` does.
-    """
+    """Record in a task's videos which frames are shown; unchanged if none are requested. Raises as `framed`."""
     if not settings.rate or not any(isinstance(item.part, VideoPart) for item in task.media):
         return task
     media = [

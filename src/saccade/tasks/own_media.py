@@ -1,7 +1,7 @@
-"""What a user brings as a picture or a video: a path, an address of the web, bytes, a Pillow image, a numpy array.
+"""Take a user's pictures and videos: a path, a web address, bytes, a Pillow image or a numpy array.
 
-What a file is, its bytes say and not its name: a still picture, or a video (an animated GIF, WebP or PNG is one). Of a
-file with several pages the first is taken, with a note that says so. Every error calls a file by the user's own name.
+The bytes of a file decide, not its name, whether it is a still picture or a video (as an animated GIF, WebP or PNG is).
+Of a file with several pages the first is used, with a note. Errors name files as the user did.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import AnswerType, NamedMedia, Task
 
 OwnMedia = str | os.PathLike[str] | bytes | Image.Image | NDArray[Any]
-"""A picture or a video of a user's."""
+"""A user's picture or video."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 TAKEN = (
     "paths, http(s) addresses (with allow_urls), the bytes of an encoded file, PIL images, and numpy arrays of a "
@@ -42,10 +42,10 @@ class Taken:
     """A picture or video, now in the store."""
 
     name: str
-    """The user's own: of a file without its folder."""
+    """The user's name for it; for a file without the folder."""
     part: ImagePart | VideoPart
     note: str = ""
-    """What the user should know of what was taken."""
+    """A remark for the user."""
 
 
 def take(media: OwnMedia, store: MediaStore, settings: OwnMediaSettings) -> Taken:
@@ -83,7 +83,7 @@ def _why_not(path: Path) -> str:
 
 
 def _check_readable(path: Path) -> None:
-    """So that a later `OSError` is about the folder in which media are kept."""
+    """Raise now, so that a later `OSError` must concern the media folder."""
     try:
         with path.open("rb") as file:
             file.read(1)
@@ -106,7 +106,7 @@ def _downloaded(url: str, store: MediaStore, settings: OwnMediaSettings) -> Take
 def _encoded(
     source: bytes | Path, name: str, store: MediaStore, settings: OwnMediaSettings, *, short: str = ""
 ) -> Taken:
-    """An encoded file; errors call it `name`."""
+    """Take an encoded file; errors call it `name`."""
     short = short or Path(name).name
     with _calling(name):
         kind = None if named_as("video", name) else header(source)
@@ -132,7 +132,7 @@ def _encoded(
 
 @contextmanager
 def _calling(name: str) -> Iterator[None]:
-    """Errors about a picture with its name in front."""
+    """Prefix errors about a picture with its name."""
     try:
         yield
     except (DecodeError, TooLargeError) as error:
@@ -183,19 +183,16 @@ def _checked(image: Image.Image, name: str, settings: OwnMediaSettings) -> Image
     return image
 
 
-# A task made of what a user brings: a question, and pictures and videos of the user's own.
-
-
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """The task, and what the user should know of how the media were taken."""
+    """A task from a user's media, and remarks on how these were read."""
 
     task: Task
     notes: tuple[str, ...] = ()
 
 
 def task_from_files(question: str, media: Sequence[OwnMedia], store: MediaStore, choices: Sequence[str] = ()) -> Task:
-    """A question about pictures and videos of one's own, which are copied into `store`. Raises as `brought`."""
+    """Make a task of a question about the user's pictures and videos, copied into `store`. Raises as `brought`."""
     return brought(question, media, store, choices).task
 
 
@@ -206,7 +203,7 @@ def brought(
     choices: Sequence[str] = (),
     settings: OwnMediaSettings | None = None,
 ) -> Brought:
-    """The task; its media are copied into `store`, and its id depends on nothing but question, choices and media.
+    """Make a task; its media are copied into `store`. Its id depends only on question, choices and media.
 
     Raises:
         SettingsError: the question is empty, or something is of a type that is not taken.

@@ -1,8 +1,7 @@
-"""A benchmark that lies on the disk: its card, its folder, its tasks as a stream, and variants of
-them that a protocol asks for.
+"""Open a benchmark on disk: its card, splits and forms, its tasks as a stream, and cycled variants.
 
     benchmark = open_benchmark(load_card("blindtest"), Path("data"))
-    for item in benchmark.tasks(store):      # a Task, or a RowProblem in the place of one
+    for item in benchmark.tasks(store):      # a Task, or a RowProblem in its place
 
 Nothing is downloaded. The folder is `DATA/<name of the card>`, or `DATA` itself if the files lie there.
 """
@@ -27,15 +26,12 @@ from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader
 from saccade.tasks.benchmarks.row_files import SourceRow
 from saccade.tasks.benchmarks.values import FieldError, RowProblem, matches
 
-# Which files of a benchmark are read: another split than the card's own (`chartqa:train`), and another form of it.
-#
-# A card may list its other splits. Where it does not, files named after the card's own split (`data/test-*.parquet`,
-# `test.jsonl`) have the name of the other one in its place, as data sets on the hub do. The same holds for each form in
-# which the data are published.
-
 
 def card_of_split(card: Card, split: str) -> Card:
-    """The card for `split`; its tasks have the split in their ids unless it is the card's own.
+    """Return the card for `split`; its tasks have the split in their ids unless it is the card's default.
+
+    A split that the card does not list has files named like the default's (`data/test-*.parquet`, `test.jsonl`) with
+    its own name instead, as on the Hugging Face hub.
 
     Raises:
         SettingsError: neither the card nor the names of its files know of splits.
@@ -58,7 +54,7 @@ def card_of_split(card: Card, split: str) -> Card:
 
 
 def forms_of(card: Card) -> Iterator[Card]:
-    """The card itself, then the card for each other form of its data."""
+    """Yield the card, then the card for each other published form of its data."""
     yield card
     for form in card.forms:
         taken = card.size.taken or card.size.tasks
@@ -94,7 +90,7 @@ def _size(listed: SplitFiles) -> Size:
 
 
 def _files_of_split(loader: Reading, listed: SplitFiles | None, own: str, split: str) -> Reading | None:
-    """What reads the split; None if its files cannot be named."""
+    """Return the loader and files of the split; None if its files cannot be named."""
     if listed is not None:
         return loader.model_copy(update={"files": listed.files, "media": listed.media or loader.media})
     files = tuple(_renamed(pattern, own, split) for pattern in loader.files)
@@ -113,14 +109,14 @@ VARIABLE = "SACCADE_DATA"
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A card and where its data lie."""
+    """A card and the place of its data."""
 
     card: Card
     folder: Path
     files: tuple[Path, ...]
 
     def count(self) -> int:
-        """How many rows the files hold: at least as many as tasks, unless choices are cycled. For a progress bar.
+        """Count the rows of the files, for a progress bar: at least as many as tasks, unless choices are cycled.
 
         Raises:
             DataError: a file cannot be read.
@@ -129,10 +125,10 @@ class Benchmark:
         return load_loader(self.card.loader.id).count(self.files)
 
     def tasks(self, store: MediaStore) -> Iterator[Task | RowProblem]:
-        """The tasks in the order of the files, their media in `store`; for a broken row what is wrong with it.
+        """Yield the tasks in file order, their media in `store`, or the problem of a broken row.
 
-        Rows that the card leaves out (`only`) do not appear. Two rows of one id: the second is a problem. Choices stand
-        as the source gives them or are cycled; a shuffle is left to who plays the tasks.
+        Rows excluded by the card (`only`) are skipped. A second row with one id is a problem. Choices are in source
+        order or cycled; shuffling is up to the caller.
 
         Raises:
             DataError: a file cannot be read.
@@ -143,7 +139,7 @@ class Benchmark:
 
 
 def open_benchmark(card: Card, data: Path | None = None) -> Benchmark:
-    """The benchmark in folder `data`, by default the one that `SACCADE_DATA` names.
+    """Open the benchmark in folder `data`, by default `SACCADE_DATA`.
 
     Raises:
         DataError: it is not there; says what to download, from where, and into which folder.
@@ -160,9 +156,9 @@ def open_benchmark(card: Card, data: Path | None = None) -> Benchmark:
 def tasks_of_rows(
     rows: Iterable[SourceRow | RowProblem | Mapping[str, Any]], card: Card, folder: Path, store: MediaStore
 ) -> Iterator[Task | RowProblem]:
-    """Tasks of rows that are at hand, as those of a Hugging Face data set; paths in them are relative to `folder`.
+    """Make tasks of rows in memory, as of a Hugging Face data set; their paths are relative to `folder`.
 
-    A mapping stands for a row of no file. Otherwise as `Benchmark.tasks`.
+    A mapping is a row without a file. Otherwise as `Benchmark.tasks`.
     """
     media = RowMediaReader(MediaFiles(folder, card.loader.media), store)
     seen: set[str] = set()
@@ -199,10 +195,9 @@ def _missing(card: Card, data: Path | None) -> str:
 
 
 def cycled(task: Task) -> Iterator[Task]:
-    """A task once for every rotation of its choices, so that its gold answer stands in every place once.
+    """Yield a task once for every rotation of its choices, as in HR-Bench's protocol of four cycles.
 
-    HR-Bench's protocol of four cycles, for four choices. Variants share the tag `group` and are told apart by the tag
-    `variant`; a task with fewer than two choices has itself as its only variant.
+    Variants share the tag `group` and differ in the tag `variant`; a task with fewer than two choices has one variant.
     """
     count = max(1, len(task.choices))
     for turn in range(count):

@@ -1,4 +1,4 @@
-"""What a data set holds, beside what its card expects."""
+"""Compare a data set with its card, and find the cards that can read a folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from saccade.tasks.benchmarks.row_files import SourceRow
 from saccade.tasks.benchmarks.values import FieldError, RowProblem, first_value, matches
 
 _MOST_VALUES = 12
-"""Values of a tag that are shown; a tag with more of them tells rows apart and not kinds."""
+"""Most values of a tag that are shown; a tag with more identifies rows, not kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +105,15 @@ def _counts(values: Mapping[str, int]) -> str:
     return ", ".join(f"{name}: {number}" for name, number in sorted(values.items())) or "none"
 
 
-# What a folder of data is: which card, split and form read it, and what is there and what is missing.
-#
-# Whether a card reads a folder is tried on its first rows: its loader finds files, they give questions and answers, and
-# the media that they name are there. Where several cards could read it, the one comes first that the folder's name or
-# its README names, then the one that knows most of the fields.
-
-
 _ROWS = 20
-"""So many rows of a folder are tried."""
+"""Number of rows of a folder that are tried with a card."""
 _LONGEST_README = 200_000
 _LONGEST_SUFFIX = len(".parquet")
 
 
 @dataclass(frozen=True, slots=True)
 class CardMatch:
-    """How a card reads the first rows of a folder."""
+    """How well a card reads the first rows of a folder."""
 
     name: str
     """The card's id, with the split if that is not its own."""
@@ -155,7 +148,7 @@ class CardMatch:
 
 
 def card_matches(folder: Path) -> list[CardMatch]:
-    """The cards that read something of the folder, the likeliest first; none if no card does."""
+    """Try all cards on the first rows of a folder; return those that give tasks, the likeliest first (see `rank`)."""
     rows: dict[tuple[str, tuple[Path, ...]], list[SourceRow | RowProblem]] = {}
     about = _about(folder)
     made = [item for name in card_ids() for item in _of_card(load_card(name), folder, about, rows)]

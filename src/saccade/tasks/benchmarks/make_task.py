@@ -1,4 +1,4 @@
-"""A row becomes a task, as its card says; or a `FieldError` names the field that is wrong."""
+"""Turn a row into a task by its card, or raise a `FieldError` that names the wrong field."""
 
 from __future__ import annotations
 
@@ -27,17 +27,12 @@ from saccade.tasks.benchmarks.values import (
     short,
 )
 
-# Boxes of a row as evidence: where in the first picture the answer can be seen.
-#
-# Boxes are clipped to the picture, because annotators draw over its edges; one outside it is a fault of its row.
-
-
 _LARGEST = 2**53
-"""Beyond it a whole number is no coordinate, and may be too large for a float."""
+"""Limit of coordinates; larger whole numbers may not fit into a float."""
 
 
 def evidence(row: Mapping[str, Any], fields: Fields, media: Sequence[NamedMedia]) -> tuple[EvidenceBox, ...]:
-    """The boxes that a row names; none if its card or the row has none.
+    """Read a row's boxes in its first picture, clipped to it, since annotators draw over its edges.
 
     Raises:
         FieldError: a box is no box, or lies outside the picture.
@@ -105,11 +100,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, float) and isfinite(value)
 
 
-# Choices of a row, however the source writes them: a list, columns, a text with letters, or inside the question.
-#
-# Letters before options are taken off where all of them have theirs in order; dialects write letters anew. What only
-# looks like options and is not in order (`A`, `C`) is left as it is.
-
+# Letters before options are removed if all have them in order (dialects write letters anew), else kept.
 
 _HEAD = re.compile(r"\n?\s*(?:Choices?|Options?)\s*:\s*(?=\(?A\s*[.:)])", re.IGNORECASE)
 _AT_LINE = re.compile(r"\n\s*(?=\(?A\s*[.:)])")
@@ -120,7 +111,7 @@ _MARK = r"(?:^|(?<=[\n;,])|(?<=\s))\s*\(?{letter}\s*[.:)]\s*"
 
 
 def choices_of(row: Mapping[str, Any], fields: Fields) -> tuple[str, ...]:
-    """The choices that a row holds outside its question; the card's default ones if it has none.
+    """Read the choices outside the question: a list, columns or a text with letters; by default the card's.
 
     Raises:
         FieldError: they are there and cannot be read.
@@ -139,9 +130,9 @@ def choices_of(row: Mapping[str, Any], fields: Fields) -> tuple[str, ...]:
 
 
 def split_question(question: str) -> tuple[str, tuple[str, ...]]:
-    """A question that ends in its options, as the question alone and the options; none if it has none.
+    """Split a question that ends in its options into question and options.
 
-    A last line that asks for the letter is taken off with the options: dialects ask in their own words.
+    A last line that asks for the letter is removed too, since dialects ask in their own words.
     """
     if "B" not in question:  # two options at least have their letters
         return question, ()
@@ -227,7 +218,7 @@ class Draft:
 
 
 def draft(row: Mapping[str, Any], card: Card) -> Draft:
-    """What a row says of its task without its media. Raises `FieldError` as `make_task`."""
+    """Read a row's task without its media. Raises `FieldError` as `make_task`."""
     question, choices = _question(row, card)
     answer_type = _answer_type(row, card, choices)
     answer = _answer(row, card, choices)
@@ -239,7 +230,7 @@ def draft(row: Mapping[str, Any], card: Card) -> Draft:
 
 
 def make_task(row: Mapping[str, Any], card: Card, media: RowMediaReader) -> Task:
-    """The task of a row. The same row, card and media give an equal task.
+    """Make the task of a row, deterministically.
 
     Raises:
         FieldError: a field of the task cannot be had.

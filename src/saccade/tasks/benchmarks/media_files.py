@@ -1,7 +1,7 @@
-"""Where the media lie that rows name by a path.
+"""Find and read the media that rows name.
 
-A path is looked for in the data set's folder: as it stands, then by its last steps, so that rows with the paths of
-another machine are read. Rows of a benchmark name no file outside it; those of a user's own file may (`anywhere`).
+A path is searched in the data set's folder: as written, then by its last steps, so that paths of another machine work.
+Rows of a benchmark may not name files outside it; rows of a user's own file may (`anywhere`).
 """
 
 from __future__ import annotations
@@ -132,22 +132,19 @@ def decoded(text: str) -> bytes | None:
         return None
 
 
-# Pictures and videos of a row into a media store.
-#
-# A picture is a path, bytes, base64, a data URL, a mapping of these, or a Pillow image; a video is a path. Where a path
-# leads, `media_files.py` says.
-
-
 @dataclass(frozen=True, slots=True)
 class RowMediaReader:
-    """Reads what rows name into `store`."""
+    """Reads the media of rows into `store`.
+
+    A picture is a path, bytes, base64, a data URL, a mapping of these, or a Pillow image; a video is a path.
+    """
 
     files: MediaFiles
     store: MediaStore
     _seen: dict[bytes, ImagePart] = field(default_factory=dict, repr=False)
-    """What was read already, by sha256: variants of one question repeat its picture, and decoding is the slow part."""
+    """Pictures by sha256: variants of one question repeat its picture, and decoding is slow."""
     _probed: dict[tuple[Path, int, int], VideoPart] = field(default_factory=dict, repr=False)
-    """The same of videos, by path, size and time of change: they are too large to be read twice."""
+    """Videos by path, size and time of change, since they are too large to read twice."""
 
     def images(self, value: object) -> tuple[ImagePart, ...]:
         """All pictures that a value names: one, or a list, which may be written as a JSON array.
@@ -209,7 +206,7 @@ class RowMediaReader:
 
 
 def items(value: object) -> list[Any]:
-    """What a value names: one thing, or a list, which may be written as a JSON array."""
+    """Return the items of a value: one thing, or a list, which may be a JSON array."""
     if isinstance(value, str):
         if not value.lstrip().startswith("["):
             return [value]

@@ -1,4 +1,4 @@
-"""Values of a row: how cards name them, and how they become texts.
+"""Read values of a row by the names in cards, and turn them into texts.
 
 A card names a field in one of these ways; of several names the first that has a value counts.
 
@@ -26,22 +26,19 @@ from typing import Any
 from saccade.errors import DataError
 from saccade.record.base import clean_text
 
-# What is wrong with a row, as data: a benchmark with broken rows is still read, and nothing is dropped silently.
-
-
 _SHORT = 120
 
 
 @dataclass(frozen=True, slots=True)
 class RowProblem:
-    """A row that gives no task."""
+    """A row that gives no task; a benchmark with broken rows is still read, but none is dropped silently."""
 
     file: str
     """Name of the file that holds it; empty for rows that come from no file."""
     row: int
     """Its number in that file, from 0."""
     field: str
-    """The field of the task, or of the row, that could not be had; `row` if all of it."""
+    """The unreadable field of the task or row; `row` if all of it."""
     reason: str
 
     def __str__(self) -> str:
@@ -50,7 +47,7 @@ class RowProblem:
 
 
 class FieldError(DataError):
-    """A field of a task cannot be had from a row; loaders turn it into a `RowProblem`."""
+    """A field of a task cannot be read from a row; loaders turn it into a `RowProblem`."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
@@ -59,7 +56,7 @@ class FieldError(DataError):
 
 
 def short(value: object) -> str:
-    """A value as a message shows it."""
+    """Shorten a value for a message."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= _SHORT else f"{text[:_SHORT]}…"
 
@@ -73,7 +70,7 @@ _EMPTIABLE = (bytes, list, tuple, dict)
 
 
 def first_value(fields: RowFields, names: Sequence[str]) -> Any:
-    """The value of the first name that has one, or None."""
+    """Return the value of the first name that has one, or None."""
     for name in names:
         value = fields[name] if name in fields else _named(fields, name)
         if not missing(value):
@@ -82,7 +79,7 @@ def first_value(fields: RowFields, names: Sequence[str]) -> Any:
 
 
 def missing(value: object) -> bool:
-    """Whether a value is none: null, an empty text or list, or NaN, as tables write empty cells."""
+    """Tell whether a value is missing: null, an empty text or list, or NaN."""
     if isinstance(value, str):  # first, since most are
         return not value
     if isinstance(value, float):
@@ -121,7 +118,7 @@ def list_in_text(text: str) -> list[Any] | None:
 
 
 def matches(fields: RowFields, conditions: Mapping[str, Sequence[str]]) -> bool:
-    """Whether each named field has one of its wanted values, as texts; an empty one stands for no value."""
+    """Tell whether each named field has one of the given values, as texts; an empty one means no value."""
     for name, values in conditions.items():
         value = first_value(fields, (name,))
         try:

@@ -1,16 +1,15 @@
-"""What a generated world is, and how a sample of it becomes a task.
+"""Define generated worlds, and turn their samples into tasks.
 
     world = load_world("visual-search")                     # registry.py
     task = make_task(world, "train", 17, store)             # the 17th task, the same on every machine
     sample = draw_sample(world, "test", 0, Knobs(...))      # the same before its pictures are stored
 
-A world is a value: an id, a line of description, its knobs and a function that draws. `draw` depends on nothing but
-its two arguments: no clock, no environment, no global random state; whole-number coordinates, so that no machine
-rounds otherwise. Then the same id, split, index and knobs give the same pixels everywhere (with the same version of
-Pillow, which brings the rasteriser of fonts). A change that moves a pixel needs a new version in the id.
+A world has an id, a description, knobs and a pure function `draw`: no clock, environment or global random state, and
+whole-number coordinates. So the same id, split, index and knobs give the same pixels everywhere (with the same version
+of Pillow, which rasterises fonts). A change that moves a pixel needs a new version in the id.
 
-Splits cannot overlap: the last two bits of the seed are the split's, the others come from a hash. That is a promise on
-seeds; a world of very few possible pictures could still draw one twice, which its tests look at.
+Seeds of splits cannot overlap: their last two bits name the split. A world of very few pictures could still draw one
+twice, which its tests check.
 """
 
 from __future__ import annotations
@@ -159,12 +158,6 @@ def _stored(name: str, medium: Image.Image | Clip, store: MediaStore) -> NamedMe
         mime=medium.mime,
     )
     return NamedMedia(name=name, part=part)
-
-
-# Find generated worlds by id, `name` or `name@version`, and read their knobs from settings.
-#
-# Every world is registered by an entry point of the group `saccade.worlds`, Saccade's own ones too; the target is a
-# `World`. A world is imported when it is first asked for.
 
 
 WORLDS: Final = Registry[World[Any]]("worlds", {}, is_a(World, "a saccade.tasks.worlds.base.World"))

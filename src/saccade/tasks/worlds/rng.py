@@ -1,7 +1,7 @@
-"""Random choices that are equal on every machine and with every version of NumPy.
+"""Make random choices that are equal on every machine and with every version of NumPy.
 
-NumPy promises that the raw stream of a bit generator never changes, but not the streams of `Generator`'s methods.
-So the methods here are made of raw words and whole numbers only. Ranges of up to 2**32 values are uniform to within
+NumPy promises a stable raw stream of a bit generator, but not of `Generator`'s methods; the methods here use only raw
+words and whole numbers. Ranges of up to 2**32 values are uniform to within
 2**-32. Not for secrets.
 """
 

@@ -1,6 +1,6 @@
-"""A contact sheet of samples: every picture with its gold boxes, the question and the answer below it.
+"""Draw a contact sheet of samples: pictures with gold boxes, question and answer below.
 
-For people's eyes only; it holds the answers. Of a clip it shows four frames, evenly spaced, which needs PyAV.
+It holds the answers, so no model may see it. Clips are shown by four frames, evenly spaced, which needs PyAV.
 """
 
 from __future__ import annotations

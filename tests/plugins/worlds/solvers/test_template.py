@@ -6,8 +6,8 @@ import ast
 from pathlib import Path
 
 import pytest
-from saccade.tasks.solvers import programs
 
+from saccade.plugins.worlds.solvers import programs
 from saccade.plugins.worlds.solvers.questions import program_text, solver_for
 
 QUESTIONS = (

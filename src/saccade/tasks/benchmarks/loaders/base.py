@@ -1,4 +1,4 @@
-"""What a loader is: files in a folder become rows; cards and the rest of the code make tasks of them."""
+"""Define loaders, which turn files in a folder into rows, and load them by id."""
 
 from __future__ import annotations
 
@@ -16,33 +16,27 @@ class Loader(Protocol):
     """Reads data sets of one layout."""
 
     def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
-        """The files of the data set in `folder`, in the order in which they are read; none if it is not there."""
-        ...
+        """Return the data set's files in `folder` in reading order; none if it is not there."""
 
     def rows(self, files: tuple[Path, ...]) -> Iterator[SourceRow | RowProblem]:
-        """Their rows, always in the same order; a row that cannot be read is a problem in its place.
+        """Yield the rows, always in the same order, or the problem of a broken row.
 
         Raises:
             DataError: a file as a whole cannot be read.
-            UnavailableError: what reads it is not installed.
+            UnavailableError: a needed package is not installed.
         """
-        ...
 
     def count(self, files: tuple[Path, ...]) -> int:
-        """How many rows there are, for a progress bar. Raises as `rows`."""
-        ...
+        """Count the rows, for a progress bar. Raises as `rows`."""
 
 
 def first_match(folder: Path, patterns: tuple[str, ...]) -> tuple[Path, ...]:
-    """All files of the first pattern that matches any, sorted by their path."""
+    """Return the files of the first pattern that matches any, sorted."""
     for pattern in patterns:
         files = sorted(path for path in folder.glob(pattern) if path.is_file())
         if files:
             return tuple(files)
     return ()
-
-
-# The loaders by versioned id. Further packages add some by the entry point group `saccade.loaders`.
 
 
 LOADERS: Final = Registry[Loader](

@@ -1,4 +1,4 @@
-"""Loaders of files with one row for each question.
+"""Load published layouts of data sets as rows, one for each question.
 
 `rows` reads them as they are: Hugging Face parquet, JSON lines, VISTA's lists, TabMWP's and MathVista's objects,
 VSI-Bench. `llava` and `verl` first bring conversations and training rows into plain fields.
@@ -96,7 +96,7 @@ LLAVA = RowLoader(from_llava)
 VERL = RowLoader(from_verl)
 
 
-# Data sets whose questions are small JSON files of their own, with pictures beside them.
+# Data sets with a small JSON file for each question.
 #
 # `folders`: a folder for each question with `data.json`, as Geometry3K has it; `logic_form.json` is read into the field
 # `logic_form`, `_folder` is the folder's path in the data set. `beside`: a picture and a JSON file of the same name, as
@@ -166,11 +166,11 @@ FOLDERS = FolderLoader(logic_form)
 BESIDE = FolderLoader(picture)
 
 
-# AI2D as its authors publish it: `questions/<picture>.json` with all questions about a picture, beside `images/`.
-
-
 class Ai2d:
-    """Reads such files. Questions whose options are labels in the picture have `abcLabel`."""
+    """AI2D as its authors publish it: `questions/<picture>.json` with all questions about a picture, and `images/`.
+
+    Questions whose options are labels in the picture have `abcLabel`.
+    """
 
     def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
         return first_match(folder, card.loader.files)
@@ -202,16 +202,12 @@ class Ai2d:
 AI2D = Ai2d()
 
 
-# IconQA, whose choices can be pictures: `problems.json` with a row for each key, or a folder for each question.
-#
-# A choice that is a picture becomes `<image N>`, and its picture the Nth of the task, after the one of the question.
-
-
-_PICTURE_CHOICES_PICTURES = (".png", ".jpg", ".jpeg")
+# IconQA: `problems.json` with a row for each key, or a folder for each question. A choice that is a picture becomes
+# `<image N>`, the Nth picture of the task.
 
 
 def from_problems(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row of `problems.json`; its pictures lie in `iconqa/<split>/<type>/<key>/`."""
+    """Adapt a row of `problems.json`; its pictures are in `iconqa/<split>/<type>/<key>/`."""
     place = [as_text(row.get(name) or "", name) for name in ("split", "ques_type", "_key")]
     if not all(place):
         raise FieldError(
@@ -232,9 +228,7 @@ def _pictures(row: Mapping[str, Any], folder: str) -> dict[str, Any]:
     choices = row.get("choices") or []
     if not isinstance(choices, list):
         raise FieldError("choices", "it is no list")
-    if not choices or not all(
-        isinstance(choice, str) and choice.endswith(_PICTURE_CHOICES_PICTURES) for choice in choices
-    ):
+    if not choices or not all(isinstance(one, str) and one.endswith((".png", ".jpg", ".jpeg")) for one in choices):
         return {"images": [own]}
     images = [own, *(f"{folder}/{choice}" for choice in choices)]
     return {"images": images, "choices": [f"<image {number}>" for number in range(2, len(images) + 1)]}
@@ -244,17 +238,15 @@ PROBLEMS = RowLoader(from_problems)
 PICTURE_CHOICES_FOLDERS = FolderLoader(beside)
 
 
-# VLMEvalKit's TSV: a picture as base64, a list of them, or the index of another row that has the same picture.
-#
-# Columns are `index`, `image` or `image_path`, `question`, often `hint`, `A`, `B`, ..., `answer`. A picture that stands
-# once for several rows is looked up in a second reading of the file, made when the first such row comes.
-
-
 _LONGEST_INDEX = 64
 
 
 class VlmEvalKit:
-    """Reads the TSV files of VLMEvalKit."""
+    """VLMEvalKit's TSV: `index`, `image` or `image_path`, `question`, often `hint`, `A`, `B`, ..., `answer`.
+
+    `image` is base64, a list of these, or the index of another row with the same picture, which a second reading of the
+    file looks up.
+    """
 
     def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
         return first_match(folder, card.loader.files)

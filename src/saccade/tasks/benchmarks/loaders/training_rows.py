@@ -1,4 +1,4 @@
-r"""Loaders of the rows on which published models were trained, where a row holds more than a question and its answer.
+r"""Load rows on which published models were trained, which hold more than a question and its answer.
 
 `llava-final`   conversations whose reply ends in the answer (MathV360K, GeoQA+ of InternVL)
 `solution`      the answer in tags, as `<answer>B</answer>`, under `answer` or `solution` (SpaceR, LongVILA, R1-V)
@@ -19,9 +19,6 @@ from typing import Any
 from saccade.tasks.benchmarks.loaders.rows import RowLoader, from_llava, from_verl
 from saccade.tasks.benchmarks.values import FieldError, first_value, missing, short
 
-# The answer in which a response ends, as training data mark it: tags, `\boxed{}`, or the words "answer is".
-
-
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 _SAID = re.compile(r"\b(?:final |correct )?answer\s*(?:is|:)\s*[:：]?\s*([^\n]+)", re.IGNORECASE)
@@ -29,7 +26,7 @@ _SAID_IN_CHINESE = re.compile(r"答案\s*(?:是|为|选|[:：])+\s*([^\n]+)")
 
 
 def final_answer(text: str) -> str | None:
-    """The last answer that the text marks, without marks; None if it marks none."""
+    r"""Return the last answer marked by tags, `\boxed{}` or "answer is"; None if none is marked."""
     for pattern in (_TAGGED, _BOXED, _SAID, _SAID_IN_CHINESE):
         marked = pattern.findall(text)
         if marked:
