@@ -1,8 +1,8 @@
-"""Token trajectories as one forward pass: rows of a padded rectangle, or one row in which they stand end to end.
+"""Batch token trajectories for a forward pass: as padded rows, or packed end to end in one row.
 
-Either way a trajectory sees itself alone and has the positions it has alone. Padded: right-hand padding under plain
-causal attention, so no token looks at padding and no attention mask is needed. Packed: positions begin again with each
-trajectory, from which transformers makes block-diagonal attention (sdpa, eager), or the lengths of a flash kernel.
+Either way a trajectory sees only itself, at the positions it has alone. Padding is on the right under causal attention,
+so no mask is needed. Packed, positions begin again with each trajectory, from which transformers makes block-diagonal
+attention (sdpa, eager), or the lengths of a flash kernel.
 Imports torch; import this module late.
 """
 
@@ -21,15 +21,9 @@ from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture, TokenTrajectory
 
-# Positions of tokens on the axes of time, height and width, as the model itself reckons them, video by video.
-#
-# What stands behind a video begins behind its last moment, as when Qwen2.5-VL was released, and as vLLM has it.
-# `get_rope_index` of transformers 5 begins it behind the rows and columns alone: the same, but where a video lasts
-# longer than it is wide; there one position would stand for two tokens. Imports torch; import this module late.
-
 
 class GridReader:
-    """The grids of a forward pass, read picture by picture and video by video."""
+    """Iterates over the grids of a forward pass, picture by picture and video by video."""
 
     def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """`tensors` are those that `PictureTensors` gave for all sequences of the pass."""
@@ -37,7 +31,7 @@ class GridReader:
         self._videos = iter(tensors.get("video_grid_thw", ()))
 
     def next(self, pictures: Sequence[PromptPicture]) -> dict[str, Any]:
-        """What `get_rope_index` takes for the next `pictures`."""
+        """Return arguments of `get_rope_index` for the next `pictures`."""
         clips = [picture.clip for picture in pictures if picture.clip is not None]
         images = [next(self._images) for _ in range(len(pictures) - len(clips))]
         videos = [next(self._videos) for _ in clips]
@@ -55,7 +49,10 @@ def rope_positions(
     pictures: Sequence[PromptPicture],
     grids: GridReader,
 ) -> torch.Tensor:
-    """int64 (3, tokens), from 0.
+    """Compute positions on the axes of time, height and width, int64 (3, tokens), from 0.
+
+    Text after a video begins after its last moment, as when Qwen2.5-VL was released, and as in vLLM. `get_rope_index`
+    of transformers 5 begins it after the rows and columns only: after a video longer than wide positions would repeat.
 
     Args:
         model: the inner transformers model, which has `get_rope_index`.
@@ -85,10 +82,10 @@ def rope_positions(
 
 
 _LENGTH = 3000
-"""Tokens of a row at which its attention costs as much as all else: an estimate for a small model."""
+"""Tokens of a row at which attention costs as much as all else: an estimate for a small model."""
 
 _PASS = 200
-"""Tokens that cost as much as a pass does by itself, however small it is: an estimate."""
+"""Tokens that cost as much as the overhead of a pass: an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,7 @@ class BatchRow:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Arguments of one forward pass, and where each trajectory lies in it."""
+    """Arguments of one forward pass, and the place of each trajectory."""
 
     ids: torch.Tensor
     """int64 (rows, tokens)."""
@@ -119,7 +116,7 @@ class Batch:
     """Of each trajectory: row, first token, number of tokens."""
 
     def lay_out(self, values: Sequence[NDArray[Any]], fill: float | bool) -> torch.Tensor:
-        """One array of per-token values for each trajectory, laid out like `ids`; `fill` elsewhere."""
+        """Lay out one array of per-token values for each trajectory like `ids`; `fill` elsewhere."""
         tensor = torch.full(self.ids.shape, fill, dtype=torch.from_numpy(values[0]).dtype)
         for value, (row, start, length) in zip(values, self.spans, strict=True):
             tensor[row, start : start + length] = torch.from_numpy(value)
@@ -146,7 +143,7 @@ class Collator:
             )
 
     def __call__(self, rows: Sequence[BatchRow]) -> Batch:
-        """All `rows` in one batch. Raises what `PictureTensors` raises."""
+        """Put all `rows` into one batch. Raises as `PictureTensors`."""
         pictures = self._pictures([picture for row in rows for picture in row.pictures])
         lengths = [len(row) for row in rows]
         if self._packed:
@@ -188,17 +185,17 @@ class Collator:
 
 
 def token_row(trajectory: TokenTrajectory, trained_turns: Sequence[int] | None = None) -> BatchRow:
-    """The row of a trajectory, with the loss on what was sampled in `trained_turns`; None: in every turn."""
+    """Make the row of a trajectory, with the loss on tokens sampled in `trained_turns`; None: in every turn."""
     turns = trajectory.turns()
     trained = turns >= 0 if trained_turns is None else np.isin(turns, list(trained_turns))
     return BatchRow(trajectory.id, trajectory.ids(), trained, trajectory.pictures)
 
 
 def forward_passes(lengths: Sequence[int], most_tokens: int, *, packed: bool) -> list[list[int]]:
-    """Rows, as indices into `lengths`, in groups for one forward pass each.
+    """Group rows, as indices into `lengths`, for one forward pass each.
 
-    Grouped by length, longest first, so that little is padded. A group takes at most `most_tokens` tokens, padding
-    included; a row that is longer stands alone.
+    By length, longest first, so that little is padded. A group has at most `most_tokens` tokens, padding included; a
+    longer row is a group by itself.
     """
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     groups: list[list[int]] = []
@@ -215,5 +212,5 @@ def forward_passes(lengths: Sequence[int], most_tokens: int, *, packed: bool) ->
 
 
 def work(lengths: Sequence[int], passes: Sequence[Sequence[int]]) -> list[float]:
-    """How much work each of `passes` is, against the others: in tokens, more in a long row, and some for itself."""
+    """Estimate the cost of each of `passes` in tokens: more in a long row, plus overhead."""
     return [_PASS + sum(lengths[at] * (1 + lengths[at] / _LENGTH) for at in rows) for rows in passes]

@@ -1,8 +1,7 @@
-"""From the record of an episode to its tokens.
+"""Turn the record of an episode into tokens: the only place where a trajectory becomes ids.
 
-The only place where a trajectory becomes ids. What the policy sampled keeps its ids; a turn without recorded ids is
-tokenised by itself, never together with what stands around it. What follows the last turn is left out: nobody reads it.
-A turn in which nothing was written stays, as an end of turn.
+Sampled turns keep their ids; a turn without recorded ids is tokenised by itself, never with its surroundings. Messages
+after the last turn are left out, as nothing reads them. An empty turn stays, as an end of turn.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ trajectories)."""
 
 
 def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds = "recorded") -> TokenTrajectory:
-    """The tokens of `trajectory`.
+    """Tokenise `trajectory`.
 
     Raises:
         TrainingError: it has no turn, shows a video that the model does not read, holds calls of an API's own function
@@ -55,9 +54,9 @@ def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds =
 
 
 class ChatFormatter:
-    """What stands around a conversation's texts, as it grows.
+    """Writes the frame around a growing conversation's texts.
 
-    Keeps track of whether the assistant's message is still open, and whether its end was written.
+    Tracks whether the assistant's message is still open, and whether its end was sampled.
     """
 
     def __init__(self, encoder: Encoder, name: str) -> None:
@@ -70,7 +69,7 @@ class ChatFormatter:
         """The token that was sampled last, if it is read."""
 
     def prompt_pieces(self, messages: Iterable[Message], *, first: bool) -> list[Piece]:
-        """What is read before the next turn; an assistant's message continues where one is open."""
+        """Return the pieces read before the next turn; an open message of the assistant is continued."""
         pieces: list[Piece] = []
         frame = self._encoder.frame
         for number, message in enumerate(messages):
@@ -90,7 +89,7 @@ class ChatFormatter:
         return pieces
 
     def sampled_segment(self, number: int, turn: Turn, *, follows: Role | None, ids: SampledIds) -> TokenSegment:
-        """What was written in a turn; `follows` is who speaks next, the assistant where its message is continued."""
+        """Return the tokens of a turn; `follows` is the next role, the assistant where its message is continued."""
         recorded = turn.token_ids if ids == "recorded" else None
         if recorded is None:
             text_ids = self._encoder.text(self._family.answer(turn.text, self._encoder.frame.opening))
@@ -104,9 +103,9 @@ class ChatFormatter:
         return TokenSegment(SegmentKind.SAMPLED, recorded[:kept], turn=number, logprobs=logprobs)
 
     def kept_length(self, ids: Sequence[int], *, follows: Role | None) -> int:
-        """How many of the sampled `ids` are read by the next turn.
+        """Return how many of the sampled `ids` the next turn reads.
 
-        Its end goes where the message is continued, and where it names another to speak than `follows`.
+        The end is dropped where the message is continued, and where it announces another role than `follows`.
         """
         kept = len(ids)
         if follows == "assistant":
@@ -119,7 +118,7 @@ class ChatFormatter:
         return kept
 
     def _between(self, role: Role) -> tuple[Piece, ...]:
-        """The end of an open message and the beginning of the next; what the model wrote of it is left out."""
+        """Return the end of an open message and the beginning of the next, without what the model sampled of it."""
         pieces = (*(self._family.tail("assistant") if self._open else ()), *self._family.head(role))
         if self._open and self._last is not None and self._last == self._encoder.end_after(role):
             pieces = pieces[1:]
@@ -156,30 +155,23 @@ class ChatFormatter:
             )
 
 
-# The tokens of an episode while it is played: at each turn what is new since the last, never what is skipped already.
-#
-#     stream = TokenStream(encoder, "task#0")
-#     delta = stream.prompt_delta(request.messages)      # the prompt
-#     ...                                       # the model writes
-#     stream.add_sampled(ids, text)
-#     delta = stream.prompt_delta(request.messages)      # the observation, with every mark around it
-#
-# Put together, what was read and written is `token_trajectory` of the finished episode, to the token.
-
-
 @dataclass(frozen=True, slots=True)
 class PromptDelta:
-    """What is to be read before the next turn."""
+    """Tokens to be read before the next turn."""
 
     ids: tuple[int, ...]
     pictures: tuple[PromptPicture, ...] = ()
     """In the order of their placeholders in `ids`."""
     dropped: int = 0
-    """How many of the tokens written last are not read, since the message continues without them."""
+    """How many of the last sampled tokens are not read, as the message continues without them."""
 
 
 class TokenStream:
-    """One episode; `prompt_delta` and `add_sampled` take turns."""
+    """The tokens of an episode while it is played, turn by turn; to the token those of `token_trajectory` at its end.
+
+    delta = stream.prompt_delta(request.messages)      # the prompt, later the observation with all marks around it
+    stream.add_sampled(ids, text)                      # the turn
+    """
 
     def __init__(self, encoder: Encoder, name: str) -> None:
         """`name` is the episode's, for messages."""
@@ -190,7 +182,7 @@ class TokenStream:
         self._text = ""
 
     def prompt_delta(self, messages: Sequence[Message]) -> PromptDelta:
-        """What of the whole conversation `messages` is new.
+        """Return what is new in the whole conversation `messages`.
 
         Raises:
             TrainingError: a message has no token form (calls of an API's own function calling, or a video that the
@@ -207,12 +199,12 @@ class TokenStream:
         return PromptDelta(ids, pictures, dropped)
 
     def add_sampled(self, ids: tuple[int, ...], text: str) -> None:
-        """What was sampled, and its text as the record will have it."""
+        """Add a sampled turn, and its text as recorded."""
         self._ids, self._text = ids, text
 
 
 def _new_messages(before: Sequence[Message], wrote: bool, now: Sequence[Message]) -> list[Message]:
-    """The messages of `now` behind those `before` and the text that was written; the first may be a continuation."""
+    """Return the messages of `now` after those `before` and the sampled text; the first may be a continuation."""
     continued = before[-1].role == "assistant"
     if not (continued or wrote):
         return list(now[len(before) :])

@@ -1,9 +1,8 @@
-"""Keys and values of sequences of different lengths, one buffer for all: row `i` holds its first `lengths[i]` places.
+"""Cache keys and values of sequences of different lengths in one buffer: row `i` holds its first `lengths[i]` places.
 
-Rows are written where they end, so there is no padding inside; what lies beyond a row's end is masked. Rows that
-are read together are the first ones, so that decoding reads views and copies nothing. Where memory is bounded only the
-first rows have a place in the buffers, fewer when rows grow longer. Stands in for transformers' `Cache` in a forward
-pass with explicit positions and an explicit mask.
+Rows are written at their ends, so there is no padding inside; places after the end are masked. Rows that are read
+together come first, so decoding reads views without copies. Where memory is bounded only the first rows have a place in
+the buffers, fewer as rows grow. Used as transformers' `Cache` with explicit positions and mask.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _STEP_ROWS, _STEP_PLACES = 8, 256
 
 
 def cache_argument(model: torch.nn.Module) -> str:
-    """How the model's `forward` calls its cache: `cache` since transformers 5.24, before it `past_key_values`."""
+    """Return the name of `forward`'s cache argument: `cache` since transformers 5.24, before it `past_key_values`."""
     return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
 
@@ -56,11 +55,11 @@ class RaggedCache:
         return sum(int(buffer.nbytes) for buffer in self._buffers())
 
     def fits(self, rows: int, end: int) -> bool:
-        """Whether `rows` rows of `end` places can be held at once."""
+        """Return whether `rows` rows of `end` places can be held at once."""
         return self._most is None or rows * _rounded(end) <= self._most
 
     def reserve(self, rows: int, end: int) -> list[int]:
-        """Make room for `end` places in each of the first `rows` rows, which fit; which others lost what they held."""
+        """Make room for `end` places in each of the first `rows` rows, which fit; return those that lost theirs."""
         if end <= self._room and rows <= self.held:
             return []
         room = _rounded(max(end, self._room * 3 // 2)) if end > self._room else _rounded(end)
@@ -80,7 +79,7 @@ class RaggedCache:
         return lost
 
     def add_row(self) -> None:
-        """One more row, empty; for a cache without a limit."""
+        """Add an empty row; for a cache without a limit."""
         self.lengths.append(0)
         self.held += 1
         self.moves += 1
@@ -89,7 +88,7 @@ class RaggedCache:
                 buffers[layer] = torch.cat([old, old.new_zeros((1, *old.shape[1:]))])
 
     def begin(self, rows: Sequence[int], counts: Sequence[int], device: torch.device, dtype: torch.dtype) -> Any:
-        """The mask (rows, 1, queries, places) of a pass that appends `counts[i]` places to row `rows[i]`.
+        """Begin a pass that appends `counts[i]` places to row `rows[i]`; return its mask (rows, 1, queries, places).
 
         Added to attention scores: 0 where a query sees a place, the lowest number of `dtype` where not.
         """
@@ -123,7 +122,7 @@ class RaggedCache:
         return self._mask(starts, 1)
 
     def grow(self, count: int) -> None:
-        """The first `count` rows have one place more."""
+        """Add one place to the first `count` rows."""
         for row in range(count):
             self.lengths[row] += 1
 
@@ -134,7 +133,7 @@ class RaggedCache:
         return mask.masked_fill_(~seen, torch.finfo(self._dtype).min)[:, None]
 
     def end(self) -> None:
-        """The pass is over: rows have grown."""
+        """End the pass: rows grow."""
         for row, count in zip(self._rows, self._counts, strict=True):
             self.lengths[row] += count
 
@@ -154,7 +153,7 @@ class RaggedCache:
         return max(self.lengths, default=0)
 
     def swap(self, one: int, other: int) -> None:
-        """Rows change places; both are among those that are held, or empty."""
+        """Swap two rows, both held or empty."""
         if one == other or max(one, other) >= self.held:
             return
         end = max(self.lengths[one], self.lengths[other])
@@ -165,7 +164,7 @@ class RaggedCache:
         self.lengths[one], self.lengths[other] = self.lengths[other], self.lengths[one]
 
     def copy(self, source: int, target: int) -> None:
-        """`target` becomes what `source` is."""
+        """Copy row `source` to `target`."""
         end = self.lengths[source]
         for buffer in self._buffers():
             buffer[target, :, :end] = buffer[source, :, :end]
@@ -197,18 +196,15 @@ def _coarse(number: int, least: int) -> int:
 
 
 def row_bytes(tokens: int, bytes_per_token: int) -> int:
-    """What a row of `tokens` takes in a buffer that holds it alone."""
+    """Return the bytes of a row of `tokens`."""
     return _rounded(tokens) * bytes_per_token
 
 
-# A cache for models of which some layers keep a state in place of keys and values (linear attention).
-#
-# A state holds all that was read and cannot be cut: a row is continued as it is, or read again. Rows that are read are
-# read alone, each to its own end; then they decode together.
-
-
 class StateCache(RaggedCache):
-    """Stands in for transformers' `Cache` in layers of both kinds."""
+    """A cache for models in which some layers keep a state in place of keys and values (linear attention).
+
+    A state cannot be cut: a row is continued as it is, or read again. Rows are read one by one, then decode together.
+    """
 
     def __init__(self, rows: int, most_places: int | None = None) -> None:
         """As `RaggedCache`; states have no length, and one for each row that is held."""
@@ -298,9 +294,6 @@ class StateCache(RaggedCache):
         yield from self._states.values()
 
 
-# What each token sees in a pass that reads behind what is cached, in the form that each kind of model takes.
-
-
 def layer_masks(
     full: torch.Tensor, starts: torch.Tensor, visual: torch.Tensor | None, family: ModelFamily, config: Any
 ) -> Any:
@@ -335,9 +328,6 @@ def _same_picture(visual: torch.Tensor, at: torch.Tensor, places: int) -> torch.
     of_places = torch.zeros((len(visual), places + visual.shape[1]), dtype=number.dtype, device=number.device)
     of_places.scatter_(1, at, number)  # padding behind the longest row falls off the end
     return visual[..., None] & (number[..., None] == of_places[:, None, :places])
-
-
-# What keys and values of a token take, as a model's configuration says. No weights and no torch here.
 
 
 GIB = 2**30

@@ -1,7 +1,7 @@
-"""Episodes that decode together: when the last of their requests is in, one pass samples a turn for each.
+"""Sample turns of episodes that decode together: once all their requests are in, a turn for each.
 
-What is sampled depends on seeds and requests alone, never on which came first or how long a sandbox took, so a run can
-be repeated to the bit. While one batch decodes, the sandboxes of another work.
+Samples depend only on seeds and requests, never on their order or on how long a sandbox took, so a run can be repeated
+to the bit. While one batch decodes, the sandboxes of another work. Imports torch; import this module late.
 """
 
 from __future__ import annotations
@@ -24,21 +24,13 @@ from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.sequences import Policy, SequenceBatch, TokenSequence
 from saccade.tokens.turn import SampledTurn, Slot, TurnRequest, TurnState, start_turn
 
-# Drawing the next token: of one answer as its sampling settings say, or of many rollouts at once.
-#
-# There are two ways, since they promise different things, and since the same seed must keep giving the same tokens.
-# `TokenSampler` is one answer's: it knows `top_k` and `top_p`, and draws by a generator of torch that is seeded once,
-# so the draw of a token depends on how many came before. `sample_tokens` is for a batch of rollouts, which are drawn
-# from the whole distribution: each row brings its own uniform number, so what a row draws does not depend on the rows
-# beside it, nor on when it joins or leaves the batch. No rule turns the draws of one into those of the other. Both
-# leave out the same ids, and give log-probabilities under the same distribution.
-#
-# Draws come from generators of their own, so a seed is not disturbed by what else runs in the process; the checkpoint's
-# own sampling defaults are not used.
-
+# Two samplers with different promises: `TokenSampler` draws one answer with `top_k` and `top_p` from a generator that
+# is seeded once, so a draw depends on how many came before; `sample_tokens` draws a batch of rollouts from the whole
+# distribution, each row by a uniform number that it brings, whatever the other rows. Both leave out the same ids and
+# give log-probabilities under the same distribution. The checkpoint's sampling defaults are not used.
 
 _COLDEST = torch.finfo(torch.float32).tiny
-"""A lower temperature than this is 0 to float32, by which nothing can be divided."""
+"""A lower temperature would be 0 in float32."""
 
 
 class TokenSampler:
@@ -57,10 +49,10 @@ class TokenSampler:
             self._random.manual_seed(sampling.seed % 2**64)
 
     def __call__(self, logits: torch.Tensor) -> tuple[int, float]:
-        """A token and its natural log-probability.
+        """Draw a token, and return it with its natural log-probability.
 
-        That is under the softmax of `logits / temperature` (1 if greedy) over the tokens that may be sampled, before
-        `top_k` and `top_p` cut it: what a trainer can compute again, and with both off the distribution drawn from.
+        The latter is under the softmax of `logits / temperature` (1 if greedy) over the tokens that may be sampled,
+        before `top_k` and `top_p`: a trainer can compute it again.
 
         Args:
             logits: (vocabulary,), on the device of the checkpoint.
@@ -93,11 +85,11 @@ class TokenSampler:
 def sample_tokens(
     logits: torch.Tensor, forbidden: torch.Tensor, temperatures: Sequence[float], uniforms: Sequence[float]
 ) -> tuple[list[int], list[float]]:
-    """A token for each row, and its natural log-probability.
+    """Draw a token for each row, with natural log-probabilities.
 
-    That is under the softmax of logits / temperature over what may be sampled; a temperature of 0 is greedy, and then
-    counts as 1. The token is where the sum of probabilities passes the uniform number: what a row draws depends on its
-    own number and logits alone. An id that is forbidden has no probability and is never drawn.
+    Those are under the softmax of logits / temperature over ids that may be sampled; a temperature of 0 is greedy, and
+    counts as 1. The token is where the cumulative probability passes the uniform number: a draw depends only on its
+    row. A forbidden id is never drawn.
 
     Args:
         logits: (rows, vocabulary).
@@ -112,9 +104,9 @@ def sample_tokens(
     heat = torch.tensor([value or 1.0 for value in temperatures], device=device)[:, None]
     logprobs = torch.log_softmax(logits.float().masked_fill(forbidden, -torch.inf) / heat, dim=-1)
     sums = logprobs.double().exp().cumsum(-1)
-    if bool(sums[:, -1].isnan().any()):  # one number that is none makes its whole row so
+    if bool(sums[:, -1].isnan().any()):  # one NaN makes its whole row NaN
         raise FloatingPointError("the model's arithmetic overflowed; take float32, or a lower learning rate")
-    # Rounding must not reach the sum itself: behind it lie ids without probability.
+    # Rounding must not reach the sum itself: after it are ids without probability.
     thresholds = torch.tensor(uniforms, dtype=torch.float64, device=device) * sums[:, -1]
     thresholds = torch.minimum(thresholds, torch.nextafter(sums[:, -1], torch.zeros_like(thresholds)))
     drawn = torch.searchsorted(sums, thresholds[:, None], right=True)[:, 0]
@@ -134,7 +126,7 @@ class _PendingRequest:
 
 
 class BatchSlot:
-    """A `base.Slot` whose tokens are sampled together with those of its batch."""
+    """A `Slot` whose tokens are sampled together with those of its batch."""
 
     def __init__(self, decoder: BatchDecoder, sequence: TokenSequence) -> None:
         self._decoder = decoder
@@ -145,7 +137,7 @@ class BatchSlot:
         return tuple(self._sequence.ids)
 
     async def generate(self, request: TurnRequest) -> SampledTurn:
-        """A cancelled request is the slot's last; else as `base.Slot` says."""
+        """As `Slot.generate`; a cancelled request is the slot's last."""
         try:
             return await self._decoder.generate(self._sequence, request)
         except asyncio.CancelledError:
@@ -157,7 +149,7 @@ class BatchSlot:
 
 
 class BatchDecoder:
-    """Some slots, the batch of their sequences, and the pass that is under way."""
+    """Slots, the batch of their sequences, and the running pass."""
 
     def __init__(
         self,
@@ -179,7 +171,7 @@ class BatchDecoder:
         self.slots = [BatchSlot(self, sequence) for sequence in sequences]
 
     async def generate(self, sequence: TokenSequence, request: TurnRequest) -> SampledTurn:
-        """The next turn of `sequence`, together with those of all others."""
+        """Sample the next turn of `sequence`, together with those of all others."""
         delta = request.delta
         if sequence not in self._occupied:
             raise RuntimeError("this slot was released; its episode is over")
@@ -222,7 +214,7 @@ class BatchDecoder:
             self._schedule()
 
     def _generate_turns(self, requests: dict[TokenSequence, _PendingRequest]) -> dict[TokenSequence, SampledTurn]:
-        """A turn for each sequence; in the engine's thread."""
+        """Sample a turn for each sequence, in the engine's thread."""
         began = time.perf_counter()
         batch = self._batch
         if batch is None:
@@ -236,14 +228,14 @@ class BatchDecoder:
         return {sequence: turn.done() for sequence, turn in turns.items()}
 
     def _decode(self, batch: SequenceBatch, turns: dict[TokenSequence, TurnState]) -> None:
-        """Token by token, until every turn has ended: all at once, or as many as the cache holds after each other."""
+        """Decode until every turn has ended: all at once, or as many at a time as the cache holds."""
         while left := {sequence: turn for sequence, turn in turns.items() if turn.finish is None}:
             active = batch.admit(self._move_to_front(batch, left))
             while active:
                 active = self._sample(batch, turns, batch.admit(active))
 
     def _sample(self, batch: SequenceBatch, turns: dict[TokenSequence, TurnState], active: int) -> int:
-        """A token for each of the first `active` sequences; how many of them continue, now the first ones."""
+        """Sample a token for each of the first `active` sequences; return how many continue, moved to the front."""
         logits = batch.read(active)
         sequences = batch.sequences[:active]
         tokens, logprobs = sample_tokens(
@@ -264,7 +256,7 @@ class BatchDecoder:
 
     @staticmethod
     def _move_to_front(batch: SequenceBatch, turns: dict[TokenSequence, TurnState]) -> int:
-        """Bring the sequences with a request to the front; how many there are."""
+        """Bring the sequences with a request to the front; return their number."""
         active = len(batch.sequences)
         for place in reversed(range(len(batch.sequences))):
             if batch.sequences[place] not in turns:
@@ -273,23 +265,20 @@ class BatchDecoder:
         return active
 
 
-# An engine over a checkpoint in this process: the one that is being trained.
-#
-# Episodes decode turn by turn in batches, keys and values kept from turn to turn as far as the memory for them goes:
-# what does not fit waits for its turn and is read again. All batches decode in one thread, one after the other; weights
-# must not change while episodes run. Imports torch; import this module late.
-
-
 class TransformersEngine:
-    """A `base.Engine` that samples from the weights in training, in this process."""
+    """An `Engine` that samples from the weights in training, in this process.
+
+    Keys and values are kept from turn to turn as memory allows; episodes that do not fit wait and are read again.
+    All batches decode in one thread; weights must not change while episodes run.
+    """
 
     in_process = True
 
     def __init__(
         self, policy: Policy, media: MediaReader, *, most_tokens: int = 8192, cache_bytes: float | None = None
     ) -> None:
-        """`media` has the pictures; `most_tokens` bounds a forward pass that reads, padding included; `cache_bytes`
-        the keys and values of each batch, None for no limit.
+        """`media` has the pictures; `most_tokens` bounds a pass that reads, padding included; `cache_bytes` bounds keys
+        and values of each batch, None for no limit.
         """
         self.name = f"local:{policy.checkpoint.name}"
         self._policy = policy

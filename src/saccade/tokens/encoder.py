@@ -1,7 +1,7 @@
-"""Pieces to ids for one checkpoint: its tokenizer with special tokens disabled, its image processor, its family.
+"""Encode pieces of prompts as ids for one checkpoint: tokenizer with special tokens disabled, image processor, family.
 
-The family's frame is checked against the checkpoint's own chat template when the encoder is made, so what is trained is
-what inference will read. Text that spells a special token becomes the plain characters that it is.
+The family's frame is checked against the checkpoint's chat template, so training sees what inference will read. Text
+that spells a special token is encoded as plain characters.
 """
 
 from __future__ import annotations
@@ -22,31 +22,26 @@ from saccade.models.pictures import NO_RULES, PictureRules, fitting_size
 from saccade.record.content import ImagePart, Role, VideoPart
 from saccade.tokens.segments import PromptPicture
 
-# What a checkpoint's chat template writes around messages, held against the frame of its family.
-#
-# Read once, by rendering small conversations: what is trained is what inference will read, or the template is refused.
-
-
 _RULE, _QUESTION, _REPLY = "Be brief.", "How many?", "Two."
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFrame:
-    """What varies between templates of one family."""
+    """The parts that vary between templates of one family."""
 
     start: tuple[Piece, ...]
-    """In front of a conversation that begins with a system message."""
+    """Before a conversation that begins with a system message."""
     preamble: tuple[Piece, ...]
-    """In front of one that does not."""
+    """Before one that does not."""
     opening: str
-    """Between the assistant's head and what the model writes."""
+    """Between the assistant's head and the model's text."""
     opening_pieces: tuple[Piece, ...]
     picture_edge: str
     """On both sides of a picture."""
 
 
 class FrameReader:
-    """Renders the template of one checkpoint."""
+    """Compares the chat template of a checkpoint with its family's frame, by rendering small conversations."""
 
     def __init__(self, name: str, family: ModelFamily, tokenizer: Any, template: str) -> None:
         self._name = name
@@ -55,10 +50,10 @@ class FrameReader:
         self._template = template
 
     def read(self) -> WrittenFrame:
-        """The frame.
+        """Read the frame.
 
         Raises:
-            TrainingError: the template does not write that of the family.
+            TrainingError: the template does not write the family's frame.
         """
         family = self._family
         body = self._body("user", _QUESTION)
@@ -87,7 +82,7 @@ class FrameReader:
         )
 
     def _check_answers(self, before: str, body: str, opening: str) -> None:
-        """An answer that was given is written as it is; a framed family's template may put a thought before it."""
+        """Check that an earlier answer is written verbatim; a framed family's template may put a thought before it."""
         user, reply = {"role": "user", "content": _QUESTION}, {"role": "assistant", "content": _REPLY}
         answered = self._rendered(user, reply, user, generation=False)
         after = _REPLY + written(self._family.tail("assistant")) + body
@@ -126,7 +121,7 @@ class FrameReader:
         )
 
     def _pieces(self, text: str) -> tuple[Piece, ...]:
-        """The text, with the marks in it that the tokenizer has as tokens."""
+        """Split the text at marks that are tokens of the tokenizer."""
         known = self._tokenizer.get_vocab()
         marks = [mark for mark in self._family.marks if mark in known]
         parts = re.split("(" + "|".join(map(re.escape, marks)) + ")", text) if marks else [text]
@@ -177,7 +172,7 @@ class TokenSource(Protocol):
 
 
 class Encoder:
-    """What a checkpoint's tokenizer and image processor make of pieces."""
+    """Encodes pieces with a checkpoint's tokenizer and image processor."""
 
     def __init__(
         self,
@@ -188,7 +183,7 @@ class Encoder:
         chat_template: str,
         rules: PictureRules = NO_RULES,
     ) -> None:
-        """Loads nothing.
+        """Load nothing.
 
         Args:
             name: of the checkpoint, for messages.
@@ -237,7 +232,7 @@ class Encoder:
 
     @classmethod
     def of(cls, checkpoint: TokenSource, rules: PictureRules = NO_RULES) -> Self:
-        """That of a checkpoint, with what its files say of videos. Raises as the constructor does."""
+        """Make the encoder of a checkpoint, with its rules for videos. Raises as the constructor."""
         made = cls(
             checkpoint.name,
             checkpoint.tokenizer,
@@ -250,11 +245,11 @@ class Encoder:
         return made
 
     def text(self, text: str) -> tuple[int, ...]:
-        """Ids of a plain text; none of them is a special token, whatever it spells."""
+        """Encode plain text; no id is a special token, whatever it spells."""
         return self._text(text)
 
     def encode(self, pieces: Iterable[Piece]) -> tuple[tuple[int, ...], tuple[PromptPicture, ...]]:
-        """Ids of `pieces`, and the pictures whose placeholders they hold.
+        """Encode `pieces`; also return the pictures of the placeholders in them.
 
         Raises:
             TrainingError: the image processor refuses a picture's shape.
@@ -276,7 +271,7 @@ class Encoder:
         return tuple(ids), tuple(pictures)
 
     def shown(self, part: ImagePart | VideoPart) -> PromptPicture:
-        """A picture or a video with its features, from its record alone.
+        """Count the features of a picture or a video from its record.
 
         Raises:
             TrainingError: the processor refuses it, or the family reads no videos.
@@ -293,7 +288,7 @@ class Encoder:
         return PromptPicture(part, clip.tokens, clip)
 
     def count(self, part: ImagePart) -> int:
-        """Features of a picture, from its size alone.
+        """Count the features of a picture from its size.
 
         Raises:
             TrainingError: the image processor refuses its shape.
@@ -307,12 +302,12 @@ class Encoder:
         return (edge, *self.family.picture(picture.tokens), edge)
 
     def end_after(self, follows: Role | None) -> int:
-        """The token that ends a turn which a message of that role follows; None: nothing does."""
+        """Return the token that ends a turn before a message of that role; None: before nothing."""
         after = (*self.family.tail("assistant"), *self.family.head(follows or "user"))[0]
         return self._id(after) if isinstance(after, SpecialToken) else self.end_id
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of `ids`, special tokens by their names; bytes that are no UTF-8 become U+FFFD."""
+        """Decode `ids`, special tokens as their names; invalid UTF-8 becomes U+FFFD."""
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return text
 
@@ -327,7 +322,7 @@ class Encoder:
         ids = tuple(self._plain.encode(text, add_special_tokens=False).ids)
         if self._never.isdisjoint(ids):
             return ids
-        # A reserved token that the tokenizer does not call special: each is split after its first character.
+        # Reserved tokens that the tokenizer does not call special are split after the first character.
         apart: list[int] = []
         at = 0
         for match in self._spelled.finditer(text):
@@ -348,7 +343,7 @@ class Encoder:
 
 
 def _without_special_tokens(tokenizer: Any) -> Any:
-    """A copy of its backend that reads the name of a special token as plain characters."""
+    """Copy the tokenizer's backend so that it reads names of special tokens as plain characters."""
     from tokenizers import Tokenizer
 
     backend = getattr(tokenizer, "backend_tokenizer", None)

@@ -1,16 +1,14 @@
-"""A checkpoint that runs in this process, by transformers.
+"""Run a checkpoint in this process, by transformers.
 
     model = LocalModel("/models/Qwen2.5-VL-7B-Instruct")                  # a folder, or a name on the hub
     model = LocalModel("Qwen/Qwen3-VL-4B-Instruct", LocalSettings(device="cuda:1"))
 
-Loaded at the first question. Answers to questions asked side by side are written together, a token of each at a time,
-in a thread of the model's own; one that is cancelled stops before its next token. Of what was read before, keys and
-values are kept, so that each turn of an episode reads only what is new (see `scheduler`). Greedy unless a temperature
-is given. Stop strings: the text ends with the first of them; `token_ids` end with the token that completed it, which
-may reach beyond it. What `logprobs` mean is said at `token_sampler.TokenSampler`. One device: for large checkpoints and
-many questions serve the checkpoint with vLLM.
-
-No promise that two machines, or CPU and GPU, sample the same from the same seed: their arithmetic differs.
+The checkpoint is loaded at the first question. Concurrent questions are answered together in one thread, a token of
+each at a time; a cancelled one stops before its next token. Keys and values are kept, so each turn of an episode reads
+only what is new (see `scheduler`). Greedy unless a temperature is given. The text ends with the first stop string;
+`token_ids` end with the token that completed it, which may reach beyond it. For `logprobs` see `decoder.TokenSampler`.
+One device only: serve large checkpoints or many questions with vLLM. The same seed may sample differently on another
+machine or device.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ DEFAULT_SETTINGS = LocalSettings()
 
 @dataclass(eq=False)
 class _Question:
-    """What was asked, and where the answer goes; it is known to the asking thread and the model's own."""
+    """A request and its answer to come, shared by the asking thread and the model's."""
 
     request: Request
     media: MediaReader
@@ -49,7 +47,7 @@ class _Question:
     outcome: Future[Completion] = field(default_factory=Future)
 
     def end(self, outcome: Completion | BaseException) -> None:
-        """Give the answer; whoever cancelled does not get it."""
+        """Set the outcome, unless the question was cancelled."""
         try:
             if isinstance(outcome, Completion):
                 self.outcome.set_result(outcome)
@@ -83,7 +81,7 @@ class LocalModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The model's next message; loads the checkpoint if this is the first.
+        """Answer with the model's next message; loads the checkpoint first if needed.
 
         Raises:
             ModelRefusedError: the checkpoint cannot be loaded, or cannot take what is asked for.
@@ -115,7 +113,7 @@ class LocalModel:
             answer.cancel()
 
     async def close(self) -> None:
-        """Forget the weights, and refuse what is being written or asked from now on; idempotent."""
+        """Drop the weights, and refuse pending and later questions; idempotent."""
         self._closed.set()
         self._thread.shutdown(wait=False)
         with self._lock:
@@ -135,7 +133,7 @@ class LocalModel:
         return ModelRefusedError(f"{self.name} was closed; make a new one")
 
     def _work(self) -> None:
-        """In the model's own thread: until nothing is asked and nothing is being written."""
+        """Answer questions, in the model's thread, until none is left."""
         while not self._closed.is_set():
             try:
                 scheduler = self._loaded()
@@ -159,7 +157,7 @@ class LocalModel:
             continue
 
     def _refuse_all(self, error: BaseException) -> bool:
-        """End what waits with `error`; False once there is nothing more, and then nobody works."""
+        """End waiting questions with `error`; return False once there is none, and then the thread is idle."""
         with self._lock:
             refused, self._waiting = self._waiting, deque()
             self._working = bool(refused)
@@ -202,7 +200,7 @@ class LocalModel:
 
 
 def completion_of(turn: SampledTurn, name: str, visual: int) -> Completion:
-    """What a turn is to those who asked for it; `visual` tokens were read."""
+    """Make the completion of a turn for which `visual` tokens were read."""
     return Completion(
         text=turn.text,
         finish=turn.finish,
@@ -213,18 +211,11 @@ def completion_of(turn: SampledTurn, name: str, visual: int) -> Completion:
     )
 
 
-# The provider of models in this process: a checkpoint of the user's.
-
-
-def _local(provider: Provider, name: str) -> LocalModel:
-    return LocalModel(name)
-
-
 LOCAL = Provider(
     name="local",
     description="A checkpoint in this process by transformers, as in `local:FOLDER`.",
     example="local:FOLDER",
-    make=_local,
+    make=lambda provider, name: LocalModel(name),
     checkpoint=str,
     stop_strings="the generator",
     token_ids=True,

@@ -1,8 +1,7 @@
-"""The tensors of pictures and videos, in the order of their placeholders; what was decoded is kept, up to a limit.
+"""Make the tensors of pictures and videos, in the order of their placeholders, with a cache of decoded ones.
 
-Kept is the picture, or each frame of a video, at the size that the model sees, in whole bytes: a few times to ten
-times smaller than its tensors, which are cheap to make again. Bit for bit the same with and without. Imports torch;
-import this module late.
+The cache holds pictures and video frames at the size that the model sees, as uint8: up to ten times smaller than their
+tensors, which are cheap to make again, bit for bit. Imports torch; import this module late.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from saccade.tokens.segments import PromptPicture
 
 
 class PicturePreprocessor(Protocol):
-    """What reads pictures: an encoder, or a checkpoint."""
+    """An encoder or a checkpoint."""
 
     @property
     def family(self) -> ModelFamily:
@@ -48,7 +47,7 @@ class PictureTensors:
     def __init__(
         self, reader: PicturePreprocessor, media: MediaReader, most_bytes: int = 2**30, rules: PictureRules = NO_RULES
     ) -> None:
-        """`most_bytes` bounds what is kept; the picture used longest ago goes first. `rules` scale pictures down."""
+        """Keep at most `most_bytes`, least recently used first out. `rules` scale pictures down."""
         self._reader = reader
         self._rules = rules
         self._media = media
@@ -57,7 +56,7 @@ class PictureTensors:
         self._kept: OrderedDict[object, tuple[Image.Image, ...]] = OrderedDict()
 
     def __call__(self, pictures: Sequence[PromptPicture]) -> dict[str, torch.Tensor]:
-        """Arguments of the model's forward pass for `pictures` in this order; empty for none.
+        """Return arguments of the model's forward pass for `pictures` in this order; empty for none.
 
         Raises:
             TrainingError: a picture does not have as many features as placeholders.
@@ -97,7 +96,7 @@ class PictureTensors:
         )[0]
 
     def _frames(self, part: VideoPart, clip: VideoClip) -> tuple[Image.Image, ...]:
-        """Of each place in the clip's frames."""
+        """Read the clip's frames."""
 
         def read() -> tuple[Image.Image, ...]:
             frames = sample_frames(self._media.get_bytes(part.sha256), AtIndices(clip.frames), budget=clip)
@@ -118,7 +117,7 @@ class PictureTensors:
 
 
 def video_tensors(clips: Sequence[tuple[VideoClip, Sequence[Image.Image]]]) -> dict[str, torch.Tensor]:
-    """What the forward pass takes for some clips and their frames, each of the clip's size; empty for none.
+    """Return arguments of the forward pass for clips and their frames, each of the clip's size; empty for none.
 
     `pixel_values_videos` is float32 (patches, channels · frames of a step · pixels of a patch), steps first, then
     features by rows, then the patches of each; `video_grid_thw` is int64 (clips, 3).

@@ -1,14 +1,10 @@
-"""Messages as one checkpoint reads them: token ids by its own chat template, and where its pictures stand in them.
+"""Build the prompt of a checkpoint: token ids by its chat template, and the places of pictures in them.
 
-Families whose templates change what was written before (they drop its thoughts) are written in the frame that training
-has instead, so an episode's tokens only grow.
-
-A text cannot forge a turn or a picture: where it spells a reserved or a turn's last token (`<|im_end|>`, say), that
-stretch is tokenised as the plain characters it is. Each picture's place is found by its placeholder in the rendered
-prompt, and expanded to as many visual tokens as the picture has features, counted from its size. A video's mark is
-replaced by all that its family writes for it.
-
-When the last message is the assistant's, the prompt ends inside it, and the model continues it.
+Families whose templates change earlier turns (by dropping thoughts) are written in the frame of training instead, so an
+episode's tokens only grow. A text cannot forge a turn or a picture: a reserved token or an end of turn that it spells
+(`<|im_end|>`) is tokenised as plain characters. Each picture's placeholder is expanded to as many visual tokens as it
+has features, counted from its size; a video's mark is replaced by all that its family writes for it. When the last
+message is the assistant's, the prompt ends inside it and the model continues it.
 """
 
 from __future__ import annotations
@@ -40,7 +36,7 @@ _END = f"{_OPEN}end{_CLOSE}"
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What the model reads."""
+    """The tokens that the model reads."""
 
     ids: tuple[int, ...]
     pictures: tuple[PromptPicture, ...] = ()
@@ -57,7 +53,7 @@ class Prompt:
 
 
 def placed(ids: Sequence[int], pictures: Sequence[PromptPicture], placeholders: Set[int]) -> Prompt:
-    """`ids` as a prompt, with those of `pictures` whose first placeholder is among them."""
+    """Make a prompt of `ids`, with those of `pictures` whose first placeholder is in them."""
     at = [place for place, token in enumerate(ids) if token in placeholders]
     firsts = [0, *accumulate(picture.tokens for picture in pictures)]
     spans = [(first, end - 1) for first, end in pairwise(firsts) if first < len(at)]
@@ -70,7 +66,7 @@ def placed(ids: Sequence[int], pictures: Sequence[PromptPicture], placeholders: 
 
 
 def frame_encoder(checkpoint: Checkpoint) -> Encoder | None:
-    """What writes the prompts of a family that is `framed`; None for the others.
+    """Return the encoder that writes prompts of a `framed` family; None for the others.
 
     Raises:
         ModelRefusedError: the checkpoint's template does not write the family's frame.
@@ -84,7 +80,7 @@ def frame_encoder(checkpoint: Checkpoint) -> Encoder | None:
 
 
 def build_prompt(request: Request, checkpoint: Checkpoint, encoder: Encoder | None = None) -> Prompt:
-    """The prompt of `request`; `encoder` is the checkpoint's `frame_encoder`, made here if it is not given.
+    """Build the prompt of `request`; `encoder` is the checkpoint's `frame_encoder`, made here by default.
 
     Raises:
         ModelRefusedError: the checkpoint cannot take what is asked for.
@@ -116,7 +112,7 @@ def _framed(messages: Sequence[Message], checkpoint: Checkpoint, encoder: Encode
 
 
 def _rendered(messages: Sequence[Message], checkpoint: Checkpoint) -> tuple[str, list[str]]:
-    """The prompt as text with stand-ins, and what each of them stands for."""
+    """Render the prompt with stand-ins; also return the text of each."""
     ends = checkpoint.tokenizer.convert_ids_to_tokens(sorted(checkpoint.end_ids))
     forged = re.compile("|".join(map(re.escape, [_OPEN, *ends, *checkpoint.family.reserved])))
     plain: list[str] = []
@@ -172,7 +168,7 @@ def _pieces(rendered: str, plain: Sequence[str], tokenizer: Any) -> Iterator[lis
 
 
 def _shown(part: ImagePart | VideoPart, checkpoint: Checkpoint) -> PromptPicture:
-    """With its features, from its record alone."""
+    """Count the features of a picture or video from its record."""
     family = checkpoint.family
     try:
         if isinstance(part, VideoPart):
@@ -188,7 +184,7 @@ def _shown(part: ImagePart | VideoPart, checkpoint: Checkpoint) -> PromptPicture
 
 
 def _with_videos(rendered: str, pictures: Sequence[PromptPicture], checkpoint: Checkpoint) -> str:
-    """The prompt with all that stands for each video in place of what the chat template writes for one."""
+    """Replace what the chat template writes for each video by the family's tokens."""
     form = checkpoint.family.video
     clips = [picture.clip for picture in pictures if picture.clip is not None]
     if form is None or not clips:
@@ -204,7 +200,7 @@ def _with_videos(rendered: str, pictures: Sequence[PromptPicture], checkpoint: C
 
 
 def _expanded(ids: Sequence[int], pictures: Sequence[PromptPicture], checkpoint: Checkpoint) -> Prompt:
-    """With as many placeholders for each picture as it has features."""
+    """Repeat the placeholder of each picture for its features."""
     placeholder = checkpoint.placeholder_id
     images = [picture for picture in pictures if picture.clip is None]
     found = ids.count(placeholder)
@@ -224,6 +220,6 @@ def _expanded(ids: Sequence[int], pictures: Sequence[PromptPicture], checkpoint:
 
 
 def _around(family: ModelFamily, visual: int) -> list[str]:
-    """What stands for the one placeholder that the chat template writes; Qwen's writes the marks as well."""
+    """Return the tokens that replace the template's one placeholder; Qwen's template writes the marks as well."""
     tokens = [piece.token for piece in family.picture(visual) if isinstance(piece, SpecialToken)]
     return tokens if family.own_marks else tokens[1:-1]

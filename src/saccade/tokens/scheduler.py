@@ -1,13 +1,13 @@
-"""Answers that are written side by side: every pass samples a token for each of them, and they come and go at any time.
+"""Write answers side by side: every pass samples a token for each, and answers come and go at any time.
 
     scheduler = Scheduler(PlainPolicy(checkpoint), most_sequences=8)
     scheduler.admit(answer)            # reads its prompt
     scheduler.step()                   # a token more for each
 
-Keys and values of an answer stay when it has ended, so the next turn of its episode only reads what is new: a prompt
-takes over the sequence that it continues, or a copy of the longest beginning that some sequence shares with it. Where
-there is no room, what was used longest ago is forgotten. To be used in one thread. Which answers are written together
-can change the last digits of log-probabilities, and so, very rarely, a token.
+Keys and values stay when an answer has ended, so the next turn of its episode reads only what is new: a prompt takes
+over the sequence that it continues, or copies the longest beginning that it shares with one. The least recently used
+sequence makes room. Use in one thread. Which answers are written together can change the last digits of
+log-probabilities, and so, very rarely, a token.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from saccade.tokens.sequences import Policy, SequenceBatch, TokenSequence
 from saccade.tokens.turn import ContextFullError, SampledTurn, TurnRequest, TurnState, start_turn
 
 _MOST_TOKENS = 8192
-"""Of a forward pass that reads several sequences, padding included."""
+"""Most tokens of a pass that reads several sequences, padding included."""
 
 
 @dataclass(eq=False)
 class PendingAnswer:
-    """One answer while it is written."""
+    """An answer while it is written."""
 
     request: Request
     prompt: Prompt
     media: MediaReader
     """Has the prompt's pictures."""
     tell: Callable[[str], None]
-    """Hears each piece of the text."""
+    """Called with each piece of the text."""
     is_cancelled: Callable[[], bool]
-    """Asked before every pass."""
+    """Called before every pass."""
     end: Callable[[SampledTurn | BaseException | None], None]
-    """Hears what came of it; None where it was cancelled."""
+    """Called with the outcome; None where it was cancelled."""
 
 
 @dataclass(eq=False)
 class _Row(TokenSequence):
-    """A sequence, what it has read, and the answer that it is writing."""
+    """A sequence, its prompt, and the answer that it is writing."""
 
     prompt: Prompt = field(default_factory=lambda: Prompt(()))
     """The last one that was read."""
@@ -80,7 +80,7 @@ class Scheduler:
     """The sequences of one checkpoint, those that write first."""
 
     def __init__(self, policy: Policy, *, most_sequences: int) -> None:
-        """At most `most_sequences` keep their keys and values, and write at once."""
+        """Keep and write at most `most_sequences` at once."""
         self._policy = policy
         self.checkpoint = checkpoint = policy.checkpoint
         self._media: dict[str, MediaReader] = {}
@@ -109,7 +109,7 @@ class Scheduler:
         return self._media[sha256].get_bytes(sha256)
 
     def admit(self, answer: PendingAnswer) -> None:
-        """Read the prompt of `answer` and sample its first token; what is wrong with it is its own end."""
+        """Read the prompt of `answer` and sample its first token; an error ends only this answer."""
         row: _Row | None = None
         try:
             with torch.inference_mode():
@@ -127,7 +127,7 @@ class Scheduler:
             answer.end(refused(error))
 
     def step(self) -> None:
-        """One more token for every answer that is being written."""
+        """Sample one more token for every answer."""
         try:
             with torch.inference_mode():
                 for row in self._writing():
@@ -141,7 +141,7 @@ class Scheduler:
             self.fail(error)
 
     def fail(self, error: BaseException) -> None:
-        """End every answer with `error`, and forget all that was read."""
+        """End every answer with `error`, and empty the cache."""
         writing = self._writing()
         self._rows, self._active, self._batch = [], 0, self._empty_batch()
         for row in writing:
@@ -168,12 +168,12 @@ class Scheduler:
         return turn
 
     def _row_for(self, prompt: Prompt) -> _Row:
-        """An idle sequence that holds as much of the beginning of `prompt` as there is, and no more."""
+        """Return an idle sequence that holds the longest cached beginning of `prompt`, and no more."""
         shared = {row: self._shared(row, prompt) for row in self._rows}
         best = max(self._rows, key=lambda row: shared[row], default=None)
         length = shared[best] if best is not None else 0
         idle = [row for row in self._rows if row.answer is None]
-        # What holds a whole earlier prompt and something of its answer is continued; another row may still be wanted.
+        # A row that holds a whole earlier prompt and part of its answer is continued; others may still be needed.
         continued = [row for row in idle if shared[row] == length and length > len(row.prompt.ids)]
         if continued:
             row = continued[0]
@@ -189,13 +189,13 @@ class Scheduler:
         return row
 
     def _shared(self, row: _Row, prompt: Prompt) -> int:
-        """How much of what is cached of `row` begins `prompt`; a state is all that was read, or nothing."""
+        """Return how many cached tokens of `row` begin `prompt`; of a state all or none count."""
         length = shared_length(row.prompt, row.ids[: len(row.positions)], prompt)
         usable = self.checkpoint.family.attention != "recurrent" or length == len(row.positions)
         return length if usable else 0
 
     def _read(self, row: _Row, answer: PendingAnswer) -> torch.Tensor:
-        """Logits (1, vocabulary) of what follows the prompt."""
+        """Return logits (1, vocabulary) of the token after the prompt."""
         prompt, length = answer.prompt, len(row.ids)
         unread = [picture for picture, at in zip(prompt.pictures, prompt.places, strict=True) if at >= length]
         self._media = {picture.part.sha256: answer.media for picture in unread}
@@ -256,7 +256,7 @@ class Scheduler:
 
 
 def write_alone(scheduler: Scheduler, request: Request, prompt: Prompt, media: MediaReader) -> SampledTurn:
-    """The answer to `prompt`, with the sampling and limits of `request`, while nothing else is written.
+    """Answer `prompt` with the sampling and limits of `request`, while nothing else is written.
 
     Raises:
         ModelRefusedError: the prompt cannot be read, or the arithmetic overflowed.
@@ -273,7 +273,7 @@ def write_alone(scheduler: Scheduler, request: Request, prompt: Prompt, media: M
 
 
 def shared_length(before: Prompt, ids: list[int], prompt: Prompt) -> int:
-    """How many tokens at the beginning of `prompt` are among `ids`, whose pictures are those of `before`.
+    """Count the tokens at the beginning of `prompt` that are in `ids`, whose pictures are those of `before`.
 
     At least one token of `prompt` is left to be read, and no picture is cut.
     """
@@ -290,7 +290,7 @@ def shared_length(before: Prompt, ids: list[int], prompt: Prompt) -> int:
 
 
 def refused(error: BaseException) -> BaseException:
-    """The error of ours for what a forward pass can raise."""
+    """Convert an error of a forward pass to one of ours."""
     if isinstance(error, torch.OutOfMemoryError):
         return ModelRefusedError(
             "the model has no memory left on its device for this prompt. Show fewer or smaller pictures "

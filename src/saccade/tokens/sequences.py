@@ -1,7 +1,7 @@
-"""Sequences that are decoded together: tokens, cached keys and values, and the forward passes that extend them.
+"""Decode sequences together: tokens, cached keys and values, and the forward passes that extend them.
 
 Only new tokens are computed, and equal prompts once. Positions are explicit, M-RoPE included, so a sequence has the
-positions that it has alone. To be used in one thread at a time, and always under `torch.inference_mode`.
+positions that it has alone. Use in one thread at a time, under `torch.inference_mode`. Imports torch.
 """
 
 from __future__ import annotations
@@ -31,33 +31,23 @@ from saccade.tokens.caches import (
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture
 
-# Decoding by CUDA graphs: all kernels of a pass that reads one token of each row start at once.
-#
-# Such a pass is thousands of small kernels, and Python takes longer to start them than a GPU takes to run them. A graph
-# of them is captured for each shape that comes again, and replayed with the ids, positions and lengths of the next
-# tokens. Rows are filled up to a few shapes: what the others read is thrown away, and no row is longer for it.
-#
-# Weights and what is cached must stay where they are while graphs of them are used, so each cache has graphs of its
-# own. Imports torch.
-
-
 _log = logging.getLogger(__name__)
 
 _CAPTURED = frozenset({"qwen2_5_vl", "qwen3_vl", "internvl", "glm4v", "glm46v", "gemma4"})
-"""Families of which a GPU has captured passes. Experts are chosen by the host, which no graph can hold."""
+"""Families whose passes were captured on a GPU. Experts are chosen by the host, which no graph can hold."""
 
 Step = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, int], torch.Tensor]
 """(ids (rows, 1), positions (axes, rows, 1), lengths of the rows, places) -> logits (rows, vocabulary)."""
 
 
 def can_capture(device: torch.device, family: ModelFamily) -> bool:
-    """Whether decoding is captured: on a GPU, by a process that trains alone; divided weights come and go."""
+    """Return whether decoding is captured: on a GPU, in a run of one process, as divided weights come and go."""
     return device.type == "cuda" and family.model_type in _CAPTURED and not torch.distributed.is_initialized()
 
 
 @dataclass
 class _Captured:
-    """One shape: what a pass over it is given, and the graph that was made of it."""
+    """One shape: the inputs of a pass over it, and the graph captured of it."""
 
     ids: torch.Tensor
     positions: torch.Tensor
@@ -67,7 +57,12 @@ class _Captured:
 
 
 class StepGraphs:
-    """The passes of one cache."""
+    """Decodes by CUDA graphs of one cache, whose buffers and weights must stay in place.
+
+    A pass over one token of each row is thousands of small kernels, which Python starts slower than a GPU runs them. A
+    graph is captured for each shape that recurs, and replayed with new ids, positions and lengths. Rows are padded to a
+    few shapes; results of the padding are dropped, and no row grows by it.
+    """
 
     def __init__(self, cache: RaggedCache, step: Step, device: torch.device) -> None:
         self._cache = cache
@@ -80,7 +75,7 @@ class StepGraphs:
         self._works = True
 
     def __call__(self, ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """Logits of one token of each of the first rows, which are longer by it then.
+        """Return logits of one token of each of the first rows, which grow by it.
 
         Args:
             ids: int64 (count, 1).
@@ -96,7 +91,7 @@ class StepGraphs:
         one.ids[:count].copy_(ids)
         one.positions[:, :count].copy_(positions)
         one.lengths.copy_(torch.tensor(self._cache.lengths[:rows]))
-        if known is None:  # the first pass is not captured: it makes what libraries make once
+        if known is None:  # not captured: libraries initialise in the first pass
             self._shapes[rows, end] = one
             logits = self._step(one.ids, one.positions, one.lengths, end)
         else:
@@ -133,7 +128,7 @@ class StepGraphs:
 
 
 class Policy(Protocol):
-    """What samples: a checkpoint made ready for training is one."""
+    """A checkpoint to sample from, such as one that is ready for training."""
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -167,7 +162,7 @@ class TokenSequence:
         return tuple(self.ids[len(self.ids) - self.unread :])
 
     def extend(self, delta: PromptDelta) -> None:
-        """What is to be read next."""
+        """Append tokens to be read next."""
         if delta.dropped:
             del self.ids[-delta.dropped :]
         self.unread += len(delta.ids) - delta.dropped
@@ -176,12 +171,12 @@ class TokenSequence:
         self.seen += delta.pictures
 
     def forget(self) -> None:
-        """Nothing of it is in the cache any more: everything is to be read again."""
+        """Mark everything as unread, as it left the cache."""
         self.unread, self.pictures = len(self.ids), self.seen
         self.position, self.positions = 0, []
 
     def cut(self, length: int) -> None:
-        """Only the first `length` tokens stay, all of them in the cache; none of those after is within a picture."""
+        """Keep the first `length` tokens, all in the cache; the cut is in no picture."""
         del self.ids[length:]
         if length < len(self.positions):
             self.position = self.positions[length]
@@ -211,7 +206,7 @@ class SequenceBatch:
         self.sequences = list(sequences)
 
     def admit(self, count: int) -> int:
-        """How many of the first `count` sequences can be read together; room is made for them, by forgetting others.
+        """Make room for as many of the first `count` sequences as fit, emptying others; return their number.
 
         Raises:
             ModelRefusedError: not even the first one fits.
@@ -233,24 +228,24 @@ class SequenceBatch:
         return fitting
 
     def add(self, sequence: TokenSequence) -> None:
-        """One more sequence, at the last place."""
+        """Add a sequence at the end."""
         self._cache.add_row()
         self.sequences.append(sequence)
 
     def cut(self, place: int, length: int) -> None:
-        """The sequence at `place` keeps its first `length` tokens, all of which are in the cache."""
+        """Cut the sequence at `place` to its first `length` tokens, all in the cache."""
         self.sequences[place].cut(length)
         self._cache.lengths[place] = length
 
     def copy(self, source: int, target: int, length: int) -> None:
-        """The sequence at `target` becomes the first `length` tokens of that at `source`, which are in the cache."""
+        """Copy the first `length` tokens of the sequence at `source`, all in the cache, to `target`."""
         known, sequence = self.sequences[source], self.sequences[target]
         self._cache.copy(source, target)
         sequence.ids, sequence.positions, sequence.position = known.ids[:], known.positions[:], known.position
         self.cut(target, length)
 
     def swap(self, one: int, other: int) -> None:
-        """Sequences change places; where one of these has no room in the cache, what is cached of both is forgotten."""
+        """Swap two sequences; if one has no room in the cache, both are emptied there."""
         if one != other and max(one, other) >= self._cache.held:
             for place in (one, other):
                 self._cache.lengths[place] = 0
@@ -259,7 +254,7 @@ class SequenceBatch:
         self.sequences[one], self.sequences[other] = self.sequences[other], self.sequences[one]
 
     def read(self, count: int) -> torch.Tensor:
-        """Read what the first `count` sequences have not read; logits (count, vocabulary) of what follows."""
+        """Read the unread tokens of the first `count` sequences; return logits (count, vocabulary) of the next."""
         if any(sequence.unread != 1 or len(sequence.ids) == 1 for sequence in self.sequences[:count]):
             return self.read_places(range(count))
         if self._graphs is not None:
@@ -282,7 +277,7 @@ class SequenceBatch:
         return self._logits(torch.stack([hidden[place] for place in places]))
 
     def _twins(self, places: Sequence[int]) -> dict[int, int]:
-        """Sequences whose whole prompt another reads too, and that other."""
+        """Map sequences to another that reads the same whole prompt."""
         leaders: dict[tuple[Any, ...], int] = {}
         twins = {}
         for place in places:
@@ -294,7 +289,7 @@ class SequenceBatch:
         return twins
 
     def _parts(self, places: Sequence[int]) -> Iterator[list[int]]:
-        """`places` in their order, cut where a forward pass would be too large."""
+        """Split `places` where a forward pass would be too large."""
         part: list[int] = []
         longest = 0
         for place in places:
@@ -308,7 +303,7 @@ class SequenceBatch:
             yield part
 
     def _forward(self, places: Sequence[int]) -> torch.Tensor:
-        """Hidden states (sequences, tokens, size) of what those at `places` had not read; padded on the right."""
+        """Return hidden states (sequences, tokens, size) of the unread tokens at `places`, padded on the right."""
         checkpoint = self._policy.checkpoint
         sequences = [self.sequences[place] for place in places]
         counts = [sequence.unread for sequence in sequences]
@@ -331,7 +326,7 @@ class SequenceBatch:
         return hidden
 
     def _step(self, ids: torch.Tensor, positions: torch.Tensor, starts: torch.Tensor, end: int) -> torch.Tensor:
-        """A `step_graphs.Step`: everything it is given is on the device, and so is all that it does."""
+        """A `Step`, entirely on the device."""
         checkpoint = self._policy.checkpoint
         full = self._cache.begin_step(starts, end, cache_dtype(self._policy))
         masks = layer_masks(full, starts, None, checkpoint.family, checkpoint.config)
@@ -379,7 +374,7 @@ class SequenceBatch:
         return ids, positions
 
     def _rope(self, unread_ids: torch.Tensor, pictures: Sequence[PromptPicture], grids: GridReader) -> torch.Tensor:
-        """Positions (axes, tokens) of unread tokens, from 0."""
+        """Return positions (axes, tokens) of unread tokens, from 0."""
         checkpoint = self._policy.checkpoint
         axes = checkpoint.family.rope_axes
         if axes == 1 or not pictures:
@@ -393,7 +388,7 @@ class SequenceBatch:
 
 
 def cache_dtype(policy: Policy) -> torch.dtype:
-    """In which attention computes, and keys and values are kept."""
+    """Return the dtype of attention, in which keys and values are kept."""
     device = policy.checkpoint.device.type
     with policy.autocast():
         if torch.is_autocast_enabled(device):
@@ -403,12 +398,12 @@ def cache_dtype(policy: Policy) -> torch.dtype:
 
 
 def cache_bytes_of(policy: Policy) -> int:
-    """Bytes of the keys and values of one token."""
+    """Return the bytes of the keys and values of one token."""
     return cache_bytes_per_token(policy.checkpoint.config, cache_dtype(policy).itemsize)
 
 
 def make_cache(policy: Policy, rows: int, cache_bytes: float | None) -> RaggedCache:
-    """A cache for the model of `policy`; `cache_bytes` bounds keys, values and states, None for no limit."""
+    """Make a cache for the model of `policy`; `cache_bytes` bounds keys, values and states, None for no limit."""
     kind = StateCache if policy.checkpoint.family.attention == "recurrent" else RaggedCache
     if cache_bytes is None:
         return kind(rows)

@@ -1,4 +1,4 @@
-"""One turn while it is written: where it ends, whoever samples its tokens."""
+"""The interface of an engine, and a turn while it is sampled: where it ends, whatever samples its tokens."""
 
 from __future__ import annotations
 
@@ -12,19 +12,14 @@ from saccade.models.local_text import TextOfTokens
 from saccade.record.trajectory import FinishReason
 from saccade.tokens.build import PromptDelta
 
-# The interface of an engine: a slot for each episode, asked for the tokens of its next turn.
-#
-# An engine gets ids and gives ids; nothing is tokenised twice. Slots that were taken together decode together, so a
-# slot whose episode is over must be released, or the others wait for it.
-
 
 class ContextFullError(Exception):
-    """What is to be read leaves no room for a token; the episode ends at its context limit. Never leaves Saccade."""
+    """The prompt leaves no room for a token; the episode ends at its context limit. Never leaves Saccade."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """What a slot reads, and how it writes."""
+    """The tokens that a slot reads, and how it samples."""
 
     delta: PromptDelta
     stop: tuple[str, ...] = ()
@@ -33,22 +28,22 @@ class TurnRequest:
     max_tokens: int | None = None
     """Most tokens of the turn; None for what the context leaves."""
     context_tokens: int | None = None
-    """Most tokens of everything read and the turn; None for what the checkpoint reads."""
+    """Most tokens of context and turn together; None for the checkpoint's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampledTurn:
-    """One turn as it was sampled."""
+    """A sampled turn."""
 
     ids: tuple[int, ...]
     """The end-of-turn token included, if it was sampled."""
     logprobs: tuple[float, ...]
-    """Natural, of each id, under the softmax of logits / temperature (1 if greedy) over what may be sampled."""
+    """Natural, of each id, under the softmax of logits / temperature (1 if greedy) over ids that may be sampled."""
     text: str
     """Up to the end of the first stop string; the last token may go beyond it."""
     finish: FinishReason
     context: int
-    """Tokens that were read before, text and visual."""
+    """Tokens read before the turn, text and visual."""
 
 
 class Slot(Protocol):
@@ -59,47 +54,50 @@ class Slot(Protocol):
         """Everything read and sampled so far."""
 
     async def generate(self, request: TurnRequest) -> SampledTurn:
-        """The next turn.
+        """Sample the next turn.
 
         Raises:
-            ContextFullError: nothing can be sampled after what is to be read.
+            ContextFullError: the context is full.
             ModelError: the engine failed.
         """
 
     def release(self) -> None:
-        """The episode is over; idempotent."""
+        """End the episode; idempotent."""
 
 
 class Engine(Protocol):
-    """Samples for any number of episodes."""
+    """Samples for any number of episodes, token ids in and out: nothing is tokenised twice.
+
+    Slots that were taken together decode together: one whose episode is over must be released, or the others wait.
+    """
 
     name: str
-    """As it is recorded."""
+    """Name in records."""
 
     @property
     def in_process(self) -> bool:
-        """Whether it samples from the very weights that are trained."""
+        """Whether it samples from the weights that are trained."""
 
     @property
     def busy_seconds(self) -> float:
         """Seconds spent sampling since the engine was made, 0 where it cannot tell."""
 
     def slots(self, seeds: Sequence[int]) -> list[Slot]:
-        """A slot for each seed, decoding together. The same seeds and requests give the same tokens."""
+        """Make a slot for each seed, decoding together. The same seeds and requests give the same tokens."""
 
     async def update_weights(self, save: Callable[[Path], object]) -> None:
-        """The policy's weights have changed; `save` writes them into a folder, as a checkpoint.
+        """Take the policy's new weights; `save` writes them into a folder, as a checkpoint.
 
         Raises:
             ModelError: the engine cannot sample with them.
         """
 
     async def close(self) -> None:
-        """Give back what it holds; idempotent."""
+        """Release all resources; idempotent."""
 
 
 class TurnCheckpoint(Protocol):
-    """What of a checkpoint decides where a turn ends."""
+    """The parts of a checkpoint that decide where a turn ends."""
 
     @property
     def tokenizer(self) -> Any:
@@ -115,20 +113,16 @@ class TurnCheckpoint(Protocol):
 
 
 class TurnPolicy(Protocol):
-    """A policy as far as it decides where a turn ends; its weights may be elsewhere."""
+    """A policy whose weights may be elsewhere."""
 
     @property
     def checkpoint(self) -> TurnCheckpoint:
         """Its tokens."""
 
 
-def _unheard(piece: str) -> None:
-    pass
-
-
 @dataclass
 class TurnState:
-    """A turn while it is written."""
+    """A turn while it is sampled."""
 
     watch: StopWatch
     text: TextOfTokens
@@ -141,11 +135,11 @@ class TurnState:
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     finish: FinishReason | None = None
-    tell: Callable[[str], None] = _unheard
-    """Hears each piece of the text."""
+    tell: Callable[[str], object] = len
+    """Called with each piece of the text."""
 
     def take(self, token: int, logprob: float) -> None:
-        """One more token."""
+        """Add a token."""
         self.ids.append(token)
         self.logprobs.append(logprob)
         self.left -= 1
@@ -159,20 +153,16 @@ class TurnState:
             self.finish = FinishReason.LENGTH
 
     def done(self) -> SampledTurn:
-        """What came of it."""
+        """End the turn and return it."""
         self.tell(self.watch.feed(self.text.end()))
         finish = self.finish or FinishReason.LENGTH
         return SampledTurn(tuple(self.ids), tuple(self.logprobs), self.watch.text, finish, self.context)
 
 
 def start_turn(policy: TurnPolicy, request: TurnRequest, context: int, most: int | None = None) -> TurnState:
-    """The turn that answers `request` after `context` tokens.
+    """Begin the turn that answers `request` after `context` tokens, text and visual.
 
-    Args:
-        policy: what samples.
-        request: what is asked.
-        context: tokens that are read before the turn, text and visual.
-        most: most tokens of context and turn that a server takes; None for what the checkpoint reads.
+    `most` is the limit of a server on context and turn together; None for the checkpoint's.
 
     Raises:
         ContextFullError: no room is left.

@@ -1,4 +1,4 @@
-"""What travels from who plays episodes to who selects: a scored rollout, in the extra fields of verl's output."""
+"""Carry scored rollouts from the workers that play to the sampler, in the extra fields of verl's output."""
 
 from __future__ import annotations
 

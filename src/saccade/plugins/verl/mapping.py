@@ -1,4 +1,4 @@
-"""verl's configuration from the settings of `saccade rl`: every setting of ours is mapped, kept by ours, or refused.
+"""Map the settings of `saccade rl` to verl's configuration: each is mapped, read by our parts, or refused.
 
     lines = verl_lines(settings, Path("runs/rl"))      # what `--plan` prints
 

@@ -1,4 +1,4 @@
-"""Loaded by verl in each of its processes (entry point `verl.plugins`): what its configuration names as `saccade`.
+"""Register Saccade's advantages and loss in each process of verl (entry point `verl.plugins`), and mend two faults.
 
 verl 0.9.1 loads entry points while it is being imported itself, so only its core is imported here.
 """

@@ -1,4 +1,4 @@
-"""Warnings of ours in verl's processes, which hide them: kept in a file of the run, and said again by the command.
+"""Keep Saccade's warnings of verl's processes, which hide them, in a file, and log them again in the command.
 
 OUT/verl/said.jsonl has a line for each, from all processes: `time`, `process`, `level`, `logger`, `message`.
 """

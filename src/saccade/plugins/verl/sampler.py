@@ -1,4 +1,4 @@
-"""verl's sampler: which rollouts of a step are trained on, and with what advantages; both by the recipe's rules.
+"""Select the rollouts of a step on verl, and give them advantages, by the recipe's rules.
 
 It takes the place of verl 0.9.1's replay buffer (`trainer.v1.sampler.custom_sampler`) and uses TransferQueue's public
 functions alone. Groups that are played lie there under `uid`, their rollouts under `uid_number_0`. Advantages are

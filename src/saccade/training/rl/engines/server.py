@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 class ServerPool:
     """One server or several that serve the same checkpoint.
 
-    An episode stays with the server that has its prefix cached until its queue is more than twice that of another. A lost
+    An episode stays with the server that has its prefix cached until its queue is over twice that of another. A lost
     server gets no turns until the next update of the weights, when it is tried again.
     """
 
