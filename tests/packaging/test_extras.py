@@ -179,7 +179,7 @@ ENTRIES = {
         "saccade.plugins.serve.agent_app",
         "saccade.plugins.serve.sandbox_app",
         "saccade.tools.serving.app",
-        "saccade.training.sft.review_page",
+        "saccade.training.sft.review_server",
     ),
     "mcp": ("saccade.plugins.serve.mcp_server",),
     "models": ("saccade.models.providers.anthropic", "saccade.models.providers.gemini"),

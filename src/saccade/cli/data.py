@@ -339,7 +339,7 @@ def review(
     from saccade.cli.web import serve_app
     from saccade.report.live_server import HOST
     from saccade.training.sft.review import DecisionLog, ReviewItems
-    from saccade.training.sft.review_page import Reviewer, review_app
+    from saccade.training.sft.review_server import Reviewer, review_app
 
     items = ReviewItems.open(folder)
     reviewer = Reviewer(items, DecisionLog(folder), secrets.token_urlsafe(16))

@@ -12,7 +12,7 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import write_lines
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
 from saccade.training.sft.review import DecisionLog, ReviewItems
-from saccade.training.sft.review_page import Reviewer, review_app
+from saccade.training.sft.review_server import Reviewer, review_app
 
 TOKEN = "secret-token"
 HOSTILE = "</textarea><script>alert(1)</script><img src=x onerror=alert(2)>"
