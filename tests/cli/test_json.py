@@ -20,7 +20,6 @@ from saccade.cli.output import print_json
 from saccade.record.trajectory import Score
 
 WITHOUT = {
-    "completion": "prints a script for a shell",
     "demo": "plays a scene for a person",
     "mcp": "a server",
     "openenv": "a server",

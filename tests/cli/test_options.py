@@ -27,7 +27,7 @@ OTHERWISE = {
     ("--model", "serve"): "several models side by side",
 }
 """Where an option takes another form than elsewhere, and what it is there."""
-WRONG = {"ask": ["no-such-file.png"], "completion": ["no-such-shell"], "list": ["no-such-kind"]}
+WRONG = {"ask": ["no-such-file.png"], "list": ["no-such-kind"]}
 """Arguments that are wrong where `no-such-thing` is not."""
 BESIDE = {
     "eval": ["--model", "solver"],

@@ -40,9 +40,9 @@ def test_no_install_hint_loses_its_extra() -> None:
 
 
 def test_every_console_of_the_commands_prints_brackets() -> None:
-    """rich's own take them for styles, so none is made but in `plain`."""
+    """rich's own take them for styles, so none is made but in `output`."""
     for path in (SOURCE / "cli").glob("*.py"):
-        if path.name == "plain.py":
+        if path.name == "output.py":
             continue
         called = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
         names = {func.id for func in called if isinstance(func, ast.Name)}

@@ -184,7 +184,7 @@ async def _ask(question: Question, settings: AskSettings, out: Path | None, *, q
 
 
 def summary(trajectory: Trajectory) -> dict[str, object]:
-    """The end of an episode: the answer, why it ended, and what it cost."""
+    """Return the answer of an episode, why it ended, and what it cost."""
     turns = trajectory.turns
     return {
         "id": trajectory.id,
@@ -213,7 +213,7 @@ def exit_code(trajectory: Trajectory) -> int:
 
 
 def _cancel_on_interrupt() -> asyncio.Event:
-    """Set by the first Ctrl-C; the second one ends the program as always."""
+    """Return an event that the first Ctrl-C sets; the second one ends the program as always."""
     cancel = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -229,9 +229,6 @@ def _cancel_on_interrupt() -> asyncio.Event:
     return cancel
 
 
-# `saccade ask --tasks`: every question of some sources, answered side by side and kept as an evaluation is.
-
-
 _AT_ONCE = 16
 
 
@@ -245,7 +242,7 @@ def ask_batch(
     as_json: bool,
     beside: Mapping[str, object],
 ) -> int:
-    """Ask, print an answer for each task as it is stored, and give the exit status.
+    """Ask every question of some sources at once, print the answers, and return the exit status.
 
     `options` are settings of `saccade eval` as text, over those that are `given`; `beside` is what one question may
     have and a batch may not. Without `out` nothing is kept.
@@ -255,7 +252,6 @@ def ask_batch(
     """
     from saccade.cli.eval_screen import screen
     from saccade.core.settings import load_settings
-    from saccade.errors import SettingsError
     from saccade.evals.run import continuing, evaluate
     from saccade.evals.settings import EvalSettings
 
@@ -281,7 +277,7 @@ def ask_batch(
 
 
 def _print(folder: Path, *, as_json: bool) -> int:
-    """Print what is stored; how many tasks have no answer."""
+    """Print the stored answers, and return how many tasks have none."""
     from saccade.cli.output import print_json
     from saccade.episode.run_folder import TRAJECTORIES
     from saccade.record.codec import read_lines
@@ -299,14 +295,10 @@ def _print(folder: Path, *, as_json: bool) -> int:
     return unanswered
 
 
-# Options of commands that ask a model, as the settings that they give.
-
-
 NO_MODEL = (
     "no model is named. Use --model, as in --model openai:gpt-4.1 (key in OPENAI_API_KEY) or --model "
     "vllm:NAME@http://host:8000/v1; `saccade list models` has all."
 )
-"""What to say where no model is named."""
 
 
 def named(**options: object) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""An episode on the terminal while it happens: what the model writes, what its code gives back, how it ends.
+"""Shows an episode on the terminal while it happens: the model's text, the output of its code, and the end.
 
 Everything that a model or a program wrote is shown as plain text: control characters become visible marks, so no text
 can move the cursor, change colours or set the window's title.
@@ -16,7 +16,7 @@ from saccade.record.trajectory import STOPS, StopReason, Trajectory
 
 
 class AskScreen:
-    """Hears the events of one episode and prints them."""
+    """Prints the events of one episode; a callback."""
 
     def __init__(self, console: Console, dialect: str = "") -> None:
         """`dialect` is the id of the one that is spoken, for what is said of a model that does not follow it."""
@@ -52,7 +52,7 @@ class AskScreen:
             self._ran(event.execution, event.seconds)
 
     def ended(self, trajectory: Trajectory) -> None:
-        """The answer, or why there is none, and what the episode cost."""
+        """Print the answer, or why there is none, and what the episode cost."""
         self._console.rule(style="dim")
         if trajectory.answer is not None:
             self._console.print(Text(visible(trajectory.answer), style="bold green"))
@@ -112,14 +112,14 @@ class AskScreen:
 
 
 def limit_words(trajectory: Trajectory) -> str:
-    """Which setting ended the episode, and how more is allowed; empty if none did."""
+    """Name the setting that ended the episode and how to allow more; empty if none did."""
     name = "" if trajectory.stop is None else STOPS[trajectory.stop].limit
     value = getattr(trajectory.provenance.limits, name) if name else None
     return "" if value is None else f"limits.{name} is {value:g}; allow more with --set limits.{name}=N."
 
 
 def costs(trajectory: Trajectory) -> str:
-    """Turns, calls, tokens, money and time in one line; what is not known is left out."""
+    """Write turns, calls, tokens, money and time in one line; what is not known is left out."""
     turns = trajectory.turns
     calls = sum(len(turn.executions) for turn in turns)
     parts = [_count(len(turns), "turn"), _count(calls, "call")]

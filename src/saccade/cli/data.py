@@ -75,9 +75,6 @@ def _tell(refused: tuple[Refused, ...], file: Path) -> None:
         print(f"  and more; the commonest reason, {count} times: {commonest}", file=sys.stderr)
 
 
-# `saccade curate`: runs through a pipeline of filters, and a table of what each left out.
-
-
 curate_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 SetOption = Annotated[
@@ -181,9 +178,6 @@ def _table(report: CurateReport) -> None:
 
 def _reasons(item: FilterReport) -> str:
     return "\n".join(f"{reason.count} {reason.reason} ({reason.examples[0]})" for reason in item.reasons)
-
-
-# `saccade export`: a run as a table or as spans, or a training run's checkpoint as a model.
 
 
 export_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -303,9 +297,6 @@ def _model(checkpoint: Path, out: Path | None, dtype: str | None, *, as_json: bo
         return
     print(f"Step {step}: {target}, in {'the precision of a CPU, float32' if kind == 'auto' else kind}")
     print(f"Ask it with --model local:{target}")
-
-
-# `saccade review`: a person keeps, drops or corrects the items of a folder, in the browser.
 
 
 review_verb = typer.Typer(add_completion=False, rich_markup_mode=None)

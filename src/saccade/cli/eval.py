@@ -98,22 +98,16 @@ def evaluate(
         prompt_file=prompt_file,
         tools=tools,
     )
-    raise typer.Exit(_played(resolve(settings, option or [], out, given), out, workers, as_json))
-
-
-def _played(settings: EvalSettings, out: Path, workers: int, as_json: bool) -> int:
-    """Play, tell of it, and give the exit status."""
-    evaluated = _evaluated(settings, out, workers)
-    _tell(evaluated, out, settings, as_json=as_json)
-    return int(evaluated.progress.failed > 0)
+    resolved = resolve(settings, option or [], out, given)
+    evaluated = _evaluated(resolved, out, workers)
+    _tell(evaluated, out, resolved, as_json=as_json)
+    raise typer.Exit(int(evaluated.progress.failed > 0))
 
 
 def resolve(
     file: Path | None, overrides: Sequence[str], out: Path, given: Mapping[str, object] | None = None
 ) -> EvalSettings:
-    """Load the settings of a file, with what is `given` and then `overrides` over it, to play in `out`.
-
-    What is to be known of them is printed.
+    """Load the settings of a file, then `given` and `overrides`, to play in `out`; print notices about them.
 
     Raises:
         SettingsError: names every mistake.
@@ -142,12 +136,6 @@ def _evaluated(settings: EvalSettings, out: Path, workers: int) -> Evaluated:
             raise
 
 
-def _values(evaluated: Evaluated, out: Path) -> dict[str, object]:
-    progress = evaluated.progress
-    counts = {"played": progress.played, "there_before": progress.skipped, "failed": progress.kinds}
-    return {"summary": evaluated.summary, **counts, "out": out}
-
-
 def _tell(evaluated: Evaluated, out: Path, settings: EvalSettings, *, as_json: bool) -> None:
     from saccade.evals.benchmarks import cards_of, judged_cards
     from saccade.evals.paper_settings import beside_published
@@ -156,9 +144,10 @@ def _tell(evaluated: Evaluated, out: Path, settings: EvalSettings, *, as_json: b
     from saccade.evals.tables import beside_text, summary_text
 
     say = teller(as_json)
-    if as_json:
-        print_json(_values(evaluated, out))
     progress = evaluated.progress
+    if as_json:
+        counts = {"played": progress.played, "there_before": progress.skipped, "failed": progress.kinds}
+        print_json({"summary": evaluated.summary, **counts, "out": out})
     say(summary_text(evaluated.summary))
     for source, answers in published_beside(settings).items():
         if lines := compared(source, read_rows(out), answers):

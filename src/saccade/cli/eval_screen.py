@@ -1,7 +1,4 @@
-"""What `saccade eval` and `saccade regrade` show while they work: a bar of samples, then one of verdicts.
-
-The first failure of each kind is printed as soon as it is there.
-"""
+"""Shows `saccade eval` and `saccade regrade` while they work: a bar of samples, then one of verdicts, and notices."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def screen() -> Iterator[ProgressCallback]:
-    """A bar on the terminal, gone at the end."""
+    """Draw a bar on the terminal that disappears at the end."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 

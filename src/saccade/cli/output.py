@@ -1,6 +1,7 @@
-"""`--json` of every command that has it: values on standard output, one on a line, and nothing else there.
+"""Output of commands: `--json`, plain text, bars and spinners.
 
-What a person reads goes to standard error then; an error does in any case, and its exit code is the same.
+With `--json` standard output holds only the values, one on a line; what a person reads goes to standard error, as
+errors always do.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def print_json(value: object) -> None:
 
 
 def teller(as_json: bool) -> Callable[[str], None]:
-    """What prints a line for a person: to standard output, or beside the JSON to standard error."""
+    """Return a function that prints a line for a person: to standard output, or with JSON to standard error."""
 
     def say(text: str) -> None:
         print(text, file=sys.stderr if as_json else sys.stdout, flush=True)
@@ -58,26 +59,26 @@ _MARKS |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x
 
 
 def visible(text: str) -> str:
-    """`text` without anything that a terminal would obey."""
+    """Return `text` without anything that a terminal would obey."""
     return text.translate(_MARKS)
 
 
 def plain_console(**options: Any) -> Console:
-    """A console of rich that prints brackets; `options` are rich's."""
+    """Make a console of rich that prints brackets as they are; `options` are rich's."""
     from rich.console import Console
 
     return Console(markup=False, **options)
 
 
 def plain_column(text_format: str) -> TextColumn:
-    """A column of a progress bar, its brackets printed."""
+    """Make a column of a progress bar that prints brackets as they are."""
     from rich.progress import TextColumn
 
     return TextColumn(text_format, markup=False)
 
 
 def error_text(message: str) -> str:
-    """An error in at most three lines; what would be further lines stands behind the last one."""
+    """Write an error in at most three lines; further lines are joined to the last one."""
     lines = [line.rstrip() for line in message.strip().splitlines() if line.strip()]
     head, rest = lines[: MOST_LINES - 1], lines[MOST_LINES - 1 :]
     return "\n".join([*head, "; ".join([*rest[:1], *(line.strip() for line in rest[1:])])] if rest else head)
@@ -95,17 +96,17 @@ class CountBar:
         self._shown, self._row = shown, row
 
     def advance(self) -> None:
-        """One more is done."""
+        """Count one more."""
         self._shown.advance(self._row)
 
     def reach(self, done: int, total: int) -> None:
-        """`done` of `total` are done."""
+        """Show `done` of `total`."""
         self._shown.update(self._row, completed=done, total=total)
 
 
 @contextmanager
 def count_bar(title: str, total: int | None = None) -> Iterator[CountBar]:
-    """A bar of `total` things; of a number that is not known yet if None."""
+    """Draw a bar of `total` things; None: the number is not known yet."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     console = plain_console(stderr=True)
@@ -115,7 +116,7 @@ def count_bar(title: str, total: int | None = None) -> Iterator[CountBar]:
 
 
 def counted(items: Iterable[T], title: str, total: int | None = None) -> Iterator[T]:
-    """`items`, with a bar that advances as they are taken."""
+    """Yield `items` with a bar that advances."""
     with count_bar(title, total) as bar:
         for item in items:
             yield item
@@ -124,7 +125,7 @@ def counted(items: Iterable[T], title: str, total: int | None = None) -> Iterato
 
 @contextmanager
 def waiting(title: str) -> Iterator[None]:
-    """A spinner for as long as the block runs."""
+    """Draw a spinner while the block runs."""
     from rich.text import Text
 
     console = plain_console(stderr=True)

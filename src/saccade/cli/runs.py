@@ -1,4 +1,4 @@
-"""`saccade runs`: the evaluations in a folder, as a table."""
+"""`saccade runs`, `compare`, `merge`, `regrade`, `view`, `report` and `show`: look at stored runs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from saccade.errors import RecordError, SettingsError
 if TYPE_CHECKING:
     from saccade.evals.compare import Comparison
     from saccade.record.trajectory import Trajectory
+    from saccade.report.episodes import Written
 
 
 runs_verb = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -39,7 +40,6 @@ def runs(
     """List the evaluations in a folder: model, sources, percent right, samples, cost, date, state."""
     from dataclasses import asdict
 
-    from saccade.errors import SettingsError
     from saccade.evals.listing import list_runs, runs_text
 
     if not folder.is_dir():
@@ -52,9 +52,6 @@ def runs(
         print(runs_text(listed))
     else:
         raise SettingsError(f"{folder} holds no run of `saccade eval`. Name the folder in which runs lie.")
-
-
-# `saccade compare`: two runs of an evaluation over the same tasks.
 
 
 @compare_verb.command()
@@ -97,12 +94,9 @@ def _write(comparison: Comparison, runs: tuple[Path, Path], target: Path, say: C
 
 
 def _names(runs: tuple[Path, Path]) -> tuple[str, str]:
-    """What the page calls the runs: their folders' names, or their paths where these are the same."""
+    """Return the names of the runs on the page: their folders', or their paths where these are equal."""
     first, second = (run.resolve().name for run in runs)
     return (first, second) if first != second else (str(runs[0]), str(runs[1]))
-
-
-# `saccade merge`: the shards of an evaluation as one run.
 
 
 @merge_verb.command()
@@ -128,9 +122,6 @@ def merge(
     print(summary_text(summary))
     without = f", without {', '.join(missing)}" if missing else ""
     print(f"\n{len(shards)} shards{without}: {out}")
-
-
-# `saccade regrade`: the scores of a stored run, computed anew.
 
 
 _SHOWN = 20
@@ -162,7 +153,6 @@ def regrade(
 ) -> None:
     """Grade a stored run again, without the model, and list the samples that changed; the earlier verdicts are kept."""
     from saccade.cli.eval_screen import screen
-    from saccade.errors import SettingsError
     from saccade.evals.regrade import Regrading
     from saccade.evals.regrade import regrade as regraded
     from saccade.evals.tables import summary_text
@@ -171,8 +161,8 @@ def regrade(
         raise SettingsError(f"--headline {headline} is nobody's verdict; name rule or judge.")
     with screen() as show:
         try:
-            wanted = Regrading(grader, judge, headline, tuple(option or ()))  # type: ignore[arg-type]
-            outcome = regraded(run, wanted, watch=show)
+            regrading = Regrading(grader, judge, headline, tuple(option or ()))  # type: ignore[arg-type]
+            outcome = regraded(run, regrading, watch=show)
         except KeyboardInterrupt:
             print(f"Interrupted; {run} holds what was judged. The same command continues from there.", file=sys.stderr)
             raise
@@ -190,9 +180,6 @@ def regrade(
         print(f"  and {len(outcome.changes) - _SHOWN} more")
 
 
-# `saccade view`: runs in the browser while they grow.
-
-
 @view_verb.command()
 def view(
     folder: Annotated[Path, typer.Argument(help="Folder of a run, or one with runs in it.")] = Path("runs"),
@@ -203,16 +190,12 @@ def view(
 ) -> None:
     """Serve a run, or all runs of a folder, as pages that follow an evaluation while it runs."""
     from saccade.cli.web import serve_app
-    from saccade.errors import SettingsError
     from saccade.report.live_server import HOST, viewer
 
     if not folder.is_dir():
         raise SettingsError(f"{folder} is no folder. Name the folder of a run, or one with runs in it.")
     line = f"{{url}}/ shows {str(folder).replace('{', '{{').replace('}', '}}')}; Ctrl-C ends it"
     raise typer.Exit(serve_app(viewer(folder), HOST, port, line, grace_seconds=1, opened="{url}/" if open_it else ""))
-
-
-# `saccade report`: evaluations and training runs as one page of tables, figures and episodes.
 
 
 EPILOG = (
@@ -254,6 +237,10 @@ def report(
     for run in opened.episodes:
         for problem in run.stored.problems:
             print(f"saccade: {problem}", file=sys.stderr)
+    _tell(written, as_json, open_it)
+
+
+def _tell(written: Written, as_json: bool, open_it: bool) -> None:
     beside = f" and {written.folder}" if written.folder is not None else ""
     if as_json:
         print_json(written)
@@ -264,7 +251,7 @@ def report(
 
 
 def _holds_runs(folder: Path) -> bool:
-    """Whether `folder` is no run and has evaluations below it."""
+    """Tell whether `folder` is no run and has evaluations below it."""
     from saccade.evals.listing import is_run, list_runs
     from saccade.report.runs import METRICS
 
@@ -286,11 +273,6 @@ def _list(folder: Path, out: Path | None, open_it: bool, *, as_json: bool) -> No
         print(f"{len(listed)} runs: {target}; runs with a report.html are links (saccade report RUN makes it)")
     if open_it:
         webbrowser.open(target.resolve().as_uri())
-
-
-# `saccade show`: a run's episodes as a page that can be looked at, kept and sent on.
-#
-# The page is one file with everything in it; it needs no network and no Saccade.
 
 
 @show_verb.command()
@@ -322,18 +304,11 @@ def show(
         print(f"saccade: {problem}", file=sys.stderr)
     if not shown and run.problems:
         raise RecordError(f"{run.file} holds no episode that can be shown; see above.")
-    written = site.finish(tuple(run.problems))
-    beside = f" and {written.folder}" if written.folder is not None else ""
-    if as_json:
-        print_json(written)
-    else:
-        print(f"{written.episodes} episode{'' if written.episodes == 1 else 's'}: {written.page}{beside}")
-    if _wants_browser() if open_it is None else open_it:
-        webbrowser.open(written.page.resolve().as_uri())
+    _tell(site.finish(tuple(run.problems)), as_json, _has_screen() if open_it is None else open_it)
 
 
 def _of_task(trajectories: Iterable[Trajectory], task: str | None) -> Iterator[Trajectory]:
-    """Those of `task`, or all. Raises `SettingsError` in the end if a task was named and has none."""
+    """Yield the trajectories of `task`, or all. Raises `SettingsError` in the end if a task was named and has none."""
     others = set()
     is_there = False
     for trajectory in trajectories:
@@ -346,8 +321,8 @@ def _of_task(trajectories: Iterable[Trajectory], task: str | None) -> Iterator[T
         raise SettingsError(f"no episode is of the task {task!r}. {did_you_mean(task, others)}".rstrip())
 
 
-def _wants_browser() -> bool:
-    """Whether somebody sits before a screen."""
+def _has_screen() -> bool:
+    """Tell whether a person can see a browser here."""
     if os.environ.get("CI") or not sys.stdout.isatty():
         return False
     return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

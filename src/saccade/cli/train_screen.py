@@ -1,4 +1,4 @@
-"""What a training run shows while it works: a bar with a few numbers and the time left, or plain lines."""
+"""Shows a training run while it works: a bar with a few numbers and the time left, or plain lines."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LINES = 20
 
 
 class TrainScreen(TrainingCallback, ABC):
-    """The part of a callback, on standard error, that is the same for every trainer; a context manager.
+    """A callback that draws on standard error, for every trainer; a context manager.
 
-    Of several processes the first one draws.
+    Of several processes only the first draws.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class TrainScreen(TrainingCallback, ABC):
         self.progress.update(self._steps, total=total, completed=done, visible=True)
 
     def step(self, number: int, values: Metrics) -> None:
-        """Move the bar; where there is none, now and then a line."""
+        """Move the bar; without a terminal, print a line now and then."""
         summary = self.summary(values)
         self.progress.update(self._steps, completed=number, summary=summary)
         if not self.console.is_terminal and (number % max(1, self._total // _LINES) == 0 or number == self._total):
@@ -66,7 +66,7 @@ class TrainScreen(TrainingCallback, ABC):
 
     @abstractmethod
     def summary(self, values: Metrics) -> str:
-        """What is shown of a step."""
+        """Return the numbers of a step as a short text."""
 
     def saved(self, path: Path) -> None:
         """Name the folder, if it is the trained model."""
@@ -74,50 +74,44 @@ class TrainScreen(TrainingCallback, ABC):
             self.print(f"trained model: {path}")
 
     def print(self, line: str) -> None:
-        """A line above the bar."""
+        """Print a line above the bar."""
         self.progress.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-# What `saccade rl` shows while it works: reward, accuracy and calls of each step.
-
-
 class RlScreen(TrainScreen, RlCallback):
-    """Draws bars, and says in a line what has no bar."""
+    """Shows reward, accuracy and calls of each step of `saccade rl`."""
 
     def __init__(self) -> None:
         super().__init__()
         self._choosing = self.progress.add_task("Choosing tasks", total=None, summary="", visible=False)
 
     def takes(self, sources: Sequence[str]) -> None:
-        """A line for each, also where nothing is left out."""
+        """Print a line for each source."""
         for line in sources:
             self.print(f"trained on {line}")
 
     def choosing(self, done: int, total: int) -> None:
-        """Move a bar of its own."""
+        """Move the bar of the choice."""
         self.progress.update(self._choosing, completed=done, total=total, visible=done < total)
 
     def chose(self, tasks: int, total: int) -> None:
-        """A line of its own."""
+        """Print a line."""
         self.print(f"{tasks} of {total} tasks have a pass rate in the curriculum's band, and are trained on")
 
     def summary(self, values: Metrics) -> str:
-        """Those that have a value."""
+        """Return the numbers that have a value."""
         shown = [name for name in ("reward", "accuracy", "tool_calls") if name in values]
         return "  ".join(f"{name} {values[name]:.3f}" for name in shown)
 
     def validated(self, number: int, values: Metrics) -> None:
-        """A line of its own."""
+        """Print a line."""
         right, calls = values.get("validation/accuracy"), values.get("validation/tool_calls", 0.0)
         grade = "could not be graded" if right is None else f"{right:.1%} right"
         self.print(f"after {number} steps, held-out tasks: {grade}, {calls:.2f} calls")
 
 
-# What `saccade sft` shows while it works: what is learned from, then loss and speed of each step.
-
-
 class SftScreen(TrainScreen, SftCallback):
-    """Draws bars, and says in a line what has no bar."""
+    """Shows the data of `saccade sft`, then loss and speed of each step."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,11 +123,11 @@ class SftScreen(TrainScreen, SftCallback):
         self.progress.update(self._reading, completed=trajectories)
 
     def learns_from(self, examples: TrainingExamples) -> None:
-        """Said when training begins."""
+        """Keep them until training begins."""
         self._examples = examples
 
     def begins(self, done: int, total: int) -> None:
-        """Say what is learned from, and what is not."""
+        """Print what is learned from, and what is left out."""
         if (examples := self._examples) is not None:
             tokens = sum(len(row) for row in examples.train)
             learned = sum(int(row.trained.sum()) for row in examples.train)
@@ -147,10 +141,10 @@ class SftScreen(TrainScreen, SftCallback):
         super().begins(done, total)
 
     def summary(self, values: Metrics) -> str:
-        """Of the whole step, over all processes."""
+        """Return loss and speed of the whole step, over all processes."""
         return f"loss {values['loss']:.4f}  {values['tokens_per_second']:.0f} tokens/s"
 
     def validated(self, number: int, values: Metrics) -> None:
-        """A line of its own."""
+        """Print a line."""
         loss, right = values["validation_loss"], values["validation_accuracy"]
         self.print(f"step {number}: loss on held-out tasks {loss:.4f}, {right:.1%} of the tokens right")

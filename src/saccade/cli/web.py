@@ -1,4 +1,4 @@
-"""Runs an ASGI application until Ctrl-C, and says where it is reached."""
+"""Runs an ASGI application until Ctrl-C; reads its token and its settings file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def serve_app(
     websockets: bool = False,
     opened: str = "",
 ) -> int:
-    """The exit code; `line` is printed once it listens, with the address in place of `{url}`.
+    """Serve until Ctrl-C, return the exit code; `line` is printed once it listens, its `{url}` the address.
 
     After the first Ctrl-C, requests that are under way have `grace_seconds`. `websockets`: it takes them too, for which
     the package of that name must be there. `opened` is a format for the address at which a browser is opened.
@@ -79,7 +79,7 @@ async def _serve(server: uvicorn.Server, host: str, line: str, opened: str) -> i
 
 
 def _check_free(host: str, port: int) -> None:
-    """uvicorn ends the process with a traceback where it cannot listen."""
+    """Check that `host` and `port` can be bound: uvicorn would end the process with a traceback."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()
@@ -91,7 +91,7 @@ def _check_free(host: str, port: int) -> None:
 
 
 def read_token(file: Path | None, host: str, *, no_token: bool, variable: str) -> str | None:
-    """The token, of the file or of the environment's `variable`, or None if none is asked for.
+    """Read the token from the file or the environment's `variable`; None if none is required.
 
     Raises:
         SettingsError: there is no token, it is too short to be safe, or doing without one is not safe.
@@ -123,7 +123,7 @@ def read_token(file: Path | None, host: str, *, no_token: bool, variable: str) -
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that listens on `host`."""
+    """Tell whether only this machine can reach a server that listens on `host`."""
     if host == "localhost":
         return True
     try:
@@ -132,14 +132,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-# The settings file of a server: one TOML table for each part of it.
-
-
 M = TypeVar("M", bound="BaseModel")
 
 
 def read_tables(file: Path | None) -> dict[str, object]:
-    """The tables of a TOML file; none without a file. Raises `SettingsError` if it cannot be read."""
+    """Read the tables of a TOML file; none without a file. Raises `SettingsError` if it cannot be read."""
     if file is None:
         return {}
     try:
@@ -149,7 +146,7 @@ def read_tables(file: Path | None) -> dict[str, object]:
 
 
 def check_tables(file: Path | None, tables: Mapping[str, object], *known: str) -> None:
-    """Raises `SettingsError` if there are others than the tables `known`, or one is no table."""
+    """Raise `SettingsError` unless all entries are tables named in `known`."""
     unknown = tables.keys() - set(known)
     if unknown or not all(isinstance(table, dict) for table in tables.values()):
         listed = " and ".join(f"[{name}]" for name in known)
@@ -157,16 +154,15 @@ def check_tables(file: Path | None, tables: Mapping[str, object], *known: str) -
 
 
 def of_table(kind: type[M], table: object, given: Mapping[str, object] | None = None) -> M:
-    """A table as settings, with what is given (and not None) on the command line on top.
+    """Return a table as settings, with the options that are given (not None) on top.
 
     Raises:
         SettingsError: it names something that does not exist, or a value is wrong.
     """
     from pydantic import ValidationError
 
-    named = {name: value for name, value in (given or {}).items() if value is not None}
-    own = dict(table) if isinstance(table, dict) else {}
+    options = {name: value for name, value in (given or {}).items() if value is not None}
     try:
-        return kind.model_validate({**own, **named})
+        return kind.model_validate({**(table if isinstance(table, dict) else {}), **options})
     except ValidationError as error:
         raise SettingsError(f"the settings cannot be used: {error}") from error

@@ -3,8 +3,8 @@
     run = saccade.evaluate("vstar@1", data="data", model="openai:gpt-4.1", out="runs/a")
     print(run.summary.total.avg, run.summary.total.interval)
 
-Everything lies in the run folder, as `saccade eval` keeps it; nothing is held here but its path, and every number is
-read anew. Works inside a running event loop too, as a notebook has one.
+An `Evaluation` holds only the path of the run folder, which `saccade eval` can continue, and reads every number anew.
+Works inside a running event loop too, such as a notebook's.
 """
 
 from __future__ import annotations
@@ -102,9 +102,8 @@ class Evaluation:
         Raises:
             SettingsError, RegistryError, ModelError: as `saccade.evals.regrade.regrade`.
         """
-        wanted = Regrading(grader, judge, headline, judge_rules or {})
-        listen = watch or (lambda progress: None)
-        return regraded(self.path, wanted, watch=listen)
+        regrading = Regrading(grader, judge, headline, judge_rules or {})
+        return regraded(self.path, regrading, watch=watch or (lambda progress: None))
 
 
 def evaluate(
@@ -120,8 +119,8 @@ def evaluate(
 
     `settings` are those of `saccade eval --set` and its options (`dialect`, `n`, `k`, `data`, `judge`, `limits`, …),
     nested ones as dictionaries. A model given as an object plays every sample and is not closed; one that cannot play
-    side by side, such as a scripted list of replies, wants `workers=1`. What a person should know of the settings (a
-    dialect that was chosen, a paper's settings) is a warning of the logger `saccade.evals.api`.
+    side by side, such as a scripted list of replies, needs `workers=1`. Notices about the settings (a dialect that was
+    chosen, a paper's settings) are warnings of the logger `saccade.evals.api`.
 
     Raises:
         SettingsError: a setting is wrong (names every mistake), or the folder was made with others.
@@ -134,8 +133,8 @@ def evaluate(
     for line in notices:
         _log.warning("%s", line)
     player = None if isinstance(model, str) else lambda plan: model
-    listen = watch or (lambda progress: None)
-    sync.run(play(resolved, Path(out), workers=workers, player=player, watch=listen))
+    counted = play(resolved, Path(out), workers=workers, player=player, watch=watch or (lambda progress: None))
+    sync.run(counted)
     return Evaluation(Path(out))
 
 

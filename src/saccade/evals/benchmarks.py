@@ -1,8 +1,8 @@
-"""The tasks of a benchmark for one run: chosen by row, read once, and kept in the run folder from then on.
+"""Chooses the tasks of a benchmark for one run, reads them once, and keeps them in the run folder.
 
-Rows hold pictures, so tasks are made once, as `tasks/NAME-KEY.jsonl` beside the trajectories, their media in the run's
-store; a run that is continued reads them there. `n` counts rows that the card takes: a row whose choices are
-cycled gives several tasks, which stay together. Rows that give no task are kept among the run's failures.
+Rows hold pictures, so tasks are made once, as `tasks/NAME-KEY.jsonl` with their media in the run's store; a continued
+run reads them there. `n` counts rows that the card takes: a row whose choices are cycled gives several tasks, which
+stay together. Rows that give no task are kept among the run's failures.
 """
 
 from __future__ import annotations
@@ -40,11 +40,8 @@ from saccade.tasks.sources.settings import SourceSettings
 from saccade.tasks.sources.shares import shuffled
 from saccade.tasks.sources.task_set import OpenSource, drawn, expanded
 
-# What a source of tasks gives a run: tasks that can be made, of which a seed chooses `n` and a shard takes its part.
-#
-# Which tasks are chosen depends on the seed and their names alone, so every model gets the same ones, and a larger `n`
+# Which tasks are chosen depends only on the seed and their names, so every model gets the same ones, and a larger `n`
 # adds to those of a smaller one.
-
 
 T = TypeVar("T")
 
@@ -57,7 +54,7 @@ class Item:
     make: Callable[[MediaStore], Task]
     """Gives the task and puts its media into a store; may be called in any thread."""
     grader: str = ""
-    """Id of the grader that the source wants; empty: the one that the task names, or that of the answer's type."""
+    """Id of the source's grader; empty: the one that the task names, or that of the answer's type."""
 
 
 class ItemSource(Protocol):
@@ -79,7 +76,7 @@ class ItemSource(Protocol):
 
 
 def of_shard(items: Sequence[T], settings: EvalSettings, chosen: frozenset[int]) -> list[T]:
-    """The items at the chosen places that are the shard's: every n-th of all places, whatever is chosen."""
+    """Return the shard's items among the chosen places: every n-th of all places, whatever is chosen."""
     number, shards = settings.shards
     return [item for place, item in enumerate(items) if place in chosen and place % shards == number]
 
@@ -95,7 +92,7 @@ _SAYS_NOTHING_OF_TASKS = {"title", "graders", "metric", "settings", "scores", "s
 
 @dataclass(frozen=True)
 class CardSource:
-    """A benchmark that lies on the disk."""
+    """A benchmark on this disk."""
 
     benchmark: Benchmark
     note: str = ""
@@ -136,13 +133,13 @@ class CardSource:
             os.fsync(file.fileno())
 
     def _rows(self, settings: EvalSettings) -> Iterator[SourceRow | RowProblem]:
-        """The chosen rows of this shard; those that cannot be read go to the first one."""
+        """Yield the chosen rows of this shard; those that cannot be read go to the first shard."""
         card = self.benchmark.card
         places = [number for number, row in enumerate(self._all()) if not isinstance(row, RowProblem)]
         chosen = drawn([f"{card.id}/{place}" for place in range(len(places))], settings.n, settings.seed)
-        wanted = set(of_shard(places, settings, chosen))
+        taken = set(of_shard(places, settings, chosen))
         for number, row in enumerate(self._all()):
-            if number in wanted or (isinstance(row, RowProblem) and settings.shards[0] == 0):
+            if number in taken or (isinstance(row, RowProblem) and settings.shards[0] == 0):
                 yield row
 
     def _all(self) -> Iterator[SourceRow | RowProblem]:
@@ -153,11 +150,11 @@ class CardSource:
 
 
 def open_card(name: str, settings: EvalSettings) -> CardSource:
-    """The benchmark of a card, by its id or the path of its file.
+    """Open the benchmark of a card, by its id or the path of its file.
 
     Raises:
         RegistryError: there is no such card, or it names a grader that does not exist.
-        SettingsError: the card is wrong, or gives a grader parameters that it has not.
+        SettingsError: the card is wrong, or gives a grader parameters that it lacks.
         DataError: its data are not on this disk; says how to get them.
     """
     card = load_card(name)
@@ -172,7 +169,7 @@ def check_graders(card: Card) -> None:
 
 
 def headline_of(settings: EvalSettings) -> Callable[[Task], Headline]:
-    """Whose verdict on a task counts: what the settings say, or else the task or its card, or else the rule's."""
+    """Return a function from a task to whose verdict counts: the settings', else its own or its card's, else `rule`."""
     if settings.headline:
         said: Headline = settings.headline
         return lambda task: said
@@ -195,7 +192,7 @@ def judged_cards(settings: EvalSettings) -> tuple[Card, ...]:
 
 
 def cards_of(settings: EvalSettings) -> tuple[Card, ...]:
-    """The cards of the run; a card that is not there any more is none."""
+    """Return the cards of the run that are still there."""
     cards = []
     for name in source_names(settings):
         with suppress(SaccadeError):  # a world, or a file of tasks

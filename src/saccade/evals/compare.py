@@ -1,7 +1,7 @@
-"""Two runs over the same tasks, compared task by task.
+"""Compares two runs over the same tasks, task by task.
 
-Only tasks that both runs graded are compared; the others are counted. A task is won by the run with the larger mean
-over its samples. `saccade.evals.intervals` says which test is used, `saccade.evals.intervals` which interval.
+Only tasks that both runs graded are compared; the others are counted. The run with the larger mean over a task's
+samples wins it. `saccade.evals.intervals` chooses the test and the interval.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What two runs over the same tasks say of each other."""
+    """The outcome of a comparison."""
 
     pairs: tuple[Pair, ...]
     only_left: int
-    """Tasks that the other run has not, or could not grade."""
+    """Tasks that the other run lacks or could not grade."""
     only_right: int
     both_right: int
     """Tasks that both solved in every sample."""

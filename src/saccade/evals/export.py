@@ -1,4 +1,4 @@
-"""The samples of a run as a table in the columns that VLMEvalKit writes, as far as it has them, and some of our own.
+"""Writes the samples of a run as a table with VLMEvalKit's columns, as far as it has them, and some of our own.
 
 `index`, `question`, options `A` on, `answer`, `category`, `split`, `prediction` and `hit` are VLMEvalKit's; of a choice
 `answer` is the letter. `hit` is 1, 0, partial credit, or empty where there is no grade. The file appears complete or
@@ -37,7 +37,7 @@ _OWN: Final = {
     "headline": attrgetter("headline"),
     "judge": attrgetter("judgement"),
 }
-"""Columns that VLMEvalKit has not: name -> the value of a row."""
+"""Columns that VLMEvalKit lacks: name -> the value of a row."""
 _HEADS: Final = ("index", "question", "answer", "category", "split", "prediction", "hit", *_OWN)
 """Of a table without rows, so without options."""
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -158,13 +158,11 @@ WRITERS: Mapping[str, Callable[[Table, Path], None]] = {
 """Form -> what writes it."""
 
 
-# Forms of others in which recorded episodes are exported, by name: `saccade export --to NAME`.
-#
-# Packages add theirs by an entry point of the group `saccade.exports`; nothing is imported before it is asked for.
-
-
 class EpisodeExport(Protocol):
-    """Writes episodes in a form of others, or sends them to a service that takes it."""
+    """Writes episodes in another format, or sends them to a service (`saccade export --to NAME`).
+
+    Packages register theirs by an entry point of the group `saccade.exports`.
+    """
 
     items: str
     """The things that are written, for a message: `spans`."""

@@ -1,9 +1,9 @@
-"""Verdicts on a sample as scores of its trajectory: `correct`, which counts, and beside it each verdict by itself.
+"""Puts verdicts on a sample into its trajectory as scores, and keeps samples that came to nothing.
 
-Without a judge there is `correct` alone, by the rule grader. With one there are also `correct-by-rule` and
-`correct-by-judge`, and `correct` is a copy of that one which is the headline. A score's detail is as
-`saccade.grading.registry` writes it. A task that cannot be graded has the score without a value; it is left out of
-every average and counted apart, and so is a sample whose headline is a judge without a verdict.
+Without a judge there is one score, `correct`, by the rule grader. With one there are also `correct-by-rule` and
+`correct-by-judge`, and `correct` is a copy of the one that is the headline. A task that cannot be graded has the score
+without a value, is left out of every average and counted apart; so is a sample whose headline is a judge without a
+verdict.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Headline = Literal["rule", "judge"]
 
 
 def graded(trajectory: Trajectory, grader: str = "", headline: Headline = "rule") -> Trajectory:
-    """The trajectory with its rule's verdict, by the grader of that id, or else by the one for the type of answer.
+    """Return the trajectory with its rule's verdict, by that grader or the one for the answer's type.
 
     A judge's verdict stays as it is, and is `correct` if it is the headline.
 
@@ -38,7 +38,7 @@ def graded(trajectory: Trajectory, grader: str = "", headline: Headline = "rule"
 
 
 def headed(trajectory: Trajectory, rule: Score, judge: Score | None, headline: Headline) -> Trajectory:
-    """The trajectory with both verdicts, and the headline's as `correct`; without a judge's, the rule's alone."""
+    """Return the trajectory with both verdicts and the headline's as `correct`; without a judge, only the rule's."""
     if judge is None:
         return trajectory.with_scores([rule.model_copy(update={"name": CORRECT, "weight": 1.0})])
     correct = judge if headline == "judge" else rule
@@ -53,21 +53,18 @@ def headed(trajectory: Trajectory, rule: Score, judge: Score | None, headline: H
 
 
 def rule_score(scores: Iterable[Score]) -> Score:
-    """The rule's verdict; without a value if there is none."""
+    """Return the rule's verdict; without a value if there is none."""
     listed = tuple(scores)
     return score_named(listed, BY_RULE) or score_named(listed, CORRECT) or Score(name=CORRECT)
 
 
 def score_named(scores: Iterable[Score], name: str) -> Score | None:
-    """The score of that name."""
+    """Return the score of that name, if there is one."""
     return next((score for score in scores if score.name == name), None)
 
 
-# Samples that came to nothing for a reason that is not the model's: outages, tasks that cannot be shown.
-#
-# They lie in `failures.jsonl` of the run folder, are in no average, and are played again when the run is continued. The
-# file only grows: a failure counts as long as no trajectory of its id is there.
-
+# Samples that came to nothing for a reason that is not the model's (outages, tasks that cannot be shown) are in no
+# average and are played again when the run is continued. A failure counts as long as no trajectory has its id.
 
 FAILURES = "failures.jsonl"
 
@@ -94,7 +91,7 @@ def mend_failures(root: Path) -> None:
 
 
 def open_failures(root: Path, done: Collection[str]) -> dict[str, SampleFailure]:
-    """The last failure of every sample that is not among `done`, by its id.
+    """Return the last failure of every sample that is not among `done`, by its id.
 
     Raises:
         RecordError: the file cannot be read.

@@ -7,8 +7,8 @@
 | a difference of two runs whose tasks are each right or wrong | Newcombe's paired interval |
 | a difference of graded values | percentile bootstrap over tasks |
 
-A bootstrap of equal values has no width and says nothing of the next task. Values from 0 to 1 vary most when they are 0
-or 1 alone, so there the Wilson interval of that mean stands in, which is no narrower than it should be.
+A bootstrap of equal values has no width. Values from 0 to 1 vary most when all are 0 or 1, so equal values get the
+Wilson interval of their mean, which is no narrower than it should be.
 
 Wilson, Journal of the American Statistical Association 22 (1927). Newcombe, Statistics in Medicine 17 (1998) 2635-2650,
 method 10. Recommended for small samples by Brown, Cai and DasGupta, Statistical Science 16 (2001), and by Fagerland,
@@ -53,7 +53,7 @@ class Named(NamedTuple):
 
 
 def wilson(right: float, count: float) -> Interval:
-    """Wilson's score interval of `right` out of `count`, from 0 to 1; 12 of 12 gives 0.7575 to 1.
+    """Return Wilson's score interval of `right` out of `count`, from 0 to 1; 12 of 12 gives 0.7575 to 1.
 
     Raises ValueError unless 0 <= right <= count and count > 0.
     """
@@ -69,7 +69,7 @@ def wilson(right: float, count: float) -> Interval:
 
 
 def of_mean(values: Sequence[float], *, seed: int = 0) -> Named:
-    """The interval of the mean of values from 0 to 1, one for each task; see the module for which.
+    """Return the interval of the mean of values from 0 to 1, one for each task; the table above says which.
 
     Raises ValueError without values, or if equal values lie outside 0 and 1.
     """
@@ -79,7 +79,7 @@ def of_mean(values: Sequence[float], *, seed: int = 0) -> Named:
 
 
 def of_difference(left: Sequence[float], right: Sequence[float], *, seed: int = 0) -> Named:
-    """The interval of the mean of `left` less that of `right`, values of the same tasks from 0 to 1.
+    """Return the interval of the mean of `left` less that of `right`, values of the same tasks from 0 to 1.
 
     Raises ValueError without values, or if one list is longer.
     """
@@ -97,7 +97,7 @@ def binary(values: Sequence[float]) -> bool:
 
 
 def newcombe(table: tuple[int, int, int, int]) -> Interval:
-    """Newcombe's hybrid score interval (method 10) of a difference of paired shares, from -1 to 1.
+    """Return Newcombe's hybrid score interval (method 10) of a difference of paired shares, from -1 to 1.
 
     `table` counts the tasks that both solved, only the first, only the second, and neither. Raises ValueError if it is
     empty.
@@ -141,7 +141,7 @@ def _table(left: Sequence[float], right: Sequence[float]) -> tuple[int, int, int
 
 
 def _apart(left: float, right: float, count: int, correlation: float) -> Interval:
-    """Wilson intervals of two sums out of `count`, put together by squares, less what their correlation takes off."""
+    """Combine the Wilson intervals of two sums out of `count` by squares, less what their correlation takes off."""
     low, high = wilson(left, count)
     other_low, other_high = wilson(right, count)
 
@@ -153,9 +153,6 @@ def _apart(left: float, right: float, count: int, correlation: float) -> Interva
         max(-1.0, own - other - reach(own - low, other_high - other)),
         min(1.0, own - other + reach(high - own, other - other_low)),
     )
-
-
-# How far two judges of the same things agree: the four counts, raw agreement, and Cohen's kappa.
 
 
 class ContingencyTable(NamedTuple):
@@ -189,45 +186,40 @@ class ContingencyTable(NamedTuple):
 
 
 def table(pairs: Iterable[tuple[bool | None, bool | None]]) -> ContingencyTable:
-    """The counts over pairs of a first and a second judge's verdict; what only one of them judged is left out."""
+    """Count pairs of a first and a second judge's verdict; leave out what only one of them judged."""
     counts = Counter(pair for pair in pairs if None not in pair)
     return ContingencyTable(counts[True, True], counts[True, False], counts[False, True], counts[False, False])
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Verdicts of a rule and of a judge; what only one of them has a verdict on is left out."""
+    """Verdicts of a rule and of a judge, as `summary.json` keeps them."""
 
     both: int
     """Right for both."""
     only_rule: int
-    """Right for the rule, wrong for the judge."""
     only_judge: int
     neither: int
     raw: float
-    """Share of the same verdicts."""
+    """Share of equal verdicts, 0 to 1."""
     kappa: float | None
     """Cohen's kappa; None where chance alone gives full agreement."""
 
 
 def agreement(pairs: Iterable[tuple[bool | None, bool | None]]) -> Agreement | None:
-    """The agreement over pairs of a rule's and a judge's verdict; None without a pair of two."""
+    """Return the agreement over pairs of a rule's and a judge's verdict; None without a pair that both judged."""
     counts = table(pairs)
     return Agreement(*counts, raw=counts.same / counts.of, kappa=counts.kappa) if counts.of else None
 
 
-# Tests of two runs over the same tasks: is one better than chance would make it? Two-sided; seeded where they draw.
-#
-# McNemar's exact test is for one right-or-wrong sample of each task: of the tasks that one run alone solved, each side
-# is as likely (a binomial sign test on these). Means over several samples and partial credit have sizes that a sign
-# test would throw away, so there the paired permutation test is used: if the runs were alike, each task's difference
-# might as well have the other sign. On differences of one size the two tests are the same.
+# McNemar's exact test is for one right-or-wrong sample of each task: of the tasks that only one run solved, each side
+# is equally likely (a binomial sign test). Means over several samples and partial credit have sizes that a sign test
+# would discard, so they get the paired permutation test: if the runs were alike, each difference might as well
+# have the other sign. On differences of one size the two tests are the same.
 #
 # McNemar, Psychometrika 12 (1947). Permutation: Fisher 1935, Pitman 1937; for language models Noreen 1989 and Dror et
-# al., ACL 2018 (The Hitchhiker's Guide to Testing Statistical Significance in NLP).
-#
-# The permutation test is not `scipy.stats.permutation_test`: where the differences are drawn, that doubles the smaller
-# tail, and it takes sums that are 0 but for rounding for larger ones.
+# al., ACL 2018. `scipy.stats.permutation_test` is not used: where it draws, it doubles the smaller tail, and it takes
+# sums that are 0 but for rounding for larger ones.
 
 
 MCNEMAR: Final = "McNemar's exact test"
@@ -236,7 +228,6 @@ _EXACT = 16
 """Differences up to which every assignment of signs is counted: 65,536 of them."""
 _DRAWS = 20_000
 """Assignments that are drawn where there are more."""
-"""Numbers held at a time."""
 _ROUNDING = 1e-9
 
 
@@ -250,7 +241,7 @@ def mcnemar(wins: int, losses: int) -> float:
 
 
 def permutation(gaps: Sequence[float], *, seed: int = 0) -> float:
-    """p-value of the paired permutation test (random signs) on the mean of `gaps`, one for each task.
+    """Return the p-value of the paired permutation test (random signs) on the mean of `gaps`, one for each task.
 
     Exact for up to 16 gaps that are not 0; beyond, 20,000 assignments are drawn and the observed one is among them
     (Phipson and Smyth 2010), so p is never 0.

@@ -1,8 +1,8 @@
-"""The answers of a stored run put before a judge, when all samples are played.
+"""Asks a judge about the answers of a stored run, once all samples are played.
 
-Every reply of the judge is kept in `judge/` of the run folder as soon as it is there, found by the question that was
-put; so a run that is killed in the middle continues where it stopped, and the trajectories are replaced all at once.
-That a judge gave no verdict is final; after an outage or a refusal the next call asks again.
+Every reply is kept in `judge/` of the run folder at once, keyed by the question, so a killed run continues where it
+stopped; the trajectories are replaced all at once. A reply without a verdict is final; after an outage or a refusal
+the next call asks again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The evaluations below a folder: who answered what, how many were right, what it cost, and how far each has come.
+"""Lists the evaluations below a folder: model, share right, cost, and how far each has come.
 
 The figures of a run whose `summary.json` counts every stored sample are taken from it; of any other run the samples are
 read. A run that cannot be read is listed with the reason, and stops nothing.
@@ -25,7 +25,7 @@ from saccade.evals.summary import SUMMARY, Summary
 from saccade.evals.tables import markdown
 
 _DEEPEST = 4
-"""Folders below the named one that are looked into."""
+"""Levels of folders below the named one that are searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Listed:
     samples: int
     """Stored."""
     failed: int
-    """Samples that came to nothing."""
+    """Samples that failed."""
     right: float | None
     """avg@k, 0 to 1; None where nothing is graded."""
     interval: Interval | None
@@ -69,25 +69,25 @@ class Listed:
 
 
 def list_runs(folder: Path) -> list[Listed]:
-    """The evaluations in `folder` and below it, the one that changed last first; `folder` itself may be one."""
+    """Find the evaluations in `folder` and below it, the one that changed last first; `folder` itself may be one."""
     runs = [_listed(path, folder) for path in _folders(folder, _DEEPEST)]
     return sorted((run for run in runs if run is not None), key=lambda run: (run.changed, run.name), reverse=True)
 
 
 def is_run(folder: Path) -> bool:
-    """Whether `folder` is a run, or was begun as one."""
+    """Tell whether `folder` is a run, or was begun as one."""
     return (folder / TRAJECTORIES).is_file() or (folder / SETTINGS).is_file()
 
 
 def runs_text(runs: list[Listed]) -> str:
-    """The runs as a table for a terminal."""
+    """Write the runs as a table for a terminal."""
     heads = ("run", "model", "dialect", "sources", "samples", "right, %", "95%", "cost", "changed (UTC)", "state")
     lines = markdown(heads, [_cells(run) for run in runs])
     return "\n".join([*lines, *(f"{run.name}: {run.problem}" for run in runs if run.problem)])
 
 
 def cost_text(run: Listed) -> str:
-    """What a run cost; says of how many samples where it is not known of all."""
+    """Write the cost of a run, and of how many samples it is known where not of all."""
     if run.dollars is None:
         return "–"
     part = "" if run.priced == run.samples else f" (of {run.priced:,})"

@@ -1,4 +1,4 @@
-"""Shards of one run, put together into a new run folder, and its summary written.
+"""Puts the shards of one run together in a new run folder, and writes its summary.
 
 Trajectories and media of the shards are copied; nothing of the shards is changed. Shards may be merged before they are
 complete: the merged run is one like any other and can be continued, as shard 1/1.
@@ -51,7 +51,7 @@ def merge(shards: Sequence[Path], out: Path, *, incomplete: bool = False) -> Sum
 
 
 def missing_shards(settings: Sequence[EvalSettings]) -> list[str]:
-    """The shards that these leave out. Raises `SettingsError` if they are parts of different numbers of shards."""
+    """Name the shards that these leave out. Raises `SettingsError` if they are parts of different numbers of shards."""
     counts = {item.shards[1] for item in settings}
     if len(counts) > 1:
         names = ", ".join(item.shard for item in settings)
@@ -61,7 +61,7 @@ def missing_shards(settings: Sequence[EvalSettings]) -> list[str]:
 
 
 def run_settings(run: Path) -> EvalSettings:
-    """The settings of a run folder. Raises `SettingsError` if it is no run of `saccade eval`."""
+    """Read the settings of a run folder. Raises `SettingsError` if it is no run of `saccade eval`."""
     saved = run / SETTINGS
     if not saved.is_file():
         raise SettingsError(f"{run} is no run of `saccade eval`: it has no {SETTINGS}. Name the folder of a run.")
@@ -69,7 +69,7 @@ def run_settings(run: Path) -> EvalSettings:
 
 
 def _copied(shard: Path, store: MediaStore) -> Iterator[Trajectory]:
-    """The trajectories of a shard, each after its media were copied into `store`."""
+    """Yield the trajectories of a shard, each after its media were copied into `store`."""
     if not (shard / TRAJECTORIES).exists():
         return
     own = MediaStore(shard / MEDIA)

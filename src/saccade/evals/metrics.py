@@ -1,7 +1,7 @@
 """Accuracy of repeated samples: avg@k, pass@k, majority@k, each as a mean over tasks.
 
-A task's samples are never taken for tasks of their own: intervals come from resampling tasks. A sample counts as solved
-for pass@k if it has full credit; avg@k keeps partial credit.
+The unit is the task: intervals come from resampling tasks, not samples. A sample counts as solved for pass@k if it has
+full credit; avg@k keeps partial credit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TaskResult:
 
 
 def by_task(rows: Iterable[EvalRow]) -> list[TaskResult]:
-    """The tasks of rows that have a score, in the order of the rows."""
+    """Group rows that have a score by task, in the order of the rows."""
     groups: dict[str, list[EvalRow]] = defaultdict(list)
     for row in rows:
         if row.correct is not None:
@@ -42,7 +42,7 @@ def by_task(rows: Iterable[EvalRow]) -> list[TaskResult]:
 
 
 def pass_at(k: int, samples: int, solved: int) -> float:
-    """Chance that at least one of `k` samples, drawn without replacement from `samples`, is among the `solved`.
+    """Estimate how likely one of `k` samples, drawn without replacement from `samples`, is among the `solved`.
 
     The unbiased estimator of Chen et al. 2021 (arXiv:2107.03374). Raises ValueError if `k` is larger than `samples`.
     """
@@ -52,9 +52,9 @@ def pass_at(k: int, samples: int, solved: int) -> float:
 
 
 def majority(votes: Sequence[tuple[str, float]]) -> float:
-    """Credit of the most frequent answer among (answer, credit); the mean of the first ones where several tie.
+    """Return the credit of the most frequent answer among (answer, credit); the mean where several tie.
 
-    An empty answer has no vote. Answers are one if they are the same text but for case and white space.
+    Empty answers have no vote. Answers that differ only in case and white space count as one.
     """
     credits: dict[str, list[float]] = defaultdict(list)
     for answer, credit in votes:
@@ -66,7 +66,7 @@ def majority(votes: Sequence[tuple[str, float]]) -> float:
 
 
 def mean_pass(results: Sequence[TaskResult], upto: int) -> Mapping[int, float]:
-    """pass@k over the tasks for k = 1, 2, 4, ... and `upto`, as far as every task has that many samples."""
+    """Return pass@k over the tasks for k = 1, 2, 4, ... and `upto`, as far as every task has that many samples."""
     if not results:
         return {}
     fewest = min(upto, min(result.samples for result in results))
@@ -85,14 +85,8 @@ def _result(task: str, rows: Sequence[EvalRow]) -> TaskResult:
     )
 
 
-# The numbers by which benchmarks are known where these are not the mean over their tasks; a card names its own.
-#
-# `task-mean`, `type-mean`: the mean over the values of a tag of the accuracies of their tasks.
-# `vsi-mean`: the mean over VSI-Bench's eight types, of which relative direction is the mean of its three levels
-# (arXiv:2412.14171, and the official evaluation).
-# `average-and-worst-case`: a group of variants is worth its worst one (DynaMath, arXiv:2411.00836).
-# `we-math`: over groups of one-step problems and the composite problem made of them (arXiv:2407.01284).
-
+# Benchmarks that are known by another number than the mean over their tasks: VSI-Bench (arXiv:2412.14171 and its
+# official code), DynaMath (arXiv:2411.00836), We-Math (arXiv:2407.01284). A card names its metric.
 
 _VSI_DIRECTION = "object_rel_direction"
 Numbers = Mapping[str, float]
@@ -101,7 +95,7 @@ Tagged = tuple[TaskResult, Mapping[str, str]]
 
 
 def card_numbers(source: str, rows: Sequence[EvalRow]) -> Numbers:
-    """The further numbers of a benchmark by their names, from the rows of its tasks; empty for any other source."""
+    """Compute the further numbers of a benchmark, by name, from the rows of its tasks; empty for any other source."""
     try:
         metric = recorded_card(source).metric
     except SaccadeError:
@@ -113,14 +107,14 @@ def card_numbers(source: str, rows: Sequence[EvalRow]) -> Numbers:
 
 
 def tag_mean(results: Sequence[Tagged], metric: Metric) -> Numbers:
-    """Mean of the means of each value of the first tag that the card names."""
+    """Average the means of each value of the first tag that the card names."""
     (name, *_) = metric.by or ("",)
     groups = _grouped(results, name)
     return {f"mean over {name}": fmean(fmean(averages) for averages in groups.values())} if groups else {}
 
 
 def vsi_mean(results: Sequence[Tagged], metric: Metric) -> Numbers:
-    """Mean over the types of VSI-Bench; the levels of relative direction are averaged to one type first."""
+    """Average over VSI-Bench's types; the three levels of relative direction are averaged to one type first."""
     levels: dict[str, list[float]] = defaultdict(list)
     for name, averages in _grouped(results, "type").items():
         levels[_VSI_DIRECTION if name.startswith(_VSI_DIRECTION) else name].append(fmean(averages))
@@ -128,13 +122,13 @@ def vsi_mean(results: Sequence[Tagged], metric: Metric) -> Numbers:
 
 
 def worst_case(results: Sequence[Tagged], metric: Metric) -> Numbers:
-    """Mean over groups of the average of their worst task."""
+    """Average over groups of variants, each of which is worth its worst one."""
     groups = _grouped(results, "group")
     return {"worst case": fmean(min(averages) for averages in groups.values())} if groups else {}
 
 
 def we_math(results: Sequence[Tagged], metric: Metric) -> Numbers:
-    """The scores of We-Math: of all composite problems, those mastered and half of those not generalised to.
+    """Compute the scores of We-Math: of all composite problems, those mastered and half of those not generalised to.
 
     Strict: a composite problem that is right counts as mastered only if all its one-step problems are right; loose: if
     one of them is. A task counts as right if more than half of its samples are.
@@ -182,11 +176,7 @@ def _grouped(results: Iterable[Tagged], name: str) -> Mapping[str, list[float]]:
     return groups
 
 
-# The mean over benchmarks, as papers print it: each counts once, however many tasks it has.
-#
-# A benchmark gives the number by which it is known: the card's own where that stands for the average over tasks (the
-# mean over types of VSI-Bench), else avg@k. It promises nothing about sources of which no sample is there.
-
+# The mean over benchmarks, as papers print it: each counts once, with the number by which it is known.
 
 _BESIDE_THE_AVERAGE: Final = frozenset({"worst case"})
 """Numbers that a benchmark prints beside its average and not in its place: DynaMath's."""
@@ -194,7 +184,7 @@ _BESIDE_THE_AVERAGE: Final = frozenset({"worst case"})
 
 @dataclass(frozen=True, slots=True)
 class SourceScore:
-    """What one source gives."""
+    """The number of one source."""
 
     number: str
     """Its name: `avg@k`, or as the card's metric calls it."""
@@ -215,7 +205,7 @@ class Macro:
 def macro_average(
     averages: Mapping[str, float | None], card_numbers: Mapping[str, Mapping[str, float]], k: int
 ) -> Macro | None:
-    """The mean over the sources of `averages`, which are their avg@k; None where there are fewer than two."""
+    """Average over the sources of `averages`, which are their avg@k; None where there are fewer than two."""
     if len(averages) < 2:
         return None
     parts = {name: _part(average, card_numbers.get(name, {}), k) for name, average in averages.items()}
@@ -224,7 +214,7 @@ def macro_average(
 
 
 def macro_text(macro: Macro | None) -> list[str]:
-    """A line for a terminal: the mean and which number of each source is in it, or why there is none."""
+    """Write a line for a terminal: the mean and the number of each source in it, or why there is none."""
     if macro is None:
         return []
     lost = [name or "tasks without a source" for name, part in macro.parts.items() if part.value is None]

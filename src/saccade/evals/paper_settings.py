@@ -1,9 +1,9 @@
-"""The settings with which a paper ran a benchmark: applied to a run by name, and compared with what a run used.
+"""Applies the settings with which a paper ran a benchmark to a run, and compares them with a run's.
 
     saccade eval vstar --as pyvision-rl
 
-What a user sets wins over the paper, and is said. A setting that the paper does not give stays as it is without `--as`.
-Prompts, graders and picture sizes of a paper are no part of this: equal settings do not promise an equal figure.
+What a user sets wins over the paper, with a notice. Prompts, graders and picture sizes of a paper are not included:
+equal settings do not promise an equal figure.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _KNOBS = (
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Settings with a paper's in them, and what a person is to know of it."""
+    """Settings with a paper's in them, and the notices about it."""
 
     settings: EvalSettings
     says: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""How a run goes: counts that a screen shows while it runs and at its end."""
+"""Counts the samples of a run, for a screen while it runs and at its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from saccade.evals.grades import SampleFailure
 from saccade.record.trajectory import CORRECT, StopReason, Trajectory
 
 ProgressCallback = Callable[["EvalProgress"], None]
-"""Hears the counts after every sample."""
+"""Called with the counts after every sample."""
 OUTAGES = 8
 """So many outages in a row (or as many as there are workers, if those are more) end the run."""
 

@@ -1,4 +1,4 @@
-"""A stored run graded anew, without the model: with another grader, after a grader was corrected, or by a judge.
+"""Grades a stored run anew, without the model: with another grader, after a grader was corrected, or by a judge.
 
 Only scores change, and the earlier ones are kept (`saccade.evals.verdicts`). The trajectories are replaced all at once,
 so a crash leaves the old ones.
@@ -89,7 +89,7 @@ def regrade(
 
     Raises:
         SettingsError: it is no run of `saccade eval`, nothing was played yet, or a source's own grader is not known.
-        RegistryError: there is no such grader, or the run names code of somebody's own as its grader.
+        RegistryError: there is no such grader, or the run names a user's code as its grader.
         RecordError: the trajectories cannot be read.
         ModelError: the judge cannot be asked.
     """

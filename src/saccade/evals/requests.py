@@ -1,8 +1,8 @@
-"""The requests of a run as they went over the wire, and what came back: retries and errors too.
+"""Keeps the requests of a run as they went over the wire, and what came back, retries and errors included.
 
 `requests/` of the run folder holds a file for each sample, a line for each try (`--set keep_requests=true`). A message
-that an earlier line has is a number there, since every turn sends the whole conversation again; a picture lies in the
-media store and its place in the body is `media:SHA256`. `read_requests` puts the messages back, and `with_media` the
+that an earlier line has is a number there, since every turn sends the whole conversation again; a picture is in the
+media store, and in the body stands `media:SHA256`. `read_requests` puts the messages back, and `with_media` the
 pictures: the same JSON that was sent, though white space in it may be other. No header is kept.
 """
 
@@ -65,7 +65,7 @@ class RequestTry:
 
 
 def keeper(run: Path, sample: str, store: MediaStore) -> Callable[[Exchange], None]:
-    """What keeps the exchanges of a sample in the folder `run`, after those that are there."""
+    """Return a function that keeps the exchanges of a sample in the folder `run`, after those that are there."""
     file = requests_file(run, sample)
     if file.is_file():
         recover_lines(file)

@@ -1,7 +1,7 @@
-"""The samples of a stored run as rows: what metrics, comparisons and exports need, without texts, pictures and times.
+"""Reads the samples of a stored run as rows: what metrics, comparisons and exports need.
 
 Rows come in the order of the tasks' ids (numbers in them by their value) and then of the rollouts, whatever order they
-were stored in. So two runs that hold the same samples have the same rows, byte for byte.
+were stored in; so two runs that hold the same samples have the same rows, byte for byte.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Line(_Lean):
 
     @cached_property
     def grade(self) -> Grade:
-        """What the grader said besides the credit."""
+        """Return what the grader said besides the credit."""
         found = score_named(self.scores, CORRECT)
         return grade_of("" if found is None else found.detail)
 
@@ -182,7 +182,7 @@ class EvalRow:
 
     @property
     def judgement(self) -> str:
-        """What the judge said: `right`, `wrong`, `invalid` (asked, and no verdict), or `none` (not asked)."""
+        """Return the judge's verdict: `right`, `wrong`, `invalid` (asked, and no verdict), or `none` (not asked)."""
         if self.by_judge is None:
             return "invalid" if self.no_verdict else "none"
         return "right" if self.by_judge >= 0.5 else "wrong"
@@ -193,7 +193,7 @@ COLUMNS: Final[Mapping[str, Column]] = {made.name: made.metadata["column"] for m
 
 
 def read_rows(run: Path) -> list[EvalRow]:
-    """The rows of a run folder, in order; of two trajectories of one id the later one counts.
+    """Read the rows of a run folder, in order; of two trajectories of one id the later one counts.
 
     Raises:
         SettingsError: it is no run folder.
@@ -209,7 +209,7 @@ def read_rows(run: Path) -> list[EvalRow]:
 
 
 def row_of(trajectory: Trajectory) -> EvalRow:
-    """The row of a trajectory that was read already."""
+    """Make the row of a trajectory that was read already."""
     return _row(_Line.model_validate(trajectory, from_attributes=True))
 
 
@@ -241,15 +241,13 @@ def _row(line: _Line) -> EvalRow:
 
 
 def _total(values: Sequence[float | None]) -> float | None:
-    """The sum; None of nothing, or if one is not known."""
+    """Return the sum; None of nothing, or if one value is not known."""
     known = [value for value in values if value is not None]
     return fsum(known) if known and len(known) == len(values) else None
 
 
-# What the samples of a run cost: tokens and dollars, each with how many samples it is known of.
-#
 # Dollars come from the table of prices that held when a turn was made. Calls that failed and were tried again, samples
-# that came to nothing and a judge's calls are in no number here.
+# that came to nothing and a judge's calls are not counted.
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +260,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What some samples cost."""
+    """Tokens and dollars that some samples cost."""
 
     samples: int
     read: Known
@@ -273,7 +271,7 @@ class Spent:
 
 
 def spent(rows: Sequence[EvalRow]) -> Spent:
-    """What `rows` cost."""
+    """Sum up what `rows` cost."""
     return Spent(
         samples=len(rows),
         read=_known(row.read_tokens for row in rows),
@@ -283,7 +281,7 @@ def spent(rows: Sequence[EvalRow]) -> Spent:
 
 
 def spent_text(totals: Spent) -> list[str]:
-    """Lines for a terminal; none where nothing is known."""
+    """Write the costs as lines for a terminal; none where nothing is known."""
     lines = []
     if totals.read.samples or totals.written.samples:
         read, written = (f"{known.amount:,.0f}{_of(known, totals)}" for known in (totals.read, totals.written))
@@ -296,7 +294,7 @@ def spent_text(totals: Spent) -> list[str]:
 
 
 def dollars_text(dollars: float) -> str:
-    """A price, small ones with more digits."""
+    """Write a price, small ones with more digits."""
     return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}"
 
 

@@ -1,8 +1,8 @@
-"""A run of an evaluation: every sample that is not there yet, played, graded and kept as soon as it is over.
+"""Runs an evaluation: plays, grades and keeps every sample that the run folder lacks.
 
 A trajectory is on the disk when it is counted. A run that is killed or interrupted continues where it stood when it is
 started again with the same settings (`n` and `k` may grow), and ends with the same results: a sample depends on the
-settings, its task and its number alone, as far as the model does. Samples are stored in the order in which they end;
+settings, its task and its number only, as far as the model does. Samples are stored in the order in which they end;
 results and summary are in the order of the tasks.
 """
 
@@ -56,9 +56,6 @@ from saccade.tasks.sources.shares import Turns, most_in_shares
 from saccade.tasks.sources.task_set import OpenSource, drawn, expanded, open_source
 from saccade.tools.toolbox import Toolbox
 
-# Which samples a run holds: every task `k` times, each with an id and a seed of its own.
-
-
 _SEEDS = 2**31
 """Backends take seeds of 32 bits with a sign."""
 
@@ -77,29 +74,26 @@ class EvalSample:
         return f"{self.item.id}#{self.rollout}"
 
     def seed(self, base: int) -> int:
-        """A seed that depends on `base`, the task's id and the rollout alone."""
+        """Return a seed that depends only on `base`, the task's id and the rollout."""
         digest = sha256(f"{base}:{self.id}".encode()).digest()
         return int.from_bytes(digest[:8], "little") % _SEEDS
 
 
 def samples(items: Iterable[Item], k: int) -> Iterator[EvalSample]:
-    """All samples: every task once, then every task a second time, and so on."""
+    """Yield all samples: every task once, then every task a second time, and so on."""
     listed = tuple(items)
     for rollout in range(k):
         for item in listed:
             yield EvalSample(item, rollout)
 
 
-# Where the tasks of an evaluation come from: any source that `saccade.tasks.sources` knows.
-#
-# A benchmark that is named by its card alone keeps its tasks in the run folder (`benchmarks.py`). Of everything else a
-# task is made, its media put into the run's store, only when it is played. Rows that give no task are kept among the
-# run's failures.
-
-
 @dataclass(frozen=True)
 class OpenedSource:
-    """A source of which a task is made when it is played; of its tasks `n`, all if None."""
+    """Any source but a benchmark that is named only by its card, which `benchmarks.py` opens.
+
+    A task is made, and its media stored, when it is played; `n` of its tasks are, all if None. Rows that give no task
+    are kept among the run's failures.
+    """
 
     opened: OpenSource
     n: int | None = None
@@ -141,7 +135,7 @@ class OpenedSource:
 
 
 def open_sources(settings: EvalSettings) -> Mapping[str, ItemSource]:
-    """The sources of a run by their names.
+    """Open the sources of a run, by name.
 
     Raises:
         SettingsError: a name means nothing, a world is asked for all its tasks, only some sources have a weight, a
@@ -164,7 +158,7 @@ def open_sources(settings: EvalSettings) -> Mapping[str, ItemSource]:
 
 
 def _opened(source: SourceSettings, settings: EvalSettings, most: int | None) -> OpenSource:
-    """The source; a world with `most` tasks, all else whole, for the seed of the run to choose."""
+    """Open a world with `most` tasks; anything else whole, for the run's seed to choose from."""
     data = Path(settings.data) if settings.data else None
     most = most if kind_of(source.name) == "world" else None
     opened = open_source(source, SourceDefaults(settings.split, data, most, world_tasks=None))
@@ -174,7 +168,7 @@ def _opened(source: SourceSettings, settings: EvalSettings, most: int | None) ->
 
 
 def _shared(sources: Sequence[SourceSettings], settings: EvalSettings) -> dict[str, ItemSource]:
-    """Sources with weights: `n` tasks of all together, without it as many as leave everyone's share as it is."""
+    """Open sources with weights: `n` tasks in all, or else as many as keep the shares."""
     turns = Turns([source.weight or 0.0 for source in sources])
     if settings.n is not None:
         counts = turns.counts(settings.n)
@@ -187,7 +181,7 @@ def _shared(sources: Sequence[SourceSettings], settings: EvalSettings) -> dict[s
 
 
 def check_shown(sources: Mapping[str, ItemSource], settings: EvalSettings, dialect: Dialect) -> tuple[str, ...]:
-    """What to say of tasks that the dialect cannot show, where others of their source can be played.
+    """Return notices about tasks that the dialect cannot show, where others of their source can be played.
 
     Raises:
         SettingsError: no task of a source can be.
@@ -204,7 +198,7 @@ def check_shown(sources: Mapping[str, ItemSource], settings: EvalSettings, diale
 async def chosen(
     sources: Mapping[str, ItemSource], settings: EvalSettings, out: Path, store: MediaStore
 ) -> tuple[Item, ...]:
-    """The tasks of a run: of each source its part, and of them this shard's.
+    """Return the tasks of this shard: of each source its part.
 
     Raises:
         SettingsError: two tasks share an id.
@@ -220,14 +214,14 @@ async def chosen(
 
 
 _REGISTRIES: Mapping[str, Registry[Any]] = {"dialect": DIALECTS, "grader": GRADERS, "judge": PROVIDERS}
-"""Settings that name a part, which may be code of the user's own."""
+"""Settings that name a part, which may be a user's code."""
 ModelForPlan = Callable[[Plan], Model]
 """Makes the model of one episode: a baseline that looks at its plan, in place of one model for all."""
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What came of a run."""
+    """The outcome of a run."""
 
     progress: EvalProgress
     summary: Summary
@@ -311,7 +305,7 @@ def sum_up(out: Path, settings: EvalSettings) -> Summary:
 
 
 def figures_of(out: Path, settings: EvalSettings) -> tuple[list[EvalRow], Summary]:
-    """The samples that the run folder `out` holds, and the summary of them. Raises as `read_rows`."""
+    """Read the samples of the run folder `out`, and sum them up. Raises as `read_rows`."""
     rows = read_rows(out)
     failures = open_failures(out, {row.id for row in rows})
     broken = sum(failure.kind == BROKEN_ROW for failure in failures.values())
@@ -335,7 +329,7 @@ class EvalResources:
     """The settings as text, for the record."""
 
     async def play(self, sample: EvalSample) -> Trajectory | SampleFailure:
-        """Play and grade one sample. What only this sample suffers from is a failure of its own."""
+        """Play and grade one sample; an error of this sample only becomes a `SampleFailure`."""
         try:
             plan = await asyncio.to_thread(self._plan, sample)
             kept = keeper(self.root, sample.id, self.store) if self.settings.keep_requests else None
@@ -385,12 +379,12 @@ def _always(model: Model) -> ModelForPlan:
 
 
 def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[str, ...]]:
-    """The settings that hold when `settings` play in `out`, which may hold a run, and what a person should know of it.
+    """Return the settings with which `settings` play in `out`, which may hold a run, and notices about them.
 
     Those of a paper are applied, see `saccade.evals.paper_settings`.
 
     Raises:
-        SettingsError: what lies in `out` cannot be read as settings, or the dialect takes no such tools or prompt.
+        SettingsError: the settings in `out` cannot be read, or the dialect takes no such tools or prompt.
         RegistryError: there is no such dialect or tool, or the run that is there names code that this command does not.
     """
     applied = as_published(settings)

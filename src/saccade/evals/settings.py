@@ -1,4 +1,4 @@
-"""The settings of `saccade eval`: everything that decides which samples a run holds and how they are played."""
+"""The settings of `saccade eval`: which samples a run holds and how they are played."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AnswerJudgeRules(AskRules):
     """Requests at once; 0: as many as there are workers."""
 
     def with_workers(self, workers: int) -> AskRules:
-        """The rules where so many answers are judged side by side."""
+        """Return the rules where so many answers are judged at once."""
         return AskRules.model_validate({**self.model_dump(), "concurrent": self.concurrent or workers})
 
 
@@ -33,7 +33,7 @@ class EvalSettings(EpisodeSettings):
     sources: tuple[str, ...] = Field(min_length=1)
     """As `saccade.evals.run` reads them."""
     published: str = ""
-    """Name of a paper's settings in the cards of the sources; those that nobody set otherwise hold for this run."""
+    """Name of a paper's settings in the cards of the sources; they apply to what the user does not set."""
     data: str = ""
     """Folder of the data, where a source needs one."""
     split: Literal["train", "validation", "test"] = "test"
@@ -91,7 +91,7 @@ class EvalSettings(EpisodeSettings):
         return self.model_copy(update=kept)
 
     def may_differ(self, other: EvalSettings) -> tuple[str, ...]:
-        """Settings that say where something lies, how much of it is wanted or who grades it, and not what is played."""
+        """Name the settings that say where things are, how many tasks or who grades them, and not what is played."""
         names = ["n", "k", "data", "sandbox", "grader", "headline", "keep_requests", *RETRY_SETTINGS]
         names += [f"judge_rules.{name}" for name in ASK_LIMITS]
         if self.asked == other.asked:

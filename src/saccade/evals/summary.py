@@ -1,4 +1,4 @@
-"""The summary of a run: its figures as a whole, for each source and for each tag. No times are in it.
+"""Sums up a run: its figures as a whole, for each source and for each tag, without times.
 
 `results.jsonl` holds a line for each sample and `summary.json` the figures. Both depend on the samples alone: a run
 that was killed and continued writes the same bytes as one that was not.
@@ -53,7 +53,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class JudgeSummary:
-    """What a judge said beside the rule, over the samples that it was asked about."""
+    """A judge's verdicts and the rule's, over the samples that the judge was asked about."""
 
     headline: Mapping[str, int]
     """`rule` and `judge` -> samples in which that verdict is the one that counts."""
@@ -72,7 +72,7 @@ class JudgeSummary:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Everything that is said of a run."""
+    """All figures of a run."""
 
     k: int
     total: Figures
@@ -102,7 +102,7 @@ class Summary:
 
 
 def summarise(rows: Sequence[EvalRow], *, k: int = 1, missing: int = 0, broken_rows: int = 0, seed: int = 0) -> Summary:
-    """The summary of `rows`; `seed` is the bootstrap's."""
+    """Sum up `rows`; `seed` is the bootstrap's."""
     tokens = [row.sampled_tokens for row in rows if row.sampled_tokens is not None]
     by_source = _grouped((row.source, row) for row in rows)
     tags = by_category(rows)
@@ -129,14 +129,14 @@ def summarise(rows: Sequence[EvalRow], *, k: int = 1, missing: int = 0, broken_r
 
 
 def by_category(rows: Iterable[EvalRow]) -> dict[str, list[EvalRow]]:
-    """The rows of each tag that tells kinds of tasks, and not single tasks or how they were prepared."""
+    """Group rows by tags that name kinds of tasks, not single tasks or how they were prepared."""
     by_tag = _grouped((tag, row) for row in rows for tag in row.tags if not tag.startswith(_NO_CATEGORY))
     kinds = Counter(tag.partition("=")[0] for tag in by_tag if "=" in tag)
     return {tag: group for tag, group in by_tag.items() if kinds[tag.partition("=")[0]] <= _MOST_VALUES}
 
 
 def figures(rows: Sequence[EvalRow], k: int = 1, seed: int = 0) -> Figures:
-    """The figures of `rows`."""
+    """Compute the figures of `rows`."""
     results = by_task(rows)
     averages = [result.average for result in results]
     several = any(result.samples > 1 for result in results)
@@ -153,7 +153,7 @@ def figures(rows: Sequence[EvalRow], k: int = 1, seed: int = 0) -> Figures:
 
 
 def judged(rows: Iterable[EvalRow]) -> JudgeSummary | None:
-    """What a judge said of `rows`; None where none was asked."""
+    """Sum up what a judge said of `rows`; None where none was asked."""
     asked_rows = [row for row in rows if row.by_judge is not None or row.no_verdict]
     if not asked_rows:
         return None
@@ -205,15 +205,14 @@ def _counted(names: Iterable[str]) -> Mapping[str, int]:
     return dict(sorted(Counter(names).items()))
 
 
-# A run beside what published models made of the very same tasks, for benchmarks whose files tell it.
-
+# Some benchmarks publish what models answered on each task; a run is compared with these.
 
 OURS = "this run"
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Tasks of one kind that this run and published models answered."""
+    """Shares of right answers on tasks of one kind, of this run and of published models."""
 
     name: str
     """A tag, or the source for all of its tasks."""
@@ -227,9 +226,9 @@ Answers = Mapping[str, Mapping[str, bool]]
 
 
 def published_beside(settings: EvalSettings) -> dict[str, Answers]:
-    """For each benchmark of the run that tells it, by the card's id: what published models answered.
+    """Return what published models answered, by card id, for the benchmarks of the run that publish it.
 
-    A benchmark whose files are not there any more has no part in it.
+    Benchmarks whose files are gone are left out.
     """
     published: dict[str, Answers] = {}
     for name in source_names(settings):
@@ -242,7 +241,7 @@ def published_beside(settings: EvalSettings) -> dict[str, Answers]:
 
 
 def compared(source: str, rows: Iterable[EvalRow], answers: Answers) -> list[Beside]:
-    """The graded tasks of `source` that have `answers`: all together, and by their categories."""
+    """Compare this run with `answers` on the graded tasks of `source`: all together, and by category."""
     graded = [row for row in rows if row.source == source and row.correct is not None and answers.get(row.task)]
     if not graded:
         return []

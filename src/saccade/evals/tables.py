@@ -1,4 +1,4 @@
-"""Summaries and comparisons as text for a terminal, in Markdown."""
+"""Writes summaries and comparisons as text for a terminal, in Markdown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN = 20
 
 
 def summary_text(summary: Summary) -> str:
-    """The figures of a run."""
+    """Write the figures of a run."""
     parts: list[tuple[str, Figures]] = list(summary.sources.items()) if len(summary.sources) > 1 else []
     parts += list(summary.tags.items())
     label = next(iter(summary.sources), "all") if len(summary.sources) == 1 else "all"
@@ -75,14 +75,14 @@ def _judged(judged: JudgeSummary | None) -> list[str]:
 
 
 def headline_text(judged: JudgeSummary) -> str:
-    """Whose verdict counts: `rule`, `judge`, or both with their numbers of samples."""
+    """Say whose verdict counts: `rule`, `judge`, or both with their numbers of samples."""
     if len(judged.headline) == 1:
         return next(iter(judged.headline))
     return " and ".join(f"{name} ({count:,})" for name, count in judged.headline.items())
 
 
 def beside_text(groups: Sequence[Beside]) -> str:
-    """A run beside published models, in percent; models that are known for some groups alone have gaps."""
+    """Write a run next to published models, in percent; a model that is known only for some groups has gaps."""
     models = list(dict.fromkeys(model for group in groups for model in group.shares))
     rows = [
         [group.name, str(group.tasks), *(_percent(group.shares.get(model)) for model in models)] for group in groups
@@ -91,7 +91,7 @@ def beside_text(groups: Sequence[Beside]) -> str:
 
 
 def comparison_text(comparison: Comparison, left: str, right: str) -> str:
-    """What two runs say of each other."""
+    """Write the outcome of a comparison."""
     sides = (sum(pair.left for pair in comparison.pairs), sum(pair.right for pair in comparison.pairs))
     count = len(comparison.pairs)
     lines = [
@@ -124,7 +124,7 @@ def comparison_text(comparison: Comparison, left: str, right: str) -> str:
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table, columns padded; the first column left-aligned, the others right."""
+    """Write a table with padded columns, the first aligned left, the others right."""
     cells = [list(head), *map(list, rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     lines = [_line(row, widths) for row in cells]
@@ -157,7 +157,7 @@ def _figures(parts: Sequence[tuple[str, Figures]], k: int) -> list[str]:
 
 
 def _methods(parts: Sequence[tuple[str, Figures]]) -> list[str]:
-    """How the intervals were made, where there are any."""
+    """Say how the intervals were made, where there are any."""
     used = list(dict.fromkeys(figures.interval_by for _, figures in parts if figures.interval_by))
     return [f"95% intervals: {' or '.join(used)}"] if used else []
 

@@ -1,7 +1,7 @@
-"""Verdicts of a run put in place of others: the earlier ones are kept, and each source's own grader is found again.
+"""Replaces the verdicts of a run, keeps the earlier ones, and finds each source's own grader again.
 
 Before anything is graded anew, the scores of all samples go to `verdicts/0001.jsonl` of the run folder, then `0002`,
-and so on; nothing reads them but a person and `own_grader`, and nothing deletes them. Trajectories are replaced all at
+and so on. Only `own_grader` reads them, and nothing deletes them. Trajectories are replaced all at
 once, so a crash leaves the old ones.
 """
 
@@ -38,7 +38,7 @@ class Verdicts(Record):
 
 
 def verdicts_of(run: Path, settings: EvalSettings) -> dict[str, Verdicts]:
-    """What the samples of `run`, whose settings these are, have for scores now, by their ids. Raises `RecordError`."""
+    """Return the present scores of the samples of `run`, which has these settings, by id. Raises `RecordError`."""
     return {
         item.id: Verdicts(id=item.id, scores=item.scores, own=not settings.grader)
         for item in read_lines(run / TRAJECTORIES, Trajectory)
@@ -46,7 +46,7 @@ def verdicts_of(run: Path, settings: EvalSettings) -> dict[str, Verdicts]:
 
 
 def keep_verdicts(run: Path, verdicts: Mapping[str, Verdicts]) -> Path:
-    """Keep `verdicts` in `run` under the next number, and say in which file."""
+    """Write `verdicts` to `run` under the next number, and return the file."""
     folder = run / VERDICTS
     folder.mkdir(exist_ok=True)
     file = folder / f"{len(_versions(run)) + 1:04}.jsonl"
@@ -77,10 +77,10 @@ def grade_again(run: Path, settings: EvalSettings, before: EvalSettings) -> None
 
 
 def own_grader(run: Path, settings: EvalSettings) -> Callable[[Trajectory], str]:
-    """The grader that the source of a sample names, in its newest version; empty for the one of the answer's type.
+    """Return a function from a sample to its source's grader, newest version; empty: by the answer's type.
 
-    Of a card that is not there any more, the grader is the one that the verdicts of the run name, if those were ever
-    given by the sources' own graders. Raises `SettingsError`, when it is asked about a sample of which nobody knows.
+    Where a card is gone, the run's verdicts name the grader, if the sources' own graders ever gave them. The function
+    raises `SettingsError` for a sample whose grader cannot be found.
     """
     names = source_names(settings)
     cards = {card.id: card for card in map(_card, names) if card is not None}
@@ -111,7 +111,7 @@ def _versions(run: Path) -> list[Path]:
 
 
 def _first_graders(run: Path) -> dict[str, str]:
-    """Sample -> the grader of the oldest verdict that was kept and given by the source's own grader."""
+    """Map samples to the grader of the oldest kept verdict that the source's own grader gave."""
     first: dict[str, str] = {}
     for file in _versions(run):
         for item in read_lines(file, Verdicts):
@@ -127,7 +127,7 @@ def _card(name: str) -> Card | None:
 
 
 def _needs_no_card(name: str) -> bool:
-    """Whether the source is a file of tasks, or a world; of the user's own code, only one that this process loaded."""
+    """Tell whether the source is a file of tasks or a world; code of the user counts if this process loaded it."""
     if name.endswith(".toml"):
         return False
     folder = name.rpartition(":")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from saccade.cli.main import Verb
 
 OPENENV = Verb(
-    "saccade.plugins.integrations.openenv.cli:app",
+    "saccade.plugins.integrations.openenv_cli:app",
     "Serve the environment to trainers over OpenEnv.",
     "Data and training",
 )
