@@ -47,6 +47,39 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+CORE_ONLY = find_spec("saccade.plugins") is None
+"""Whether the plug-ins are missing, as in tests/packaging/test_core.py."""
+NEEDS_PLUGIN = re.compile(
+    r"No module named '(?:saccade|tests)\.plugins[\w.]*'|in its\s+plug-in\s+`\w+`,\s+which\s+is\s+not\s+installed"
+)
+"""What Python or Saccade says where a plug-in is missing."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return skipped_without_plugin((yield), collector.path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    return skipped_without_plugin((yield), item.path)
+
+
+def skipped_without_plugin(report: Any, path: Path) -> Any:
+    """Turn a failure into a skip where plug-ins are missing and the failure says that it needs one.
+
+    A test that needs a plug-in and is not told so still fails: users would not be told either.
+    """
+    if CORE_ONLY and report.failed:
+        texts = (str(report.longrepr), *(text for _, text in report.sections))
+        found = next(filter(None, map(NEEDS_PLUGIN.search, texts)), None)
+        if found:
+            report.outcome, report.longrepr = "skipped", (str(path), 0, f"Skipped: {found[0]}")
+    return report
+
+
 ABOUT_SANDBOXES = {"sandbox", "hostile", "guest", "benchmarks", "packaging"}
 """Folders whose tests start sandboxes of their own."""
 

@@ -50,7 +50,7 @@ def test_the_wheel_holds_the_package_and_a_description_without_dead_links(built:
     source = ROOT / "src"
     kept = [path for path in (source / "saccade").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     assert {path.relative_to(source).as_posix() for path in kept} <= names
-    assert "saccade/recipes/rl/codedance.toml" in names
+    assert "saccade/training/recipes/rl/codedance.toml" in names
     assert not any("examples/" in name or "saccade_tiny" in name for name in names)
     head, _, description = text.partition("\n\n")
     assert "MacOS" not in head

@@ -28,6 +28,7 @@ import typer.core
 from saccade.cli.logs import Logs, add_log_options
 from saccade.cli.output import error_text
 from saccade.core.disk import disk_words
+from saccade.core.plugins import missing_plugin
 from saccade.core.registry import blame, did_you_mean
 from saccade.errors import (
     ModelLostError,
@@ -189,7 +190,8 @@ class VerbGroup(typer.core.TyperGroup):
         verb = VERBS.get(name) or plugged().get(name)  # a verb of the core needs no look at what is installed
         if verb is None:
             if not ctx.resilient_parsing:
-                ctx.fail(f"No such command {name!r}. {did_you_mean(name, verbs())}".strip())
+                lacks = missing_plugin("commands", name, plugged())
+                ctx.fail(lacks or f"No such command {name!r}. {did_you_mean(name, verbs())}".strip())
             return None, None, rest
         try:
             return name, _command(load(name, verb)), rest

@@ -10,7 +10,13 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 OFFERED: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
-    "worlds": {"worlds": frozenset(), "experts": frozenset(), "models": frozenset({"tiny", "solver"})},
+    "worlds": {
+        "worlds": frozenset(),
+        "experts": frozenset(),
+        "models": frozenset({"tiny", "solver"}),
+        "dialects": frozenset({"tiny"}),
+        "commands": frozenset({"demo", "worlds"}),
+    },
     "vista": {
         "tools": frozenset(
             (
