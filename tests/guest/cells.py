@@ -24,7 +24,8 @@ from saccade.guest.cell import run_cell
 from saccade.guest.config import GuestConfig
 from saccade.guest.outbox import Outbox, layout
 from saccade.guest.preload import preload
-from saccade.guest.show import ShownPictures, install_show
+from saccade.guest.show import install_show
+from saccade.guest.shown import ShownPictures
 from saccade.guest.workspace import Workspace, WorkspaceTooLarge
 
 HANGS = 60

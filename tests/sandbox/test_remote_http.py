@@ -61,7 +61,6 @@ async def test_another_timeout_inside_is_its_own() -> None:
 Answer = httpx.Response | Exception
 BROKEN = 502
 
-
 QUICK = RetryPolicy(tries=3, first_seconds=0)
 
 

@@ -21,9 +21,9 @@ from saccade.sandbox.report import (
     MOST_CONTAINERS,
     MOST_TEXT,
     _spelled,
+    _text,
     check_report,
     cut_short,
-    read_report,
     read_text,
 )
 from saccade.sandbox.result import RunResult
@@ -57,7 +57,7 @@ def outbox() -> Iterator[int]:
 def read(fd: int, report: object) -> RunResult:
     body = json.dumps(report).encode()
     os.pwrite(fd, body, LAYOUT.report)
-    return read_report(fd, len(body), LAYOUT, LIMITS)
+    return check_report(fd, len(body), LAYOUT, LIMITS).result(fd)
 
 
 def test_a_sound_report(outbox: int) -> None:
@@ -105,7 +105,7 @@ def test_an_unsound_report_is_refused(outbox: int, change: dict[str, Any]) -> No
 def test_an_impossible_length_is_refused(outbox: int, length: object) -> None:
     os.pwrite(outbox, b"x", LAYOUT.report)
     with pytest.raises(GuestFaultError):
-        read_report(outbox, length, LAYOUT, LIMITS)
+        check_report(outbox, length, LAYOUT, LIMITS)
 
 
 JSON = st.recursive(
@@ -131,14 +131,14 @@ def test_any_field_may_hold_anything(outbox: int, field: str, value: object) -> 
 def test_any_bytes(outbox: int, body: bytes) -> None:
     os.pwrite(outbox, body, LAYOUT.report)
     with pytest.raises(GuestFaultError):
-        read_report(outbox, len(body), LAYOUT, LIMITS)
+        check_report(outbox, len(body), LAYOUT, LIMITS).result(outbox)
 
 
 def test_deep_nesting_is_refused(outbox: int) -> None:
     body = b"[" * 200_000
     os.pwrite(outbox, body, LAYOUT.report)
     with pytest.raises(GuestFaultError):
-        read_report(outbox, len(body), LAYOUT, LIMITS)
+        check_report(outbox, len(body), LAYOUT, LIMITS).result(outbox)
 
 
 PLACES = [
@@ -206,10 +206,8 @@ def test_text_that_grows_by_spelling_is_cut_and_says_so(outbox: int) -> None:
 
 
 def test_text_after_a_kill_and_a_stated_cut(outbox: int) -> None:
-    assert read_text(outbox, LAYOUT.stdout, LIMITS.output_bytes, None) == "hello"
-    assert read_text(outbox, LAYOUT.stdout, LIMITS.output_bytes, (4, 1000)) == (
-        "hell\n[output cut: the first 4 of 1,000 bytes are shown]"
-    )
+    assert read_text(outbox, LAYOUT.stdout, LIMITS.output_bytes) == "hello"
+    assert _text(outbox, LAYOUT.stdout, (4, 1000)) == ("hell\n[output cut: the first 4 of 1,000 bytes are shown]")
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "", ".", "./", "a\0b", ".."])
@@ -308,9 +306,9 @@ async def test_much_text_is_decoded_in_pieces_as_if_it_were_one() -> None:
     try:
         os.pwrite(fd, data, plan.stdout)
         os.pwrite(fd, b"late", plan.stderr)
-        assert read_text(fd, plan.stdout, limits.output_bytes, (len(data), len(data))) == text
-        assert read_text(fd, plan.stdout, limits.output_bytes, None) == text
-        assert read_text(fd, plan.stdout, limits.output_bytes, (1 << 20, len(data))).startswith(text[:400_000])
+        assert _text(fd, plan.stdout, (len(data), len(data))) == text
+        assert read_text(fd, plan.stdout, limits.output_bytes) == text
+        assert _text(fd, plan.stdout, (1 << 20, len(data))).startswith(text[:400_000])
         ended = await cut_short(fd, plan, limits, Status.TIMEOUT, "too\x07 long")
         assert (ended.status, ended.stdout, ended.stderr) == (Status.TIMEOUT, text, "late")
         assert (ended.traceback, ended.committed) == ("too\\x07 long", False)

@@ -66,7 +66,7 @@ class OpenState:
 def program_fds(known: Collection[int] = ()) -> list[int]:
     """List the open descriptors of the program; quick if these are the `known` ones."""
     count = _count()
-    numbers = {fd for fd in (*_OWN, *known) if _is_open(fd)}
+    numbers = {fd for fd in (*_OWN, *known) if _libc.fcntl(fd, fcntl.F_GETFD) >= 0}
     if len(numbers) != count:
         numbers = _all_open()
     return sorted(numbers - _OWN)
@@ -90,14 +90,6 @@ def _all_open() -> set[int]:
     # By way of ctypes: `fcntl` would raise an exception for each of the hundreds that are not open.
     ask = _libc.fcntl
     return {fd for fd in range(resource.getrlimit(resource.RLIMIT_NOFILE)[0]) if ask(fd, fcntl.F_GETFD) >= 0}
-
-
-def _is_open(fd: int) -> bool:
-    try:
-        fcntl.fcntl(fd, fcntl.F_GETFD)
-    except OSError:
-        return False
-    return True
 
 
 def _count() -> int:

@@ -1,4 +1,4 @@
-"""Walking a tree of folders that a hostile program made: any depth, one open descriptor, no symlink followed.
+"""Walk a tree of folders that a hostile program made: any depth, one open descriptor, no symlink followed.
 
 A path may be longer than the kernel takes and a folder may be unreadable, so a `Cursor` moves one step at a time and
 lends itself the rights it needs (the mode is put back when it leaves). Not promised: a sound walk while another
@@ -139,7 +139,7 @@ def remove_folder(parent: int, name: str, mode: int) -> None:
         chmod(name, mode | CHANGE, dir_fd=parent)
     folder = open_fd(name, _FOLDER, dir_fd=parent)
     try:
-        walk(folder, _remove_files, _remove_empty, CHANGE)
+        walk(folder, _remove_files, lambda cursor, name: rmdir(name, dir_fd=cursor.fd), CHANGE)
     finally:
         close(folder)
     rmdir(name, dir_fd=parent)
@@ -155,10 +155,6 @@ def _remove_files(cursor: Cursor) -> Folders:
             else:
                 unlink(item.name, dir_fd=cursor.fd)
     return folders
-
-
-def _remove_empty(cursor: Cursor, name: str) -> None:
-    rmdir(name, dir_fd=cursor.fd)
 
 
 def _identity(fd: int) -> tuple[int, int]:

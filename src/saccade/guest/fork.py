@@ -9,6 +9,7 @@ that random generators are not reseeded, and that hooks which a guest has regist
 from __future__ import annotations
 
 import ctypes
+import platform
 import signal
 from ctypes import c_int, c_long, c_ulong, c_void_p
 
@@ -23,12 +24,6 @@ _libc.syscall.restype = c_long
 _libc.prctl.argtypes = [c_int, c_ulong, c_ulong, c_ulong, c_ulong]
 
 
-def _clone_number() -> int:
-    import platform
-
-    return {"x86_64": 56, "aarch64": 220}[platform.machine()]
-
-
 def _tid_address() -> int:
     """Where libc keeps the id of this thread, or 0 if the kernel does not tell."""
     address = c_void_p()
@@ -41,7 +36,7 @@ class Forker:
     """Forks this process; made once, before any untrusted code runs, so that a fork looks nothing up."""
 
     def __init__(self) -> None:
-        self._number = _clone_number()
+        self._number = {"x86_64": 56, "aarch64": 220}[platform.machine()]
         self._tid_address = _tid_address()
         self._tid_flags = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID if self._tid_address else 0
 

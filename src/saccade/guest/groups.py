@@ -98,12 +98,8 @@ def join(pid: int, cgroups: list[int]) -> None:
 
 
 def empty(group: int) -> bool:
-    """Whether none of our children is in the group, dead ones that nobody has collected included."""
-    try:
-        os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return True
-    return False
+    """Tell whether none of our children, dead ones that nobody has collected included, is in the group."""
+    return not _has(os.P_PGID, group)
 
 
 def purge(pid: int) -> bool:
@@ -122,9 +118,13 @@ def purge(pid: int) -> bool:
 
 
 def is_child(pid: int) -> bool:
-    """Whether `pid` is a child of ours."""
+    """Tell whether `pid` is a child of ours."""
+    return _has(os.P_PID, pid)
+
+
+def _has(kind: int, number: int) -> bool:
     try:
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        os.waitid(kind, number, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return False
     return True

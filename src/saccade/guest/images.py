@@ -205,7 +205,6 @@ def _listed(indices: Any) -> list[Any]:
 
 
 def _set_bridge(new_bridge: str) -> None:
-    """Raise ImportError for anything but `native`."""
     if new_bridge != "native":
         raise ImportError(f"there is no bridge to {new_bridge!r} here: frames are numpy arrays; call asnumpy()")
 

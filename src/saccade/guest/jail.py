@@ -53,11 +53,6 @@ def abi() -> int:
         return 0
 
 
-def _known(version: int) -> int:
-    """All file rights that a version knows."""
-    return max(rights for since, rights in _FS_SINCE.items() if since <= version)
-
-
 def _create(version: int, rights: int) -> int:
     """A rule set that handles `rights` and every network right and scope of the version; its descriptor."""
     fields = [rights]
@@ -92,8 +87,8 @@ def _add_rule(ruleset: int, fd: int, rights: int) -> None:
         syscall("landlock_add_rule", ruleset, _RULE_PATH_BENEATH, struct.pack("=Qi", rights, fd), 0)
 
 
-def restrict(read_paths: Iterable[PathOrFd], write_paths: Iterable[PathOrFd], *, confine_files: bool) -> list[str]:
-    """Restrict this thread and all that it starts, for good; returns what is enforced, in words.
+def restrict(read_paths: Iterable[PathOrFd], write_paths: Iterable[PathOrFd], *, confine_files: bool) -> None:
+    """Restrict this thread and all that it starts, for good.
 
     `read_paths` and `write_paths` are paths or open folder descriptors; each covers all beneath it. Writable ones are
     readable, too, and files may be moved between folders beneath one of them. Without `confine_files` reading and
@@ -106,7 +101,7 @@ def restrict(read_paths: Iterable[PathOrFd], write_paths: Iterable[PathOrFd], *,
     version = abi()
     if version == 0:
         raise OSError(errno.ENOSYS, "this kernel has no Landlock, or it is switched off at boot")
-    known = _known(version)
+    known = max(rights for since, rights in _FS_SINCE.items() if since <= version)
     handled = (known if confine_files else _NEVER | REFER) & known
     ruleset = _create(version, handled)
     try:
@@ -120,21 +115,6 @@ def restrict(read_paths: Iterable[PathOrFd], write_paths: Iterable[PathOrFd], *,
         syscall("landlock_restrict_self", ruleset, flags)
     finally:
         os.close(ruleset)
-    return _enforced(version, handled)
-
-
-def _enforced(version: int, handled: int) -> list[str]:
-    words = ["execute", "make_devices", "make_sockets_and_fifos"]
-    if handled & READ_FILE:
-        words += ["read", "write"]
-        words += ["truncate"] if handled & TRUNCATE else []
-    if handled & IOCTL_DEV:
-        words.append("ioctl_devices")
-    if version >= 4:
-        words.append("tcp")
-    if version >= 6:
-        words += ["abstract_unix_sockets", "signals"]
-    return words
 
 
 @dataclass(frozen=True)

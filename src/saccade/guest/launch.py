@@ -34,9 +34,7 @@ def try_namespaces(
     names: tuple[str, ...], control: socket.socket, settings: dict[str, Any], reasons: dict[str, str]
 ) -> tuple[int, str]:
     """Fork a zygote with those namespaces: (its pid, "") once it has them, or (0, why not)."""
-    flags = 0
-    for name in names:
-        flags |= NAMESPACES[name]
+    flags = sum(NAMESPACES[name] for name in names)
     first, count = id_range()
     go_read, go_write = os.pipe()
     reply_read, reply_write = os.pipe()

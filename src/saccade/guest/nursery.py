@@ -251,21 +251,11 @@ def prepare(
 def _plan(
     settings: dict[str, Any], standing: Standing, readable: tuple[str, ...], left_out: dict[str, str]
 ) -> JailPlan:
-    users = "none"
-    if standing.uids:
-        users = "range"
-    elif "user_namespace" in standing.namespaces:
-        users = "namespace"
+    users = "range" if standing.uids else "namespace" if "user_namespace" in standing.namespaces else "none"
     limits = {name: settings["limits"][name] for name in LIMITS_OF_KERNEL}
     kin = ANY_PROCESSES if settings["leftover_cgroups"] else FAMILY_PROCESSES
     limits["processes"] = settings["limits"]["processes"] + kin
-    return JailPlan(
-        users=users,
-        limits=limits,
-        read_paths=readable,
-        filter=seccomp.build_filter(platform.machine()),
-        left_out=left_out,
-    )
+    return JailPlan(users, limits, readable, seccomp.build_filter(platform.machine()), left_out)
 
 
 def _readable_for(uid: int, paths: list[str], forker: Forker) -> bool:

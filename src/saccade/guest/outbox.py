@@ -15,7 +15,6 @@ import errno
 import io
 import mmap
 import struct
-import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,7 +37,7 @@ _len, _memoryview, _isinstance, _str, _min, _OSError = len, memoryview, isinstan
 
 _COUNT = struct.Struct("<Q")
 _SEEK_SET, _SEEK_CUR = 0, 1
-_fflush = ctypes.CDLL(None).fflush if sys.platform != "win32" else None
+_fflush = ctypes.CDLL(None).fflush
 
 
 def write_at(fd: int, data: ReadableBuffer, offset: int) -> bool:
@@ -69,8 +68,7 @@ def _write_mapped(fd: int, view: memoryview, offset: int) -> bool:
 
 def flush_c() -> None:
     """Have C code write what it still holds back of its output."""
-    if _fflush is not None:
-        _fflush(None)
+    _fflush(None)
 
 
 class FdTail:
@@ -137,7 +135,8 @@ class CappedStream(io.TextIOBase):
     def put(self, data: bytes | memoryview) -> None:
         """Append bytes: keep what fits (never half a character), count all."""
         if getpid() != self.pid:
-            _write_real(self.real_fd, data)
+            with suppress(_OSError):
+                write_fd(self.real_fd, data)
             return
         size = _len(data)
         with self.lock:
@@ -167,7 +166,6 @@ class CappedStream(io.TextIOBase):
         return _len(text)
 
     def writelines(self, lines: Iterable[str], /) -> None:  # type: ignore[override]
-        """Print each of `lines`."""
         for line in lines:
             self.write(line)
 
@@ -184,7 +182,6 @@ class CappedStream(io.TextIOBase):
         """Accepted and ignored: the encoding is always UTF-8."""
 
     def fileno(self) -> int:
-        """The real descriptor, 1 or 2."""
         return self.real_fd
 
     def isatty(self) -> bool:
@@ -231,11 +228,6 @@ class _Bytes(io.BufferedIOBase):
 
     def close(self) -> None:
         pass
-
-
-def _write_real(fd: int, data: bytes | memoryview) -> None:
-    with suppress(_OSError):
-        write_fd(fd, data)
 
 
 REPORT_BYTES = 1 << 20

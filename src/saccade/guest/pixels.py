@@ -23,7 +23,6 @@ MAX_ASPECT = 200
 _BYTES_PER_PIXEL = {"L": 1, "RGB": 3, "RGBA": 4}
 _TO_RGBA = {"PA", "LA", "La", "RGBa"}
 
-
 _BAND = 1 << 14
 """Pixels taken at once: few enough that their memory is used again for the next ones. Every page that a fork touches
 for the first time takes longer than to fill it."""
@@ -94,7 +93,11 @@ def capture(thing: object, most_pixels: int) -> tuple[Pixels | None, list[str]]:
 
 def not_captured(error: Exception) -> str:
     """Say that a picture could not be captured because of `error`."""
-    return f"a picture could not be captured: {type(error).__name__}: {_text(error)}"
+    try:
+        text = str(error)[:500]
+    except Exception:
+        text = "(its text cannot be had)"
+    return f"a picture could not be captured: {type(error).__name__}: {text}"
 
 
 def fit(width: int, height: int, most_pixels: int) -> tuple[int, int]:
@@ -156,7 +159,7 @@ def _from_image(image: Image.Image, most_pixels: int, notes: list[str]) -> Pixel
     image = _plain_mode(image, notes)
     if size != (width, height):
         image = image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
-        notes.append(_scaled(width, height, size))
+        notes.append(f"a picture of {width}x{height} pixels was scaled down to {size[0]}x{size[1]}")
     image.load()
     return Pixels(image.mode, *image.size, image)
 
@@ -204,7 +207,7 @@ def _lab_to_rgb(image: Image.Image) -> Image.Image:
 
 def _from_figure(figure: Figure, most_pixels: int, notes: list[str]) -> Pixels:
     """Draw the figure once at its own resolution, or at a lower one if it has too many pixels."""
-    old_canvas, old_dpi = figure.canvas, figure.dpi
+    old_canvas, old_dpi, patch = figure.canvas, figure.dpi, figure.patch
     width, height = (max(0, round(inches * old_dpi)) for inches in figure.get_size_inches())
     check_size(width, height)
     size = fit(width, height, most_pixels)
@@ -213,11 +216,11 @@ def _from_figure(figure: Figure, most_pixels: int, notes: list[str]) -> Pixels:
         canvas: Any = old_canvas if isinstance(old_canvas, FigureCanvasAgg) else FigureCanvasAgg(figure)
         if size != (width, height):
             figure.dpi = old_dpi * min(size[0] / width, size[1] / height)
-            notes.append(_scaled(width, height, size))
+            notes.append(f"a picture of {width}x{height} pixels was scaled down to {size[0]}x{size[1]}")
         canvas.draw()
         view = canvas.buffer_rgba()
         image = Image.frombuffer("RGBA", (view.shape[1], view.shape[0]), view, "raw", "RGBA", 0, 1)
-        if not _is_opaque(figure):
+        if not (patch.get_visible() and figure.get_frameon() and to_rgba(patch.get_facecolor())[3] == 1):
             paper = Image.new("RGBA", image.size, "white")
             image = Image.alpha_composite(paper, image)
         if image.width * image.height <= most_pixels:
@@ -228,19 +231,3 @@ def _from_figure(figure: Figure, most_pixels: int, notes: list[str]) -> Pixels:
             figure.dpi = old_dpi
         if figure.canvas is not old_canvas:
             figure.set_canvas(old_canvas)
-
-
-def _is_opaque(figure: Figure) -> bool:
-    patch = figure.patch
-    return bool(patch.get_visible() and figure.get_frameon() and to_rgba(patch.get_facecolor())[3] == 1)
-
-
-def _scaled(width: int, height: int, size: tuple[int, int]) -> str:
-    return f"a picture of {width}x{height} pixels was scaled down to {size[0]}x{size[1]}"
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)[:500]
-    except Exception:
-        return "(its text cannot be had)"

@@ -19,34 +19,13 @@ from collections.abc import Iterable
 from glob import escape, glob
 from typing import Any
 
+_BY_THEIR_NAME = "base64 collections cv2 decord io itertools json math matplotlib numpy os random re string sys PIL"
 PRELOAD: dict[str, str] = {
-    "Image": "PIL.Image",
-    "ImageDraw": "PIL.ImageDraw",
-    "ImageEnhance": "PIL.ImageEnhance",
-    "ImageFilter": "PIL.ImageFilter",
-    "ImageOps": "PIL.ImageOps",
-    "PIL": "PIL",
-    "VideoReader": "decord:VideoReader",
-    "base64": "base64",
-    "collections": "collections",
-    "cpu": "decord:cpu",
-    "cv2": "cv2",
-    "decord": "decord",
-    "io": "io",
-    "itertools": "itertools",
-    "json": "json",
-    "math": "math",
-    "matplotlib": "matplotlib",
-    "np": "numpy",
-    "numpy": "numpy",
-    "os": "os",
-    "plt": "matplotlib.pyplot",
-    "random": "random",
-    "re": "re",
-    "string": "string",
-    "sys": "sys",
+    **{name: name for name in _BY_THEIR_NAME.split()},
+    **{name: f"PIL.{name}" for name in ("Image", "ImageDraw", "ImageEnhance", "ImageFilter", "ImageOps")},
+    **{"VideoReader": "decord:VideoReader", "cpu": "decord:cpu", "np": "numpy", "plt": "matplotlib.pyplot"},
 }
-"""Name -> the module that it stands for, or `module:name in it`. `decord` is `guest.video`."""
+"""Name -> the module that it stands for, or `module:name in it`. `decord` is `guest.images`."""
 
 SEED = 0
 """Random numbers of every session start from here, so that a run can be repeated."""

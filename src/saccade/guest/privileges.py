@@ -59,21 +59,14 @@ def oom_first() -> None:
 
 
 def _write(path: str, text: bytes) -> None:
-    """One write, without the codecs and buffers that `open` might have to import."""
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(fd, text)
-    finally:
-        os.close(fd)
+    with open(path, "wb", 0) as file:
+        file.write(text)
 
 
 def _held() -> tuple[int, int]:
     """Bytes that this process has mapped: address space, and private writable memory."""
-    fd = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fields = os.read(fd, 256).split()
-    finally:
-        os.close(fd)
+    with open("/proc/self/statm", "rb", 0) as file:
+        fields = file.read().split()
     page = resource.getpagesize()
     return int(fields[0]) * page, int(fields[5]) * page
 
@@ -87,8 +80,8 @@ def _limit(which: int, soft: int, hard: int | None = None) -> None:
     resource.setrlimit(which, (soft, top))
 
 
-def set_limits(limits: Mapping[str, int]) -> list[str]:
-    """Set kernel resource limits, for this process and those it forks; returns the names of those set.
+def set_limits(limits: Mapping[str, int]) -> None:
+    """Set kernel resource limits, for this process and those it forks.
 
     Keys, each optional: `cpu_seconds` (SIGXCPU then, SIGKILL one second later), `memory_bytes` (what may be allocated
     beyond what the process holds now), `processes` (processes and threads of this user id in its user namespace),
@@ -98,32 +91,22 @@ def set_limits(limits: Mapping[str, int]) -> list[str]:
     unknown = set(limits) - {"cpu_seconds", "memory_bytes", "processes", "open_files", "file_bytes"}
     if unknown:
         raise KeyError(f"unknown limits: {', '.join(sorted(unknown))}")
-    for which in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
-        _limit(which, 0)
-    for which in (resource.RLIMIT_NICE, resource.RLIMIT_RTPRIO):
-        _limit(which, 0)
+    for name in ("CORE", "MEMLOCK", "MSGQUEUE", "NICE", "RTPRIO"):
+        _limit(getattr(resource, f"RLIMIT_{name}"), 0)
     _limit(resource.RLIMIT_SIGPENDING, 256)
     _limit(resource.RLIMIT_STACK, STACK_BYTES)
-    names = ["core", "memlock", "msgqueue", "nice", "rtprio", "sigpending", "stack"]
     if "cpu_seconds" in limits:
         _limit(resource.RLIMIT_CPU, limits["cpu_seconds"], limits["cpu_seconds"] + 1)
-        names.append("cpu")
-    if "processes" in limits:
-        _limit(resource.RLIMIT_NPROC, limits["processes"])
-        names.append("nproc")
-    if "open_files" in limits:
-        _limit(resource.RLIMIT_NOFILE, limits["open_files"])
-        names.append("nofile")
-    if "file_bytes" in limits:
-        _limit(resource.RLIMIT_FSIZE, limits["file_bytes"])
-        names.append("fsize")
+    named = {"processes": resource.RLIMIT_NPROC, "open_files": resource.RLIMIT_NOFILE}
+    named["file_bytes"] = resource.RLIMIT_FSIZE
+    for name, which in named.items():
+        if name in limits:
+            _limit(which, limits[name])
     if "memory_bytes" in limits:
         # DATA counts every private writable page when it is mapped, touched or not: numpy fails with MemoryError.
         space, data = _held()
         _limit(resource.RLIMIT_DATA, data + limits["memory_bytes"])
         _limit(resource.RLIMIT_AS, space + limits["memory_bytes"] + ADDRESS_SLACK_BYTES)
-        names += ["data", "as"]
-    return names
 
 
 def own_user_namespace() -> None:

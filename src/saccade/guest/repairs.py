@@ -119,13 +119,6 @@ def _plain(value: Any) -> float:
     return int(number) if number == math.floor(number) else number
 
 
-CLAMP_CROP_PASS = RepairPass(
-    "clamp_crop",
-    "Clips crop boxes to the image and puts swapped corners in order while the program runs.",
-    during=clamping,
-)
-
-
 _OPENING = re.compile(r"\s*(```+|~~~+)\s*[\w.+-]*\s*")
 _CLOSING = re.compile(r"\s*(```+|~~~+)\s*")
 
@@ -146,13 +139,6 @@ def strip_fences(code: str, log: Log) -> str:
     if has_fence:
         log("Markdown fences around the code were removed")
     return "\n".join(lines)
-
-
-CODE_FENCE_PASS = RepairPass(
-    "code_fence",
-    "Removes Markdown fences around code that does not compile with them.",
-    text=strip_fences,
-)
 
 
 def bound_names(tree: ast.AST) -> set[str]:
@@ -220,13 +206,6 @@ def _is_wrong(module: str) -> bool:
         return True
 
 
-CV_FOR_CV2_PASS = RepairPass(
-    "cv_for_cv2",
-    "Takes cv, cv3 and cv4 for cv2 where no such name or module exists.",
-    tree=use_cv2,
-)
-
-
 def bind_missing(tree: ast.Module, context: RepairContext, log: Log) -> None:
     """Bind e.g. `np` if the cell says `np.array` and neither it nor the session has the name."""
     used = attributes_of_names(tree)
@@ -244,13 +223,6 @@ def bind_missing(tree: ast.Module, context: RepairContext, log: Log) -> None:
         if any(hasattr(module, attribute) for attribute in used[name]):
             context.namespace[name] = module
             log(f"{name} was used without an import; {PRELOAD[name]} was imported as {name}")
-
-
-MISSING_IMPORT_PASS = RepairPass(
-    "missing_import",
-    "Imports a well-known module (np, plt, cv2, Image, math, os, ...) that the code uses without importing it.",
-    tree=bind_missing,
-)
 
 
 def replace_paths(tree: ast.Module, context: RepairContext, log: Log) -> None:
@@ -292,13 +264,6 @@ class _Replacer(ast.NodeTransformer):
                 self.log(f"the path {old}/ was read as {new.rstrip('/')}/")
                 return new.rstrip("/") + text[len(old) :]
         return text
-
-
-PATH_ALIAS_PASS = RepairPass(
-    "path_alias",
-    "Replaces paths that the model was told about by the paths that they stand for.",
-    tree=replace_paths,
-)
 
 
 _WHITE = re.compile(r"[ \t]*")
@@ -380,22 +345,39 @@ def _indent(line: str) -> str:
     return match.group() if match else ""
 
 
-STRAY_INDENT_PASS = RepairPass(
-    "stray_indent",
-    "Removes a stray indent of the first or of all lines from code that does not compile with it.",
-    text=remove_indent,
-)
-
-
 PASSES: dict[str, RepairPass] = {
     item.name: item
     for item in (
-        CODE_FENCE_PASS,
-        STRAY_INDENT_PASS,
-        CV_FOR_CV2_PASS,
-        MISSING_IMPORT_PASS,
-        PATH_ALIAS_PASS,
-        CLAMP_CROP_PASS,
+        RepairPass(
+            "code_fence",
+            "Removes Markdown fences around code that does not compile with them.",
+            text=strip_fences,
+        ),
+        RepairPass(
+            "stray_indent",
+            "Removes a stray indent of the first or of all lines from code that does not compile with it.",
+            text=remove_indent,
+        ),
+        RepairPass(
+            "cv_for_cv2",
+            "Takes cv, cv3 and cv4 for cv2 where no such name or module exists.",
+            tree=use_cv2,
+        ),
+        RepairPass(
+            "missing_import",
+            "Imports a well-known module (np, plt, cv2, Image, math, os, ...) that the code uses without importing it.",
+            tree=bind_missing,
+        ),
+        RepairPass(
+            "path_alias",
+            "Replaces paths that the model was told about by the paths that they stand for.",
+            tree=replace_paths,
+        ),
+        RepairPass(
+            "clamp_crop",
+            "Clips crop boxes to the image and puts swapped corners in order while the program runs.",
+            during=clamping,
+        ),
     )
 }
 

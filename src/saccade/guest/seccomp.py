@@ -217,7 +217,6 @@ ARGUMENT_RULES: dict[str, tuple[Block, ...]] = {
 }
 """Calls allowed if all their rules hold, refused with EPERM if not."""
 
-
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32_BIT = 0x40000000
 _FIRST_UNKNOWN = 463

@@ -115,28 +115,20 @@ def remap(maps: Sequence[Sequence[Any]]) -> None:
     """
     for start, end, mode, offset, path in maps:
         protection = (_READ if "r" in mode else 0) | (_WRITE if "w" in mode else 0)
-        if mode.endswith("s"):
-            _attach(start, end - start, protection, offset, path)
-        else:
-            _detach(start, end - start, protection)
-
-
-def _attach(start: int, length: int, protection: int, offset: int, path: str) -> None:
-    fd = open_anyhow(wire.WORKSPACE_FD, path, os.O_RDWR if protection & _WRITE else os.O_RDONLY)
-    try:
-        syscall("mmap", start, length, protection, _SHARED | _FIXED, fd, offset)
-    finally:
-        os.close(fd)
-
-
-def _detach(start: int, length: int, protection: int) -> None:
-    data = ctypes.string_at(start, length) if protection & _READ else b""
-    syscall("mmap", start, length, protection | _WRITE, _PRIVATE | _FIXED | _ANONYMOUS, -1, 0)
-    ctypes.memmove(start, data, len(data))
+        length = end - start
+        if not mode.endswith("s"):
+            data = ctypes.string_at(start, length) if protection & _READ else b""
+            syscall("mmap", start, length, protection | _WRITE, _PRIVATE | _FIXED | _ANONYMOUS, -1, 0)
+            ctypes.memmove(start, data, len(data))
+            continue
+        fd = open_anyhow(wire.WORKSPACE_FD, path, os.O_RDWR if protection & _WRITE else os.O_RDONLY)
+        try:
+            syscall("mmap", start, length, protection, _SHARED | _FIXED, fd, offset)
+        finally:
+            os.close(fd)
 
 
 # The C functions behind `signal`, which makes enums of every number and so writes to pages that sessions share.
-
 
 ALL_SIGNALS = frozenset(int(number) for number in signal.valid_signals())
 FORK_A_LEAF = (int(signal.SIGUSR1),)

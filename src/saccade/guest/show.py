@@ -24,9 +24,6 @@ from .pixels import as_uint8, is_picture
 from .shown import ShownPictures, current, use
 from .shown import install as install_matplotlib
 
-__all__ = ["ShownPictures", "display", "install_show", "patch"]
-
-
 # Without IPython a tiny stand-in offers `display`, `Image`, `Markdown`, `HTML` and `clear_output`. It is imported only
 # when a program asks for it: libraries that look into `sys.modules` for a notebook find none, and those that look
 # further find a version, and that no shell is running. With IPython, its `display` is replaced when it is imported.
@@ -118,7 +115,7 @@ class _StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 "__doc__": "A stand-in with `display` only.",
                 "__version__": ".".join(map(str, _VERSION)),
                 "version_info": (*_VERSION, ""),
-                "get_ipython": _get_ipython,
+                "get_ipython": lambda: None,
             },
             "IPython.display": {
                 "__doc__": "A stand-in for the real module.",
@@ -126,7 +123,7 @@ class _StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 "Image": IpythonImage,
                 "Markdown": DisplayText,
                 "HTML": DisplayText,
-                "clear_output": _clear_output,
+                "clear_output": lambda wait=False: None,
             },
         }
 
@@ -141,14 +138,6 @@ class _StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__dict__.update(self.names[module.__name__])
         if module.__name__ == "IPython":
             importlib.import_module("IPython.display")  # as with the real one, `import IPython` is enough
-
-
-def _clear_output(wait: bool = False) -> None:
-    """Clears nothing: what was printed stays in the report."""
-
-
-def _get_ipython() -> None:
-    return None
 
 
 try:

@@ -189,8 +189,8 @@ def install() -> None:
         (plt, "show", show),
         (plt, "pause", pause),
         (Figure, "show", show_figure),
-        (FigureManagerBase, "show", _show_manager),
-        (FigureManagerBase, "pyplot_show", classmethod(_pyplot_show)),
+        (FigureManagerBase, "show", lambda manager: show_figure(manager.canvas.figure)),
+        (FigureManagerBase, "pyplot_show", classmethod(show)),
     )
     for owner, name, function in patches:
         setattr(owner, name, function)
@@ -201,26 +201,21 @@ def show(*_args: object, **_kwargs: object) -> None:
     for number in sorted(Gcf.figs):
         manager = Gcf.figs.get(number)
         if manager is not None:
-            add_figure(manager.canvas.figure)
+            show_figure(manager.canvas.figure)
             Gcf.destroy(number)
 
 
 def pause(_interval: float = 0.0) -> None:
     """Show the open figures without closing them. Nobody is looking, so it does not wait."""
     for number in sorted(Gcf.figs):
-        add_figure(Gcf.figs[number].canvas.figure)
+        show_figure(Gcf.figs[number].canvas.figure)
 
 
 def show_figure(figure: Figure, *_args: object, **_kwargs: object) -> None:
     """Show one figure, which need not belong to pyplot, without closing it."""
-    add_figure(figure)
-
-
-def add_figure(figure: Figure, source: str = "figure") -> None:
-    """Give a figure to the collector; once the call has its number of pictures, nothing is drawn any more."""
     shown = current()
     if shown is not None:
-        shown.add(figure, source)
+        shown.add(figure, "figure")
 
 
 def close(figures: list[Figure]) -> None:
@@ -246,11 +241,3 @@ def _without_windows(backend: str) -> str:
     if shown is not None:
         shown.note(f"the matplotlib backend {backend} needs windows, which there are none of here; Agg is used instead")
     return "agg"
-
-
-def _show_manager(manager: FigureManagerBase) -> None:
-    add_figure(manager.canvas.figure)
-
-
-def _pyplot_show(_cls: type[Any], /, *_args: object, **_kwargs: object) -> None:
-    show()

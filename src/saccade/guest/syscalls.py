@@ -70,14 +70,14 @@ writev:20:66
 """
 """name:number on x86_64:number on aarch64, `-` where that machine has no such call."""
 
-
 NUMBERS: dict[str, tuple[int | None, int | None]] = {
     name: (int(x86_64) if x86_64 != "-" else None, int(aarch64) if aarch64 != "-" else None)
     for name, x86_64, aarch64 in (entry.split(":") for entry in _TABLE.split())
 }
 """Name -> (number on x86_64, number on aarch64); None where that machine has no such call."""
 
-
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
 MACHINES = ("x86_64", "aarch64")
 _ALIASES = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -106,13 +106,6 @@ def number(name: str, machine_name: str | None = None) -> int | None:
     return NUMBERS[name][MACHINES.index(machine_name or machine())]
 
 
-@lru_cache(maxsize=1)
-def _libc() -> ctypes.CDLL:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
-    return libc
-
-
 def _word(argument: Argument) -> object:
     """One argument as a full machine word: a plain int would be passed by ctypes as 32 bits."""
     if argument is None:
@@ -132,17 +125,16 @@ def syscall(call: str | int, *arguments: Argument) -> int:
     nr = number(call) if isinstance(call, str) else call
     if nr is None:
         raise OSError(errno.ENOSYS, f"no system call {call} on {machine()}")
-    result = int(_libc().syscall(ctypes.c_long(nr), *(_word(argument) for argument in arguments)))
+    result = int(_libc.syscall(ctypes.c_long(nr), *(_word(argument) for argument in arguments)))
     if result == -1:
         code = ctypes.get_errno()
         raise OSError(code, f"system call {call}: {os.strerror(code)}")
     return result
 
 
-_plain_libc = ctypes.CDLL(None)
 _PUNCH_HOLE_KEEP_SIZE = 3
 
 
 def punch_hole(fd: int, start: int, length: int) -> bool:
     """Give back the memory of a part of a file, which reads as zeros then; False if the file system makes no holes."""
-    return bool(_plain_libc.fallocate(fd, _PUNCH_HOLE_KEEP_SIZE, ctypes.c_long(start), ctypes.c_long(length)) == 0)
+    return bool(_libc.fallocate(fd, _PUNCH_HOLE_KEEP_SIZE, ctypes.c_long(start), ctypes.c_long(length)) == 0)

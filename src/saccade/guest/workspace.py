@@ -74,7 +74,12 @@ def read_copy(folder: int, name: str, mode: int, most: int) -> Copy:
     """Copy file `name` of `folder`; raises `TooMuchError` above `most` bytes of data."""
     fd = _open_to_read(folder, name, mode)
     try:
-        return _read(fd, most)
+        size = fstat(fd).st_size
+        places = _places(fd, size)
+        if sum(end - start for start, end in places) > most:
+            raise TooMuchError
+        found = ((start, read_at(fd, start, end - start)) for start, end in places)
+        return Copy(size, tuple((start, data) for start, data in found if data))
     finally:
         close(fd)
 
@@ -180,15 +185,6 @@ def _is_zero(fd: int, start: int, end: int) -> bool:
     return True
 
 
-def _read(fd: int, most: int) -> Copy:
-    size = fstat(fd).st_size
-    places = _places(fd, size)
-    if sum(end - start for start, end in places) > most:
-        raise TooMuchError
-    found = ((start, read_at(fd, start, end - start)) for start, end in places)
-    return Copy(size, tuple((start, data) for start, data in found if data))
-
-
 def _places(fd: int, size: int) -> list[tuple[int, int]]:
     """Return (start, end) of everything that is no hole."""
     places = []
@@ -266,7 +262,8 @@ class Workspace:
         self.fd = fd
         self.workspace_bytes = workspace_bytes
         self.workspace_files = workspace_files
-        self._mode, self._index, self._copies = S_IMODE(fstat(fd).st_mode), dict[str, Entry](), dict[str, Copy | str]()
+        self._mode, self._index, self._copies = S_IMODE(fstat(fd).st_mode), dict[str, Entry](), dict[str, Copy]()
+        self._targets: dict[str, str] = {}
         self._times: dict[str, Times] = {"": _times(fstat(fd))}
         """Times of every file and folder at the last commit; "" is the top."""
         self._scanned: dict[str, Entry] = {}
@@ -325,17 +322,17 @@ class Workspace:
         if compared and self._unchanged:
             self._times = self._scanned_times
             return
-        copies, weight = dict[str, Copy | str](), 0
+        copies, targets, weight = dict[str, Copy](), dict[str, str](), 0
 
         def visit(cursor: Cursor, path: str, name: str, entry: Entry) -> Entry:
             nonlocal weight
             if entry.kind == "link":
-                copies[path] = readlink(name, dir_fd=cursor.fd)
+                targets[path] = readlink(name, dir_fd=cursor.fd)
             if entry.kind != "file":
                 return entry
             same = path not in self._touched | self._spread and self._index.get(path) == entry
             copy = self._copies.get(path) if same else None
-            if not isinstance(copy, Copy):
+            if copy is None:
                 try:
                     copy = read_copy(cursor.fd, name, entry.mode, self.workspace_bytes - weight)
                 except TooMuchError:
@@ -348,7 +345,7 @@ class Workspace:
             return entry
 
         self._index = self.scan(visit)
-        self._copies, self._times = copies, self._scanned_times
+        self._copies, self._targets, self._times = copies, targets, self._scanned_times
         self._touched, self._spread = set(), set()
 
     def restore(self) -> None:
@@ -392,8 +389,8 @@ class Workspace:
         """Compare the contents of a file whose metadata is as it was."""
         if entry.kind == "file" and entry == self._index.get(path):
             copy = self._copies[path]
-            if not isinstance(copy, Copy) or not same_content(cursor.fd, name, entry.mode, copy, exactly=True):
-                same = isinstance(copy, Copy) and same_content(cursor.fd, name, entry.mode, copy)
+            if not same_content(cursor.fd, name, entry.mode, copy, exactly=True):
+                same = same_content(cursor.fd, name, entry.mode, copy)
                 (self._spread if same else self._touched).add(path)
             elif not entry.mode & 0o400:
                 # To read it, its mode was changed for a moment, which has left a time.
@@ -437,7 +434,7 @@ class Workspace:
         copy = self._copies[cursor.path + name]
         if entry.inode != old.inode:
             unlink(name, dir_fd=cursor.fd)
-        elif isinstance(copy, Copy) and not same_content(cursor.fd, name, entry.mode, copy, exactly=True):
+        elif not same_content(cursor.fd, name, entry.mode, copy, exactly=True):
             take_away(cursor.fd, name, entry.mode, copy)
 
     def _join_links(self) -> None:
@@ -490,19 +487,16 @@ class Workspace:
 
     def _fill_file(self, folder: int, name: str, path: str, now: Entry | None) -> None:
         old, copy = self._index[path], self._copies[path]
-        if not isinstance(copy, Copy):
-            return
         same = now is not None and (now.mode, now.mtime) == (old.mode, old.mtime)
         if now is None or not same or not same_content(folder, name, now.mode, copy, exactly=True):
             write_copy(folder, name, old.mode, copy, now is not None, old.mtime)
 
     def _fill_link(self, folder: int, name: str, path: str, now: Entry | None) -> None:
-        target = self._copies[path]
-        if not isinstance(target, str) or (now is not None and readlink(name, dir_fd=folder) == target):
-            return
-        if now is not None:
-            unlink(name, dir_fd=folder)
-        symlink(target, name, dir_fd=folder)
+        target = self._targets[path]
+        if now is None or readlink(name, dir_fd=folder) != target:
+            if now is not None:
+                unlink(name, dir_fd=folder)
+            symlink(target, name, dir_fd=folder)
 
 
 def _listing(folder: int) -> list[tuple[str, Entry, Times]]:

@@ -147,7 +147,6 @@ class Workspaces:
             self._free.append(f"{self.base}/{name}")
 
     def new_family(self) -> str:
-        """A new, empty family."""
         if not self._free:
             self._make_families()
         path = self._free.pop()
@@ -215,7 +214,6 @@ class PlainWorkspaces:
         os.chmod(base, 0o711)
 
     def new_family(self) -> str:
-        """A new, empty family."""
         path = f"{self.base}/{_token()}"
         os.mkdir(path)
         os.chmod(path, 0o711)

@@ -31,7 +31,6 @@ WORK_SECONDS = 3.0
 """Most CPU seconds that a session may use to get ready for a call. On a busy machine one was too few to remove the
 files of a call that had made as many as it could."""
 
-
 THREAD_END_SECONDS = 1.0
 """How long a thread may take to end after its program has joined it: it needs a processor, which others may have."""
 RECHECK_SECONDS = 0.002

@@ -19,6 +19,7 @@ import os
 import secrets
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from saccade.errors import SandboxError
@@ -34,6 +35,13 @@ class Hierarchy:
     mount: str
     own: str
     controllers: frozenset[str]
+
+    def upwards(self) -> Iterator[str]:
+        """Yield the host's own folder and those above it, up to the mount."""
+        folder = self.own
+        while folder == self.mount or folder.startswith(self.mount + "/"):
+            yield folder
+            folder = os.path.dirname(folder)
 
 
 def candidates() -> list[tuple[int, tuple[str, ...], str]]:
@@ -66,8 +74,7 @@ def mounts() -> list[str]:
 
 def _delegated(hierarchy: Hierarchy) -> str | None:
     """The nearest version 2 group, from our own upwards, that we may write to and that hands on both controllers."""
-    folder = hierarchy.own
-    while folder == hierarchy.mount or folder.startswith(hierarchy.mount + "/"):
+    for folder in hierarchy.upwards():
         writable = os.access(folder, os.W_OK) and os.access(f"{folder}/cgroup.procs", os.W_OK)
         with contextlib.suppress(OSError):
             if writable and folder == hierarchy.own:
@@ -76,23 +83,16 @@ def _delegated(hierarchy: Hierarchy) -> str | None:
         with contextlib.suppress(OSError):
             if writable and set(CONTROLLERS) <= set(read(f"{folder}/cgroup.subtree_control").split()):
                 return folder
-        folder = os.path.dirname(folder)
     return None
 
 
 def around(controller: str) -> list[tuple[int, str]]:
     """(version, folder) of every group around this process that may limit `controller`, the innermost first."""
-    places: list[tuple[int, str]] = []
     try:
         hierarchies = _hierarchies((controller,))
     except OSError:
-        return places
-    for hierarchy in hierarchies:
-        folder = hierarchy.own
-        while folder == hierarchy.mount or folder.startswith(hierarchy.mount + "/"):
-            places.append((hierarchy.version, folder))
-            folder = os.path.dirname(folder)
-    return places
+        return []
+    return [(hierarchy.version, folder) for hierarchy in hierarchies for folder in hierarchy.upwards()]
 
 
 def cpu_place() -> str:
@@ -140,11 +140,8 @@ def read(path: str) -> str:
 
 def write(path: str, value: int | str) -> None:
     """One write to a control file; the kernel's refusal raises OSError."""
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(fd, str(value).encode())
-    finally:
-        os.close(fd)
+    with open(path, "r+b", 0) as file:
+        file.write(str(value).encode())
 
 
 PREFIX = "saccade-"
@@ -336,7 +333,9 @@ class Cgroups:
 
         Raises SandboxError if the kernel refuses.
         """
-        self._retry()
+        late, self._late = self._late, []
+        for folder in late:
+            self.discard(folder)
         name = f"s{next(self._names)}"
         folders = tuple(os.path.join(folder, name) for folder in self.folders)
         try:
@@ -359,18 +358,10 @@ class Cgroups:
         if not _remove(folder):
             self._late.append(folder)
 
-    def _retry(self) -> None:
-        late, self._late = self._late, []
-        for folder in late:
-            self.discard(folder)
-
-    def _remove_all(self) -> bool:
-        return sum(_remove_tree(folder) for folder in self.folders) == len(self.folders)
-
     def close(self, wait_seconds: float = 1.0) -> None:
         """Remove all that is left of this sandbox's groups; waits a moment for dying processes. Idempotent."""
         deadline = time.monotonic() + wait_seconds
-        while not self._remove_all() and time.monotonic() < deadline:
+        while [folder for folder in self.folders if not _remove_tree(folder)] and time.monotonic() < deadline:
             time.sleep(0.01)
         self._late.clear()
 

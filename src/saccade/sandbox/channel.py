@@ -45,13 +45,6 @@ class GuestChannel:
             if big is not None:
                 os.close(big)
 
-    def _frame(self, body: bytes) -> dict[str, Any]:
-        if not body:
-            raise GuestFaultError("the session closed its socket")
-        if len(body) > wire.MAX_FRAME:
-            raise GuestFaultError("a frame is too large")
-        return parse(body, most_containers=1)
-
     async def receive_unless(self, over: asyncio.Future[Any]) -> dict[str, Any] | None:
         """The next frame, or None if `over` is done before one has come."""
         self._loop = loop = asyncio.get_running_loop()
@@ -71,11 +64,16 @@ class GuestChannel:
             if self._sock.fileno() >= 0:
                 loop.remove_reader(self._sock.fileno())
         try:
-            return self._frame(self._sock.recv(wire.MAX_FRAME + 1))
+            body = self._sock.recv(wire.MAX_FRAME + 1)
         except BlockingIOError:
             return None
         except OSError as error:
             raise GuestFaultError(f"the session's socket broke: {error}") from error
+        if not body:
+            raise GuestFaultError("the session closed its socket")
+        if len(body) > wire.MAX_FRAME:
+            raise GuestFaultError("a frame is too large")
+        return parse(body, most_containers=1)
 
     async def expect(self, op: str, seconds: float, unless: asyncio.Future[Any]) -> dict[str, Any]:
         """The next frame, which must be an `op`.

@@ -1,11 +1,9 @@
-"""How many calls of a sandbox may work at the same moment.
+"""Limit how many calls of a sandbox work at the same time.
 
 Thirty sessions that all draw at once on two processors spend more time on taking turns than on drawing. So a few calls
-run and the others wait. A call that takes long (it waits, or hangs, or computes) soon gives its place up and runs on
-beside the others, with less weight than they have: nobody can hold up the rest for longer than a moment.
-
-Where hundreds wait, the machine has more to do than it can, and what takes long is starved, not stuck: more calls
-beside it would starve them all, until every one is over its limit of time. There a moment is longer the more calls run.
+run and the others wait. A call that takes long soon gives its place up and runs on with less weight than the others, so
+that it cannot hold them up. Where hundreds wait, a long call is starved, not stuck, and more calls would starve them
+all: there a call keeps its place longer the more calls run.
 """
 
 from __future__ import annotations
@@ -26,7 +24,8 @@ class Gate:
     """Places for calls that work."""
 
     def __init__(self, places: int | None = None) -> None:
-        self._places = places or PLACES_PER_PROCESSOR * _processors()
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._places = places or PLACES_PER_PROCESSOR * processors
         self._free = asyncio.Semaphore(self._places)
         self._waiting = 0
         self._running = 0
@@ -93,10 +92,3 @@ class _Held:
             self._weigh_less(False)
         else:
             self._gate.free_one()
-
-
-def _processors() -> int:
-    """Processors that this process may use; all there are where the system does not tell."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -39,7 +39,7 @@ from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, LayerState
 from saccade.sandbox.link import Link
 from saccade.sandbox.result import RunResult, Timings
 from saccade.sandbox.shared_images import SharedImages
-from saccade.sandbox.zygote_client import ZygoteClient, default_python
+from saccade.sandbox.zygote_client import ZygoteClient
 
 _log = logging.getLogger(__name__)
 
@@ -190,7 +190,7 @@ class LocalSession:
         twin._calls = self._calls
         twin._kin = self._kin
         twin._kin.add(twin)
-        self._sandbox.sessions.add(twin)
+        self._sandbox._sessions.add(twin)
         return twin
 
     async def close(self) -> None:
@@ -198,11 +198,11 @@ class LocalSession:
         if self._closed:
             return
         self.mark_closed()
-        self._sandbox.sessions.discard(self)
+        self._sandbox._sessions.discard(self)
         await self._sandbox.drop(self._link)
 
     def mark_closed(self) -> None:
-        """Refuse everything from now on; for the sandbox, when it closes as a whole."""
+        """Refuse everything from now on."""
         self._closed = True
         self._kin.discard(self)
 
@@ -234,12 +234,12 @@ class LocalSandbox:
     ) -> None:
         self.limits = limits or Limits()
         self._required = frozenset(Layer(layer) for layer in require_isolation)
-        self._python = python or default_python()
+        self._python = python or sys.executable
         self._modules = tuple(modules)
         self._without = frozenset(Layer(layer) for layer in without)
         self._images = SharedImages()
         self._gate = Gate()
-        self.sessions: set[LocalSession] = set()
+        self._sessions: set[LocalSession] = set()
         """Open sessions, which are closed with the sandbox."""
         self._links: dict[int, Link] = {}
         self._zygote: ZygoteClient | None = None
@@ -275,7 +275,7 @@ class LocalSandbox:
                 raise SandboxError(f"a session could not be started: {error}. See `saccade doctor`.") from error
             raise
         session = LocalSession(self, link, options, first)
-        self.sessions.add(session)
+        self._sessions.add(session)
         return session
 
     async def _at_hand(self, item: Bound) -> Bound:
@@ -392,9 +392,8 @@ class LocalSandbox:
         return Isolation(platform=sys.platform, layers=tuple(layers[layer.value] for layer in Layer))
 
     def _event(self, link_id: int, message: dict[str, Any]) -> None:
-        link = self._links.get(link_id)
-        if link is not None:
-            link.hear(message)
+        if link_id in self._links:
+            self._links[link_id].hear(message)
 
     def _all_lost(self, why: str) -> None:
         for link in self._links.values():
@@ -418,9 +417,9 @@ class LocalSandbox:
         for link in list(self._links.values()):
             await self.drop(link)
         if self._closed:
-            for session in self.sessions:
+            for session in self._sessions:
                 session.mark_closed()
-            self.sessions.clear()
+            self._sessions.clear()
         self._release()
 
     def _release(self) -> None:

@@ -26,10 +26,6 @@ from saccade.sandbox.promises import Promise
 SandboxProvider = Callable[[str, Limits, float | None], Sandbox]
 
 
-def _lacks(value: object) -> str:
-    return "" if callable(value) else f"it is {described(value)}, which cannot be called"
-
-
 SANDBOXES: Final = Registry[SandboxProvider](
     "sandboxes",
     {
@@ -37,7 +33,7 @@ SANDBOXES: Final = Registry[SandboxProvider](
         "remote@1": "saccade.sandbox.scripted:remote",
         "scripted@1": "saccade.sandbox.scripted:scripted",
     },
-    _lacks,
+    lambda value: "" if callable(value) else f"it is {described(value)}, which cannot be called",
 )
 
 _lacks_of_sandbox = has_members(("open", "isolation", "close", "__aenter__", "__aexit__"))
@@ -92,16 +88,14 @@ class AuditedAttack(Protocol):
     def promise(self) -> Promise: ...
 
     @property
-    def tries(self) -> str:
-        """Say what the program tries, in a few words."""
+    def tries(self) -> str: ...
 
     @property
-    def may_lose_session(self) -> bool:
-        """Tell whether the attacker may lose its own session."""
+    def may_lose_session(self) -> bool: ...
 
 
 class AuditOutcome(Protocol):
-    """The result of one attack."""
+    """The result of one attack; `held` if the promise was kept."""
 
     @property
     def attack(self) -> AuditedAttack: ...
@@ -110,8 +104,7 @@ class AuditOutcome(Protocol):
     def passed(self) -> bool: ...
 
     @property
-    def held(self) -> bool:
-        """Tell whether the promise was kept."""
+    def held(self) -> bool: ...
 
     @property
     def session_survived(self) -> bool: ...

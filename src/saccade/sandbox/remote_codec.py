@@ -201,28 +201,25 @@ def unpack_result(data: bytes) -> RunResult:
     pictures = wire.items(fields, "pictures")
     if len(pictures) != len(blobs):
         raise ProtocolError("the result announces another number of pictures than it holds.")
+    files = [wire.keys(about, frozenset({"path", "size"})) for about in wire.items(fields, "files", most=1 << 20)]
+    repairs = [wire.keys(about, frozenset({"name", "note"})) for about in wire.items(fields, "repairs")]
     timings = wire.keys(fields["timings"], frozenset(_TIMINGS))
+    if (status := wire.text(fields, "status")) not in list(Status):
+        raise ProtocolError(f"unknown status {status!r}.")
     return RunResult(
-        status=_status(wire.text(fields, "status")),
+        status=Status(status),
         stdout=wire.text(fields, "stdout"),
         stderr=wire.text(fields, "stderr"),
         value=wire.optional_text(fields, "value"),
         traceback=wire.optional_text(fields, "traceback"),
         pictures=tuple(_picture(about, blob) for about, blob in zip(pictures, blobs, strict=True)),
-        files=tuple(_file(about) for about in wire.items(fields, "files", most=1 << 20)),
-        repairs=tuple(_repair(about) for about in wire.items(fields, "repairs")),
+        files=tuple(WrittenFile(wire.text(file, "path"), wire.integer(file, "size")) for file in files),
+        repairs=tuple(Repair(wire.text(repair, "name"), wire.text(repair, "note")) for repair in repairs),
         notes=wire.texts(fields, "notes"),
         committed=wire.flag(fields, "committed"),
         timings=Timings(**{name: wire.number(timings, name) for name in _TIMINGS}),
         layers=wire.texts(fields, "layers"),
     )
-
-
-def _status(name: str) -> Status:
-    try:
-        return Status(name)
-    except ValueError as error:
-        raise ProtocolError(f"unknown status {name!r}.") from error
 
 
 def _picture(about: object, png: bytes) -> Picture:
@@ -231,24 +228,8 @@ def _picture(about: object, png: bytes) -> Picture:
     if source not in get_args(PictureSource):
         raise ProtocolError(f"unknown picture source {source!r}.")
     pixels = read_png(png)
-    return Picture(
-        source=cast(PictureSource, source),
-        mode=pixels.mode,
-        width=pixels.width,
-        height=pixels.height,
-        data=pixels.data,
-        path=wire.optional_text(fields, "path"),
-    )
-
-
-def _file(about: object) -> WrittenFile:
-    fields = wire.keys(about, frozenset({"path", "size"}))
-    return WrittenFile(path=wire.text(fields, "path"), size=wire.integer(fields, "size"))
-
-
-def _repair(about: object) -> Repair:
-    fields = wire.keys(about, frozenset({"name", "note"}))
-    return Repair(name=wire.text(fields, "name"), note=wire.text(fields, "note"))
+    size = (pixels.width, pixels.height)
+    return Picture(cast(PictureSource, source), pixels.mode, *size, pixels.data, wire.optional_text(fields, "path"))
 
 
 @dataclass(frozen=True, slots=True)

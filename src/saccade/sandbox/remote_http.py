@@ -162,12 +162,11 @@ class Http:
             SettingsError, MediaError: the server refuses what was asked for.
             ProtocolError: the answer is not one of a Saccade server.
         """
+        headers = {"content-type": wire.MEDIA_TYPE} if body else {}
         try:
             async with patience(seconds) as left:
                 while True:
-                    reply = await self._server.ask(
-                        method, path, self._checked, body, headers=_content(body), tries=tries
-                    )
+                    reply = await self._server.ask(method, path, self._checked, body, headers=headers, tries=tries)
                     if reply.code != wire.WORKING:
                         return reply
                     left.renew()
@@ -210,10 +209,6 @@ def _kind(response: httpx.Response) -> str | None:
         return None
     kind = value.get("error")
     return kind if isinstance(kind, str) else None
-
-
-def _content(body: bytes) -> dict[str, str]:
-    return {"content-type": wire.MEDIA_TYPE} if body else {}
 
 
 def _authorization(token: str | None) -> dict[str, str]:

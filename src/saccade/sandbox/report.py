@@ -160,26 +160,19 @@ def check_report(fd: int, length: object, layout: Layout, limits: Limits) -> Che
     return CheckedReport(report, layout, pixels + TEXT_COST * (report.stdout[0] + report.stderr[0]))
 
 
-def read_report(fd: int, length: object, layout: Layout, limits: Limits) -> RunResult:
-    """The result of a call whose report of `length` bytes lies in outbox `fd`; `GuestFaultError` if it is unsound."""
-    return check_report(fd, length, layout, limits).result(fd)
-
-
 async def cut_short(fd: int, layout: Layout, limits: Limits, status: Status, why: str) -> RunResult:
     """The result of a call that did not report: what it had printed until then, and why it ended."""
     most = limits.output_bytes
 
     def read(fd: int) -> RunResult:
-        stdout, stderr = (read_text(fd, offset, most, None) for offset in (layout.stdout, layout.stderr))
+        stdout, stderr = (read_text(fd, offset, most) for offset in (layout.stdout, layout.stderr))
         return RunResult(status=status, stdout=stdout, stderr=stderr, traceback=_shown(why))
 
     return await _beside(read, fd, TEXT_COST * 2 * most)
 
 
-def read_text(fd: int, offset: int, most: int, counts: tuple[int, int] | None) -> str:
-    """Text of a stream region; `counts` is (bytes kept, bytes written), or None after a kill, when nobody counted."""
-    if counts is not None:
-        return _text(fd, offset, counts)
+def read_text(fd: int, offset: int, most: int) -> str:
+    """Read the text of a stream after a kill, when nobody has counted its bytes."""
     data = memoryview(os.pread(fd, most, offset).rstrip(b"\0"))
     return _decoded(data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK))
 

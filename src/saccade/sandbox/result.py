@@ -1,4 +1,4 @@
-"""What comes back from one call: text, pictures and a typed status."""
+"""The result of one call: text, pictures and a typed status."""
 
 from __future__ import annotations
 

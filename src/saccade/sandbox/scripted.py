@@ -52,7 +52,6 @@ class ScriptedSandbox:
         return session
 
     async def isolation(self) -> Isolation:
-        """Raises `SandboxError`: nothing is run, so nothing is isolated."""
         raise SandboxError("a ScriptedSandbox runs nothing, so nothing is isolated; use LocalSandbox")
 
     async def close(self) -> None:

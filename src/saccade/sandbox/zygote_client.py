@@ -6,7 +6,6 @@ import asyncio
 import os
 import socket
 import subprocess
-import sys
 from collections import defaultdict, deque
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +21,6 @@ ENVIRONMENT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SYSTEMROO
 _LAST_WORDS = 2000
 """Bytes that are told of what a zygote wrote that did not come up."""
 _BOOT = "import sys; sys.path.insert(0, sys.argv.pop()); from guest.launch import main; main()"
-
 
 ZygoteAnswer = asyncio.Future[tuple[dict[str, Any], list[int]]]
 """A message, and descriptors that belong to whoever takes it."""
@@ -50,11 +48,17 @@ class ZygoteClient:
     async def start(self, python: str, settings: dict[str, Any], cache: Path, seconds: float = 120.0) -> None:
         """Start the processes and wait until the zygote is ready. Raises `SandboxError` if it does not come up."""
         loop = asyncio.get_running_loop()
-        _make(cache)
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SandboxError(
+                f"the folder {cache}, where the sandbox keeps its list of fonts, cannot be made: {error.strerror}. Set "
+                "XDG_CACHE_HOME to a folder that can be written."
+            ) from error
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._stderr = os.memfd_create("saccade-stderr")
         try:
-            await finished(self._launch(python, cache, theirs))
+            self._process = await finished(asyncio.to_thread(_spawn, python, cache, theirs, self._stderr))
             wire.send(ours, settings)
         except asyncio.CancelledError:
             ours.close()
@@ -79,9 +83,6 @@ class ZygoteClient:
         except asyncio.CancelledError:
             await self.close()
             raise
-
-    async def _launch(self, python: str, cache: Path, control: socket.socket) -> None:
-        self._process = await asyncio.to_thread(_spawn, python, cache, (control, self._stderr))
 
     async def order(
         self, op: str, session: int, fds: tuple[int, ...] = (), **fields: Any
@@ -156,10 +157,11 @@ class ZygoteClient:
         if op in ("died", "ended"):
             self._on_event(message["id"], message)
             return
-        queue = self._waiting[message["of"] if op == "failed" else op, message["id"]]
+        key = (message["of"] if op == "failed" else op, message["id"])
+        queue = self._waiting[key]
         future = queue.popleft() if queue else None
         if not queue:
-            self._waiting.pop((message["of"] if op == "failed" else op, message["id"]), None)
+            self._waiting.pop(key, None)
         if future is None or future.done():
             for fd in fds:
                 os.close(fd)
@@ -234,20 +236,7 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _make(cache: Path) -> None:
-    """The folder where matplotlib keeps its list of fonts. Raises `SandboxError` where it cannot be made."""
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SandboxError(
-            f"the folder {cache}, where the sandbox keeps its list of fonts, cannot be made: {error.strerror}. Set "
-            "XDG_CACHE_HOME to a folder that can be written."
-        ) from error
-
-
-def _spawn(python: str, cache: Path, ends: tuple[socket.socket, int]) -> subprocess.Popen[bytes]:
-    control, stderr = ends
-
+def _spawn(python: str, cache: Path, control: socket.socket, stderr: int) -> subprocess.Popen[bytes]:
     folder = str(Path(wire.__file__).resolve().parent.parent)
     environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     environment |= {
@@ -274,8 +263,3 @@ def _spawn(python: str, cache: Path, ends: tuple[socket.socket, int]) -> subproc
         pass_fds=[control.fileno()],
         start_new_session=True,
     )
-
-
-def default_python() -> str:
-    """The interpreter of the sandbox: the one that runs now."""
-    return sys.executable

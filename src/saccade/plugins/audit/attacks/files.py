@@ -225,7 +225,6 @@ for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/pro
 
 # Attacks that ask for facts: of other sessions, of the zygote's past, of the host.
 
-
 FACTS = (
     Attack(
         "frames_below_the_cell",
@@ -367,7 +366,6 @@ if any(str(target["host_pid"]) in str(word) for word in said if word):
 
 
 # Attacks that work on when their call has ended: siblings, threads, a keeper or a leaf that never sleeps.
-
 
 _SIBLING = """
 import time

@@ -105,7 +105,6 @@ liar
 
 # Attacks on resources: memory, disk, CPU time, descriptors, shared memory.
 
-
 RESOURCES = (
     Attack(
         "memory_bomb",
@@ -402,7 +401,6 @@ attempt("oom score", lambda: open("/proc/self/oom_score_adj", "w").write("-1000"
 
 
 # Attacks on the network: sockets of every family, loopback, abstract and file sockets, descriptors as cargo.
-
 
 NETWORK = (
     Attack(

@@ -190,7 +190,6 @@ raise RuntimeError("format me")
 
 # Attacks by forged reports: paths that leave the workspace, escapes for terminals, claims that cost time.
 
-
 _LIE = (
     GUEST
     + """
@@ -382,7 +381,6 @@ for s in sockets():
 # Attacks on the wire between guest and host: garbage, floods, forged frames, lies about lengths and pixels.
 #
 # After these the host may drop the attacked session, and nothing else.
-
 
 FRAMES = r'''
 import json

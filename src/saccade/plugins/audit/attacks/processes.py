@@ -285,7 +285,6 @@ while True: time.sleep(10)
 
 # Attacks on the kernel: system calls that widen its surface or change the process's standing.
 
-
 KERNEL = (
     Attack(
         "new_namespaces",
@@ -424,7 +423,6 @@ try_quietly(raw, "seccomp", 1, 0, ctypes.byref(program))
 
 
 # More attacks on rollback: the folder a session stands in, the descriptors it was born with, doubles, holes, links.
-
 
 _HOME = "\nos.chdir(os.environ['TMPDIR'])"
 

@@ -274,7 +274,6 @@ os.utime('m.bin', ns=(stamps.st_atime_ns, stamps.st_mtime_ns))
 
 # Attacks of branches on their origin and on each other: `before` prepares, `branch` and `sibling` and `after` look.
 
-
 GUEST = """
 def guest_modules():
     return [m for name, m in list(sys.modules.items()) if "guest" in str(getattr(m, "__file__", ""))]

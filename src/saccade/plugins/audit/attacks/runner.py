@@ -21,7 +21,6 @@ from saccade.sandbox.result import RunResult
 
 # What the host sees of an attack: malformed results, an event loop held up, processes that work while none should.
 
-
 _SLACK = 1024
 _TICK = 0.01
 _WATCHED_SECONDS, _RESTING_SECONDS = 0.5, 0.05

@@ -25,7 +25,6 @@ from saccade.sandbox.base import Sandbox, Session
 # An operation changes the model and says which Python code does the same in a session. A failed call is a model that
 # was copied before and is taken again, a branch is a copy: so simple that it cannot be wrong about either.
 
-
 NAMES = ("a", "b", "d/c")
 HANDLES = ("f0", "f1")
 MAPS = ("m0",)
@@ -361,7 +360,6 @@ OPERATIONS: dict[str, Callable[[ModelWorld, int], str]] = {
     "timer": _timer,
     "surroundings": _surroundings,
 }
-
 
 GROUP = CheckGroup("model")
 MOST_SESSIONS = 4
