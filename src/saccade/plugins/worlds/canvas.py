@@ -219,21 +219,19 @@ def holds_middle(view: ViewBox, box: tuple[float, float, float, float]) -> bool:
 
 
 DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTHS: Final = tuple(
-    [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ]
+MONTHS: Final = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 )
 
 _ANIMALS = """Antelopes Badgers Bats Bears Beavers Bisons Camels Cranes Crows Deer Dolphins Ducks Eagles Falcons Ferrets
