@@ -62,7 +62,7 @@ def need_training() -> None:
 
 def model_settings(model: str | None, shard: bool | None) -> dict[str, object]:
     """Return the table `model` of two options."""
-    source = {} if model is None else {"source": checkpoint_named(model)}
+    source: dict[str, object] = {} if model is None else {"source": checkpoint_named(model)}
     return source if shard is None else {**source, "shard": shard}
 
 
