@@ -11,6 +11,7 @@ import pytest
 from saccade.evals.compare import compare
 from saccade.evals.intervals import Interval
 from saccade.evals.listing import Listed, runs_text
+from saccade.evals.rows import dollars_text
 from saccade.evals.summary import summarise
 from saccade.evals.tables import comparison_text, summary_text
 
@@ -65,3 +66,11 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 def test_to_the_letter(name: str) -> None:
     assert TEXTS[name] + "\n" == (GOLDEN / f"{name}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("dollars", "text"),
+    [(0, "$0.00"), (0.00012, "$0.0001"), (0.5, "$0.5000"), (0.9999, "$0.9999"), (1, "$1.00"), (1234.567, "$1,234.57")],
+)
+def test_small_prices_have_more_digits(dollars: float, text: str) -> None:
+    assert dollars_text(dollars) == text

@@ -288,8 +288,7 @@ def show(
 ) -> None:
     """Make a page of a run's episodes, and open it."""
     from saccade.report.episodes import Site
-    from saccade.report.stored_run import open_run
-    from saccade.report.wire_view import wires_of
+    from saccade.report.stored_run import open_run, wires_of
 
     run = open_run(path)
     target = out if out is not None else run.file.parent / "index.html"

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from saccade.tools.serving.backend import ToolServeSettings
 
 
-# List every typed tool with its state, what it needs and what a call costs; those of a paper first, by its names.
-
-
 @dataclass(frozen=True, slots=True)
 class ListedTool:
     """One line: a tool, or a paper's name for it."""

@@ -1,7 +1,7 @@
-"""The gallery of two runs' differences: every episode of the tasks that one of them solved better, the pairs together.
+"""Writes the gallery of two runs' differences: every episode of the tasks that one of them solved better, in pairs.
 
 The tasks come as the comparison orders them: those in which the first run is better, then the others. Each episode
-links to those of the same task. The runs are read as streams, and in memory are cards alone.
+links to those of the same task. The runs are read as streams; only cards are kept in memory.
 """
 
 from __future__ import annotations

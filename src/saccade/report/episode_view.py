@@ -1,4 +1,4 @@
-"""What the page of an episode shows: the record itself, and in words what the record says in types and numbers.
+"""Prepares the page of an episode: the record itself, and its types and numbers in words.
 
 Templates read the record. The functions here are their filters, and return plain texts and tuples.
 """
@@ -28,7 +28,7 @@ from saccade.report.words import count, duration, known_sum, money, some, stop_w
 
 # What is drawn over the pictures of a question: a numbered box for each region that a turn looked at, and evidence.
 #
-# Large boxes lie below small ones, and numbers avoid each other as far as there is room.
+# Large boxes are drawn below small ones, and numbers avoid each other as far as there is room.
 
 
 _TAG: Final = 30
@@ -69,11 +69,11 @@ def legend(drawn: Iterable[Box]) -> list[Box]:
 
 
 def boxes(part: MediaPart, regions: list[Region], evidence: list[EvidenceBox]) -> tuple[Box, ...]:
-    """The boxes over one picture, in the order in which they are drawn."""
+    """Place the boxes over one picture, in drawing order."""
     height = max(part.width, part.height) / _TAG
-    wanted = [(region.box, str(region.turn + 1), region.turn + 1, _how(region)) for region in regions]
+    looked = [(region.box, str(region.turn + 1), region.turn + 1, _how(region)) for region in regions]
     marks: list[tuple[Xyxy, str, int | None, str]] = [(item.xyxy, "E", None, _evidence(item)) for item in evidence]
-    marks += wanted
+    marks += looked
     marks.sort(key=lambda mark: -area(mark[0]))
     tags: list[Xyxy] = []
     drawn = []
@@ -86,7 +86,7 @@ def boxes(part: MediaPart, regions: list[Region], evidence: list[EvidenceBox]) -
 
 
 def _tag(box: Xyxy, size: tuple[float, float], room: tuple[int, int], taken: list[Xyxy]) -> Xyxy:
-    """Where the number stands: at a corner of the box, inside the picture, over no other number if that can be had."""
+    """Place the number at a corner of the box, inside the picture, over no other number if possible."""
     width, height = size
     left, top, right, bottom = box
     corners = (
@@ -122,11 +122,8 @@ def _evidence(item: EvidenceBox) -> str:
     return f"evidence: {item.label}" if item.label else "evidence"
 
 
-# A video of the task as a page shows it: a strip of its frames, and where the file lies for a player.
-#
 # The frames are evenly spaced and say at which second; those that a call gave back follow with the numbers of their
 # turns. Which second of the video a call looked at is not recorded, so it is not said.
-
 
 FRAMES: Final = 8
 """Frames of a strip, evenly spaced."""
@@ -161,7 +158,7 @@ class VideoView:
 
 
 def video_view(part: VideoPart, turns: Sequence[Turn], book: PictureBook) -> VideoView:
-    """The video, with the pictures that came back in `turns`."""
+    """Prepare a video with the pictures that came back in `turns`."""
     facts = f"{part.width}×{part.height}, {part.seconds:.1f} s, {part.frames:,} frames"
     looked = tuple(
         StripFrame(book.add(picture.image), f"turn {number}", number)
@@ -192,7 +189,7 @@ def _sampled(part: VideoPart, store: MediaStore, book: PictureBook) -> tuple[Str
 
 
 def _href(part: VideoPart, store: MediaStore, book: PictureBook) -> str:
-    """The file from the folder of the page, if it lies below it; else empty: a page that is sent on has no paths."""
+    """Return the file's path from the page's folder; empty if not below it: pages hold no other paths."""
     if book.folder is None:
         return ""
     file, folder = store.path(part.sha256).resolve(), book.folder.resolve()

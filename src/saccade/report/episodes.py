@@ -87,12 +87,6 @@ def write_page(path: Path, text: str) -> None:
     write_atomic(path, text)
 
 
-# Writes the pages of a run: one episode as a page, many as an index that opens each.
-#
-# All in one file while that stays below a budget; beyond it, a page for each episode in a folder beside the index.
-# Files appear whole or not at all.
-
-
 CARD: Final = 320
 """Longest side of a picture on the index, in pixels."""
 

@@ -1,4 +1,4 @@
-"""A run as it grows: its samples as data for a page, and the page of each episode when it is asked for.
+"""Follows a run as it grows: its samples as data for a page, and the page of each episode on request.
 
 The file of trajectories is read on from where it was read last; where another file has taken its place (a run that was
 graded anew) it is read from its beginning. Nothing is written.
@@ -27,13 +27,12 @@ from saccade.report.picture_book import PictureBook, Sources
 from saccade.report.runs import FAILED_CALL, EvalRun
 from saccade.report.runs_page import Gallery
 from saccade.report.sections.view import between, percent
-from saccade.report.stored_run import StoredRun
-from saccade.report.wire_view import wires_of
+from saccade.report.stored_run import StoredRun, wires_of
 from saccade.report.words import some
 
 
 class LiveRun:
-    """One run, read as far as it has come; for many threads."""
+    """One run, read so far; safe from many threads."""
 
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
@@ -134,7 +133,7 @@ class LiveRun:
 
 
 def source_name(source: str) -> str:
-    """A source without the folders that lead to it: pages show no paths of the machine."""
+    """Return a source without its folders: pages show no paths of the machine."""
     return source.rstrip("/").rsplit("/", 1)[-1]
 
 
@@ -146,14 +145,9 @@ def _stamp(path: Path) -> str:
     return f"{stat.st_size}.{stat.st_mtime_ns}"
 
 
-# The page of an episode while it is played: what can be shown of it so far, and the whole page in the end.
-#
-# It is drawn by what draws a stored episode, so boxes, turns and pictures look the same before and after the end.
-
-
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """An episode as far as it has come."""
+    """An episode so far."""
 
     html: str
     """Its section of a page; every text in it is escaped."""

@@ -32,8 +32,7 @@ from saccade.report.episode_view import (
 )
 from saccade.report.picture_book import Sources
 from saccade.report.sections.view import Section
-from saccade.report.segments import highlighted, segments
-from saccade.report.wire_view import indented
+from saccade.report.segments import highlighted, indented, segments
 from saccade.report.words import NONE, SOURCES, STATUSES, count, cut_end, one_line, readable, short
 
 _STORED = "Made by Saccade. This page reaches for nothing outside itself."

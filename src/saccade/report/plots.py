@@ -193,7 +193,6 @@ def short_percent(value: float) -> str:
 
 # Lying bars: amounts by kind with a bar for each run, and shares of a whole with a part for each kind.
 
-
 WIDTH = 440.0
 _LABEL = 32
 """Longest label beside a bar, in characters."""
@@ -287,7 +286,6 @@ def _share(ends: tuple[float, float], y: float, own: tuple[str, str], label: str
 
 
 # Lines over steps or amounts: several series in one chart, raw and smoothed, with single points and intervals.
-
 
 CURVES_WIDTH, HEIGHT = 440.0, 250.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 14.0, 26.0, 40.0
@@ -405,7 +403,6 @@ def _mark(series: Series, point: Point, place: tuple[float, float], axes: Axes) 
 
 # Scores one below the other: a dot for each, an interval where it is known; own runs beside published numbers.
 
-
 _ROW = 22.0
 _DOTS_LABEL = 30
 
@@ -449,7 +446,6 @@ def dots(title: str, says: str, rows: Sequence[Dot], label: str) -> Figure | Non
 
 
 # Amounts that add up, step by step: a column for each step, a part of it for each kind.
-
 
 _COLUMNS = 110
 """Most columns; more steps are put together by their mean."""

@@ -1,4 +1,4 @@
-"""A folder of episodes as a report reads it: rows for figures, labels for filters, the trajectories again for pages.
+"""Reads runs for a report: rows for figures, labels for filters, trajectories again for pages, curves of trainings.
 
 The trajectories are read once for the rows and once more for the pages, never all kept. Of two of one id the later one
 counts. What cannot be read is reported and left out, so a run that is still written can be looked at.
@@ -37,7 +37,7 @@ OUTCOMES = (RIGHT, PARTLY, WRONG, NO_ANSWER, NOT_GRADED, LOST)
 """Every sample has one of them."""
 
 TrajectoryCallback = Callable[[Trajectory], None]
-"""Is shown every trajectory as it is read for the first time."""
+"""Called with every trajectory when it is read for the first time."""
 
 
 @dataclass
@@ -87,7 +87,7 @@ class EvalRun:
         self.broken_rows = len(failures) - len(self.failures)
 
     def learn(self, trajectory: Trajectory) -> EvalRow:
-        """The row of a trajectory, once its labels, its dialect and its model are noted; `rows` stays as it is."""
+        """Note labels, dialect and model of a trajectory, and return its row; `rows` is not changed."""
         row = row_of(trajectory)
         self._lines[row.id] += 1
         self.labels[row.id] = {_outcome(row, trajectory.lost), *_conduct(trajectory)}
@@ -96,7 +96,7 @@ class EvalRun:
         return row
 
     def trajectories(self) -> Iterator[Trajectory]:
-        """Those of the rows, read again, in the order of the file."""
+        """Read the trajectories of the rows again, in the order of the file."""
         already = len(self.stored.problems)
         seen: Counter[str] = Counter()
         for trajectory in self.stored.trajectories():
@@ -107,7 +107,7 @@ class EvalRun:
 
 
 def open_eval_run(name: str, path: Path) -> EvalRun:
-    """The run in a folder, or in a file of trajectories; nothing of it is read yet.
+    """Open the run in a folder, or in a file of trajectories, without reading it.
 
     Raises:
         SettingsError: there is no such run.
@@ -134,9 +134,6 @@ def _conduct(trajectory: Trajectory) -> Iterator[str]:
     statuses = {execution.status for turn in trajectory.turns for execution in turn.executions}
     if statuses - {Status.OK, Status.LOST}:
         yield FAILED_CALL
-
-
-# A folder of `saccade rl` or `saccade sft` as a report reads it: every number that it logged, by step.
 
 
 METRICS: Final = "metrics.jsonl"
@@ -195,7 +192,7 @@ def open_training_run(name: str, path: Path) -> TrainingCurves:
 
 
 def flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, str]]:
-    """The values of nested tables by dotted names, as text."""
+    """Yield the values of nested tables by dotted names, as text."""
     for name, value in table.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{before}{name}.")
@@ -203,11 +200,8 @@ def flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, s
             yield f"{before}{name}", json.dumps(value, ensure_ascii=False, default=str)
 
 
-# From what a person names to runs: which kind each folder is, and names that tell them apart.
-
-
 ROLLOUTS = "rollouts"
-"""Folder of a training run in which some of its episodes lie."""
+"""Folder of a training run with some of its episodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +220,7 @@ class Runs:
 
 
 def open_runs(paths: Sequence[Path]) -> Runs:
-    """The runs at `paths`, each once.
+    """Open the runs at `paths`, each once.
 
     Raises:
         SettingsError: one of them is no run.
@@ -249,7 +243,7 @@ def open_runs(paths: Sequence[Path]) -> Runs:
 
 
 def run_names(paths: Sequence[Path]) -> list[str]:
-    """The last parts of the paths, as many as it takes to tell them apart."""
+    """Name the runs by the last parts of their paths, as many as tell them apart."""
     parts = [path.resolve().parts for path in paths]
     for length in range(1, max(map(len, parts), default=0) + 1):
         names = ["/".join(part[-length:]) for part in parts]
@@ -263,14 +257,14 @@ def run_names(paths: Sequence[Path]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Findings of a protocol that has no panel of its own here."""
+    """Findings of a protocol without a panel here."""
 
     title: str
     data: Data
 
 
 def own_findings(run: EvalRun, shown: tuple[str, ...]) -> dict[str, Own]:
-    """The findings of all protocols but those `shown` otherwise, by name: stored beside the run, or registered.
+    """Return the findings of all protocols but those `shown` otherwise, by name: stored in the run, or registered.
 
     A registered one is applied now if its findings are not stored or not of the whole run. What fails is left out and
     named among the run's problems.
@@ -316,7 +310,7 @@ def _read(file: Path, run: EvalRun) -> Data | None:
 def findings_of(
     run: EvalRun, names: tuple[str, ...], watch: CountCallback = lambda done, of: None
 ) -> dict[str, Findings]:
-    """The findings of the protocols `names` in a run that was read, by name.
+    """Return the findings of the protocols `names` in a run that was read, by name.
 
     Stored findings count while they are of as many samples as the run holds; those that a model judged count always,
     and their number is shown. What cannot be found is listed among the run's problems and left out.

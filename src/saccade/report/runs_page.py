@@ -1,4 +1,4 @@
-"""The evaluations of a folder as a page: a table that sorts by any column, with a link to each."""
+"""Makes a page of a folder's evaluations (a sortable table with links), and the data of a report's gallery."""
 
 from __future__ import annotations
 
@@ -49,10 +49,7 @@ def _line(run: Listed, href: str) -> RunLine:
     return run.name, href, cells
 
 
-# The gallery of a report: a card for each sample as compact data, from which the page's script makes what is seen.
-#
 # Texts are made readable here; the script sets them as text, never as HTML.
-
 
 _NUMBERS = {name: column for name, column in COLUMNS.items() if column.shown}
 _QUESTION, _ANSWER = 160, 100

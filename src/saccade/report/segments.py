@@ -1,6 +1,6 @@
-"""A model's text cut into what a reader wants to tell apart: thought, code, call, answer.
+"""Cuts a model's text into thought, code, call and answer.
 
-The action of the record decides what ran or answered; the text is only searched for the place where it stands. Tags and
+The action of the record decides what ran or answered; the text is only searched for its place. Tags and
 fences of the wire are left out here; the page shows the exact text too.
 """
 
@@ -45,7 +45,7 @@ class TextSegment:
 
 
 def segments(turn: Turn) -> tuple[TextSegment, ...]:
-    """The pieces of a turn after its last hosted call, in reading order, none of them empty."""
+    """Cut a turn into pieces: the text after its last hosted call, in reading order, none of them empty."""
     after = turn.text[turn.hosted[-1].at :] if turn.hosted else turn.text
     return tuple(
         segment
@@ -55,7 +55,7 @@ def segments(turn: Turn) -> tuple[TextSegment, ...]:
 
 
 def prose(text: str) -> tuple[TextSegment, ...]:
-    """The pieces of a text that holds no action, none of them empty."""
+    """Cut a text that holds no action into pieces, none of them empty."""
     return tuple(segment for segment in _prose(text) if segment.text.strip())
 
 
@@ -135,7 +135,6 @@ def _arguments(arguments: Mapping[str, JsonValue]) -> str:
 
 # Python code and JSON as HTML with classes for colours; everything that is not a class of ours is escaped.
 
-
 LONGEST: Final = 60_000
 """Characters of one piece that get colours."""
 
@@ -165,3 +164,12 @@ def _formatter() -> Any:
     from pygments.formatters.html import HtmlFormatter
 
     return HtmlFormatter(nowrap=True)
+
+
+def indented(value: JsonValue) -> str:
+    """Write JSON, or a text that may hold JSON, with indents."""
+    try:
+        data = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return str(value)  # the events of a stream, or a page of some proxy
+    return json.dumps(data, ensure_ascii=False, indent=2)

@@ -1,4 +1,4 @@
-"""A run as it lies on disk: its trajectories, its media, and what of it could not be read."""
+"""Reads a run from its folder: trajectories, media, kept requests, and what could not be read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES, Unfinished, journals, unfinished
 from saccade.errors import RecordError, SettingsError
+from saccade.evals.requests import RequestTry, read_requests
 from saccade.media.store import MediaStore
 from saccade.record.codec import loads
 from saccade.record.trajectory import Trajectory
@@ -88,3 +89,12 @@ def open_run(path: Path) -> StoredRun:
         )
     media = file.parent / MEDIA
     return StoredRun(file, MediaStore(media) if media.is_dir() else None)
+
+
+def wires_of(run: Path, sample: str, problems: list[str]) -> tuple[RequestTry, ...]:
+    """Read the requests of `sample` that the folder `run` keeps; add to `problems` what cannot be read."""
+    try:
+        return tuple(read_requests(run, sample))
+    except RecordError as error:
+        problems.append(str(error))
+        return ()

@@ -1,4 +1,4 @@
-"""What the record says in types and numbers, said in words: stop reasons, statuses, times, money, counts."""
+"""Writes types and numbers of the record in words: stop reasons, statuses, times, money, counts."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ NONE: Final = "–"
 
 
 def stop_words(stop: StopReason | None) -> str:
-    """Why an episode ended, as a sentence."""
+    """Say why an episode ended, as a sentence."""
     return "The episode had not ended when it was recorded." if stop is None else STOPS[stop].words
 
 
 def duration(seconds: float) -> str:
-    """A time with the unit that suits it: `12 ms`, `3.4 s`, `2 min 5 s`."""
+    """Write a time with the unit that suits it: `12 ms`, `3.4 s`, `2 min 5 s`."""
     if 0 < seconds < 0.0005:
         return "<1 ms"
     if seconds < 1:
@@ -50,14 +50,14 @@ def duration(seconds: float) -> str:
 
 
 def money(dollars: float | None) -> str:
-    """A price in dollars, small ones with more digits."""
+    """Write a price in dollars, small ones with more digits."""
     if dollars is None:
         return NONE
     return dollars_text(dollars)
 
 
 def count(number: float | None) -> str:
-    """A number with separators, or a dash for one that is not known."""
+    """Write a number with separators, or a dash for one that is not known."""
     return NONE if number is None else f"{int(number):,}"
 
 
@@ -67,22 +67,19 @@ def some(number: int, one: str, many: str | None = None) -> str:
 
 
 def short(value: float | None) -> str:
-    """A number with the digits that it needs, or a dash for one that is not known."""
+    """Write a number with the digits that it needs, or a dash for one that is not known."""
     return NONE if value is None else f"{value:g}"
 
 
 def known_sum(values: Iterable[float | None]) -> float | None:
-    """The sum of what is known; None if nothing is."""
+    """Sum the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
-# Text that a model, a program or a stranger wrote, made safe to look at: nothing in it acts, hides or reorders.
-#
 # Colours of terminals are dropped; other control characters, and characters that turn the direction of text around or
 # have no shape, are written out as `⟨U+202E⟩`. This is about what a reader sees; escaping for HTML is the work of the
 # template.
-
 
 LONGEST: Final = 200_000
 """Characters of one text that a page shows."""
@@ -97,7 +94,7 @@ _JOINERS = "\u200c\u200d"
 
 
 def readable(text: str) -> str:
-    """No terminal sequences, hidden characters written out, a lone carriage return as `␍` and a new line."""
+    """Drop terminal sequences, write hidden characters out, and a lone carriage return as `␍` and a new line."""
     plain = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "␍\n")
     return "".join(map(_shown, plain)) if _needs_care(plain) else plain
 

@@ -28,7 +28,7 @@ from saccade.report.sections.protocols import LABELS, NAMES, labels, protocols
 from saccade.report.sections.results import comparison, differing, results
 from saccade.report.sections.training import about, training
 from saccade.report.sections.view import Section
-from saccade.report.wire_view import wires_of
+from saccade.report.stored_run import wires_of
 from saccade.report.words import some
 
 BUDGET: Final = 12_000_000
@@ -178,9 +178,6 @@ def _facts(runs: Runs) -> tuple[str, ...]:
     if runs.trainings:
         facts.append(f"{some(len(runs.trainings), 'training run')}.")
     return tuple(facts)
-
-
-# Reports from Python: one call for the page of any runs.
 
 
 RunLike = str | os.PathLike[str] | Evaluation

@@ -71,9 +71,6 @@ AnyProtocol: TypeAlias = Protocol[Any, Any]
 """A protocol, whatever it finds."""
 
 
-# The protocols by name, each imported when it is asked for. Other packages add some as `saccade.protocols`.
-
-
 _NAME = re.compile(r"[A-Za-z0-9_-]+")  # findings lie in a file of that name
 
 PROTOCOLS: Final = Registry[AnyProtocol](
@@ -113,9 +110,6 @@ def recorded_protocol(name: str) -> AnyProtocol:
 def protocol_names() -> tuple[str, ...]:
     """All names, without versions."""
     return PROTOCOLS.names()
-
-
-# Findings beside the run that they are of: `RUN/protocols/NAME.json`.
 
 
 FOLDER = "protocols"

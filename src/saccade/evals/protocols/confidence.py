@@ -121,9 +121,6 @@ class Confidence(Findings):
     rows: tuple[ConfidenceRow, ...]
 
 
-# How far samples of one task agree, and what that says of the answer that most of them gave.
-
-
 SPANS: Final = 5
 
 

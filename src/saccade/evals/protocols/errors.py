@@ -138,7 +138,6 @@ class Errors(Findings):
 
 # E1, E2, E3 and E5 in calls of typed tools, from the call itself and from what came of it.
 
-
 _KINDS: Final = frozenset(kind.value for kind in ProblemKind)
 _ARGUMENTS: Final = (ProblemKind.SCHEMA, ProblemKind.ARGUMENT_NAME, ProblemKind.ARGUMENT_FORMAT)
 """Kinds that the arguments alone can have."""
@@ -221,7 +220,6 @@ def _last_line(traceback: str | None) -> str:
 # E3  a value of the wrong type, range or shape; a crop beyond its picture; a file that is not there
 # E5  any other end: another exception, a time-out, a kill, nothing given back
 
-
 _CLASSES: Final[Mapping[str, tuple[ErrorClass, str]]] = {
     **dict.fromkeys(("SyntaxError", "IndentationError", "TabError"), (ErrorClass.E1, "code_syntax")),
     **dict.fromkeys(
@@ -294,7 +292,6 @@ def _raised(number: int, run: Execution, known: Iterable[str]) -> StepError:
 # one was asked about their pictures: all of them show nothing that the question names. Looking around before finding
 # counts as an error too, and a wrong column, series or word is not seen at all. So it is an estimate.
 
-
 HELD: Final = BoxRule().touched
 """Fraction of a gold box that a part must hold; its size is no error."""
 
@@ -341,11 +338,8 @@ def _by_model(studied: Studied, number: int) -> tuple[bool, str, str] | None:
     return max(scores) >= 1, "model_judge", "No picture that came back shows what the question names."
 
 
-# E1 in what was written: tags, JSON, a call and an answer in one turn, a turn without any action.
-#
 # A dialect that lists the faults of its turns (`faults`) is asked; of other dialects a turn is at fault if it holds no
 # action, and the rule names the tag that is wrong where one is.
-
 
 _TAGS: Final = ("code", "tool_call", "answer")
 
@@ -388,7 +382,6 @@ def _faults(turn: Turn, finish: FinishReason) -> tuple[Fault, ...]:
 # a model says that a picture shows what the question asks about. None of them proves that the model could have known,
 # and a wrong sample without any of them is undecided, not free of the error. A sample without an answer failed in its
 # form, and one without a call reasoned about no tool: neither is an E6.
-
 
 _RESULT: Final = re.compile(r"[:=]\s*(?P<result>[^:=]+)$")
 _SHORTEST: Final = 3

@@ -133,12 +133,11 @@ def _instruction(question: str) -> str:
     )
 
 
-# What the faithfulness protocol finds (CodeV, section 3 and appendix 8; its figures 2 and 5 and table 5).
+# After CodeV, section 3 and appendix 8 (its figures 2 and 5 and table 5).
 #
 # A sample is faithful by `any_crop` if one of its pictures is, by `every_crop` if all are. A sample that called
 # something and got no picture is unfaithful: nothing it was shown is evidence. What a judge could not say is
 # `undecided`, which is an outcome of its own and stays in every denominator.
-
 
 JudgeKind = Literal["model", "boxes"]
 

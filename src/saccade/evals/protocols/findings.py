@@ -116,7 +116,6 @@ def examples(named: Iterable[tuple[str, str]]) -> tuple[SampleExamples, ...]:
 # which all draws are the same (0 or 100 %, above all), as of one trial for each task: a bootstrap without a spread says
 # nothing. The same input gives the same numbers.
 
-
 Column: TypeAlias = Sequence[tuple[float, float]]
 """For each sample a number and its weight; (0, 0) for a sample that is not among those it is about."""
 

@@ -104,7 +104,6 @@ def not_served(model: str, served: Iterable[str]) -> RequestError:
 
 # Errors in the form of OpenAI's API: `{"error": {"message", "type", "param", "code"}}` and a status.
 
-
 UNAUTHORIZED: Final = (
     b'{"error": {"message": "this server asks for a token, in the header Authorization as Bearer TOKEN", '
     b'"type": "invalid_request_error", "param": null, "code": "invalid_api_key"}}'
@@ -172,7 +171,6 @@ def of_validation(error: ValidationError) -> RequestError:
 #
 # An agent is asked one question. A single message of the user is it, as it stands. Of a longer conversation the earlier
 # messages come first, each behind its role, and the last one of the user after them. Pictures stand where they stood.
-
 
 _DATA: Final = re.compile(r"data:(?P<type>(?:image|video)/[\w.+-]+)(?:;[\w=.-]+)*;base64,", re.IGNORECASE)
 _ROLES: Final = {

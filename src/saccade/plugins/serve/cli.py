@@ -1,4 +1,4 @@
-"""`saccade serve`: agents behind OpenAI's protocol, for every client that speaks it."""
+"""`saccade serve` (agents behind OpenAI's protocol) and `saccade mcp` (a sandbox for agents that speak MCP)."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _check_spoken(base: AskSettings, model: str) -> None:
 
 
 def find_token(file: Path | None, host: str) -> str | None:
-    """The token; None if there is none and only this machine can reach the server.
+    """Find the token; None if there is none and only this machine can reach the server.
 
     Raises:
         SettingsError: other machines could reach the server, and there is no token; or it is too short to be safe.
@@ -110,9 +110,6 @@ def find_token(file: Path | None, host: str) -> str | None:
 
     free = file is None and not os.environ.get(TOKEN_VARIABLE, "").strip() and is_loopback(host)
     return read_token(file, host, no_token=free, variable=TOKEN_VARIABLE)
-
-
-# `saccade mcp`: a sandbox for looking at pictures, for every agent that speaks the Model Context Protocol.
 
 
 MCP_TOKEN_VARIABLE = "SACCADE_MCP_TOKEN"
@@ -182,7 +179,7 @@ def mcp(
 
 
 def _toolbox(names: list[str], calls: ToolCallSettings) -> Toolbox:
-    """The tools of these names; without names all that can be called here, and a line about the others."""
+    """Load the tools of these names; without names all that can be called here, and print the others."""
     from saccade.tools.toolbox import Toolbox
 
     tools = Toolbox.of(*names, calls=calls)
@@ -197,7 +194,7 @@ def _toolbox(names: list[str], calls: ToolCallSettings) -> Toolbox:
 
 
 def checked_folders(folders: list[Path]) -> tuple[Path, ...]:
-    """The folders, resolved. Raises `SettingsError` if one is none."""
+    """Resolve the folders. Raises `SettingsError` if one is not a folder."""
     for item in folders:
         if not item.is_dir():
             raise SettingsError(f"--folder {item} is no folder. Name one that there is.")

@@ -140,7 +140,6 @@ def check_own_page(request: Request) -> None:
 
 # What the faces of a server of agents share of HTTP: bodies within a limit, events, clients that go away.
 
-
 _log = logging.getLogger(__name__)
 _LARGE = 1 << 20
 """Bytes of a body from which on it is read as JSON in a thread."""
@@ -249,10 +248,7 @@ def as_sent(error: Exception) -> RequestError:
     return as_request_error(error)
 
 
-# Examples for the live page, one of each family of PyVision: drawn on the spot, the same on every machine.
-#
 # Five come from generated worlds, on seeds of the test split; the scan is drawn here. None shows anything real.
-
 
 _THUMBNAIL: Final = 320
 """Longest side in pixels."""

@@ -114,7 +114,6 @@ def mcp_app(server: Server[McpToolsMcpTools], settings: McpSettings, *, token: s
 
 # What a session gave back, as content of MCP: text and pictures in order, failures as errors for a model to read.
 
-
 _LOST = "The sandbox failed, through no fault of the code. Call again without `session`, which opens a new one."
 _TOOL_LOST = "The tool failed, through no fault of the call. Call it again, or do without it."
 
@@ -169,10 +168,7 @@ def _text(execution: Execution) -> str:
     return text.strip("\n")
 
 
-# The tools of the MCP server: what each takes, in the words that a model reads, and what is done for it.
-#
 # Arguments are checked before anything is run. A call without `session` opens one, and its answer begins with the name.
-
 
 _SESSION_WORDS = "Name of a session, as an earlier answer gave it. Without it a new session is opened."
 OptionalSession = Annotated[str | None, Field(default=None, description=_SESSION_WORDS)]

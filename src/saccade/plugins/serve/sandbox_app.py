@@ -1,8 +1,8 @@
-"""`sandbox_app`: any sandbox provider behind HTTP, for `RemoteSandbox`.
+"""Serves any sandbox provider over HTTP, for `RemoteSandbox`.
 
 Everything but `/v1/health` needs the bearer token. What clients may ask for is bounded: the number of sessions, the
 size of a body, the pictures kept, and the time that a session may be idle. The provider's own limits and isolation
-bound what a program does. There is no encryption here: put TLS in front of it, or keep it on a network that you trust.
+bound what a program does. There is no encryption: put TLS in front, or keep it on a network that you trust.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 class ServeSettings(BaseModel):
-    """What a sandbox server lends out."""
+    """Limits of a sandbox server."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -83,7 +83,10 @@ class MissingPicturesError(SandboxError):
 
 
 class SandboxService:
-    """A provider (already started), lent out by name. Use it as an async context."""
+    """Serves sessions of a provider that is already started, by name; frames in, frames out. An async context.
+
+    Knows nothing of HTTP.
+    """
 
     def __init__(self, sandbox: Sandbox, settings: ServeSettings) -> None:
         self.sandbox = sandbox
@@ -116,7 +119,7 @@ class SandboxService:
         self._pictures.add(await self._off_loop(lambda: verified(sha256, png)))
 
     async def answer_need(self, client: str, name: str, body: bytes) -> None:
-        """The body is a frame of `picture` (the hash of uploaded pixels) or `failed` (a reason)."""
+        """Take an answer about pixels: a frame of `picture` (hash of uploaded pixels) or `failed` (a reason)."""
         fields, _ = wire.unpack(body)
         if "failed" in fields:
             self._needs.refuse(client, name, wire.text(fields, "failed")[:1000])
@@ -157,7 +160,7 @@ class SandboxService:
             await self._table.branch(name, names)
 
     async def run(self, client: str, name: str, number: int, body: bytes) -> bytes:
-        """The result frame of a call; the body is a frame of `code`, `wall_seconds` and `bindings`.
+        """Run a call and return its result frame; the body is a frame of `code`, `wall_seconds` and `bindings`.
 
         Raises `MissingPicturesError` while the call waits for pixels of this client; the call continues meanwhile.
         """
@@ -236,10 +239,10 @@ _CODES: tuple[tuple[type[SaccadeError], int, str], ...] = (
 
 
 def sandbox_app(sandbox: Sandbox, *, token: str | None, settings: ServeSettings | None = None) -> FastAPI:
-    """An ASGI application that lends out sessions of `sandbox`, which it starts and closes itself.
+    """Make an ASGI application that serves sessions of `sandbox`, which it starts and closes itself.
 
-    `token` None means that nobody is asked for one: only for a server that no other machine can reach. Then requests
-    must name this machine as their host, and no page of another site may send them.
+    With `token` None no token is required: only for a server that no other machine can reach. Then requests must name
+    this machine as their host, and no page of another site may send them.
 
     Raises:
         SettingsError: the token is empty.
@@ -294,12 +297,12 @@ def _bearer(token: str | None) -> Callable[[Request], Awaitable[None]]:
 
 
 async def health() -> Response:
-    """Whether the server answers; tells nothing else, since everybody may ask."""
+    """Say that the server answers, and nothing else, since anyone may ask."""
     return JSONResponse({"ok": True})
 
 
 async def about(request: Request) -> Response:
-    """Protocol, version, limits and how full the server is."""
+    """Return protocol, version, limits and how full the server is."""
     service = _service(request)
     return JSONResponse(
         {
@@ -313,7 +316,7 @@ async def about(request: Request) -> Response:
 
 
 async def isolation(request: Request) -> Response:
-    """The provider's isolation report."""
+    """Return the provider's isolation report."""
     report = await _service(request).sandbox.isolation()
     return Response(report.model_dump_json(), media_type="application/json")
 
@@ -325,7 +328,7 @@ async def put_picture(request: Request, sha256: str) -> Response:
 
 
 async def answer_need(request: Request, sha256: str) -> Response:
-    """The client says which uploaded picture a lazy one is, or why there is none."""
+    """Learn from the client which uploaded picture a lazy one is, or why there is none."""
     await _service(request).answer_need(_client(request), _hex(sha256, 64), await _body(request))
     return Response(status_code=204)
 
@@ -349,7 +352,7 @@ async def branch_session(request: Request, name: str) -> Response:
 
 
 async def run_code(request: Request, name: str, number: int) -> Response:
-    """Run a cell, or hand out what the call of that number gave."""
+    """Run a cell, or return the stored result of the call of that number."""
     work = _service(request).run(_client(request), _hex(name, 32), _call(number), await _body(request))
     return await _answered(request, work, lambda frame: Response(frame, media_type=MEDIA_TYPE))
 
@@ -361,7 +364,7 @@ async def cancel_run(request: Request, name: str, number: int) -> Response:
 
 
 async def _answered(request: Request, work: Coroutine[Any, Any, T], answer: Callable[[T], Response]) -> Response:
-    """What `answer` makes of `work`, or that it goes on: what was begun waits for the same request to come again."""
+    """Answer when `work` is done, or say that it continues; the client then sends the same request again."""
     try:
         async with asyncio.timeout(_service(request).settings.answer_seconds) as bound:
             return answer(await work)
@@ -393,7 +396,7 @@ def _call(number: int) -> int:
 
 
 async def _body(request: Request) -> bytes:
-    """The whole body; stops reading as soon as it is over the limit."""
+    """Read the whole body; stop as soon as it is over the limit."""
     most = _service(request).settings.max_body_bytes
     parts, size = [], 0
     async for part in request.stream():

@@ -1,4 +1,4 @@
-"""`saccade sandbox serve`: lend out sandboxes of this machine to other hosts.
+"""`saccade sandbox serve`: serve sandboxes of this machine to other hosts.
 
 The token is read from a file or from the environment, never from the command line, where every user of the machine
 could read it, and is never printed. The server refuses to start without one, unless only this machine can reach it and
@@ -66,7 +66,7 @@ def serve(
 
 
 def read_settings(file: Path | None, options: dict[str, int | float | None]) -> tuple[Limits, ServeSettings]:
-    """Limits and server settings from a TOML file, with what was given on the command line on top.
+    """Read limits and server settings from a TOML file, with options of the command line on top.
 
     Raises:
         SettingsError: the file cannot be read, or names something that does not exist.

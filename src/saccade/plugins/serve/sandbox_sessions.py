@@ -1,4 +1,4 @@
-"""The sessions that a sandbox server holds for its clients: idempotent by name, bounded, closed when idle.
+"""Holds the sessions and pictures of a sandbox server's clients: idempotent by name, bounded, closed when idle.
 
 A client names its sessions and numbers its calls. Asking twice for the same thing gives the same answer and does it
 once: a repeated `open` waits for the first, a repeated `run` gets the stored bytes. A name that was closed is never
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 REMEMBERED = 100_000
-"""How many names of closed sessions are kept."""
+"""How many names of closed sessions, and of clients' pictures, are kept."""
 RESULT_SECONDS = 300.0
 """How long the answer of a call is kept for a client that asks again."""
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class _Hosted:
 
     opened: asyncio.Task[Session]
     fingerprint: str
-    """What it was opened from; the same name with another fingerprint is a conflict."""
+    """Of what it was opened from; the same name with another fingerprint is a conflict."""
     last_used: float
     number: int = 0
     call: asyncio.Task[bytes] | None = None
@@ -104,7 +104,7 @@ class SessionTable:
     async def call(
         self, name: str, number: int, start: Callable[[Session], Coroutine[Any, Any, bytes]]
     ) -> asyncio.Task[bytes]:
-        """Call `number` of a session, as the task that makes its answer; `start` begins it unless it was begun before.
+        """Return the task that answers call `number` of a session; `start` begins it unless it was begun before.
 
         Hand the task to `answer`, any number of times.
         """
@@ -163,7 +163,7 @@ class SessionTable:
             await hosted.opened.result().close()
 
     async def reap(self) -> None:
-        """Close what is idle, for ever; run it as a task and cancel it."""
+        """Close idle sessions until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(min(5.0, self._idle_seconds / 4))
@@ -233,7 +233,7 @@ class SessionTable:
 
 
 async def _result_of(task: asyncio.Task[T]) -> T:
-    """The task's result. The task continues if the waiter is cancelled, since another may ask for it."""
+    """Wait for the task's result. The task continues if the waiter is cancelled, since another may ask for it."""
     await asyncio.wait({task})
     if task.cancelled():
         raise SessionError("cancelled", "this was cancelled.")
@@ -241,7 +241,7 @@ async def _result_of(task: asyncio.Task[T]) -> T:
 
 
 def _quiet(task: asyncio.Task[T]) -> asyncio.Task[T]:
-    """The task, whose exception counts as seen: nobody may be left to ask for it."""
+    """Return the task with its exception marked as seen, since perhaps no request asks for it."""
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
 
@@ -271,7 +271,7 @@ class StoredPicture:
     png: bytes = field(repr=False)
 
     def decode(self) -> Image:
-        """The pixels, as a new Pillow image."""
+        """Decode the pixels to a new Pillow image."""
         return read_png(self.png).image()
 
 
@@ -285,7 +285,7 @@ class PictureStore:
         self._lock = threading.Lock()
 
     def find(self, names: Iterable[str]) -> dict[str, StoredPicture]:
-        """Those of the named pictures that are here; they count as just used."""
+        """Return the named pictures that are here; they count as just used."""
         pictures = {}
         with self._lock:
             for name in names:
@@ -296,7 +296,7 @@ class PictureStore:
         return pictures
 
     def add(self, picture: StoredPicture) -> None:
-        """Keep a picture that `verified` returned; raises `TooLargeError` if it alone is over the limit."""
+        """Keep a picture that `verified` returned; raises `TooLargeError` if it is larger than the limit for all."""
         if len(picture.png) > self._max_bytes:
             raise TooLargeError(
                 f"a picture of {len(picture.png)} bytes is over the server's room of {self._max_bytes} bytes for all "
@@ -313,25 +313,21 @@ class PictureStore:
 
 
 def verified(sha256: str, png: bytes) -> StoredPicture:
-    """The picture in `png`, if its pixels have that hash; raises `ProtocolError` if not. Decodes: call off the loop."""
+    """Decode the picture in `png` and check its pixels against the hash; raises `ProtocolError`. Call off the loop."""
     pixels = read_png(png)
     if pixels.sha256() != sha256:
         raise ProtocolError("the pixels do not have the sha256 under which they were sent.")
     return StoredPicture(sha256, pixels.mode, pixels.width, pixels.height, png)
 
 
-# Pictures that stay with the client until a guest looks at them.
-#
 # A lazy picture is bound by its name, mode and size. When a guest first touches its pixels, the provider calls `decode`
 # in a thread; that opens a *need*. Whichever call of the same client is being waited for is answered with the open
 # needs, the client sends the pixels (or says why it cannot), and asks for the call again.
 #
 # The name of a lazy picture is the client's word, so pictures of different clients are kept apart.
 
-
 NEED_SECONDS = 120.0
 """How long a guest waits for its client to send pixels."""
-"""How many lazy pictures' hashes are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +348,7 @@ class ClientPicture:
         return hashlib.sha256(f"{self.client} {self.name}".encode()).hexdigest()
 
     def decode(self) -> Image:
-        """The pixels, asked from the client if they are not here. Blocks: never call it on the server's loop."""
+        """Decode the pixels, asking the client for missing ones. Blocks: never call it on the server's loop."""
         return self.needs.ask(self.client, self.name).decode()
 
 
@@ -369,7 +365,7 @@ class AwaitedPictures:
         self._changed = asyncio.Event()
 
     def ask(self, client: str, name: str) -> StoredPicture:
-        """The picture, from the store or from the client; for the provider's threads.
+        """Return the picture from the store or from the client; for the provider's threads.
 
         Raises:
             DecodeError: the client cannot decode it.
@@ -393,7 +389,7 @@ class AwaitedPictures:
             ) from None
 
     def of(self, client: str) -> list[str]:
-        """Names of the pictures that this client should send now."""
+        """Name the pictures that this client should send now."""
         with self._lock:
             return [name for owner, name in self._open if owner == client]
 
@@ -404,7 +400,7 @@ class AwaitedPictures:
             await self._changed.wait()
 
     def give(self, client: str, name: str, picture: StoredPicture) -> None:
-        """The pixels have arrived: all who wait get them."""
+        """Hand the pixels to every waiter."""
         with self._lock:
             self._names[client, name] = picture.sha256
             while len(self._names) > REMEMBERED:
@@ -414,14 +410,14 @@ class AwaitedPictures:
             waiter.set_result(picture)
 
     def refuse(self, client: str, name: str, reason: str) -> None:
-        """The client cannot decode the picture: all who wait get `DecodeError`."""
+        """Raise `DecodeError` in every waiter: the client cannot decode the picture."""
         with self._lock:
             waiter = self._open.pop((client, name), None)
         if waiter is not None:
             waiter.set_exception(DecodeError(f"the client cannot decode the picture: {reason}"))
 
     def close(self) -> None:
-        """Let everybody go who still waits."""
+        """Release every waiter with an error."""
         with self._lock:
             waiting, self._open = list(self._open.values()), {}
         for waiter in waiting:

@@ -196,11 +196,8 @@ class VisionSession:
             )
 
 
-# The sessions of all clients of an MCP server, each reachable by its name alone.
-#
 # A name has 128 random bits and only who opened or branched the session is given it, so no client reaches another's,
 # over whatever connection. What is not used for some time is closed.
-
 
 _log = logging.getLogger(__name__)
 

@@ -183,7 +183,6 @@ def _samples(findings: Mapping[str, Confidence]) -> Figure | None:
 
 # Errors (VISTA's classes E1 to E6): how often each occurs, and what showed it.
 
-
 ERRORS = tuple(f"{error} {error.words}" for error in ErrorClass)
 """Labels of episodes."""
 
@@ -242,7 +241,6 @@ def error_labels(findings: Errors) -> Iterator[tuple[str, str]]:
 
 
 # Faithfulness (CodeV): whether right answers rest on pictures that show what was asked.
-
 
 TONES: Mapping[str, str] = {
     "faithful": "tone-right",
@@ -386,7 +384,6 @@ def _published(findings: Mapping[str, Faithfulness]) -> tuple[SectionTable, ...]
 
 
 # Token economy (PyVision-RL, figure 4): visual and text tokens per sample against accuracy.
-
 
 _AXES = Axes("visual tokens per sample, mean", "right", percent=True, amounts_x=True)
 

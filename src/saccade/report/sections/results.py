@@ -250,7 +250,6 @@ def _cell(numbers: Figures | None) -> str:
 
 # Runs against each other, task by task: the first one against each of the others.
 
-
 _HEADS = ("", "tasks", "difference", "95% interval", "p", "first better", "second better", "the same")
 
 

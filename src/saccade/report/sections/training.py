@@ -133,7 +133,6 @@ def _named(run: TrainingCurves, beginning: str) -> dict[str, list[tuple[float, f
 
 # What the runs are: who answered, how they were played, and in which settings they differ.
 
-
 _PLACES = frozenset({"data", "sandbox", "threads"})
 """Settings that say where something lies."""
 _MODELS = frozenset({"model", "judge", "model.source"})
