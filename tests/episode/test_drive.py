@@ -97,7 +97,7 @@ async def test_each_turn_each_call_and_the_end_are_logged(tmp_path: Path, caplog
     await run_episode(plan(of=stored_task(store)), ScriptedModel([CODE, ANSWER]), ScriptedSandbox([GOOD]), store)
     logged = [(record.name.rpartition(".")[2], record.args) for record in caplog.records]
     assert [(name, args[0]) for name, args in logged if isinstance(args, tuple)] == [
-        ("performer", 1), ("performer", 1), ("performer", 2), ("trajectories", "t#0"),
+        ("drive", 1), ("drive", 1), ("drive", 2), ("run_folder", "t#0"),
     ]  # fmt: skip
 
 

@@ -328,7 +328,7 @@ def review(
             print(f"  {reason.reason}: {reason.count}")
         return
     from saccade.cli.web import serve_app
-    from saccade.report.live_server import HOST
+    from saccade.core.local_page import HOST
     from saccade.training.sft.review import DecisionLog, ReviewItems
     from saccade.training.sft.review_server import Reviewer, review_app
 

@@ -79,44 +79,68 @@ class AuditedAttack(Protocol):
     """A program that tries to break a promise of the sandbox."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the attack, unique in its audit."""
+        ...
 
     @property
-    def group(self) -> str: ...
+    def group(self) -> str:
+        """Heading under which it is listed."""
+        ...
 
     @property
-    def promise(self) -> Promise: ...
+    def promise(self) -> Promise:
+        """The promise of the sandbox that it tries to break."""
+        ...
 
     @property
-    def tries(self) -> str: ...
+    def tries(self) -> str:
+        """Say in a few words what it tries."""
+        ...
 
     @property
-    def may_lose_session(self) -> bool: ...
+    def may_lose_session(self) -> bool:
+        """Whether the session may end by it."""
+        ...
 
 
 class AuditOutcome(Protocol):
     """The result of one attack; `held` if the promise was kept."""
 
     @property
-    def attack(self) -> AuditedAttack: ...
+    def attack(self) -> AuditedAttack:
+        """The attack that was made."""
+        ...
 
     @property
-    def passed(self) -> bool: ...
+    def passed(self) -> bool:
+        """Whether nothing went wrong: the promise held, and nobody else was touched."""
+        ...
 
     @property
-    def held(self) -> bool: ...
+    def held(self) -> bool:
+        """Whether the promise held."""
+        ...
 
     @property
-    def session_survived(self) -> bool: ...
+    def session_survived(self) -> bool:
+        """Whether the session could go on afterwards."""
+        ...
 
     @property
-    def neighbour_ok(self) -> bool: ...
+    def neighbour_ok(self) -> bool:
+        """Whether another session was untouched."""
+        ...
 
     @property
-    def seconds(self) -> float: ...
+    def seconds(self) -> float:
+        """Seconds that the attack took."""
+        ...
 
     @property
-    def evidence(self) -> str: ...
+    def evidence(self) -> str:
+        """Facts that were found, for a person."""
+        ...
 
 
 class RunsAudit(Protocol):

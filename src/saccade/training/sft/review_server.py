@@ -21,9 +21,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from saccade.core.local_page import local_app
 from saccade.errors import SaccadeError
 from saccade.record.task import Task
-from saccade.report.live_server import local_app
 from saccade.training.sft.curate.filters.mixture import corrected_task
 from saccade.training.sft.review import DecisionLog, ReviewDecision, ReviewItems, now
 
