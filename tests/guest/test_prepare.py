@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.guest.children import NOBODY, in_child, open_to_all
+from tests.guest.children import NOBODY, fork, in_child, open_to_all
 
 from saccade.guest import groups, nursery, wire
 from saccade.guest.fork import Forker
@@ -172,3 +174,87 @@ def test_whether_the_zygote_sees_what_sessions_hold(
     assert (saw, left, opened) == (sees, [], 0)
     blind = "this process may not look at its own processes without a user namespace or Landlock"
     assert why == ("" if sees else left_out.get("inspection", blind))
+
+
+PLAN = JailPlan("none", {}, (), b"")
+SETUP = {"uid": 7, "family": "/f", "config": {"pictures": 3, "preload": ["math"]}}
+
+
+def given(folder: Path) -> tuple[list[int], socket.socket]:
+    """Descriptors as `become_session` gets them, and the host's end of the socket."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    setup = os.memfd_create("setup")
+    os.write(setup, json.dumps(SETUP).encode())
+    memory = [os.memfd_create(name) for name in ("outbox", "stdout", "stderr")]
+    return [theirs.detach(), *memory, os.open(folder, os.O_RDONLY), setup], ours
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_one_that_cannot_be_had_says_why_and_ends(listens: bool, tmp_path: Path) -> None:
+    fds, ours = given(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise OSError("x" * 1000)
+
+    pid = fork()
+    if pid == 0:
+        try:
+            nursery.enter = refuse
+            if not listens:
+                ours.shutdown(socket.SHUT_RDWR)
+            nursery.become_session(PLAN, Forker(), "/workspace", os.getppid(), fds)
+        finally:
+            os._exit(5)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    for fd in fds:
+        os.close(fd)
+    said = ours.recv(9999)
+    ours.close()
+    if listens:
+        assert json.loads(said) == {"op": "failed", "error": ("OSError('" + "x" * 1000)[:500]}
+
+
+def test_a_session_has_its_own_descriptors_at_their_places_and_no_others(tmp_path: Path) -> None:
+    def run() -> dict[str, Any]:
+        fds, _ours = given(tmp_path)
+        nodes = [os.fstat(fd).st_ino for fd in fds]
+        free = [os.dup(0) for _ in range(200)]
+        assert max(free) > wire.FIRST_FREE_FD
+        if fork() == 0:
+            nursery.take_descriptors(fds[:5])
+            numbers = [fd for fd in range(2 * max(free)) if there(fd)]
+            mask = os.umask(0)
+            found = {
+                "numbers": numbers,
+                "nodes": [os.fstat(fd).st_ino for fd in (wire.SOCKET_FD, wire.OUTBOX_FD, 103, 104, wire.WORKSPACE_FD)],
+                "printed": [os.fstat(fd).st_ino for fd in (1, 2)],
+                "null": os.path.samestat(os.fstat(0), os.stat(os.devnull)),
+                "inherited": [fd for fd in numbers if os.get_inheritable(fd)],
+                "folder": os.getcwd(),
+                "mask": mask,
+            }
+            os.write(wire.STDOUT_FD, json.dumps(found).encode())
+            os._exit(0)
+        os.wait()
+        found = json.loads(os.pread(fds[2], 9999, 0))
+        return {**found, "expected": nodes}
+
+    found = in_child(run)
+    nodes = found.pop("expected")
+    assert found == {
+        "numbers": [0, 1, 2, *range(wire.WORKSPACE_FD, wire.FIRST_FREE_FD)],
+        "nodes": nodes[:5],
+        "printed": nodes[2:4],
+        "null": True,
+        "inherited": [],
+        "folder": str(tmp_path),
+        "mask": 0o077,
+    }
+
+
+def there(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+import mmap
 import os
 import signal
 import socket
@@ -19,11 +20,11 @@ from typing import Any
 import pytest
 from tests.guest.children import fork, in_child
 
-from saccade.guest import descriptors, session, shown, wire
+from saccade.guest import descriptors, inspection, session, shown, wire
 from saccade.guest.config import GuestConfig
 from saccade.guest.fork import Forker
 from saccade.guest.outbox import layout
-from saccade.guest.session import Interpreter
+from saccade.guest.session import Interpreter, remap
 from saccade.guest.workspace import Changes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
@@ -262,3 +263,44 @@ def test_a_new_interpreter_is_main_and_shows_its_pictures(tmp_path: Path) -> Non
     with leading(tmp_path, look) as leaf:
         assert leaf.call("__name__")["value"] == "'__main__'"
         assert leaf.hear()["found"] == [True, True, ["math"], wire.WORKSPACE_FD, wire.OUTBOX_FD]
+
+
+PAGE = mmap.PAGESIZE
+READ, WRITE = mmap.PROT_READ, mmap.PROT_WRITE
+
+
+def test_mappings_show_the_files_of_the_present_workspace(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").write_bytes(b"0" * PAGE + name.encode() * PAGE)
+
+    def move() -> Any:
+        os.chdir(tmp_path / "old")
+        fd = os.open("f", os.O_RDWR)
+        kinds = ((mmap.MAP_SHARED, READ | WRITE), (mmap.MAP_SHARED, READ), (mmap.MAP_PRIVATE, READ | WRITE))
+        shared, readable, private = (mmap.mmap(fd, PAGE, flags, prot, offset=PAGE) for flags, prot in kinds)
+        private[:4] = b"mine"
+        maps = inspection.workspace_maps(os.getpid(), str(tmp_path / "old"))
+        before = shared[:3].decode()
+        os.dup2(os.open(tmp_path / "new", os.O_RDONLY), wire.WORKSPACE_FD)
+        os.chmod(tmp_path / "new" / "f", 0o400)
+        open_before = len(os.listdir("/proc/self/fd"))
+        remap(maps)
+        shared[3:6] = b"xyz"
+        private[4:8] = b"mind"
+        after = [view[:8].decode() for view in (shared, readable, private)]
+        left = inspection.workspace_maps(os.getpid(), str(tmp_path / "old"))
+        now = inspection.workspace_maps(os.getpid(), str(tmp_path / "new"))
+        same = [(m.start, m.end, m.mode, m.offset) for m in now] == [
+            (m.start, m.end, m.mode, m.offset) for m in maps if m.mode.endswith("s")
+        ]
+        return len(maps), before, after, left, same, len(os.listdir("/proc/self/fd")) - open_before
+
+    count, before, after, left, same, opened = in_child(move)
+    assert (count, before) == (3, "old")
+    assert after == ["newxyzne", "newxyzne", "minemind"]
+    assert left == [], "nothing of the old workspace is mapped any more"
+    assert same
+    assert opened == 0
+    assert (tmp_path / "new" / "f").read_bytes()[PAGE : PAGE + 8] == b"newxyzne"
+    assert (tmp_path / "old" / "f").read_bytes()[PAGE : PAGE + 8] == b"oldoldol"

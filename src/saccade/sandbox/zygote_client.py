@@ -58,7 +58,7 @@ class ZygoteClient:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._stderr = os.memfd_create("saccade-stderr")
         try:
-            self._process = await finished(asyncio.to_thread(_spawn, python, cache, theirs, self._stderr))
+            await finished(self._launch(python, cache, theirs))
             wire.send(ours, settings)
         except asyncio.CancelledError:
             ours.close()
@@ -83,6 +83,10 @@ class ZygoteClient:
         except asyncio.CancelledError:
             await self.close()
             raise
+
+    async def _launch(self, python: str, cache: Path, control: socket.socket) -> None:
+        # Assigned even where the caller of `start` is cancelled meanwhile.
+        self._process = await asyncio.to_thread(_spawn, python, cache, control, self._stderr)
 
     async def order(
         self, op: str, session: int, fds: tuple[int, ...] = (), **fields: Any
