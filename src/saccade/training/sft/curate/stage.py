@@ -1,7 +1,7 @@
-"""What a filter is: settings that make a stage, and a stage that says of every trajectory whether it stays.
+"""Define filters: settings that start a stage, and a stage that decides which trajectories stay.
 
-A filter that looks at one trajectory at a time is a `BatchStage` (it sees them in order); one that waits for somebody,
-such as a judge, is an `AskStage`, which has several under way at once; one that must know the whole set is a
+A filter that looks at one trajectory at a time is a `BatchStage` (it sees them in order); one that waits, such
+as for a judge, is an `AskStage`, which has several under way at once; one that must know the whole set is a
 `DatasetStage`: it keeps a small note of each trajectory and chooses at the end. A filter never reads a gold answer to a
 model that is curated, and never edits what a model wrote; a trajectory that stays may get tags, a split, evidence
 boxes, or a gold answer that a person corrected.
@@ -23,7 +23,7 @@ from saccade.record.trajectory import Trajectory
 
 
 class Media(Protocol):
-    """Where the pictures and videos of the trajectories lie."""
+    """Store of the pictures and videos of the trajectories."""
 
     def get_bytes(self, sha256: str) -> bytes:
         """The stored bytes. Raises `MissingMediaError`."""
@@ -100,13 +100,13 @@ FilterStage: TypeAlias = BatchStage | AskStage | DatasetStage
 
 
 def each(decide: Callable[[Trajectory], FilterOutcome]) -> BatchStage:
-    """The stage of a rule that looks at one trajectory alone."""
+    """Make the stage of a rule that looks at one trajectory at a time."""
     return BatchStage(lambda batch: [decide(trajectory) for trajectory in batch])
 
 
 @dataclass(frozen=True, slots=True)
 class FilterContext:
-    """What a stage may use beside its settings."""
+    """Resources of a stage besides its settings."""
 
     media: Media
     cache: Path
@@ -117,7 +117,7 @@ class FilterSettings(Settings, ABC):
     """Base of all filters. The first sentence of the docstring is what `saccade curate --list` shows."""
 
     ABOUT_TASKS: ClassVar[bool] = False
-    """Whether it looks at tasks alone, so that it can choose among tasks that nobody has played yet."""
+    """Whether it looks only at tasks, and so can filter tasks without any episode."""
 
     undecided: Literal["leave_out", "keep"] = "leave_out"
     """What becomes of a trajectory that the filter could not decide about; either way it is counted as undecided."""
@@ -132,11 +132,8 @@ class FilterSettings(Settings, ABC):
 
 
 def task_pictures(trajectory: Trajectory) -> tuple[ImagePart, ...]:
-    """The pictures of the task, in their order."""
+    """Return the pictures of the task, in their order."""
     return tuple(item.part for item in trajectory.task.media if isinstance(item.part, ImagePart))
-
-
-# Texts made comparable: the same words, whatever their case, punctuation and blanks.
 
 
 _PLACEHOLDER = re.compile(r"<image(?: \d+)?>|<IMAGE_PLACE_HOLDER_\d+>|<video>")
@@ -150,14 +147,11 @@ def normal_text(text: str) -> str:
     return " ".join(_WORD.findall(plain))
 
 
-# What trajectories are counted, mixed and reported by.
-
-
 CategoryRule: TypeAlias = Literal["source", "dialect", "model", "answer_type", "split", "tag"]
 
 
 def categories(trajectory: Trajectory, rule: CategoryRule) -> tuple[str, ...]:
-    """The categories of a trajectory: exactly one, but for `tag` one for each tag. `-` stands for none."""
+    """Return the categories of a trajectory: exactly one, or for `tag` one for each tag; `-` if there is none."""
     match rule:
         case "source":
             named: tuple[str, ...] = (trajectory.task.source,)

@@ -1,7 +1,4 @@
-"""Tasks that a weak model finds too easy or too hard, by the share of its rollouts that are right.
-
-CodeV leaves out what Qwen2.5-VL-7B answers rightly in more than 0.9 of 8 samples.
-"""
+"""Filters by rule that look at one episode at a time: scores, pass rates, budgets, endings, errors, calls, form."""
 
 from __future__ import annotations
 
@@ -34,8 +31,6 @@ from saccade.training.sft.curate.stage import (
     each,
 )
 
-# Trajectories whose named score is too low, such as wrong answers.
-
 
 class MinimumScore(FilterSettings):
     """Leaves out trajectories whose named score is below a threshold.
@@ -58,17 +53,17 @@ class MinimumScore(FilterSettings):
 
 
 def score_of(trajectory: Trajectory, name: str) -> float | None:
-    """The value of a score; None if it was never computed."""
+    """Return the value of a score; None if it was never computed."""
     return next((score.value for score in trajectory.scores if score.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPassRate:
-    """How a model fared on one task."""
+    """Scored rollouts of a model on one task."""
 
     right: int
     rollouts: int
-    """Those that were scored; outages of ours are none."""
+    """Those that were scored; rollouts lost to outages are not counted."""
 
     @property
     def value(self) -> float:
@@ -102,7 +97,7 @@ class Rollouts(FilterSettings):
         return {task: ModelPassRate(right[task], total) for task, total in count.items()}
 
     def rate_of(self, trajectory: Trajectory, rates: dict[str, ModelPassRate]) -> ModelPassRate | Undecided:
-        """The rate of the trajectory's task, if enough rollouts give one."""
+        """Return the rate of the trajectory's task, or `Undecided` with too few rollouts."""
         rate = rates.get(trajectory.task.id)
         if rate is None:
             return Undecided("no scored rollouts of the task", trajectory.task.id)
@@ -114,7 +109,8 @@ class Rollouts(FilterSettings):
 class PassRateFilter(Rollouts):
     """Leaves out tasks that a weak model, whose rollouts are in another run, finds too easy or too hard.
 
-    A task's rate must lie within both bounds.
+    A task's rate must be within both bounds. CodeV leaves out tasks that Qwen2.5-VL-7B answers correctly in more than
+    0.9 of 8 samples.
     """
 
     ABOUT_TASKS = True
@@ -136,9 +132,6 @@ class PassRateFilter(Rollouts):
             return KEEP if rate.value >= self.lowest else Drop(f"pass rate below {self.lowest:g}", detail)
 
         return each(decide)
-
-
-# Trajectories that are too long for a training context: tokens, pictures, pixels.
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +236,6 @@ def _load_tokenizer(name: str) -> Any:
         raise SettingsError(f"the tokenizer {name} cannot be loaded: {error}") from error
 
 
-# Trajectories that ended otherwise than they should, or with too many turns.
-
-
 class Ended(FilterSettings):
     """Leaves out trajectories that did not end in one of the ways named, or that took too many turns."""
 
@@ -262,9 +252,6 @@ class Ended(FilterSettings):
         if self.turns is not None and len(trajectory.turns) > self.turns:
             return Drop(f"more than {self.turns} turns", str(len(trajectory.turns)))
         return KEEP
-
-
-# Trajectories with turns that failed: code that raised, calls that were refused, texts that asked for nothing.
 
 
 class ErrorTurns(FilterSettings):
@@ -305,9 +292,7 @@ def _recovered(turns: tuple[Turn, ...]) -> bool:
     return any(turn.execution is not None and turn.execution.status is Status.OK for turn in turns[1:])
 
 
-# Trajectories with too few or too many calls (PyVision-RL leaves out those with fewer than two).
-
-
+# PyVision-RL leaves out episodes with fewer than two calls.
 class ToolTurns(FilterSettings):
     """Leaves out trajectories with too few or too many turns of code or tool calls."""
 
@@ -329,7 +314,7 @@ class ToolTurns(FilterSettings):
 
 
 def tool_turns(trajectory: Trajectory, *, successful: bool = False) -> int:
-    """Turns that ran something: code or a tool call that was answered; with `successful`, that ended well."""
+    """Count turns that ran code or an answered tool call; with `successful`, only those that ended well."""
     count = 0
     for turn in trajectory.turns:
         if not isinstance(turn.action, Code | ToolCall):
@@ -339,9 +324,6 @@ def tool_turns(trajectory: Trajectory, *, successful: bool = False) -> int:
         else:
             count += turn.execution is not None or turn.observation is not None
     return count
-
-
-# Trajectories whose texts the dialect would read otherwise today than what was recorded.
 
 
 class WellFormed(FilterSettings):

@@ -1,4 +1,4 @@
-"""Gold answers that a model finds wrong (CodeV cleans labels with Qwen2.5-VL-32B); easy tasks stay."""
+"""Filters that ask a judge about a task or an episode, and filters that compare its answer or its code by rule."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from saccade.training.sft.curate.stage import (
 from saccade.training.sft.synth.atomic import atomic_categories, labelled
 from saccade.training.sft.synth.settings import AtomicCategory
 
-_PROMPT = """\
+_LABEL_CHECK_PROMPT = """\
 A question about the picture above has a recorded answer, and recorded answers are sometimes wrong. Work out the answer
 yourself first, then compare.
 
@@ -43,7 +43,7 @@ Reply with one JSON object and nothing else: {{"answer_right": true or false}}
 
 
 class LabelReply(Record):
-    """The form of a reply."""
+    """Reply of the judge."""
 
     answer_right: bool
 
@@ -51,23 +51,21 @@ class LabelReply(Record):
 class LabelCheck(JudgedSettings):
     """Leaves out tasks whose gold answer a judge finds wrong, however easy or hard they are.
 
-    A task without a gold answer is undecided.
+    A task without a gold answer is undecided. CodeV cleans labels with Qwen2.5-VL-32B.
     """
 
     ABOUT_TASKS = True
 
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
-        """What the judge is asked."""
-        return gold_question(trajectory, _PROMPT, LabelReply, _decide)
+        """Return the question for the judge, or the outcome if none is needed."""
+        return gold_question(trajectory, _LABEL_CHECK_PROMPT, LabelReply, _decide_label)
 
 
-def _decide(verdict: LabelReply) -> FilterOutcome:
+def _decide_label(verdict: LabelReply) -> FilterOutcome:
     return KEEP if verdict.answer_right else Drop("judge finds the gold answer wrong")
 
 
-# Trajectories that a stronger model does not find right (CodeDance cross-validates with Qwen2.5-VL-72B).
-
-
+# CodeDance cross-validates with Qwen2.5-VL-72B.
 _GUARD = TagGuard(("solution",))
 _CROSS_CHECK_PROMPT = """\
 Somebody was asked this about the picture above:
@@ -90,7 +88,7 @@ Reply with one JSON object and nothing else: {{"answer_right": true or false, "s
 
 
 class CrossCheckReply(Record):
-    """The form of a reply."""
+    """Reply of the judge."""
 
     answer_right: bool
     steps_sound: bool
@@ -105,7 +103,7 @@ class CrossCheck(JudgedSettings):
     """Whether the judge is told the gold answer, where it is known."""
 
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
-        """What the judge is asked; a trajectory without an answer goes unasked."""
+        """Return the question for the judge; drop a trajectory without an answer."""
         if trajectory.answer is None:
             return Drop("no answer")
         gold = trajectory.task.answer if self.show_gold else None
@@ -123,7 +121,7 @@ class CrossCheck(JudgedSettings):
 
 
 def _solution(trajectory: Trajectory) -> str:
-    """What the model wrote and was shown, pictures as a mark."""
+    """Join the texts of all turns and observations; each picture becomes `[picture]`."""
     pieces = []
     for turn in trajectory.turns:
         pieces.append(turn.text)
@@ -136,9 +134,7 @@ def _observation_text(message: Message) -> str:
     return "".join(part.text if part.kind == "text" else "[picture]" for part in message.parts)
 
 
-# Questions that are not worth training on: a wrong gold answer, or nothing to find out (CodeDance, table 7).
-
-
+# CodeDance, table 7.
 _QUESTION_QUALITY_PROMPT = """\
 Check a question about the picture above, together with the answer that is taken for correct.
 
@@ -155,7 +151,7 @@ Reply with one JSON object and nothing else: {{"answer_right": true or false, "n
 
 
 class QualityReply(Record):
-    """The form of a reply."""
+    """Reply of the judge."""
 
     answer_right: bool
     needs_care: bool
@@ -170,7 +166,7 @@ class QuestionQuality(JudgedSettings):
     ABOUT_TASKS = True
 
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
-        """What the judge is asked."""
+        """Return the question for the judge, or the outcome if none is needed."""
         return gold_question(trajectory, _QUESTION_QUALITY_PROMPT, QualityReply, _decide_question_quality)
 
 
@@ -180,9 +176,7 @@ def _decide_question_quality(verdict: QualityReply) -> FilterOutcome:
     return KEEP if verdict.needs_care else Drop("judge finds the question trivial")
 
 
-# Questions that no picture answers without further knowledge (CodeV leaves out OK-VQA and its like).
-
-
+# CodeV leaves out OK-VQA and similar sets.
 _OUTSIDE_KNOWLEDGE_PROMPT = """\
 Say whether this question about the picture above can be answered by looking, reading, counting, measuring and
 reasoning, with nothing but school mathematics and everyday words. It cannot if one must know facts that the picture
@@ -195,7 +189,7 @@ Reply with one JSON object and nothing else: {{"in_the_picture": true or false}}
 
 
 class KnowledgeReply(Record):
-    """The form of a reply."""
+    """Reply of the judge."""
 
     in_the_picture: bool
 
@@ -206,7 +200,7 @@ class OutsideKnowledge(JudgedSettings):
     ABOUT_TASKS = True
 
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
-        """What the judge is asked."""
+        """Return the question for the judge, or the outcome if none is needed."""
         text = _OUTSIDE_KNOWLEDGE_PROMPT.format(question=question_text(trajectory.task))
         return judge_question(trajectory, text, KnowledgeReply, _decide_outside_knowledge)
 
@@ -215,9 +209,7 @@ def _decide_outside_knowledge(verdict: KnowledgeReply) -> FilterOutcome:
     return KEEP if verdict.in_the_picture else Drop("judge finds that it needs outside knowledge")
 
 
-# Pictures with too little in them to look into (CodeDance, table 5).
-
-
+# CodeDance, table 5.
 _IMAGE_INFORMATIVE_PROMPT = """\
 Look at the whole picture above and say whether questions about its details are worth asking. Judge four things:
 - varied: it shows four kinds of things or more, or six single things or more.
@@ -233,7 +225,7 @@ Reply with one JSON object and nothing else:
 
 
 class InformativeReply(Record):
-    """The form of a reply."""
+    """Reply of the judge."""
 
     varied: bool
     distinct: bool
@@ -250,7 +242,7 @@ class ImageInformative(JudgedSettings):
     ABOUT_TASKS = True
 
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
-        """What the judge is asked."""
+        """Return the question for the judge, or the outcome if none is needed."""
         if not task_pictures(trajectory):
             return Undecided("the task has no picture")
         return judge_question(trajectory, _IMAGE_INFORMATIVE_PROMPT, InformativeReply, _decide_image_informative)
@@ -261,9 +253,7 @@ def _decide_image_informative(verdict: InformativeReply) -> FilterOutcome:
     return Drop("judge finds the picture poor in detail", "not " + ", ".join(failed)) if failed else KEEP
 
 
-# Trajectories whose answer is not exactly the gold one (VISTA-Gym's rule for cold-start data).
-
-
+# VISTA-Gym's rule for cold-start data.
 _LETTER = re.compile(r"\(?([A-Z])\)?[.:)]?")
 
 
@@ -294,20 +284,17 @@ class ExactAnswer(FilterSettings):
 
 
 def folded(text: str) -> str:
-    """`text` without differences of case, width of characters and number of blanks."""
+    """Normalize case, character width and runs of blanks."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def _choice(answer: str, task: Task) -> str:
-    """The text of the choice that a letter alone names; any other answer as it is."""
+    """Replace the letter of a choice by its text; return any other answer unchanged."""
     match = _LETTER.fullmatch(answer.strip())
     if match is None or answer in task.choices:
         return answer
     index = ascii_uppercase.index(match[1])
     return task.choices[index] if index < len(task.choices) else answer
-
-
-# CodeDance's atomic categories of code, as tags: transform the picture, compute, edit (draw on it).
 
 
 class Atomic(FilterSettings):

@@ -1,4 +1,4 @@
-"""A mixture of categories in exact proportions, drawn without repetition by a seed."""
+"""Filters that compose a set (splits, mixtures, strata of difficulty), apply reviews or label boxes."""
 
 from __future__ import annotations
 
@@ -48,8 +48,6 @@ from saccade.training.sft.curate.stage import (
 )
 from saccade.training.sft.review import ReviewDecision, decisions_in
 
-# Splits that stay what they are when data are added: each task or picture falls by its own hash.
-
 
 class SplitFilter(FilterSettings):
     """Gives every task a split by a seeded hash of its id or of its pictures; leaves out nothing.
@@ -84,7 +82,7 @@ class SplitFilter(FilterSettings):
 
 
 def unit_hash(seed: int, *texts: str) -> float:
-    """A number in [0, 1) that depends on seed and texts alone."""
+    """Return a number in [0, 1) that depends only on seed and texts."""
     digest = sha256("\0".join([str(seed), *texts]).encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
 
@@ -122,7 +120,7 @@ class Mixture(FilterSettings):
         return self
 
     def start(self, around: FilterContext) -> FilterStage:
-        """The stage; it raises `SettingsError` if a category that has a weight is empty."""
+        """Start the stage, which raises `SettingsError` if a category with a weight is empty."""
         return DatasetStage(self._note, self._choose)
 
     def _note(self, trajectory: Trajectory) -> Note:
@@ -158,7 +156,7 @@ class Mixture(FilterSettings):
 
 
 def quotas(weights: Mapping[str, float], room: Mapping[str, int], size: int | None) -> dict[str, int]:
-    """How many of each category: the largest total whose rounded shares all have room.
+    """Compute how many to draw of each category: the largest total whose rounded shares all have room.
 
     Shares are rounded by largest remainders (ties by the order of `weights`), so they sum to the total exactly.
     """
@@ -183,14 +181,9 @@ def _rounded(shares: Mapping[str, float], total: int) -> dict[str, int]:
     return counts
 
 
-# Strata of difficulty, from weak to strong (CodeDance): easy questions answered at once, hard ones with code.
-#
-# The rate of a weak model's rollouts places every task. The paper names the model (Qwen2.5-VL-7B) and the aim, against
-# calls without need; it does not give the bounds, so the ones here are a choice.
-
-
+# CodeDance names the weak model (Qwen2.5-VL-7B) and the aim, but no bounds: those of `Strata` are our choice.
 Style = Literal["direct", "tools", "any", "leave_out"]
-"""Answered without a call; with one at least; either; or not wanted at all."""
+"""Answered without a call; with at least one; either; or left out."""
 
 
 class Strata(Rollouts):
@@ -241,9 +234,6 @@ class Strata(Rollouts):
         return Keep(trajectory.model_copy(update={"task": task}))
 
 
-# Whole branches that are not wanted, such as sources that need knowledge beyond the picture.
-
-
 class LeaveOut(FilterSettings):
     """Leaves out everything in its branch, which `only` and `without` say."""
 
@@ -257,9 +247,6 @@ class LeaveOut(FilterSettings):
 
     def _decide(self, trajectory: Trajectory) -> FilterOutcome:
         return Drop(self.reason, trajectory.task.source)
-
-
-# What a person decided in `saccade review`: keep, drop, or keep with another gold answer or question.
 
 
 class Reviewed(FilterSettings):
@@ -287,7 +274,7 @@ class Reviewed(FilterSettings):
 
 
 def corrected_task(task: Task, answer: str | None, question: str | None) -> Task:
-    """The task with another gold answer or question. Raises `SettingsError` if a choice is answered by none of them."""
+    """Change the gold answer or question. Raises `SettingsError` for an answer that is none of the choices."""
     if answer is not None and task.answer_type is AnswerType.CHOICE and answer not in task.choices:
         raise SettingsError(f"{answer!r} is none of the choices {list(task.choices)}. Take one of them.")
     changes = {"answer": answer, "question": question}
@@ -309,13 +296,9 @@ def _outcome(trajectory: Trajectory, decision: ReviewDecision) -> FilterOutcome:
     return Keep(changed)
 
 
-# Boxes of what a question is about, labelled by a model (CodeDance, table 6): as evidence, or to check it.
-#
-# Boxes are asked for in pixels of the picture at its stored size. A provider may scale a picture down on its way to the
-# model; a judge that answers in pixels of what it got is not noticed where its boxes lie inside the picture.
-
-
-_PROMPT = """\
+# CodeDance, table 6. Boxes are in pixels of the stored picture. If a provider scales the picture down and the judge
+# answers in pixels of the scaled one, this is not noticed as long as the boxes are inside the stored picture.
+_BOX_LABEL_PROMPT = """\
 The picture above is {width} pixels wide and {height} high. Find in it what this question asks about:
 
 {question}
@@ -349,12 +332,12 @@ class BoxLabel(JudgedSettings):
     """Intersection over union that a box and a piece of evidence need, at least once."""
 
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
-        """What the judge is asked."""
+        """Return the question for the judge, or the outcome if none is needed."""
         media = trajectory.task.media
         if len(media) != 1 or not isinstance(media[0].part, ImagePart):
             return Undecided("the task has not exactly one picture")
         named, part = media[0], media[0].part
-        text = _PROMPT.format(width=part.width, height=part.height, question=question_text(trajectory.task))
+        text = _BOX_LABEL_PROMPT.format(width=part.width, height=part.height, question=question_text(trajectory.task))
         message = ask_about(trajectory, text)
         if isinstance(message, Undecided):
             return message
@@ -375,7 +358,7 @@ class BoxLabel(JudgedSettings):
 
 
 def _boxes(reply: str, image: str, part: ImagePart) -> tuple[EvidenceBox, ...] | None:
-    """The boxes of a reply; None if it is no array of boxes that lie in the picture."""
+    """Parse the boxes of a reply; None unless it is an array of boxes inside the picture."""
     try:
         items = _REPLY.validate_json(unfenced(reply), strict=True)
         boxes = tuple(EvidenceBox(image=image, xyxy=item.bbox_2d, label=item.label) for item in items)
