@@ -38,7 +38,7 @@ def test_every_part_says_what_it_is(kind: str) -> None:
 def test_lines_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "rewards"]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("codedance@1 "))
-    assert "built in  CodeDance's reward" in line
+    assert "built in  Compute CodeDance's reward" in line
     assert line.endswith("Presets: paper, paper-math, repo, repo-math.")
     assert main(["list", "graders", "--json"]) == 0
     found = {item["id"]: item for item in json.loads(capsys.readouterr().out)}

@@ -12,6 +12,7 @@ import pytest
 
 import saccade
 from saccade.errors import SettingsError, UnavailableError
+from saccade.evals.api import Evaluation
 from saccade.models.scripted import ScriptedModel
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
@@ -29,7 +30,7 @@ def test_the_documented_example_runs(
     assert (tmp_path / "runs/report.html").stat().st_size > 50_000
     assert "paired permutation test" in printed
     run = names["run"]
-    assert isinstance(run, saccade.Evaluation)
+    assert isinstance(run, Evaluation)
     assert len(run.rows) == len(run.records()) == 12
     assert run.summary.k == 2
     assert run.records()[0]["id"] == run.rows[0].id
@@ -44,7 +45,7 @@ def test_what_was_chosen_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtur
 
 
 async def test_it_works_inside_an_event_loop_and_continues(tmp_path: Path) -> None:
-    def evaluate(n: int) -> saccade.Evaluation:
+    def evaluate(n: int) -> Evaluation:
         model = ScriptedModel(["<answer>A</answer>"], name="one")
         return saccade.evaluate(["circled-letter"], model=model, out=tmp_path / "run", dialect="direct", n=n, workers=1)
 

@@ -106,9 +106,9 @@ def test_a_single_run_and_what_is_refused(begun: tuple[Path, list[bytes]]) -> No
 
 def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
-    monkeypatch.delitem(sys.modules, "saccade.report.live_server")
+    monkeypatch.delitem(sys.modules, "saccade.core.local_page", raising=False)
     with pytest.raises(UnavailableError, match=r"saccade\[serve\]"):
-        importlib.import_module("saccade.report.live_server")
+        importlib.import_module("saccade.core.local_page")
 
 
 def test_a_folder_of_runs_has_a_list(played: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
