@@ -1,6 +1,6 @@
 """`atif`: a folder with a document of ATIF (Agent Trajectory Interchange Format) for each episode, beside `media/`.
 
-Paths of media are relative to the document. Documents of other agents are read too; see `atif_foreign.py`. Reading and
+Paths of media are relative to the document. Documents of other agents are read too, each step as one turn. Reading and
 writing go through the models of the package `atif`, so no document breaks the format's rules.
 """
 
@@ -234,7 +234,7 @@ def _turns(steps: list[atif.Step], media: MediaByPath) -> tuple[Turn, ...]:
     for number, step in enumerate(steps):
         where = f"step {step.step_id}"
         if step.source == "agent":
-            turns.append(_turn_atif_foreign(step, media, where, last=number == len(steps) - 1))
+            turns.append(_foreign_turn(step, media, where, last=number == len(steps) - 1))
             continue
         # What follows a turn is what the model was shown after it; behind an observation it is a further request.
         field = "observation" if turns[-1].observation is None else "request"
@@ -244,7 +244,7 @@ def _turns(steps: list[atif.Step], media: MediaByPath) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
-def _turn_atif_foreign(step: atif.Step, media: MediaByPath, where: str, *, last: bool) -> Turn:
+def _foreign_turn(step: atif.Step, media: MediaByPath, where: str, *, last: bool) -> Turn:
     if not isinstance(step.message, str):
         texts = [item.text for item in step.message if item.type == "text" and item.text is not None]
         if len(texts) < len(step.message):
@@ -261,13 +261,13 @@ def _turn_atif_foreign(step: atif.Step, media: MediaByPath, where: str, *, last:
         fields["tokens"] = TokenCounts.model_validate(counts)
     return Turn(
         text=clean_text(thought + said),
-        action=_action_atif_foreign(call, clean_text(said), last=last and step.observation is None),
+        action=_foreign_action(call, clean_text(said), last=last and step.observation is None),
         observation=_observation(step, media, where),
         **fields,
     )
 
 
-def _action_atif_foreign(call: atif.ToolCall | None, said: str, *, last: bool) -> Action:
+def _foreign_action(call: atif.ToolCall | None, said: str, *, last: bool) -> Action:
     if call is None:
         return Answer(text=said) if last else ParseError(reason="The step of the agent calls nothing.")
     code = call.arguments.get("code")
