@@ -17,7 +17,7 @@ from saccade.dialects.calls import (
     ReadCall,
     dump_json,
     hint_lines,
-    listing,
+    with_tool_list,
     read_call,
     resolve_name,
     write_call,
@@ -336,7 +336,7 @@ def test_nothing_known_is_refused() -> None:
 
 
 def system_tool_list(name: str, form: str = "") -> str:
-    dialect, _ = equipped(listing(load_dialect(name), form))  # type: ignore[arg-type]
+    dialect, _ = equipped(with_tool_list(load_dialect(name), form))  # type: ignore[arg-type]
     return dialect.open(task()).messages[0].text
 
 
@@ -364,4 +364,4 @@ def test_deepeyes_lists_its_published_schema_or_a_line() -> None:
 
 def test_a_dialect_without_a_list_refuses_a_form_of_it() -> None:
     with pytest.raises(SettingsError, match="pyvision@1:repo has no list of tools"):
-        listing(load_dialect("pyvision"), "short")
+        with_tool_list(load_dialect("pyvision"), "short")

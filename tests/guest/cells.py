@@ -22,10 +22,11 @@ from tests.guest.children import fork
 
 from saccade.guest.cell import run_cell
 from saccade.guest.config import GuestConfig
-from saccade.guest.outbox import Outbox, layout
+from saccade.guest.outbox import Outbox
 from saccade.guest.preload import preload
 from saccade.guest.show import install_show
 from saccade.guest.shown import ShownPictures
+from saccade.guest.wire import layout
 from saccade.guest.workspace import Workspace, WorkspaceTooLarge
 
 HANGS = 60

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.guest.cells import Guest, Start, memfd_outbox
 
-from saccade.guest.outbox import COUNTS_OFFSET, REPORT_ROOM, FdTail, Outbox, encode, layout
+from saccade.guest.outbox import FdTail, Outbox, encode
+from saccade.guest.wire import COUNTS_OFFSET, REPORT_ROOM, layout
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from tests.guest.children import fork, in_child
 from saccade.guest import descriptors, inspection, session, shown, wire
 from saccade.guest.config import GuestConfig
 from saccade.guest.fork import Forker
-from saccade.guest.outbox import layout
 from saccade.guest.session import Interpreter, remap
+from saccade.guest.wire import layout
 from saccade.guest.workspace import Changes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")

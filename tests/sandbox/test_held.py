@@ -13,7 +13,7 @@ import pytest
 from tests.sandbox.providers import linux_only
 from tests.sandbox.test_report import SOUND
 
-from saccade.guest.outbox import REPORT_ROOM, layout
+from saccade.guest.wire import REPORT_ROOM, layout
 from saccade.plugins.audit.attacks.attack import PREAMBLE
 from saccade.plugins.audit.attacks.forging import REPORTS
 from saccade.plugins.audit.attacks.runner import Held

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from saccade.guest.outbox import Layout, layout
+from saccade.guest.wire import Layout, layout
 from saccade.record.execution import Status
 from saccade.sandbox.base import Limits
 from saccade.sandbox.channel import GuestFaultError

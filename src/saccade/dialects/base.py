@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 from saccade.dialects.prompt_texts import NO_PROMPTS, SYSTEM, Prompts
 from saccade.dialects.question import split_at_media
@@ -23,6 +23,9 @@ from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason
 from saccade.sandbox.base import Limits, SessionOptions
+
+ToolList = Literal["", "short", "schema"]
+"""Form in which a prompt lists the tools; empty: as the dialect, or a prompt file, has it."""
 
 # What can be wrong with the form of a turn, as a type: the schema errors (E1) of VISTA's taxonomy.
 #

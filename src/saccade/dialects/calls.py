@@ -18,11 +18,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, NoReturn
 
 from pydantic import JsonValue, ValidationError
 
-from saccade.dialects.base import Dialect, Fault, FaultKind
+from saccade.dialects.base import Dialect, Fault, FaultKind, ToolList
 from saccade.dialects.prompt_texts import SYSTEM, TOOL, Prompts
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
@@ -198,8 +198,6 @@ def _kind(value: object) -> str:
 # has the whole description and the JSON Schema, and is ten times as long.
 
 
-ToolList = Literal["", "short", "schema"]
-"""How tools are listed; empty: as the dialect, or a prompt file, has it."""
 SHORT: Final = "- {name}({arguments}): {summary}"
 SCHEMA: Final = "- {name}: {description} Arguments: {schema}"
 
@@ -209,7 +207,7 @@ def listed(tools: Sequence[ToolSpec], prompts: Prompts) -> str:
     return "\n".join(prompts.fill(TOOL, _values(tool)) for tool in tools) or "(none)"
 
 
-def listing(dialect: Dialect, form: ToolList) -> Dialect:
+def with_tool_list(dialect: Dialect, form: ToolList) -> Dialect:
     """Return the dialect with its tools listed in that form.
 
     Raises:
@@ -228,14 +226,14 @@ def _values(tool: ToolSpec) -> dict[str, str]:
         "name": tool.name,
         "summary": tool.description.partition(". ")[0].removesuffix(".") + ".",
         "description": tool.description,
-        "arguments": _arguments_tool_list(tool.parameters),
+        "arguments": _argument_names(tool.parameters),
         "schema": json.dumps(tool.parameters),
         "function": json.dumps({"type": "function", "function": function}),
     }
 
 
-def _arguments_tool_list(schema: Mapping[str, Any]) -> str:
-    """The names, those that may be left out with a question mark, and the words that one may be."""
+def _argument_names(schema: Mapping[str, Any]) -> str:
+    """Return the arguments' names, with `?` where one may be left out, and `=` and the words where they are listed."""
     required = schema.get("required", ())
     return ", ".join(
         name + ("" if name in required else "?") + _words(given) for name, given in schema.get("properties", {}).items()

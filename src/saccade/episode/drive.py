@@ -46,10 +46,10 @@ from saccade.media.store import MediaStore
 from saccade.models.base import MediaReader, Model
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sandbox.base import Sandbox
-from saccade.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from saccade.episode.run_folder import EpisodeJournal
+    from saccade.tools.toolbox import Toolbox
 
 
 # Does what the loop asks for: one effect in, one reply out, with every failure of ours typed.

@@ -11,7 +11,7 @@ further.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from saccade.core.sync import LoopThread
 from saccade.episode.drive import EventCallback, Performer, unwatched, within
@@ -23,7 +23,9 @@ from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.record.trajectory import Trajectory
 from saccade.sandbox.base import Sandbox
-from saccade.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from saccade.tools.toolbox import Toolbox
 
 
 class SyncPlayer:

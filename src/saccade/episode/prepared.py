@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from saccade.dialects.base import Dialect, Opening
 from saccade.dialects.question import VideoNotShownError
 from saccade.episode.settings import EpisodeSettings, SessionLimits
 from saccade.episode.task_media import ShownAs, of_videos, scaled_down
 from saccade.errors import SettingsError
-from saccade.grading.registry import missing_graders
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import Task
 from saccade.sandbox.registry import has_own_limits
 from saccade.tasks.frames import FrameSettings, framed, sampled
 from saccade.tasks.own_media import own_name
-from saccade.tasks.sources.task_set import OpenSource
+
+if TYPE_CHECKING:
+    from saccade.tasks.sources.task_set import OpenSource
 
 FRAMES_OF_ASK = FrameSettings(fps=1.0, most=16)
 """What `saccade ask` shows of a video whose dialect shows pictures only."""
@@ -159,7 +161,9 @@ def _with_memory(dialect: Dialect, task: Task) -> Dialect:
 
 
 def grader_problems(parts: Iterable[OpenSource]) -> Iterator[str]:
-    """For each grader that tasks of a source name and that cannot be had: how many tasks, which one first, and why."""
+    """Yields a sentence for each grader that tasks name and that cannot be had: how many tasks, the first, and why."""
+    from saccade.grading.registry import missing_graders
+
     for part in parts:
         for spec, reason in missing_graders(light.grader for light in part.lights).items():
             names = [light.id for light in part.lights if light.grader == spec]

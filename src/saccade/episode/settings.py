@@ -14,8 +14,7 @@ from pydantic import Field
 from saccade.core.disk import check_files
 from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.core.settings import Settings, differences, load_saved, save_settings
-from saccade.dialects.base import Dialect
-from saccade.dialects.calls import ToolList, listing
+from saccade.dialects.base import Dialect, ToolList
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import TRAJECTORIES, RunFolder, mended
 from saccade.episode.workbench import equipped
@@ -107,7 +106,10 @@ class PromptSettings(Settings):
             PromptFileError: the prompt file cannot be used.
             RegistryError: there is no such tool.
         """
-        dialect = listing(dialect, self.tool_list)
+        if self.tool_list:
+            from saccade.dialects.calls import with_tool_list
+
+            dialect = with_tool_list(dialect, self.tool_list)
         if self.prompt_names and not self.prompt_file:
             raise SettingsError("prompt_names are names in a prompt file, and none is given. Name it in prompt_file.")
         if self.prompt_file:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from saccade.dialects.base import Dialect, Opening, join_texts
 from saccade.errors import SettingsError
@@ -17,9 +18,9 @@ from saccade.record.content import ImagePart, Message, Part, TextPart, VideoPart
 from saccade.record.task import NamedMedia, Task
 from saccade.tasks.frames import FrameSettings
 from saccade.tasks.own_media import own_name
-from saccade.tasks.sources.task_set import OpenSource
-from saccade.tasks.sources.world_reader import WorldReader
-from saccade.tasks.worlds.base import Clip, draw_sample
+
+if TYPE_CHECKING:
+    from saccade.tasks.sources.task_set import OpenSource
 
 _NAMED = 3
 """Ids that a message names."""
@@ -108,7 +109,10 @@ def _refused(
 
 
 def _shapes(part: OpenSource) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Ids of tasks with their numbers of pictures and videos, where these are known."""
+    """Yields the ids of tasks with their numbers of pictures and videos, where these are known."""
+    from saccade.tasks.sources.world_reader import WorldReader
+    from saccade.tasks.worlds.base import Clip, draw_sample
+
     reader = part.reader
     if isinstance(reader, WorldReader) and not reader.drawn:
         for light, spot in zip(part.lights[:_DRAWN], part.spots, strict=False):

@@ -217,13 +217,9 @@ def install() -> None:
     sys.modules["decord"] = sys.modules[__name__]
 
 
-RAW_MODES = {"L": "L", "RGB": "RGBX", "RGBA": "RGBA"}
-"""How a mode lies in shared memory; Pillow keeps RGB in four bytes a pixel, so that is what can be mapped."""
-
-
 def map_image(mode: str, size: tuple[int, int], fd: int) -> Image.Image:
     """The picture in memfd `fd` as a read-only Pillow image that shares the pages (any change makes a copy)."""
-    raw = RAW_MODES[mode]
+    raw = wire.RAW_MODES[mode]
     buffer = mmap.mmap(fd, size[0] * size[1] * len(raw), mmap.MAP_PRIVATE, mmap.PROT_READ)
     # What `Image.frombuffer` does, which however refuses to map RGB although it lies in memory just like RGBX.
     core = Image.core.map_buffer(buffer, size, "raw", 0, (mode, 0, 1))  # type: ignore[attr-defined]

@@ -17,7 +17,6 @@ import mmap
 import struct
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
 from os import getpid, lseek, pread, pwrite
 from os import write as write_fd
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import wire
 from .config import GuestConfig
+from .wire import COUNTS_OFFSET, REPORT_ROOM, layout
 from .workspace import read_at
 
 if TYPE_CHECKING:
@@ -230,33 +230,9 @@ class _Bytes(io.BufferedIOBase):
         pass
 
 
-REPORT_BYTES = 1 << 20
-COUNTS_OFFSET = REPORT_BYTES - 64
-REPORT_ROOM = 1 << 18
-"""The host checks a report of this size in some milliseconds, whatever is in it."""
-
 _SHORTENED = "This report was shortened: it was larger than a report may be."
 _SQUEEZES = ((4000, 256), (1000, 64), (200, 16), (40, 4))
 """(most characters of a text, most items of a list), tried in turn until the report fits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where each part starts, and the `size` of the whole, in bytes."""
-
-    report: int
-    stdout: int
-    stderr: int
-    pictures: int
-    size: int
-
-
-def layout(output_bytes: int, total_pixels: int) -> Layout:
-    """The places of an outbox for these limits."""
-    stdout = REPORT_BYTES
-    stderr = stdout + output_bytes
-    pictures = stderr + output_bytes
-    return Layout(report=0, stdout=stdout, stderr=stderr, pictures=pictures, size=pictures + 4 * total_pixels)
 
 
 class Outbox:

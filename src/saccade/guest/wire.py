@@ -1,4 +1,6 @@
-"""Frames between host, zygote and sessions: one JSON object per SOCK_SEQPACKET message, with file descriptors.
+"""What host and guest must agree on: frames over a socket, and the places in shared memory.
+
+A frame is one JSON object per SOCK_SEQPACKET message, with file descriptors.
 
 A message that would not fit into one packet travels as a sealed memfd, whose descriptor then is the first of the
 frame. Only the host makes such messages. The functions here trust the other side; what the host reads from a session
@@ -14,6 +16,7 @@ import json
 import os
 import socket
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 MAX_FRAME = 48 * 1024
@@ -111,3 +114,31 @@ def receive(sock: socket.socket) -> tuple[WireMessage, list[int]] | None:
             file.seek(0)
             message = json.loads(file.read().decode("utf-8", "surrogatepass"))
     return message, fds
+
+
+RAW_MODES = {"L": "L", "RGB": "RGBX", "RGBA": "RGBA"}
+"""How pixels of each mode are stored in shared memory; Pillow keeps RGB in four bytes a pixel, so that is mapped."""
+
+REPORT_BYTES = 1 << 20
+COUNTS_OFFSET = REPORT_BYTES - 64
+REPORT_ROOM = 1 << 18
+"""The host checks a report of this size in some milliseconds, whatever is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The places in the shared memory of a call's results: where each part starts, and the `size`, in bytes."""
+
+    report: int
+    stdout: int
+    stderr: int
+    pictures: int
+    size: int
+
+
+def layout(output_bytes: int, total_pixels: int) -> Layout:
+    """Return the places of an outbox for these limits."""
+    stdout = REPORT_BYTES
+    stderr = stdout + output_bytes
+    pictures = stderr + output_bytes
+    return Layout(report=0, stdout=stdout, stderr=stderr, pictures=pictures, size=pictures + 4 * total_pixels)

@@ -73,6 +73,23 @@ DEFAULT_LIMITS: Final = DecodeLimits()
 _NO_LIMITS: Final = DecodeLimits(data_bytes=sys.maxsize, pixels=sys.maxsize, side=sys.maxsize)
 
 
+@dataclass(frozen=True, slots=True)
+class VideoLimits:
+    """Limits of a video. Exceeding one raises `TooLargeError`."""
+
+    data_bytes: int = 4 << 30
+    """Size of the encoded file."""
+    pixels: int = 36_000_000
+    """Width times height; 8K fits."""
+    frames: int = 1_000_000
+    seconds: float = 6 * 3600.0
+    sampled_pixels: int = 400_000_000
+    """Pixels of all sampled frames together."""
+
+
+VIDEO_LIMITS: Final = VideoLimits()
+
+
 class UnknownFormatError(DecodeError):
     """The bytes begin like no picture of a known format."""
 

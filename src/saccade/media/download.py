@@ -23,8 +23,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from saccade.core.settings import Settings
 from saccade.errors import MediaError, TooLargeError
-from saccade.media.decode import DecodeLimits
-from saccade.media.video import VideoLimits
+from saccade.media.decode import DecodeLimits, VideoLimits
 
 _SCHEMES = ("http://", "https://")
 _PIECE = 1 << 16

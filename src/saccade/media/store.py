@@ -24,23 +24,32 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256 as _sha256
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from PIL import Image
 
 from saccade.core.disk import writing
 from saccade.core.png import quick_png
 from saccade.errors import MediaError, MissingMediaError, TooLargeError
-from saccade.media.decode import DEFAULT_LIMITS, DecodeLimits, decode_plain, decode_smaller, mime_type
+from saccade.media.decode import (
+    DEFAULT_LIMITS,
+    VIDEO_LIMITS,
+    DecodeLimits,
+    VideoLimits,
+    decode_plain,
+    decode_smaller,
+    mime_type,
+)
 from saccade.media.modes import PLAIN_MODES, WHITE, to_plain, to_rgb
-from saccade.media.video import DEFAULT_LIMITS as VIDEO_LIMITS
-from saccade.media.video import VideoFacts, VideoLimits, probe
 from saccade.record.content import ImageMode, ImagePart, VideoPart
 
 # Pictures -> bytes of a stated format, and data URLs with the true type.
 #
 # The same picture, options, library versions and kind of processor give the same bytes; others may compress
 # differently. Metadata is never written.
+
+if TYPE_CHECKING:
+    from saccade.media.video import VideoFacts
 
 
 ImageFormat = Literal["PNG", "JPEG", "WEBP"]
@@ -217,6 +226,8 @@ class MediaStore:
         Raises:
             MediaError: as `probe` does; it calls the video `name`, or by its path.
         """
+        from saccade.media.video import probe
+
         if isinstance(video, bytes):
             facts = probe(video, limits=limits, name=name)
             return _video_part(self.put_blob(video), facts)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from PIL import Image
 
 from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableError
+from saccade.media.decode import VIDEO_LIMITS, VideoLimits
 from saccade.media.modes import SizeRule, fit
 
 if TYPE_CHECKING:
@@ -45,23 +46,6 @@ MIME_TYPES: Final = {
     "webp": "image/webp",
 }
 """By the first name of the container format; others are `video/x-` and that name."""
-
-
-@dataclass(frozen=True, slots=True)
-class VideoLimits:
-    """What a video may ask for. Exceeding one raises `TooLargeError`."""
-
-    data_bytes: int = 4 << 30
-    """Size of the encoded file."""
-    pixels: int = 36_000_000
-    """Width times height; 8K fits."""
-    frames: int = 1_000_000
-    seconds: float = 6 * 3600.0
-    sampled_pixels: int = 400_000_000
-    """Pixels of all sampled frames together."""
-
-
-DEFAULT_LIMITS: Final = VideoLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +124,7 @@ class AtRate:
         return frames if self.most is None or len(frames) <= self.most else Uniform(self.most).indices(timeline)
 
 
-def probe(source: Source, *, limits: VideoLimits = DEFAULT_LIMITS, name: str = "") -> VideoFacts:
+def probe(source: Source, *, limits: VideoLimits = VIDEO_LIMITS, name: str = "") -> VideoFacts:
     """Read all packets, decode the first frame, and say what the video is; errors call it `name`, or by its path.
 
     Raises:
@@ -162,7 +146,7 @@ def probe(source: Source, *, limits: VideoLimits = DEFAULT_LIMITS, name: str = "
 
 
 def frame_numbers(
-    source: Source, choice: Choice, *, limits: VideoLimits = DEFAULT_LIMITS, name: str = ""
+    source: Source, choice: Choice, *, limits: VideoLimits = VIDEO_LIMITS, name: str = ""
 ) -> tuple[int, ...]:
     """The numbers of the frames that `choice` names, in its order. Raises as `probe` does, and as the choice."""
     with _reading(source, limits, name) as (frames, _):
@@ -174,7 +158,7 @@ def sample_frames(
     choice: Choice,
     *,
     budget: SizeRule | None = None,
-    limits: VideoLimits = DEFAULT_LIMITS,
+    limits: VideoLimits = VIDEO_LIMITS,
     name: str = "",
 ) -> tuple[SampledFrame, ...]:
     """The frames that `choice` names, in its order, each fitted to `budget` if there is one.

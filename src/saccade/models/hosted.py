@@ -22,7 +22,7 @@ from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaKeeper, MediaReader, Request, Usage, check_stops
 from saccade.models.endpoint import Endpoint
 from saccade.models.exchanges import hooks, one_try
-from saccade.models.failures import PackageErrors, RefusedParameterError, converted, find_key, load_client
+from saccade.models.failures import COMMON, PackageErrors, RefusedParameterError, converted, find_key, load_client
 from saccade.models.prices import Price
 from saccade.models.registry import Provider
 from saccade.record.base import clean_text
@@ -160,7 +160,7 @@ class HostedModel(ABC):
     def failure(self, error: Exception) -> SaccadeError | None:
         """The error of ours for one of the client package; None for what is no failure of connection or server."""
         address = str(self._client.base_url)
-        return PackageErrors(self._package, self._key, self.name, address, self._provider.errors)(error)
+        return PackageErrors(self._package, self._key, self.name, address, self._provider.errors or COMMON)(error)
 
     def _priced(self, usage: Usage, cache_written: int = 0) -> Usage:
         """`usage` with its dollars, as far as they are known."""

@@ -22,7 +22,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from saccade.core import registry
 from saccade.core.plugins import missing_plugin
@@ -30,8 +30,10 @@ from saccade.core.registry import Registry, did_you_mean, has_members
 from saccade.core.retry import RetryPolicy
 from saccade.errors import RegistryError, SettingsError, UnavailableError
 from saccade.models.base import Model
-from saccade.models.failures import COMMON, ErrorWords
 from saccade.record.trajectory import Sampling
+
+if TYPE_CHECKING:
+    from saccade.models.failures import ErrorWords
 
 _USERINFO: Final = re.compile(r"@https?://[^/?#\s]*@")
 
@@ -71,7 +73,8 @@ class Provider:
     """Its name in OpenTelemetry's conventions; empty for `name`."""
     price_table: str = ""
     """Its table in a file of prices; empty for that of its name."""
-    errors: ErrorWords = COMMON
+    errors: ErrorWords | None = None
+    """How its failures are told apart by their words; None for the common ones."""
 
     samples: bool = True
     """Sampling settings change its replies."""

@@ -19,9 +19,9 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
 from saccade.errors import MediaError, SandboxLostError
-from saccade.guest.outbox import Layout
-from saccade.guest.outbox import layout as outbox_layout
 from saccade.guest.syscalls import punch_hole
+from saccade.guest.wire import Layout
+from saccade.guest.wire import layout as outbox_layout
 from saccade.record.execution import Status
 from saccade.sandbox.base import LazyImage, Limits
 from saccade.sandbox.cgroup import SessionCgroup

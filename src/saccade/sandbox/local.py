@@ -24,9 +24,8 @@ from typing import Any, Self
 from weakref import WeakSet
 
 from saccade.core.registry import did_you_mean
-from saccade.errors import IsolationError, SandboxClosedError, SandboxError, SandboxLostError
+from saccade.errors import IsolationError, SandboxClosedError, SandboxError, SandboxLostError, SettingsError
 from saccade.guest.preload import PRELOAD
-from saccade.guest.repairs import PASSES
 from saccade.guest.session_entry import FAMILY_SESSIONS
 from saccade.record.execution import Status
 from saccade.sandbox.base import Binding, Limits, SessionOptions, StatePolicy, finished
@@ -439,8 +438,23 @@ class LocalSandbox:
 
 def check_options(options: SessionOptions) -> None:
     """Raise `SandboxError` for a repair or a preloaded name that does not exist, naming those that do."""
-    for what, names, known in (("repair", options.repairs, PASSES), ("name to preload", options.preload, PRELOAD)):
+    known_repairs: Iterable[str] = ()
+    if options.repairs:  # most sessions have none, and do without the module
+        from saccade.guest.repairs import PASSES
+
+        known_repairs = PASSES
+    for what, names, known in (
+        ("repair", options.repairs, known_repairs),
+        ("name to preload", options.preload, PRELOAD),
+    ):
         for name in names:
             if name not in known:
                 hint = did_you_mean(name, known) or f"Known: {', '.join(sorted(known))}."
                 raise SandboxError(f"there is no {what} {name!r}. {hint}")
+
+
+def local(rest: str, limits: Limits, wait: float | None) -> LocalSandbox:
+    """Isolated processes of this machine (Linux)."""
+    if rest:
+        raise SettingsError(f"nothing may follow the sandbox `local`. Leave out {rest!r}.")
+    return LocalSandbox(limits=limits)

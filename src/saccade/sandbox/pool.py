@@ -324,3 +324,9 @@ class PooledSession:
                 await self._session.close()
             finally:
                 self._pool.free(self._host)
+
+
+def remote(rest: str, limits: Limits, wait: float | None) -> SandboxPool:
+    """Sessions of one `saccade sandbox serve` or several, by address: `http://host:8765,http://other:8765`."""
+    boxes = [RemoteSandbox(address.strip()) for address in rest.split(",")]
+    return SandboxPool(boxes, None if wait is None else PoolTimes(wait=wait))

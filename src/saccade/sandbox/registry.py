@@ -29,8 +29,8 @@ SandboxProvider = Callable[[str, Limits, float | None], Sandbox]
 SANDBOXES: Final = Registry[SandboxProvider](
     "sandboxes",
     {
-        "local@1": "saccade.sandbox.scripted:local",
-        "remote@1": "saccade.sandbox.scripted:remote",
+        "local@1": "saccade.sandbox.local:local",
+        "remote@1": "saccade.sandbox.pool:remote",
         "scripted@1": "saccade.sandbox.scripted:scripted",
     },
     lambda value: "" if callable(value) else f"it is {described(value)}, which cannot be called",

@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, ValidationError
 
-from saccade.guest.outbox import REPORT_ROOM, Layout
+from saccade.guest.wire import REPORT_ROOM, Layout
 from saccade.record.execution import Status
 from saccade.sandbox.base import Limits
 from saccade.sandbox.channel import GuestFaultError, parse

@@ -106,24 +106,6 @@ class ScriptedSession:
             self.sandbox.live -= 1
 
 
-def local(rest: str, limits: Limits, wait: float | None) -> Sandbox:
-    """Isolated processes of this machine (Linux)."""
-    from saccade.sandbox.local import LocalSandbox
-
-    if rest:
-        raise SettingsError(f"nothing may follow the sandbox `local`. Leave out {rest!r}.")
-    return LocalSandbox(limits=limits)
-
-
-def remote(rest: str, limits: Limits, wait: float | None) -> Sandbox:
-    """Sessions of one `saccade sandbox serve` or several, by address: `http://host:8765,http://other:8765`."""
-    from saccade.sandbox.pool import PoolTimes, SandboxPool
-    from saccade.sandbox.remote import RemoteSandbox
-
-    boxes = [RemoteSandbox(address.strip()) for address in rest.split(",")]
-    return SandboxPool(boxes, None if wait is None else PoolTimes(wait=wait))
-
-
 def scripted(rest: str, limits: Limits, wait: float | None) -> Sandbox:
     """Answers from a JSON list, one for each call, as in `scripted:FILE.json`; runs nothing, for tests."""
     return ScriptedSandbox(_results(rest), limits=limits)

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from saccade.errors import MediaError, SandboxError
-from saccade.guest.images import RAW_MODES
-from saccade.guest.wire import sealed_pieces
+from saccade.guest.wire import RAW_MODES, sealed_pieces
 from saccade.sandbox.base import LazyImage
 
 if TYPE_CHECKING:

@@ -9,16 +9,18 @@ The same frames for every model: uniform in time (`fps`) or in number (`count`),
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from saccade.core.settings import Settings
 from saccade.media.modes import PixelBudget
 from saccade.media.store import MediaStore
-from saccade.media.video import AtRate, Uniform, frame_numbers, sample_frames
 from saccade.record.content import VideoPart, VideoSample
 from saccade.record.task import FrameOf, NamedMedia, Task
+
+if TYPE_CHECKING:
+    from saccade.media.video import AtRate, Uniform
 
 _FACTOR = 28
 
@@ -88,17 +90,23 @@ def sampled(task: Task, settings: FrameSettings, store: MediaStore) -> Task:
 
 
 def _sample(part: VideoPart, name: str, settings: FrameSettings, store: MediaStore) -> VideoPart:
+    from saccade.media.video import frame_numbers
+
     numbers = frame_numbers(store.path(part.sha256), _choice(settings), name=name)
     return part.model_copy(update={"sample": VideoSample(indices=numbers, pixels=settings.pixels)})
 
 
 def _choice(settings: FrameSettings) -> Uniform | AtRate:
+    from saccade.media.video import AtRate, Uniform
+
     return Uniform(settings.count) if settings.count is not None else AtRate(settings.fps or 1.0, settings.most)
 
 
 def _shown(item: NamedMedia, settings: FrameSettings, store: MediaStore) -> list[NamedMedia]:
     if not isinstance(item.part, VideoPart):
         return [item]
+    from saccade.media.video import sample_frames
+
     budget = PixelBudget(_FACTOR, _FACTOR**2, settings.pixels)
     frames = sample_frames(store.path(item.part.sha256), _choice(settings), budget=budget, name=item.name)
     return [

@@ -347,7 +347,7 @@ class GeminiModel(HostedModel):
 
     def failure(self, error: Exception) -> SaccadeError | None:
         """The error of ours for one of google-genai or of its HTTP client; None for any other."""
-        read = PackageErrors(self._package, self._key, self.name, self._address, self._provider.errors)
+        read = PackageErrors(self._package, self._key, self.name, self._address, self._provider.errors or COMMON)
         if isinstance(error, self._package.errors.APIError):
             return _of_api(read, error)
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):

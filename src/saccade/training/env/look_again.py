@@ -32,8 +32,7 @@ from gymnasium import spaces
 
 from saccade.core.registry import did_you_mean
 from saccade.core.sync import CLOSE_SECONDS, LoopThread
-from saccade.dialects.base import Dialect
-from saccade.dialects.calls import ToolList
+from saccade.dialects.base import Dialect, ToolList
 from saccade.dialects.hosted import check_runs_here
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import Performer, within
