@@ -17,9 +17,9 @@ from saccade.dialects.calls import (
     ReadCall,
     dump_json,
     hint_lines,
-    with_tool_list,
     read_call,
     resolve_name,
+    with_tool_list,
     write_call,
 )
 from saccade.dialects.registry import load_dialect
