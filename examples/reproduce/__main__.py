@@ -98,13 +98,13 @@ class _Screen:
 
     def sft(self) -> AbstractContextManager[SftCallback]:
         """As `saccade sft` shows it."""
-        from saccade.cli.train_screen import SftScreen
+        from saccade.cli.train import SftScreen
 
         return SftScreen()
 
     def rl(self) -> AbstractContextManager[RlCallback]:
         """As `saccade rl` shows it."""
-        from saccade.cli.train_screen import RlScreen
+        from saccade.cli.train import RlScreen
 
         return RlScreen()
 

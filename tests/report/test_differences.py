@@ -15,7 +15,7 @@ from saccade.evals.compare import Comparison, compare
 from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate
 from saccade.models.base import Model
-from saccade.report.differences import RunSide, write_differences
+from saccade.report.episodes import RunSide, write_differences
 from saccade.report.stored_run import open_run
 
 

@@ -17,8 +17,8 @@ from saccade.evals.protocols.base import findings_file, load_protocol, write_fin
 from saccade.evals.protocols.findings import Mean, Rate
 from saccade.evals.protocols.study import Study, study
 from saccade.evals.protocols.tool_use_records import OperationShare, ToolUse
+from saccade.report import write
 from saccade.report.runs import findings_of, open_runs
-from saccade.report.sections import training
 from saccade.report.sections.protocols import tool_use
 from saccade.report.sections.view import SectionRow, mean
 from saccade.report.write import write_report
@@ -169,7 +169,7 @@ def test_the_settings_that_differ_name_the_models_without_their_places(page: str
     ],
 )
 def test_models_are_shown_by_as_much_of_their_path_as_tells_them_apart(values: list[str], shown: list[str]) -> None:
-    lines = training.differences({str(place): {"model": value} for place, value in enumerate(values)})[0].lines
+    lines = write.differences({str(place): {"model": value} for place, value in enumerate(values)})[0].lines
     assert lines == (SectionRow(("model", *shown)),)
 
 

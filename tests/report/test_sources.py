@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from saccade.report.runs import flat
-from saccade.report.sections.training import _sources
+from saccade.report.write import _sources
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from tests.sandbox.providers import linux_only
 from benchmarks.sandbox_peers import FULL, Measurement, Saccade
 from benchmarks.sandbox_work import Setup, four_hostile, one_hostile
 from saccade.plugins.audit.attacks.surroundings import descendants
-from saccade.sandbox import gate as gate_module
+from saccade.sandbox import capacity as gate_module
 from saccade.sandbox.base import Limits
+from saccade.sandbox.capacity import MOMENT_SECONDS, Gate
 from saccade.sandbox.cgroup import LESS
-from saccade.sandbox.gate import MOMENT_SECONDS, Gate
 from saccade.sandbox.isolation import Layer
 from saccade.sandbox.local import LocalSandbox, LocalSession
 

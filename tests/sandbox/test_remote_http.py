@@ -13,9 +13,9 @@ import pytest
 
 from saccade import errors
 from saccade.core.retry import RetryPolicy
-from saccade.sandbox import remote_http as patience_module
+from saccade.sandbox import remote as patience_module
 from saccade.sandbox import remote_wire
-from saccade.sandbox.remote_http import Http, HttpReply, patience
+from saccade.sandbox.remote import Http, HttpReply, patience
 
 
 async def test_what_never_comes_ends() -> None:

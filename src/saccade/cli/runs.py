@@ -83,7 +83,7 @@ def compare(
 
 
 def _write(comparison: Comparison, runs: tuple[Path, Path], target: Path, say: Callable[[str], None]) -> None:
-    from saccade.report.differences import RunSide, write_differences
+    from saccade.report.episodes import RunSide, write_differences
     from saccade.report.stored_run import open_run
 
     first, second = (RunSide(name, open_run(run)) for name, run in zip(_names(runs), runs, strict=True))
@@ -191,7 +191,7 @@ def view(
     """Serve a run, or all runs of a folder, as pages that follow an evaluation while it runs."""
     from saccade.cli.web import serve_app
     from saccade.core.local_page import HOST
-    from saccade.report.live_server import viewer
+    from saccade.report.runs_page import viewer
 
     if not folder.is_dir():
         raise SettingsError(f"{folder} is no folder. Name the folder of a run, or one with runs in it.")

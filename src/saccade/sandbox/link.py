@@ -24,9 +24,9 @@ from saccade.guest.wire import Layout
 from saccade.guest.wire import layout as outbox_layout
 from saccade.record.execution import Status
 from saccade.sandbox.base import LazyImage, Limits
+from saccade.sandbox.capacity import Gate
 from saccade.sandbox.cgroup import SessionCgroup
 from saccade.sandbox.channel import GuestChannel, GuestFaultError
-from saccade.sandbox.gate import Gate
 from saccade.sandbox.report import check_report, cut_short
 from saccade.sandbox.result import RunResult
 from saccade.sandbox.shared_images import SharedImages

@@ -30,10 +30,9 @@ from saccade.guest.session_entry import FAMILY_SESSIONS
 from saccade.record.execution import Status
 from saccade.sandbox.base import Binding, Limits, SessionOptions, StatePolicy, finished
 from saccade.sandbox.bindings import Bound, Memfd, bound, bound_all, messages
-from saccade.sandbox.capacity import check_room
+from saccade.sandbox.capacity import Gate, check_room
 from saccade.sandbox.cgroup import Cgroups, sweep
 from saccade.sandbox.channel import GuestFaultError
-from saccade.sandbox.gate import Gate
 from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, LayerState
 from saccade.sandbox.link import Link
 from saccade.sandbox.result import RunResult, Timings

@@ -2,7 +2,7 @@
 
 from tests.plugins.worlds.experts.cases import NEAR
 
-from saccade.training.sft.synth.exams import Exam
+from saccade.plugins.worlds.cli_demo import Exam
 from saccade_tiny.settings import DemonstrationRun, Stage, TextShape, TinySettings, TokenizerSettings, VisionShape
 
 RECIPE = TinySettings(

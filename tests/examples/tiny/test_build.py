@@ -7,9 +7,9 @@ from tests.examples.tiny.cases import RECIPE
 
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import SettingsError
+from saccade.plugins.worlds.cli_demo import ExamRow, hold_exam
 from saccade.tokens.local_model import LocalModel
 from saccade.training.sft.examples import SftCallback
-from saccade.training.sft.synth.exams import ExamRow, hold_exam
 from saccade.training.sft.synth.outcome import SynthProgress
 from saccade_tiny.build import Places, build, stage_settings
 from saccade_tiny.screen import markdown

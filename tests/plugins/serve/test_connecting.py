@@ -12,7 +12,7 @@ import pytest
 from saccade.core import http
 from saccade.core.retry import RetryPolicy
 from saccade.errors import ModelLostError, SandboxLostError
-from saccade.sandbox.remote_http import Http
+from saccade.sandbox.remote import Http
 from saccade.training.rl.engines.server_http import Connection
 
 LIMIT = 0.3

@@ -20,8 +20,7 @@ from saccade.errors import DecodeError, ProtocolError, SandboxClosedError, Sandb
 from saccade.record.execution import Status
 from saccade.sandbox import remote
 from saccade.sandbox.base import SessionOptions, StatePolicy
-from saccade.sandbox.remote import RemoteSandbox
-from saccade.sandbox.remote_http import TOKEN_VARIABLE, Http
+from saccade.sandbox.remote import TOKEN_VARIABLE, Http, RemoteSandbox
 
 QUICK = RetryPolicy(tries=3, first_seconds=0.01)
 

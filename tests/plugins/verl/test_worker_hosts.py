@@ -20,7 +20,7 @@ from saccade.plugins.verl.agent_loop import AskedRollout, EpisodeWorker, PlayedR
 from saccade.plugins.verl.said import SAID
 from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.execution import Status
-from saccade.sandbox.remote_http import TOKEN_VARIABLE
+from saccade.sandbox.remote import TOKEN_VARIABLE
 from saccade.training.folder import SETTINGS
 
 DIALECT = "from tests.training.rl.policies import Noise\n\nNOISE = Noise(code='print(1)')\n"
@@ -55,7 +55,7 @@ async def test_what_a_lost_host_took_is_played_again_elsewhere(
     save_tiny(tmp_path / "qwen", "qwen2_5_vl")
     monkeypatch.setattr(logging.getLogger("saccade"), "handlers", [])  # the worker adds one
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
-    monkeypatch.setattr("saccade.sandbox.remote_http.SANDBOX_RETRY", RetryPolicy(tries=2, first_seconds=0.01))
+    monkeypatch.setattr("saccade.sandbox.remote.SANDBOX_RETRY", RetryPolicy(tries=2, first_seconds=0.01))
     first, dies = FakeSandbox(), AsyncExitStack()
     addresses = [await dies.enter_async_context(serving(first))]
     addresses.append(await stack.enter_async_context(serving(FakeSandbox())))

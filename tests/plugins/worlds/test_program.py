@@ -7,7 +7,7 @@ import io
 from contextlib import redirect_stdout
 
 from saccade.plugins.worlds.program import compose
-from saccade.plugins.worlds.reading import chart, geometry, kit, table, video
+from saccade.plugins.worlds.reading import chart, geometry, kit, pages, video
 
 
 def test_only_what_is_needed_comes_along() -> None:
@@ -29,7 +29,7 @@ def test_what_a_function_calls_comes_along() -> None:
 
 
 def test_programs_import_only_what_the_sandbox_has() -> None:
-    modules = (kit, chart, table, geometry, video)
+    modules = (kit, chart, pages, geometry, video)
     everything = "; ".join(name for module in modules for name in vars(module) if not name.startswith("_"))
     program = compose(*modules, last=everything)
     tree = ast.parse(program)

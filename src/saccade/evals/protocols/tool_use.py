@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Final
 
 from saccade.dialects.registry import recorded_dialect
+from saccade.episode.looks import parsed
 from saccade.episode.regions import Region
 from saccade.errors import SaccadeError
 from saccade.evals.protocols.base import Protocol, Studied
 from saccade.evals.protocols.findings import Rates, StudiedRun
-from saccade.evals.protocols.tool_use_code import CodeReader
 from saccade.evals.protocols.tool_use_records import (
     CallBucket,
     CallUse,
@@ -29,6 +31,421 @@ from saccade.record.trajectory import Trajectory, Turn
 from saccade.rewards.reward import is_call
 from saccade.tools.context import Operation
 from saccade.tools.registry import tool_class
+
+# What code does to pictures, read from its syntax tree without running it. Functions count where they are called, so
+# code that is defined and never used does nothing; names live on from cell to cell. Types are not known for certain:
+# names of methods decide.
+
+
+ALIASES: Final[Mapping[str, str]] = {
+    "np": "numpy",
+    "cv": "cv2",
+    "plt": "matplotlib.pyplot",
+    "sns": "seaborn",
+    **{
+        name: f"PIL.{name}"
+        for name in ("Image", "ImageChops", "ImageDraw", "ImageEnhance", "ImageFilter", "ImageOps", "ImageStat")
+    },
+}
+"""What these names mean where code does not import them: sandboxes hold them from the start."""
+
+
+def _words(*lines: str) -> frozenset[str]:
+    return frozenset(word for line in lines for word in line.split())
+
+
+def _named(operation: Operation, module: str, names: str) -> dict[str, Operation]:
+    return {f"{module}.{name}" if module else name: operation for name in names.split()}
+
+
+FUNCTIONS: Final[Mapping[str, Operation]] = {
+    **_named(Operation.ZOOM, "", "cv2.resize cv2.pyrUp scipy.ndimage.zoom skimage.transform.rescale"),
+    **_named(Operation.ROTATE, "cv2", "rotate flip getRotationMatrix2D warpAffine warpPerspective transpose"),
+    **_named(Operation.ROTATE, "numpy", "rot90 flip fliplr flipud"),
+    **_named(Operation.ROTATE, "PIL.ImageOps", "mirror flip exif_transpose"),
+    **_named(Operation.ROTATE, "", "scipy.ndimage.rotate skimage.transform.rotate"),
+    **_named(
+        Operation.ENHANCE,
+        "cv2",
+        "equalizeHist createCLAHE convertScaleAbs GaussianBlur medianBlur bilateralFilter blur boxFilter filter2D LUT "
+        "fastNlMeansDenoising fastNlMeansDenoisingColored addWeighted normalize detailEnhance edgePreservingFilter "
+        "bitwise_not inpaint",
+    ),
+    **_named(Operation.ENHANCE, "PIL.ImageOps", "autocontrast equalize invert posterize solarize colorize"),
+    **_named(
+        Operation.SEGMENT,
+        "cv2",
+        "threshold adaptiveThreshold inRange kmeans connectedComponents connectedComponentsWithStats watershed "
+        "grabCut floodFill morphologyEx erode dilate distanceTransform bitwise_and createBackgroundSubtractorMOG2",
+    ),
+    **_named(Operation.SEGMENT, "scipy.ndimage", "label find_objects binary_opening binary_closing binary_fill_holes"),
+    **_named(Operation.SEGMENT, "skimage.measure", "label regionprops"),
+    **_named(
+        Operation.DETECT_EDGES,
+        "cv2",
+        "Canny Sobel Laplacian Scharr findContours HoughLines HoughLinesP HoughCircles cornerHarris "
+        "goodFeaturesToTrack approxPolyDP createLineSegmentDetector SimpleBlobDetector_create convexHull minAreaRect "
+        "ORB_create SIFT_create FastFeatureDetector_create",
+    ),
+    **_named(Operation.DETECT_EDGES, "skimage.feature", "canny corner_harris corner_peaks blob_dog blob_log"),
+    **_named(Operation.DETECT_EDGES, "skimage.filters", "sobel scharr prewitt roberts"),
+    **_named(Operation.DETECT_EDGES, "", "skimage.measure.find_contours scipy.ndimage.sobel"),
+    **_named(Operation.HISTOGRAM, "", "cv2.calcHist numpy.histogram numpy.bincount matplotlib.pyplot.hist"),
+    **_named(Operation.COMPARE, "cv2", "absdiff matchTemplate compareHist subtract hconcat vconcat BFMatcher"),
+    **_named(Operation.COMPARE, "numpy", "hstack vstack dstack array_equal allclose"),
+    **_named(Operation.COMPARE, "PIL.ImageChops", "difference subtract"),
+    **_named(Operation.COMPARE, "skimage.metrics", "structural_similarity mean_squared_error"),
+}
+PACKAGES: Final[Mapping[str, Operation]] = {
+    "PIL.ImageEnhance": Operation.ENHANCE,
+    "skimage.exposure": Operation.ENHANCE,
+    "skimage.segmentation": Operation.SEGMENT,
+    "sklearn.cluster": Operation.SEGMENT,
+    "pytesseract": Operation.OCR,
+    "easyocr": Operation.OCR,
+    "paddleocr": Operation.OCR,
+    "rapidocr": Operation.OCR,
+    "rapidocr_onnxruntime": Operation.OCR,
+}
+"""Everything of these."""
+METHODS: Final[Mapping[str, Operation]] = {
+    **_named(Operation.CROP, "", "crop"),
+    **_named(Operation.ZOOM, "", "resize"),
+    **_named(Operation.ROTATE, "", "rotate"),
+    **_named(Operation.ENHANCE, "", "enhance point filter"),
+    **_named(Operation.SEGMENT, "", "quantize fit_predict"),
+    **_named(Operation.HISTOGRAM, "", "histogram getcolors hist"),
+    **_named(Operation.OCR, "", "readtext image_to_string"),
+    **_named(Operation.COMPARE, "", "paste"),
+}
+"""By name alone: what the object is cannot be known from the code."""
+EDGE_FILTERS: Final = _words("FIND_EDGES CONTOUR EDGE_ENHANCE EDGE_ENHANCE_MORE EMBOSS")
+
+MARKS: Final = _words("annotate text axhline axvline hlines vlines add_patch add_artist add_line arrow axline grid")
+"""Methods of axes that mark what is there."""
+CHARTS: Final = _words(
+    "plot scatter bar barh pie fill fill_between step stem quiver contour contourf boxplot stackplot heatmap"
+)
+"""Methods of axes that draw something of their own."""
+CV_MARKS: Final = frozenset(
+    f"cv2.{name}"
+    for name in _words("rectangle circle line putText polylines arrowedLine ellipse drawContours drawMarker fillPoly")
+)
+LIMITS: Final = _words("xlim ylim set_xlim set_ylim")
+"""Methods of axes that show a part of what is on them."""
+SIZES: Final = _words("size shape width height ndim dtype mode format nbytes")
+"""Attributes that tell what a picture is, and nothing of what is on it."""
+CANVASES: Final = _words("PIL.Image.new numpy.zeros numpy.ones numpy.full numpy.zeros_like")
+READERS: Final = _words("PIL.Image.open cv2.imread matplotlib.pyplot.imread imageio.imread")
+VIDEOS: Final = _words("cv2.VideoCapture decord.VideoReader VideoReader imageio.get_reader av.open")
+FRAMES: Final = _words("get_batch read retrieve get_data get_frame decode")
+"""Methods of a video that give frames."""
+
+MEASURES: Final = _words("sum len max min abs round sorted pow divmod")
+"""Plain functions that compute a number."""
+NUMERIC: Final = _words("numpy math cmath statistics scipy sympy fractions decimal shapely")
+"""Packages that compute."""
+PIXELS: Final = _words("getpixel getbbox mean std sum min max argmax argmin getextrema")
+"""Methods that measure."""
+NO_MEASURE: Final = _words(
+    "array asarray zeros ones full zeros_like ones_like uint8 float32 hstack vstack concatenate stack copy"
+)
+"""Functions of numpy that only hold pixels."""
+HARMLESS: Final = _words(
+    "open imread show display imshow figure subplots subplot axis title suptitle tight_layout savefig save close print",
+    "convert copy array asarray fromarray cvtColor set_title format range enumerate zip len int float str list tuple",
+    "dict set imwrite size load thumbnail xlabel ylabel colorbar legend join append items get use type sorted xticks",
+    "yticks makedirs exists subplots_adjust astype BytesIO clf VideoReader VideoCapture cpu isOpened release",
+)
+"""Reading, holding and showing: no operation on a picture."""
+
+
+@dataclass
+class Did:
+    """What a stretch of code does."""
+
+    operations: set[Operation] = field(default_factory=set)
+    facts: set[str] = field(default_factory=set)
+    """Of `marks`, `charts`, `canvas`, `picture`, `shows`, `shows_several`, `panels`, `narrows`, `tells`, `unknown`."""
+
+    def add(self, other: Did) -> None:
+        self.operations |= other.operations
+        self.facts |= other.facts
+
+
+@dataclass
+class CodeReader:
+    """Reads the cells of one episode in their order."""
+
+    pictures: set[str] = field(default_factory=set)
+    """Names that hold pictures of the task, or what was made of them."""
+    videos: set[str] = field(default_factory=set)
+    """Names that hold videos."""
+    aliases: dict[str, str] = field(default_factory=lambda: dict(ALIASES))
+    functions: dict[str, Did] = field(default_factory=dict)
+    computed: set[str] = field(default_factory=set)
+    """Names that hold a computed number."""
+    narrowed: bool = False
+    """Whether the cell that was read last shows a part of a picture by the limits of its axes."""
+
+    def __post_init__(self) -> None:
+        self.held = set(self.pictures)
+        """Names that hold a picture itself, and not its size or a number."""
+
+    def read(self, code: str) -> frozenset[Operation]:
+        """What the cell does: `unreadable` where it cannot be read, nothing where it does nothing to a picture."""
+        tree = parsed(code)
+        if tree is None:
+            return frozenset({Operation.UNREADABLE})
+        did = Did()
+        self.narrowed = False
+        try:
+            _Walk(self, did).body(tree.body)
+        except RecursionError:
+            return frozenset({Operation.UNREADABLE})
+        last = tree.body[-1] if tree.body else None
+        if isinstance(last, ast.Expr) and _Walk(self, Did()).is_result(last.value):
+            did.facts.add("tells")
+        self.narrowed = {"shows", "narrows"} <= did.facts
+        return frozenset(_operations(did))
+
+
+def _operations(did: Did) -> set[Operation]:
+    """The operations, with what only the whole cell can say."""
+    operations, facts = set(did.operations), did.facts
+    if "marks" in facts:
+        operations.add(Operation.SKETCH if "canvas" in facts and "picture" not in facts else Operation.DRAW)
+    if "charts" in facts:
+        operations.add(Operation.DRAW if {"shows", "picture"} <= facts else Operation.SKETCH)
+    if {"shows_several", "panels"} <= facts and Operation.FRAME_FETCH not in operations:
+        operations.add(Operation.COMPARE)
+    if {"shows", "narrows"} <= facts:
+        operations.add(Operation.ZOOM)
+    if "tells" in facts:
+        operations.add(Operation.NUMERICAL_ANALYSIS)
+    if not operations and "unknown" in facts:
+        operations.add(Operation.OTHER)
+    return operations
+
+
+@dataclass
+class _Walk:
+    reader: CodeReader
+    did: Did
+    loops: int = 0
+
+    def body(self, nodes: Iterable[ast.AST]) -> None:
+        for node in nodes:
+            self.visit(node)
+
+    def visit(self, node: ast.AST) -> None:
+        """One node and everything in it."""
+        match node:
+            case ast.FunctionDef(name=name, body=body) | ast.AsyncFunctionDef(name=name, body=body):
+                inside = _Walk(self.reader, Did())
+                inside.body(body)
+                self.reader.functions[name] = inside.did
+                return
+            case ast.Import(names=names):
+                for alias in names:
+                    bound = alias.name if alias.asname else alias.name.partition(".")[0]
+                    self.reader.aliases[alias.asname or bound] = bound
+            case ast.ImportFrom(module=str(module), names=names):
+                self.reader.aliases |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
+            case ast.Assign(targets=targets, value=value):
+                self._assign(targets, value)
+            case ast.For(target=target, iter=value):
+                self._assign([target], value)
+            case ast.Name(id=name) if name in self.reader.pictures:
+                self.did.facts.add("picture")
+            case ast.Subscript(ctx=ast.Load()):
+                self._subscript(node)
+            case ast.BinOp(op=ast.Sub(), left=left, right=right) if self._differ(left, right):
+                self.did.operations.add(Operation.COMPARE)
+            case ast.BinOp(op=ast.BitAnd() | ast.BitOr(), left=ast.Compare(), right=ast.Compare()):
+                self.did.operations.add(Operation.SEGMENT)  # a mask by colour
+            case ast.Call():
+                self._call(node)
+        looped = isinstance(node, ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.GeneratorExp)
+        self.loops += looped
+        self.body(ast.iter_child_nodes(node))
+        self.loops -= looped
+
+    def is_computed(self, node: ast.AST) -> bool:
+        """Whether a number was computed for this expression."""
+        match node:
+            case ast.Name(id=name):
+                return name in self.reader.computed
+            case ast.BinOp(left=left, right=right):
+                texts = _is_text(left) or _is_text(right)
+                return not texts or self.is_computed(left) or self.is_computed(right)
+            case ast.Compare():
+                return True
+            case ast.Call(func=func) if self._measures(func):
+                return True
+            case ast.Lambda():
+                return False
+            case ast.Attribute(attr=attr) if attr in SIZES:
+                return False
+        return any(self.is_computed(child) for child in ast.iter_child_nodes(node))
+
+    def is_result(self, node: ast.expr) -> bool:
+        """Whether the value of this last expression of a cell is a number that was computed."""
+        if isinstance(node, ast.Call) and not self._measures(node.func):
+            return False  # such as plt.imshow(...), whose value nobody asked for
+        return self.is_computed(node)
+
+    def _measures(self, func: ast.expr) -> bool:
+        name = self._dotted(func)
+        root, _, rest = name.partition(".")
+        if root in NUMERIC:
+            return rest.rpartition(".")[2] not in NO_MEASURE
+        return name in MEASURES or (isinstance(func, ast.Attribute) and func.attr in PIXELS)
+
+    def _assign(self, targets: list[ast.expr], value: ast.expr) -> None:
+        bound = {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+        used = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+        calls = {self._dotted(node.func) for node in ast.walk(value) if isinstance(node, ast.Call)}
+        reader = self.reader
+        if calls & VIDEOS:
+            reader.videos |= bound
+        if calls & READERS or used & reader.pictures:
+            reader.pictures |= bound
+        pairs = [(target, value) for target in targets]
+        if len(targets) == 1 and isinstance(targets[0], ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = list(zip(targets[0].elts, value.elts, strict=False))
+        held = {target.id for target, one in pairs if isinstance(target, ast.Name) and self._picture(one)}
+        reader.held = (reader.held - bound) | held
+        if self.is_computed(value):
+            reader.computed |= bound
+        else:
+            reader.computed -= bound
+
+    def _subscript(self, node: ast.Subscript) -> None:
+        if self._is_video(node.value):
+            self.did.operations.add(Operation.FRAME_FETCH)
+            return
+        axes = node.slice.elts[:2] if isinstance(node.slice, ast.Tuple) else []
+        edges = [edge for axis in axes if isinstance(axis, ast.Slice) for edge in (axis.lower, axis.upper) if edge]
+        if len(axes) == 2 and all(isinstance(axis, ast.Slice) for axis in axes) and len(edges) >= 2:
+            self.did.operations.add(Operation.CROP)
+
+    def _call(self, node: ast.Call) -> None:
+        name, method = self._dotted(node.func), node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if name in self.reader.functions:
+            self.did.add(self.reader.functions[name])
+            return
+        operation = self._operation(node, name, method)
+        if name == "numpy.subtract" and len(node.args) > 1 and self._differ(*node.args[:2]):
+            operation = Operation.COMPARE
+        if operation is not None:
+            self.did.operations.add(operation)
+        facts = self._facts(node, name, method)
+        self.did.facts |= facts
+        last = method or name.rpartition(".")[2]
+        if operation is None and not facts and last not in HARMLESS:
+            self.did.facts.add("unknown")
+
+    def _operation(self, node: ast.Call, name: str, method: str) -> Operation | None:
+        if name in FUNCTIONS:
+            return FUNCTIONS[name]
+        parts = name.split(".")
+        for length in range(len(parts), 0, -1):
+            if (package := ".".join(parts[:length])) in PACKAGES:
+                return PACKAGES[package]
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if method in FRAMES and owner is not None and self._is_video(owner):
+            return Operation.FRAME_FETCH
+        words = {part.attr for argument in node.args for part in ast.walk(argument) if isinstance(part, ast.Attribute)}
+        if method == "filter" and words & EDGE_FILTERS:
+            return Operation.DETECT_EDGES
+        if method == "transpose":
+            return Operation.ROTATE if any(word.startswith(("FLIP", "ROTATE", "TRANS")) for word in words) else None
+        root = parts[0] if name else ""
+        return None if root in NUMERIC else METHODS.get(method)
+
+    def _facts(self, node: ast.Call, name: str, method: str) -> set[str]:
+        last = method or name.rpartition(".")[2]
+        axes = self._is_axes(node.func)
+        several = last == "imshow" and ("shows" in self.did.facts or self.loops > 0)
+        facts = {
+            "marks": name in CV_MARKS or name == "PIL.ImageDraw.Draw" or (axes and last in MARKS),
+            "charts": axes and last in CHARTS,
+            "canvas": name in CANVASES,
+            "picture": name in READERS,
+            "shows": last == "imshow",
+            "shows_several": several,
+            "narrows": axes and last in LIMITS and bool(node.args or node.keywords),
+            "panels": last in ("subplots", "subplot", "add_subplot"),
+            "tells": name == "print" and any(map(self.is_computed, node.args)),
+        }
+        return {fact for fact, yes in facts.items() if yes}
+
+    def _differ(self, left: ast.expr, right: ast.expr) -> bool:
+        """Whether both are pictures, and not the same one (channels of a picture are it)."""
+        one, other = self._picture(left), self._picture(right)
+        return bool(one and other and one != other)
+
+    def _picture(self, node: ast.expr) -> str:
+        """Which picture an expression holds, empty if it is none: what made it, whatever was done to it since."""
+        match node:
+            case ast.Name(id=name):
+                return name if name in self.reader.held else ""
+            case ast.Attribute(value=value, attr=attr):
+                return "" if attr in SIZES else self._picture(value)
+            case ast.Subscript(value=value, slice=place):
+                if self._is_video(value):
+                    return ast.unparse(node)
+                picture = self._picture(value)
+                parts = [axis for axis in ast.walk(place) if isinstance(axis, ast.Slice) and (axis.lower or axis.upper)]
+                one_of = parts or isinstance(place, ast.Constant)
+                return f"{picture}[{ast.unparse(place)}]" if picture and one_of else picture
+            case ast.BinOp(left=left, right=right):
+                return self._picture(left) or self._picture(right)
+            case ast.Call(func=func, args=args):
+                return self._made(node, func, args)
+        return ""
+
+    def _made(self, node: ast.Call, func: ast.expr, args: list[ast.expr]) -> str:
+        """The same of a call."""
+        name = self._dotted(func)
+        method = func.attr if isinstance(func, ast.Attribute) else ""
+        owner = self._picture(func.value) if isinstance(func, ast.Attribute) else ""
+        if name in READERS or (isinstance(func, ast.Attribute) and self._is_video(func.value)):
+            return ast.unparse(node)
+        if owner:
+            made = ast.unparse(node) if method == "crop" else owner
+            return "" if self._measures(func) else made
+        return self._picture(args[0]) if args and not self._measures(func) else ""
+
+    def _is_video(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Call):
+            return self._dotted(node.func) in VIDEOS
+        return isinstance(node, ast.Name) and node.id in self.reader.videos
+
+    def _is_axes(self, func: ast.expr) -> bool:
+        if not isinstance(func, ast.Attribute):
+            return False
+        owner = func.value.value if isinstance(func.value, ast.Subscript) else func.value
+        name = self._dotted(owner)
+        return (
+            name in ("matplotlib.pyplot", "seaborn") or name.startswith(("ax", "fig")) or name.endswith((".gca", "_ax"))
+        )
+
+    def _dotted(self, node: ast.expr) -> str:
+        """`a.b.c` with its first name as it was imported; an empty text for anything else."""
+        names = []
+        while isinstance(node, ast.Attribute):
+            names.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        return ".".join([self.reader.aliases.get(node.id, node.id), *reversed(names)])
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
 
 # What each call of a sample did: what its code says, corrected by what came of it.
 #

@@ -28,7 +28,7 @@ from saccade.plugins.worlds.canvas import (
     text_size,
 )
 from saccade.plugins.worlds.program import compose
-from saccade.plugins.worlds.reading import kit, table
+from saccade.plugins.worlds.reading import kit, pages
 from saccade.record.task import AnswerType, EvidenceBox
 from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.rng import Rng
@@ -406,7 +406,7 @@ def draw(rng: Rng, knobs: TableKnobs) -> WorldSample:
         answer=asked.answer,
         answer_type=asked.answer_type,
         choices=asked.choices,
-        program=compose(kit, table, last=start + asked.lines),
+        program=compose(kit, pages, last=start + asked.lines),
         evidence=tuple(
             EvidenceBox(image="image_0", xyxy=boxes[row][column], label=asked.grid.rows[row][0])
             for row, column in asked.used

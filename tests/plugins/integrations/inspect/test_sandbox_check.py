@@ -18,7 +18,7 @@ from inspect_ai.solver import generate, use_tools
 from inspect_ai.tool import python
 from inspect_ai.util._sandbox.self_check import *  # noqa: F403
 
-from saccade.plugins.integrations.inspect.sandbox import SaccadeSandboxEnvironment
+from saccade.plugins.integrations.inspect.plugin import SaccadeSandboxEnvironment
 
 pytestmark = [
     pytest.mark.faces,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from saccade.plugins.worlds.experts.voice import LONG, SHORT, PhraseTable, say
+from saccade.plugins.worlds.experts.plays import LONG, SHORT, PhraseTable, say
 from saccade.tasks.worlds.rng import Rng
 
 SLOTS = {

@@ -11,7 +11,7 @@ from tests.plugins.worlds.experts.cases import is_right, plan_for, trajectories
 
 from saccade.plugins.worlds.experts.plays import ExpertPart
 from saccade.plugins.worlds.experts.scene import ExpertSettings, StyleWeights
-from saccade.plugins.worlds.experts.ways_reading import answer_of, charted, rows_of, text_rows
+from saccade.plugins.worlds.experts.ways import answer_of, charted, rows_of, text_rows
 from saccade.record.content import Answer, ToolCall
 from saccade.record.trajectory import Trajectory
 
@@ -78,7 +78,7 @@ async def test_an_expert_has_the_tools_that_the_recipe_offers_and_no_other(tmp_p
 def test_a_result_of_no_use_is_said_to_be_and_the_expert_looks(tmp_path: Path) -> None:
     from saccade.plugins.worlds.experts.plays import Seen
     from saccade.plugins.worlds.experts.scene import ExpertScene
-    from saccade.plugins.worlds.experts.ways_reading import consult
+    from saccade.plugins.worlds.experts.ways import consult
     from saccade.tasks.worlds.rng import Rng
 
     plan, notes = plan_for("touching-circles", "vista", tmp_path)

@@ -11,7 +11,7 @@ from saccade.errors import SettingsError
 from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.tokens.caches import GIB
 from saccade.training.memory import MemoryPlan, Phase, PlanItem, usable
-from saccade.training.rl.plan import plan_memory
+from saccade.training.rl.run import plan_memory
 from saccade.training.rl.settings import load_rl_settings
 
 SEVEN = "model.source=Qwen/Qwen2.5-VL-7B-Instruct"

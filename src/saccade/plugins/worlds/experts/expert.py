@@ -45,7 +45,7 @@ from saccade.plugins.worlds.experts.scene import (
     elsewhere,
     zoom,
 )
-from saccade.plugins.worlds.experts.ways_reading import consult, strategies_for
+from saccade.plugins.worlds.experts.ways import consult, strategies_for
 from saccade.record.content import Action, Code, Message, ToolCall
 from saccade.tasks.worlds.rng import Rng
 from saccade.training.sft.synth.experts import ExpertFactory, ExpertStopped, UnfitSampleError, completion
