@@ -18,7 +18,7 @@ from tests.serving import served
 
 from saccade.cli.main import main
 from saccade.errors import UnavailableError
-from saccade.report.runs_page import viewer
+from saccade.report.live import viewer
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -128,7 +128,7 @@ def _query(words: list[str], images: list[str], choices: list[str]) -> Question:
 
 
 def _default_model(query: Question) -> str:
-    """The model that answers where none is named. Raises `SettingsError` if none does; says how one is named."""
+    """Return the model that answers where none is named. Raises `SettingsError` if none does; says how one is named."""
     from saccade.errors import RegistryError, UnavailableError
     from saccade.models.registry import DEFAULT, provider_of
 
@@ -145,7 +145,7 @@ def _default_model(query: Question) -> str:
 
 
 def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:
-    """The media and the question. Raises `SettingsError` if the last word is no question but a picture."""
+    """Return the media and the question. Raises `SettingsError` if the last word is no question but a picture."""
     from saccade.media.download import is_url
 
     *media, question = words
@@ -202,7 +202,7 @@ def summary(trajectory: Trajectory) -> dict[str, object]:
 
 
 def exit_code(trajectory: Trajectory) -> int:
-    """The exit status of `saccade ask`, as its epilog lists them."""
+    """Return the exit status of `saccade ask`, as its epilog lists them."""
     from saccade.record.trajectory import StopReason
 
     if trajectory.answer is not None:

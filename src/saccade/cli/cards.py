@@ -93,7 +93,7 @@ def check(
 
 
 def _recognised(data: Path, say: Callable[[str], None]) -> str:
-    """The card of a folder: the one of its name, else the one that reads it; what else could read it is said."""
+    """Return the card of a folder: the one of its name, else the one that reads it; what else could read it is said."""
     from saccade.tasks.benchmarks.check import card_matches
     from saccade.tasks.benchmarks.registry import cards
 
@@ -120,7 +120,7 @@ def _recognised(data: Path, say: Callable[[str], None]) -> str:
 
 
 def _splits(card: Card, data: Path) -> list[tuple[str, str, bool]]:
-    """The further splits of the card: how each is called, what names it, and whether it lies there."""
+    """Return the further splits of the card: how each is called, what names it, and whether it lies there."""
     from saccade.tasks.benchmarks.check import other_splits
     from saccade.tasks.benchmarks.registry import card_ids, load_card
 

@@ -146,7 +146,7 @@ async def examine(required: Collection[Layer]) -> dict[str, Any]:
 
 
 def layer_facts(isolation: Isolation, layer: Layer) -> dict[str, Any]:
-    """One row of the report: what a layer is for, whether it is on, and if not why, what is lost, and what to do."""
+    """Describe a layer: its purpose, whether it is on, and if not why, what is lost, and what to do."""
     details = [state.detail for state in isolation.layers if state.layer is layer]
     on = isolation.is_on(layer)
     return {
@@ -176,7 +176,7 @@ def memory_facts() -> dict[str, str]:
 
 
 def package_facts() -> list[dict[str, str | None]]:
-    """The packages of the extra `sandbox`, each with its version (None: absent) and what to know of it."""
+    """Return the packages of the extra `sandbox`, each with its version (None: absent) and what to know of it."""
     from saccade.sandbox.isolation import INSTALL, OFFERED
 
     return [
@@ -270,7 +270,7 @@ def _print_attacks(outcomes: list[AuditOutcome], console: Console) -> None:
 
 
 def verdict(outcome: AuditOutcome) -> Text:
-    """The result of an attack in a word or two, with colour."""
+    """Return the result of an attack in a word or two, with colour."""
     if not outcome.held:
         return Text("BREACH", "bold red")
     if not outcome.neighbour_ok:

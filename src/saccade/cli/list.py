@@ -131,7 +131,7 @@ def print_parts(kind: str, *, as_json: bool) -> None:
 
 
 def lines(parts: list[ListedPart]) -> Iterator[str]:
-    """A line for each, in columns."""
+    """Yield a line for each, in columns."""
     names = max((len(part.id) for part in parts), default=0)
     sources = max((len(part.source) for part in parts), default=0)
     for part in parts:
@@ -139,7 +139,7 @@ def lines(parts: list[ListedPart]) -> Iterator[str]:
 
 
 def parts_of(kind: str) -> Iterator[ListedPart]:
-    """The parts of a kind, by their ids.
+    """Yield the parts of a kind, by their ids.
 
     Raises:
         SettingsError: there is no such kind; suggests the nearest.
@@ -161,7 +161,7 @@ def parts_of(kind: str) -> Iterator[ListedPart]:
 
 
 def _recipes() -> Iterator[ListedPart]:
-    """The bundled ones, as they are written on a command line."""
+    """Yield the bundled ones, as they are written on a command line."""
     for verb in get_args(RecipeKind):
         for name in recipe_names(verb):
             yield ListedPart(f"{verb} {name}", "built in", about_recipe(verb, name))
@@ -190,7 +190,7 @@ def _card(entry: str) -> object:
 
 
 def _description(value: object, module: str) -> str:
-    """A sentence: what the part says of itself, or else its module or class."""
+    """Return a sentence: what the part says of itself, or else its module or class."""
     from saccade.tasks.benchmarks.card import Card
 
     if isinstance(value, Card):
@@ -215,14 +215,14 @@ def _parameters(part: object) -> str:
 
 
 def _sentence(text: str) -> str:
-    """The first one, as far as its end can be found."""
+    """Return the first one, as far as its end can be found."""
     first = " ".join(text.strip().partition("\n\n")[0].split())
     match = re.match(r".*?(?<!et al)[.!?](?=\s+[A-Z0-9`]|$)", first)
     return match[0] if match else first
 
 
 def _missing(package: str, extra: str) -> str:
-    """The command that installs an extra of a package; empty if all of it is there, or none is needed."""
+    """Return the command that installs an extra of a package; empty if all of it is there, or none is needed."""
     if not extra:
         return ""
     try:

@@ -159,7 +159,7 @@ def add_log_options(command: Any) -> Any:
 
 @cache
 def _options() -> tuple[Any, ...]:
-    """The options as Typer makes them, from a command that only has these; all commands share them."""
+    """Return the options as Typer makes them, from a command that only has these; all commands share them."""
     app = typer.Typer(add_completion=False)
     app.command()(_takes)
     made = tuple(item for item in typer.main.get_command(app).params if item.name in ("verbose", "log_file"))

@@ -105,7 +105,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(app: typer.Typer, arguments: list[str], name: str) -> int:
-    """The same of the program `name` whose commands are `app`, such as a script's."""
+    """Return the same of the program `name` whose commands are `app`, such as a script's."""
     try:
         with _terminated_as_interrupted(), Logs():
             _command(app).main(args=list(arguments), prog_name=name)
@@ -132,13 +132,13 @@ def run(app: typer.Typer, arguments: list[str], name: str) -> int:
 
 @cache
 def _command(app: typer.Typer) -> Any:
-    """What parses and runs `app`'s command lines; made once in a process, which may run many."""
+    """Return the parser of `app`'s command lines; made once in a process, which may run many."""
     return add_log_options(typer.main.get_command(app))
 
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """A SIGTERM, as batch systems and containers send it, does what Ctrl-C does, so that nothing played is lost."""
+    """Treat a SIGTERM, as batch systems and containers send it, as Ctrl-C, so that nothing played is lost."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

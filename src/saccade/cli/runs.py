@@ -191,7 +191,7 @@ def view(
     """Serve a run, or all runs of a folder, as pages that follow an evaluation while it runs."""
     from saccade.cli.web import serve_app
     from saccade.core.local_page import HOST
-    from saccade.report.runs_page import viewer
+    from saccade.report.live import viewer
 
     if not folder.is_dir():
         raise SettingsError(f"{folder} is no folder. Name the folder of a run, or one with runs in it.")

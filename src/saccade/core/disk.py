@@ -20,7 +20,7 @@ _CLOSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 @contextmanager
 def writing(path: Path, partial: Path | None = None) -> Iterator[None]:
-    """An `OSError` in here names `path` if it names no file (those of a write do not) or the `partial` one of it."""
+    """Make an `OSError` of the block name `path` where it names no file (a write's does not), or the `partial` one."""
     try:
         yield
     except OSError as error:
@@ -54,7 +54,8 @@ def write_atomic(path: Path, text: str) -> None:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder beside `folder`, to write into: it becomes `folder` if the block ends well, and is removed if not.
+    """Make a folder next to `folder`, to write into: it becomes `folder` if the block ends well, else it is removed.
+
 
     Raises:
         RecordError: `folder` exists and is not an empty folder.
@@ -72,7 +73,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def begin_folder(folder: Path) -> Path:
-    """An empty folder beside `folder`, to be written and then given to `finish_folder`.
+    """Return an empty folder beside `folder`, to be written and then given to `finish_folder`.
 
     Its name is always the same, so that several processes can write into it, and so that the next run removes what a
     kill left of it.
@@ -84,19 +85,19 @@ def begin_folder(folder: Path) -> Path:
 
 
 def partial_folder(folder: Path) -> Path:
-    """The path of what `begin_folder` makes, for other processes."""
+    """Return the path of what `begin_folder` makes, for other processes."""
     return folder.with_name(f".{folder.name}.part")
 
 
 def finish_folder(folder: Path) -> None:
-    """What was written under the name of `begin_folder` becomes `folder`, in the place of one that was there."""
+    """Move what was written under the name of `begin_folder` to `folder`, in place of one that was there."""
     if folder.exists():
         shutil.rmtree(folder)
     partial_folder(folder).rename(folder)
 
 
 def disk_words(error: OSError) -> str:
-    """What happened, why, and what to do, in at most three lines."""
+    """Say in at most three lines what happened, why, and what to do."""
     what = error.filename if error.filename is not None else "a file"
     if error.errno in _FULL:
         why, advice = "the disk is full", "Free some space, or name another folder."
@@ -119,7 +120,8 @@ _PROMPTS = "prompt_file"
 
 
 def file_notes(value: object, before: Mapping[str, str] = MappingProxyType({})) -> str:
-    """A comment of TOML for each file of own code and of prompts that `value`, plain data, names, with its sha256.
+    """Return a TOML comment for each file of own code and of prompts that `value` names, with its sha256.
+
 
     For code that was not loaded in this process, what was noted `before` (path -> sha256) stays.
     """
@@ -137,7 +139,7 @@ def file_notes(value: object, before: Mapping[str, str] = MappingProxyType({})) 
 
 
 def noted_files(path: str | os.PathLike[str]) -> dict[str, str]:
-    """The files that saved settings noted, with their sha256; empty if there are no such settings."""
+    """Return the files that saved settings noted, with their sha256; empty if there are no such settings."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -147,7 +149,8 @@ def noted_files(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def check_files(path: str | os.PathLike[str]) -> None:
-    """Whether the files that saved settings noted are still as they were.
+    """Check that the files that saved settings noted are still as they were.
+
 
     Raises:
         SettingsError: one has changed, or is gone.
@@ -171,7 +174,7 @@ def _digest(place: str) -> str | None:
 
 
 def _texts(name: str, value: object) -> Iterator[tuple[str, str]]:
-    """Every text in `value`, with the name of its setting."""
+    """Yield every text in `value`, with the name of its setting."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, Mapping):

@@ -42,7 +42,7 @@ HOW: Final = "Install Saccade as a whole: pip install --force-reinstall saccade"
 
 
 def plugin_of(kind: str, name: str) -> str:
-    """The plug-in that offers `name` (without its version) of a kind; empty if none does."""
+    """Return the plug-in that offers `name` (without its version) of a kind; empty if none does."""
     for plugin, kinds in OFFERED.items():
         if kind in kinds and (not kinds[kind] or name in kinds[kind]):
             return plugin
@@ -50,7 +50,7 @@ def plugin_of(kind: str, name: str) -> str:
 
 
 def missing_plugin(kind: str, name: str, registered: Collection[str]) -> str:
-    """A sentence that names the plug-in that `name` of a kind needs; empty if none is missing.
+    """Return a sentence that names the plug-in that `name` of a kind needs; empty if none is missing.
 
     Args:
         kind: as the registry calls it, e.g. `worlds`.

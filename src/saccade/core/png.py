@@ -52,7 +52,7 @@ class _Header(NamedTuple):
 
 
 def quick_png(image: Image.Image) -> bytes:
-    """The pixels of a picture of mode L, RGB or RGBA, losslessly, without metadata.
+    """Return the pixels of a picture of mode L, RGB or RGBA, losslessly, without metadata.
 
     Raises:
         ValueError: it has another mode, or no pixels.
@@ -69,7 +69,7 @@ def quick_png(image: Image.Image) -> bytes:
 
 
 def quick_image(data: bytes) -> Image.Image | None:
-    """The picture in a file as `quick_png` writes it, of at most `MOST_PIXELS` in at most `MOST_ROWS`.
+    """Return the picture in a file as `quick_png` writes it, of at most `MOST_PIXELS` in at most `MOST_ROWS`.
 
     None for every other file, a damaged one too, before more memory was taken than such a picture needs: a decoder of
     PNG reads it, or says what is wrong with it.
@@ -86,7 +86,7 @@ def quick_image(data: bytes) -> Image.Image | None:
 
 
 def _filtered(image: Image.Image) -> Iterator[NDArray[np.uint8]]:
-    """The rows of a picture as a PNG holds them before compression, some at a time."""
+    """Yield the rows of a picture as a PNG holds them before compression, some at a time."""
     stride = image.width * len(image.mode)
     step = max(1, _BAND // stride)
     above: Any = 0
@@ -102,7 +102,7 @@ def _filtered(image: Image.Image) -> Iterator[NDArray[np.uint8]]:
 
 
 def _header(data: bytes) -> _Header | None:
-    """What the header says, if it is one of ours."""
+    """Read the header, if it is one that `quick_png` writes."""
     if len(data) < _HEAD or not data.startswith(_START):
         return None
     head = data[len(_START) : _HEAD - 4]
@@ -115,7 +115,7 @@ def _header(data: bytes) -> _Header | None:
 
 
 def _packed(data: bytes) -> bytes | None:
-    """What the data chunks hold, if nothing else follows the header and all of it is undamaged."""
+    """Return the data of the chunks, if nothing else follows the header and all of it is undamaged."""
     at, view = _HEAD, memoryview(data)
     parts: list[memoryview] = []
     while data[at + 4 : at + 8] == b"IDAT" and len(parts) < _MOST_CHUNKS:
@@ -129,7 +129,7 @@ def _packed(data: bytes) -> bytes | None:
 
 
 def _unpacked(packed: bytes, height: int, stride: int) -> NDArray[np.uint8] | None:
-    """The rows, if there are as many as there should be and every one has our filter."""
+    """Return the rows, if there are as many as there should be and every one has our filter."""
     inflate = isal_zlib.decompressobj()
     first = min(_FIRST_ROWS, height) * stride
     try:

@@ -20,12 +20,12 @@ FOLDER = Path(__file__).parent.parent / "training" / "recipes"
 
 
 def recipe_names(kind: Kind) -> tuple[str, ...]:
-    """The bundled recipes, sorted."""
+    """Return the bundled recipes, sorted."""
     return tuple(sorted(path.stem for path in (FOLDER / kind).glob("*.toml")))
 
 
 def find_recipe(kind: Kind, name: str | os.PathLike[str]) -> Path:
-    """The file of a bundled recipe, or the file at a path. A bundled name wins over a file of that very name.
+    """Return the file of a bundled recipe, or the file at a path. A bundled name wins over a file of that very name.
 
     Raises:
         SettingsError: there is neither; suggests the nearest bundled one.
@@ -43,14 +43,14 @@ def find_recipe(kind: Kind, name: str | os.PathLike[str]) -> Path:
 
 
 def recipe_list(kind: Kind) -> str:
-    """A line for each bundled recipe: its name, and the first sentence of its file."""
+    """Return a line for each bundled recipe: its name, and the first sentence of its file."""
     names = recipe_names(kind)
     width = max(map(len, names))
     return "\n".join(f"{name:<{width}}  {about_recipe(kind, name)}" for name in names)
 
 
 def about_recipe(kind: Kind, name: str) -> str:
-    """The first sentence of the comment that a bundled recipe opens with."""
+    """Return the first sentence of the comment that a bundled recipe opens with."""
     path = FOLDER / kind / f"{name}.toml"
     comment = []
     for line in path.read_text(encoding="utf-8").splitlines():

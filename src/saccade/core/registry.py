@@ -87,11 +87,11 @@ class Registry(Generic[T]):
         return merged, owners
 
     def ids(self) -> tuple[str, ...]:
-        """All ids, by name and then by version."""
+        """Return all ids, by name and then by version."""
         return tuple(sorted(self.entries, key=_order))
 
     def names(self) -> tuple[str, ...]:
-        """The ids without their versions, each once."""
+        """Return the ids without their versions, each once."""
         return tuple(dict.fromkeys(map(_name, self.ids())))
 
     def has(self, wanted: str) -> bool:
@@ -184,7 +184,7 @@ class Registry(Generic[T]):
         return load(code)
 
     def wrong(self, wanted: str, lack: str) -> RegistryError:
-        """The error for an object of another kind: what is wrong with it ends the sentence."""
+        """Return the error for an object of another kind: what is wrong with it ends the sentence."""
         todo = "" if self.has(wanted) else f" docs/extending.md shows a {self.kind[:-1]} of one's own."
         return RegistryError(f"{wanted} is no {self.kind[:-1]}: {lack}.{todo}")
 
@@ -192,7 +192,7 @@ class Registry(Generic[T]):
         return f"`saccade list {self.kind}` names all."
 
     def extra(self, entry: str) -> str:
-        """The extra of its package that an entry needs, as its target says in brackets; empty for none."""
+        """Return the extra of its package that an entry needs, as its target says in brackets; empty for none."""
         match = _TARGET.fullmatch(self.entries[entry].strip())
         return (match["extra"] or "") if match else ""
 
@@ -220,7 +220,7 @@ class PresetRegistry(Registry[T]):
     """
 
     def load(self, wanted: str) -> T:
-        """The object that `name`, `name@version` or either with `:preset` names, or of the user's own code.
+        """Return the object that `name`, `name@version` or either with `:preset` names, or of the user's own code.
 
         Raises:
             RegistryError: as `Registry.load`, or there is no such preset; suggests the nearest.
@@ -238,7 +238,10 @@ class PresetRegistry(Registry[T]):
         return cast(T, family[chosen])
 
     def presets(self, wanted: str) -> tuple[str, ...]:
-        """The names of the presets of a family, its default first; empty if it has none. Raises `RegistryError`."""
+        """Return the names of the presets of a family, its default first; empty if it has none.
+
+        Raises `RegistryError`.
+        """
         return tuple(name for name in self._family(wanted) if name)
 
     def _family(self, name: str) -> Mapping[str, object]:
@@ -401,7 +404,7 @@ def loaded(code: Reference) -> bool:
 
 
 def digest(code: Reference) -> str | None:
-    """The sha256 of the file, of the bytes that were run if it was; None for a module, or where there is no file."""
+    """Return the sha256 of the file, of the bytes that were run if it was; None where there is no file."""
     if not code.is_file:
         return None
     try:
@@ -478,7 +481,7 @@ def _said(error: BaseException) -> str:
 
 
 def _where(error: BaseException, path: str | None) -> str:
-    """The last line on the way in the file `path`, or else in any that is no part of Python's import system."""
+    """Return the last line on the way in the file `path`, or else in any that is no part of Python's import system."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]

@@ -61,7 +61,7 @@ class RetryPolicy(Settings):
     """Longest wait that a server may ask for; a longer one ends the tries."""
 
     def wait(self, tried: int, draw: float) -> float:
-        """Seconds to wait after `tried` tries (from 1), for a random `draw` in [0, 1)."""
+        """Return seconds to wait after `tried` tries (from 1), for a random `draw` in [0, 1)."""
         longest = min(self.most_seconds, self.first_seconds * 2.0 ** min(tried - 1, 60))
         return longest * (0.5 + 0.5 * draw)
 
@@ -137,7 +137,7 @@ _AGE = 1e9
 
 
 def _give_up(policy: RetryPolicy, tried: int, wait: float, left: float) -> str:
-    """What to do about it if there is no further try; empty if there is one."""
+    """Say what to do if there is no further try; empty if there is one."""
     if wait == float("inf"):
         return _time_up(policy)
     if tried == policy.tries:
@@ -163,7 +163,7 @@ def _rounded(seconds: float) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server asks to wait; None if it does not say so in a way that can be read."""
+    """Return seconds that the server asks to wait; None if it does not say so in a way that can be read."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is None:

@@ -223,7 +223,7 @@ def _loaded(settings: S | None, mistakes: list[str], path: str | os.PathLike[str
 def _validate(
     kind: type[S], data: dict[str, Any], raw: dict[tuple[str, ...], str], mistakes: list[str], context: str = ""
 ) -> S | None:
-    """The settings, or None with every mistake added to `mistakes`."""
+    """Return the settings, or None with every mistake added to `mistakes`."""
     try:
         settings = kind.model_validate(data, context=context)
     except ValidationError as error:

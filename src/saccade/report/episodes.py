@@ -54,7 +54,7 @@ class Episodes:
         """Of one file with every episode so far, about."""
 
     def add(self, view: EpisodeView, sources: dict[str, Sources], others: tuple[Other, ...] = ()) -> None:
-        """One more, with the pictures that it shows; `others` link to anchors, as in one file."""
+        """Add an episode with the pictures that it shows; `others` link to anchors, as in one file."""
         self.count += 1
         self.together.append(Episode(view, sources, episode_html(view, back="#", others=others), others))
         self._bytes += len(self.together[-1].body)
@@ -68,7 +68,7 @@ class Episodes:
             self.sources.clear()
 
     def href(self, anchor: str) -> str:
-        """Where the episode of that anchor is found from the target, once all are added."""
+        """Return the address of the episode of that anchor from the target, once all are added."""
         return f"{self.folder.name}/{anchor}.html" if self.apart else f"#{anchor}"
 
     @property
@@ -118,7 +118,7 @@ class Site:
         self._cards: list[EpisodeCard] = []
 
     def add(self, trajectory: Trajectory, wires: tuple[RequestTry, ...] = ()) -> None:
-        """One more episode, with what was kept of its requests."""
+        """Add an episode, with what was kept of its requests."""
         number = len(self._cards) + 1
         self._book.new_page()
         view = episode_view(f"e{number}", trajectory, self._book, wires=wires)
@@ -143,7 +143,7 @@ class Site:
 def write_pages(
     trajectories: Iterable[Trajectory], store: MediaStore | None, target: Path, *, budget: int = BUDGET
 ) -> Written:
-    """The page of a trajectory, or the pages of many, at `target`; their pictures are read from `store`."""
+    """Return the page of a trajectory, or the pages of many, at `target`; their pictures are read from `store`."""
     site = Site(target, store, budget=budget)
     for trajectory in trajectories:
         site.add(trajectory)
@@ -171,7 +171,7 @@ class RunSide:
     run: StoredRun
 
     def episodes(self, tasks: Mapping[str, int]) -> Iterator[Trajectory]:
-        """Its trajectories of these tasks."""
+        """Return its trajectories of these tasks."""
         return (trajectory for trajectory in self.run.trajectories() if trajectory.task.id in tasks)
 
 
@@ -210,7 +210,7 @@ def write_differences(
 def _links(
     sides: tuple[RunSide, RunSide], tasks: Mapping[str, int]
 ) -> tuple[dict[tuple[int, str], str], dict[str, list[Other]]]:
-    """The anchor of each episode by its side and id, and the links to all of a task."""
+    """Return the anchor of each episode by its side and id, and the links to all of a task."""
     anchors: dict[tuple[int, str], str] = {}
     others: dict[str, list[Other]] = defaultdict(list)
     for number, side in enumerate(sides):

@@ -11,10 +11,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from saccade.core.local_page import local_app
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW
 from saccade.evals.grades import FAILURES, open_failures
+from saccade.evals.listing import is_run, list_runs
 from saccade.evals.merge import run_settings
 from saccade.evals.rows import EvalRow, row_order, spent, spent_text
 from saccade.evals.summary import SUMMARY, figures
@@ -25,7 +33,7 @@ from saccade.report.episode_view import EpisodeView, episode_view
 from saccade.report.page import episode_html, live_page, page_html
 from saccade.report.picture_book import PictureBook, Sources
 from saccade.report.runs import FAILED_CALL, EvalRun
-from saccade.report.runs_page import Gallery
+from saccade.report.runs_page import Gallery, runs_page
 from saccade.report.sections.view import between, percent
 from saccade.report.stored_run import StoredRun, wires_of
 from saccade.report.words import some
@@ -47,7 +55,8 @@ class LiveRun:
         return "-".join(_stamp(self.path / name) for name in (TRAJECTORIES, FAILURES, SUMMARY))
 
     def data(self) -> dict[str, object]:
-        """What the page shows: `version`, `facts` in words, and the samples as a gallery has them.
+        """Return what the page shows: `version`, `facts` in words, and the samples as a gallery has them.
+
 
         Raises:
             RecordError: a stored line cannot be read.
@@ -68,11 +77,11 @@ class LiveRun:
             return {**gallery.data(hrefs), "version": version, "facts": facts}
 
     def page(self) -> str:
-        """The page of the run; it asks for `data` again and again. Raises `RecordError`."""
+        """Return the page of the run; it asks for `data` again and again. Raises `RecordError`."""
         return live_page(self.name, self.data())
 
     def episode(self, begin: int) -> str:
-        """The page of the sample whose line begins at byte `begin`.
+        """Return the page of the sample whose line begins at byte `begin`.
 
         Raises:
             KeyError: no sample has such a line.
@@ -166,13 +175,13 @@ class GrowingEpisode:
         self._given: set[str] = set()
 
     def so_far(self, turns: tuple[Turn, ...], *, running: bool) -> SoFar:
-        """The episode after `turns`; `running`: what the last one asked for is being run."""
+        """Return the episode after `turns`; `running`: what the last one asked for is being run."""
         begun = self._begun.model_copy(update={"turns": turns})
         view = episode_view(self._anchor, begun, self._book, running=running)
         return self._shown(view)
 
     def ended(self, trajectory: Trajectory) -> tuple[SoFar, str]:
-        """The whole episode, and its page as one file, as `saccade show` writes it."""
+        """Return the whole episode, and its page as one file, as `saccade show` writes it."""
         view = episode_view(self._anchor, trajectory, self._book)
         page = page_html(view.title, episode_html(view), self._book.sources)
         return self._shown(view), page
@@ -185,3 +194,60 @@ class GrowingEpisode:
 
 def _urls(sources: Sources) -> tuple[str, ...]:
     return (sources.thumb, sources.large) if sources.large else (sources.thumb,)
+
+
+# Pages are made when they are asked for, while the runs grow. The applications answer only requests that name this
+# machine (a stranger's page may have a name that resolves to it); they serve no files and write nothing.
+
+
+def viewer(folder: Path) -> Starlette:
+    """Make the application that shows a run, or all runs below a folder."""
+    runs = _Runs(folder)
+
+    def index(request: Request) -> Response:
+        if runs.single:
+            return RedirectResponse("/run/this/", 303)
+        return HTMLResponse(runs_page(list_runs(folder), lambda run: f"/run/{run.name}/"))
+
+    def data(request: Request) -> Response:
+        run = runs.named(request.path_params["run"])
+        if request.query_params.get("version") == run.version:
+            return Response(status_code=204)
+        return JSONResponse(run.data())
+
+    def episode(request: Request) -> Response:
+        try:
+            return HTMLResponse(runs.named(request.path_params["run"]).episode(request.path_params["begin"]))
+        except KeyError:
+            raise HTTPException(404, "There is no such sample any more.") from None
+
+    def page(request: Request) -> Response:
+        return HTMLResponse(runs.named(request.path_params["run"]).page())
+
+    return local_app(
+        [
+            Route("/", index),
+            Route("/run/{run:path}/data.json", data),
+            Route("/run/{run:path}/episode/{begin:int}", episode),
+            Route("/run/{run:path}/", page),
+        ]
+    )
+
+
+class _Runs:
+    """The runs of a folder, or the one run that the folder is."""
+
+    def __init__(self, folder: Path) -> None:
+        self.single = is_run(folder)
+        self._folder = folder
+        self._runs: dict[str, LiveRun] = {}
+
+    def named(self, name: str) -> LiveRun:
+        """Return the run of that name; one that is not in the list is none, so no path leads out of the folder."""
+        if name not in self._runs:
+            listed = {"this": self._folder} if self.single else {run.name: run.path for run in list_runs(self._folder)}
+            if name not in listed:
+                raise HTTPException(404)
+            title = self._folder.resolve().name if self.single else name
+            self._runs.setdefault(name, LiveRun(title, listed[name]))
+        return self._runs[name]

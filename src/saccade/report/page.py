@@ -66,7 +66,7 @@ what it is sorted by: a number or a text, empty if not known."""
 
 
 def episode_html(view: EpisodeView, back: str = "", others: tuple[Other, ...] = (), root: str = "") -> Markup:
-    """One episode as a fragment of a page.
+    """Return one episode as a fragment of a page.
 
     `back` is the address of the index, empty if there is none; `root` leads from the page to the folder of the index.
     """
@@ -74,17 +74,17 @@ def episode_html(view: EpisodeView, back: str = "", others: tuple[Other, ...] = 
 
 
 def index_html(cards: tuple[EpisodeCard, ...], facts: tuple[str, ...]) -> Markup:
-    """The cards of many episodes as a fragment of a page; `facts` are sentences above them."""
+    """Return the cards of many episodes as a fragment of a page; `facts` are sentences above them."""
     return _render("index.html.j2", cards=cards, facts=facts)
 
 
 def report_html(title: str, sections: tuple[Section, ...], facts: tuple[str, ...], gallery: bool) -> Markup:
-    """The sections of a report as a fragment of a page, with room for a gallery; `facts` are sentences above them."""
+    """Render the sections of a report as a fragment of a page, with room for a gallery; `facts` stand above them."""
     return _render("report.html.j2", title=title, sections=sections, facts=facts, gallery=gallery)
 
 
 def live_page(title: str, gallery: Mapping[str, object]) -> str:
-    """The page of a run that grows; it asks for its data again and again."""
+    """Return the page of a run that grows; it asks for its data again and again."""
     served = ServedPart(_VIEWED, script=_asset("live.js"))
     return page_html(title, _render("live.html.j2", title=title), {}, gallery=gallery, served=served)
 
@@ -95,7 +95,7 @@ def list_html(heads: tuple[str, ...], lines: Sequence[RunLine]) -> Markup:
 
 
 def folded(anchor: str, body: Markup) -> Markup:
-    """An episode that the browser reads only when it is asked for."""
+    """Return an episode that the browser reads only when it is asked for."""
     return Markup('<template id="{}-folded">{}</template>').format(anchor, body)
 
 
@@ -107,7 +107,7 @@ def page_html(
     gallery: Mapping[str, object] | None = None,
     served: ServedPart | None = None,
 ) -> str:
-    """A whole page around `body`, with the pictures that it names and what could not be read of the run.
+    """Return a whole page around `body`, with the pictures that it names and what could not be read of the run.
 
     A page with a `gallery` is a report: it has that style and script too. A `served` one asks the server that it came
     from for further data, and may ask nobody else.
@@ -173,7 +173,7 @@ def _environment() -> Environment:
 
 
 def _finalized(value: Any) -> Any:
-    """Every text of an expression, before it is escaped."""
+    """Return every text of an expression, before it is escaped."""
     return readable(cut_end(value)) if type(value) is str else value
 
 

@@ -73,7 +73,7 @@ class Decoder:
         self._kept: dict[str, Image.Image] = {}
 
     def image(self, part: ImagePart) -> Image.Image:
-        """The recorded pixels, not to be changed. Raises `MediaError` or `OSError`."""
+        """Return the recorded pixels, not to be changed. Raises `MediaError` or `OSError`."""
         source = self._kept.pop(part.sha256, None)
         image = self.store.open(part).decode() if source is None else source
         self._kept[part.sha256] = image
@@ -96,7 +96,7 @@ class PictureBook:
         """Folder of the page, for files that lie beside it; None if it has none."""
 
     def add(self, part: ImagePart | VideoPart) -> ShownMedia:
-        """The picture as it is shown; the same for the same bytes."""
+        """Return the picture as it is shown; the same for the same bytes."""
         key = f"p{part.sha256[:24]}-{self._sides[0]}"
         if key not in self._made:
             if len(self._made) >= _REMEMBERED:
@@ -113,7 +113,7 @@ class PictureBook:
         return None if self._decoder is None else self._decoder.store
 
     def add_image(self, image: Image.Image, name: str) -> ShownMedia:
-        """A picture that is in no store, such as a frame of a video; `name` tells it from all others."""
+        """Return a picture that is in no store, such as a frame of a video; `name` tells it from all others."""
         key = f"f{name}-{self._sides[0]}"
         thumb = _within(image, self._sides[0])
         self.sources[key] = Sources(_url(thumb, exact=False), "")
@@ -130,7 +130,7 @@ class PictureBook:
         self.sources = {}
 
     def pixels(self, part: ImagePart) -> Image.Image | None:
-        """The recorded pixels, or None if they cannot be had."""
+        """Return the recorded pixels, or None if they cannot be had."""
         try:
             return None if self._decoder is None else self._decoder.image(part)
         except (MediaError, OSError):
@@ -173,7 +173,7 @@ def _url(picture: Image.Image, exact: bool) -> str:
 
 
 def _reason(part: ImagePart | VideoPart, error: Exception) -> str:
-    """Why a picture is missing, without the paths of the machine on which the page was made."""
+    """Say why a picture is missing, without the paths of the machine on which the page was made."""
     if isinstance(error, MissingMediaError):
         return f"missing: the run's media folder holds no {part.sha256[:12]}…"
     if isinstance(error, TooLargeError) and isinstance(part, VideoPart):

@@ -31,7 +31,7 @@ class AxisScale:
     """Pixel of `high`; may be the smaller one."""
 
     def __call__(self, value: float) -> float:
-        """The pixel of `value`, to a tenth."""
+        """Return the pixel of `value`, to a tenth."""
         share = (value - self.low) / (self.high - self.low)
         return round(self.start + share * (self.end - self.start), 1)
 
@@ -42,7 +42,7 @@ class AxisScale:
 
 
 def scale(values: Iterable[float], span: tuple[float, float], *, zero: bool = False, ticks: int = 5) -> AxisScale:
-    """An axis over `values` that begins and ends at a tick; `span` is its pixels, `zero` says that 0 is on it."""
+    """Return an axis over `values` that begins and ends at a tick; `span` is its pixels, with `zero` 0 is on it."""
     known = [value for value in values if isfinite(value)] + ([0.0] if zero else [])
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     if high - low <= 1e-9 * max(abs(low), abs(high)):
@@ -54,7 +54,7 @@ def scale(values: Iterable[float], span: tuple[float, float], *, zero: bool = Fa
 
 
 def tight(values: Iterable[float], span: tuple[float, float], *, ticks: int = 6) -> AxisScale:
-    """An axis that begins and ends with the values, for steps of a run; ticks lie between."""
+    """Return an axis that begins and ends with the values, for steps of a run; ticks lie between."""
     known = [value for value in values if isfinite(value)] or [0.0, 1.0]
     low, high = min(known), max(known)
     if low == high:
@@ -65,7 +65,7 @@ def tight(values: Iterable[float], span: tuple[float, float], *, ticks: int = 6)
 
 
 def short(value: float, step: float = 0.0) -> str:
-    """A number in few characters: `0.25`, `1,200`, `35k`, `1.2M`; with the digits that a tick distance `step` needs."""
+    """Write a number in few characters, as in `0.25`, `1,200`, `35k`, with the digits that a `step` needs."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             divisor = 1e3 if unit == "k" else size
@@ -82,7 +82,7 @@ def short(value: float, step: float = 0.0) -> str:
 
 
 def _round_step(least: float) -> float:
-    """The smallest of 1, 2, 2.5, 5 times a power of ten that is no smaller."""
+    """Return the smallest of 1, 2, 2.5, 5 times a power of ten that is no smaller."""
     power = 10.0 ** floor(log10(least))
     return next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= least * (1 - 1e-9))
 
@@ -118,36 +118,36 @@ class Figure:
 
 
 def key(name: str, number: int, shape: Literal["line", "mark", "block"] = "line") -> LegendEntry:
-    """The entry of series `number`, from 0."""
+    """Return the entry of series `number`, from 0."""
     return LegendEntry(name, hue(number), ("", "6 4", "2 3")[number // len(HUES) % 3], shape)
 
 
 def hue(number: int) -> str:
-    """The class of series `number`, from 0; a run has the same in tables and figures."""
+    """Return the class of series `number`, from 0; a run has the same in tables and figures."""
     return f"hue{HUES[number % len(HUES)]}"
 
 
 def drawing(width: float, height: float, parts: Iterable[Markup], title: str, says: str) -> Markup:
-    """The `svg` element around `parts`."""
+    """Return the `svg` element around `parts`."""
     return Markup('<svg class="chart" viewBox="0 0 {} {}" role="img"><title>{}</title><desc>{}</desc>{}</svg>').format(
         width, height, clean(title), clean(says), Markup("").join(parts)
     )
 
 
 def text(place: tuple[float, float], words: str, *, anchor: str = "start", kind: str = "tick") -> Markup:
-    """Words at a place; `anchor` is SVG's, `kind` a class."""
+    """Return words at a place; `anchor` is SVG's, `kind` a class."""
     return Markup('<text class="{}" x="{}" y="{}" text-anchor="{}">{}</text>').format(
         kind, round(place[0], 1), round(place[1], 1), anchor, clean(words)
     )
 
 
 def line(start: tuple[float, float], end: tuple[float, float], kind: str) -> Markup:
-    """A straight line of the class `kind`."""
+    """Return a straight line of the class `kind`."""
     return Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(kind, *start, *end)
 
 
 def below(axis: AxisScale, y: ValueSpan, percent: bool = False, label: str = "") -> Markup:
-    """The axis below a chart that reaches from `y[0]` to `y[1]`: grid, ticks, label."""
+    """Return the axis below a chart that reaches from `y[0]` to `y[1]`: grid, ticks, label."""
     parts = []
     for tick in axis.ticks:
         x = axis(tick)
@@ -160,7 +160,7 @@ def below(axis: AxisScale, y: ValueSpan, percent: bool = False, label: str = "")
 
 
 def beside(axis: AxisScale, x: ValueSpan, percent: bool = False, label: str = "") -> Markup:
-    """The axis to the left of a chart that reaches from `x[0]` to `x[1]`; the label stands above it."""
+    """Return the axis to the left of a chart that reaches from `x[0]` to `x[1]`; the label stands above it."""
     parts = []
     for tick in axis.ticks:
         y = axis(tick)
@@ -172,22 +172,22 @@ def beside(axis: AxisScale, x: ValueSpan, percent: bool = False, label: str = ""
 
 
 def number(value: float, step: float = 0.0, percent: bool = False) -> str:
-    """A value as a chart writes it."""
+    """Return a value as a chart writes it."""
     return f"{short(100 * value, 100 * step)}%" if percent else short(value, step)
 
 
 def clean(words: str, longest: int = 300) -> str:
-    """Words of anybody as one line in which nothing hides."""
+    """Return words of anybody as one line in which nothing hides."""
     return readable(one_line(words, longest))
 
 
 def path(points: Sequence[tuple[float, float]]) -> str:
-    """The `d` of a line through pixels."""
+    """Return the `d` of a line through pixels."""
     return "M" + "L".join(f"{x:g},{y:g}" for x, y in points)
 
 
 def short_percent(value: float) -> str:
-    """A share as percent with one digit and without its sign."""
+    """Return a share as percent with one digit and without its sign."""
     return f"{100 * value:.1f}".replace("-", "−")
 
 
@@ -263,7 +263,7 @@ def shares(title: str, says: str, rows: Sequence[StackedBar], kinds: Mapping[str
 
 
 def _room(labels: Sequence[str]) -> float:
-    """Pixels for the longest label."""
+    """Return pixels for the longest label."""
     return 16 + 7.0 * max(min(len(label), _LABEL) for label in labels)
 
 
@@ -326,7 +326,7 @@ class Axes:
 
 
 def curves(title: str, says: str, series: Sequence[Series], axes: Axes) -> Figure | None:
-    """The chart of `series`; None if they hold no finite value."""
+    """Return the chart of `series`; None if they hold no finite value."""
     shown = [kept for one in series if (kept := _finite(one)).points]
     if not shown:
         return None
@@ -345,7 +345,7 @@ def curves(title: str, says: str, series: Sequence[Series], axes: Axes) -> Figur
 
 
 def smoothed(points: Sequence[Point]) -> list[Point]:
-    """The running mean over about a twentieth of the points, fewer at the ends."""
+    """Return the running mean over about a twentieth of the points, fewer at the ends."""
     half = max(1, len(points) // 40)
     values = [y for _, y in points]
     means = []
@@ -422,7 +422,7 @@ class Dot:
 
 
 def dots(title: str, says: str, rows: Sequence[Dot], label: str) -> Figure | None:
-    """The scores in the given order, on an axis from 0 to 100%."""
+    """Return the scores in the given order, on an axis from 0 to 100%."""
     if not rows:
         return None
     left = 16 + 7.0 * max(min(len(row.name), _DOTS_LABEL) for row in rows)

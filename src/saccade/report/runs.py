@@ -71,7 +71,7 @@ class EvalRun:
         return self.settings.seed if self.settings is not None else 0
 
     def outcome(self, row: EvalRow) -> str:
-        """Which of `OUTCOMES` a sample has."""
+        """Return which of `OUTCOMES` a sample has."""
         return next(name for name in OUTCOMES if name in self.labels[row.id])
 
     def read(self, look: TrajectoryCallback = lambda trajectory: None) -> None:
@@ -162,13 +162,13 @@ class TrainingCurves:
         return int(max((points[-1][0] for points in self.points.values()), default=0))
 
     def last(self, name: str) -> float | None:
-        """The last value of a number."""
+        """Return the last value of a number."""
         points = self.points.get(name)
         return points[-1][1] if points else None
 
 
 def open_training_run(name: str, path: Path) -> TrainingCurves:
-    """The run in the folder `path`. A line that is cut short is reported and left out."""
+    """Return the run in the folder `path`. A line that is cut short is reported and left out."""
     run = TrainingCurves(name, path)
     with (path / METRICS).open("rb") as lines:
         for number, line in enumerate(lines, 1):

@@ -7,17 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
-from starlette.routing import Route
-
-from saccade.core.local_page import local_app
 from saccade.evals.grades import SampleFailure
-from saccade.evals.listing import Listed, cost_text, is_run, list_runs
+from saccade.evals.listing import Listed, cost_text
 from saccade.evals.rows import COLUMNS, EvalRow
-from saccade.report.live import LiveRun
 from saccade.report.page import RunLine, list_html, page_html
 from saccade.report.picture_book import ShownMedia
 from saccade.report.plots import clean
@@ -31,14 +23,14 @@ REPORT = "report.html"
 
 
 def runs_page(runs: list[Listed], href: Callable[[Listed], str]) -> str:
-    """The page; `href` is where a run is found, empty where it has no page."""
+    """Return the page; `href` is where a run is found, empty where it has no page."""
     lines = tuple(_line(run, quote(href(run))) for run in runs)
     problems = tuple(f"{run.name}: {run.problem}" for run in runs if run.problem)
     return page_html("Evaluations", list_html(HEADS, lines), {}, problems)
 
 
 def report_beside(folder: Path) -> Callable[[Listed], str]:
-    """Where the report of a run lies, from a page in `folder`; empty where none was made."""
+    """Return a function that finds a run's report from a page in `folder`; empty where none was made."""
     return lambda run: (run.path / REPORT).relative_to(folder).as_posix() if (run.path / REPORT).is_file() else ""
 
 
@@ -85,7 +77,7 @@ class Gallery:
         self._lost: list[list[object]] = []
 
     def add(self, number: int, run: EvalRun, row: EvalRow, picture: ShownMedia | None) -> None:
-        """The card of the episode at anchor `e{number}`, by which cards are sorted."""
+        """Add the card of the episode at anchor `e{number}`, by which cards are sorted."""
         labels = sorted(self._labels.number(name) for name in run.labels[row.id])
         self._cards[number] = [
             self._runs.number(run.name),
@@ -102,7 +94,7 @@ class Gallery:
         ]
 
     def add_lost(self, run: EvalRun, failure: SampleFailure) -> None:
-        """A sample that came to nothing: a card that opens nothing."""
+        """Add a sample that has no episode: a card that opens nothing."""
         run_number, lost = self._runs.number(run.name), [self._labels.number(LOST)]
         why = clean(f"{failure.kind.replace('_', ' ')}: {failure.detail}", 300)
         self._lost.append(
@@ -114,7 +106,7 @@ class Gallery:
         return len(self._cards) + len(self._lost)
 
     def data(self, hrefs: Mapping[int, str]) -> dict[str, object]:
-        """What the script reads; `hrefs` says where each episode is found."""
+        """Return the data of the page's script; `hrefs` are the addresses of the episodes."""
         items = [[hrefs[number], *self._cards[number]] for number in sorted(self._cards)]
         items += [["", *card] for card in self._lost]
         return {
@@ -127,60 +119,3 @@ class Gallery:
             "columns": [[name, column.shown, column.digits] for name, column in _NUMBERS.items()],
             "items": items,
         }
-
-
-# Pages are made when they are asked for, while the runs grow. The applications answer only requests that name this
-# machine (a stranger's page may have a name that resolves to it); they serve no files and write nothing.
-
-
-def viewer(folder: Path) -> Starlette:
-    """Make the application that shows a run, or all runs below a folder."""
-    runs = _Runs(folder)
-
-    def index(request: Request) -> Response:
-        if runs.single:
-            return RedirectResponse("/run/this/", 303)
-        return HTMLResponse(runs_page(list_runs(folder), lambda run: f"/run/{run.name}/"))
-
-    def data(request: Request) -> Response:
-        run = runs.named(request.path_params["run"])
-        if request.query_params.get("version") == run.version:
-            return Response(status_code=204)
-        return JSONResponse(run.data())
-
-    def episode(request: Request) -> Response:
-        try:
-            return HTMLResponse(runs.named(request.path_params["run"]).episode(request.path_params["begin"]))
-        except KeyError:
-            raise HTTPException(404, "There is no such sample any more.") from None
-
-    def page(request: Request) -> Response:
-        return HTMLResponse(runs.named(request.path_params["run"]).page())
-
-    return local_app(
-        [
-            Route("/", index),
-            Route("/run/{run:path}/data.json", data),
-            Route("/run/{run:path}/episode/{begin:int}", episode),
-            Route("/run/{run:path}/", page),
-        ]
-    )
-
-
-class _Runs:
-    """The runs of a folder, or the one run that the folder is."""
-
-    def __init__(self, folder: Path) -> None:
-        self.single = is_run(folder)
-        self._folder = folder
-        self._runs: dict[str, LiveRun] = {}
-
-    def named(self, name: str) -> LiveRun:
-        """Return the run of that name; one that is not in the list is none, so no path leads out of the folder."""
-        if name not in self._runs:
-            listed = {"this": self._folder} if self.single else {run.name: run.path for run in list_runs(self._folder)}
-            if name not in listed:
-                raise HTTPException(404)
-            title = self._folder.resolve().name if self.single else name
-            self._runs.setdefault(name, LiveRun(title, listed[name]))
-        return self._runs[name]

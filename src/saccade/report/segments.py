@@ -78,7 +78,7 @@ def _segments(written: str, action: Action) -> Iterator[TextSegment]:
 
 
 def _around(text: str, code: str) -> Iterator[TextSegment]:
-    """The code at its last place in the text, and the thoughts before and after it."""
+    """Yield the code at its last place in the text, and the thoughts before and after it."""
     # The search from the left is linear in every case, the one from the right is not.
     behind = text[::-1].find(code[::-1]) if code else -1
     if behind < 0:  # the dialect read it from JSON, or changed its indent

@@ -25,7 +25,7 @@ class StoredRun:
     """What could not be read, for a person."""
 
     def trajectories(self) -> Iterator[Trajectory]:
-        """Every trajectory that can be read, in the order of the file, then the episodes that have not ended."""
+        """Yield every trajectory that can be read, in the order of the file, then the episodes that have not ended."""
         ended = set()
         for number, line in enumerate(self._lines(), 1):
             if not line.strip():
@@ -64,7 +64,7 @@ class StoredRun:
         )
 
     def count(self) -> int:
-        """Lines of the file, and episodes that have not ended."""
+        """Return lines of the file, and episodes that have not ended."""
         return sum(1 for _ in self._lines()) + sum(1 for _ in self._unfinished())
 
 
@@ -77,7 +77,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def open_run(path: Path) -> StoredRun:
-    """The run in the folder `path`, or in the `.jsonl` file `path` with its media beside it.
+    """Return the run in the folder `path`, or in the `.jsonl` file `path` with its media beside it.
 
     Raises:
         SettingsError: there is no such run.

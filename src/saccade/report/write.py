@@ -86,7 +86,7 @@ _PER_RUN = ("broken/", "dropped/", "seconds/")
 
 
 def training(runs: Sequence[TrainingCurves]) -> Section | None:
-    """The section of the curves; None without training runs."""
+    """Return the section of the curves; None without training runs."""
     if not runs:
         return None
     names = list(dict.fromkeys(name for run in runs for name in run.points if not name.startswith(VALIDATION)))
@@ -124,7 +124,7 @@ def _panel(title: str, known: dict[str, _Known], runs: Sequence[TrainingCurves])
 
 
 def _curve(name: str, known: _Known, runs: Sequence[TrainingCurves]) -> Figure | None:
-    """The number over the steps, and what held-out tasks gave as marks, where they were asked for it."""
+    """Return the number over the steps, and what held-out tasks gave as marks, where they were asked for it."""
     series = []
     for place, run in enumerate(runs):
         if points := run.points.get(name):
@@ -137,7 +137,7 @@ def _curve(name: str, known: _Known, runs: Sequence[TrainingCurves]) -> Figure |
 
 
 def _split(runs: Sequence[TrainingCurves]) -> Panel:
-    """What is drawn for each run alone: time, broken kinds, reasons of dropped rollouts."""
+    """Draw what belongs to one run: time, broken kinds, reasons of dropped rollouts."""
     groups = []
     for run in runs:
         after = f": {run.name}" if len(runs) > 1 else ""
@@ -155,7 +155,7 @@ def _split(runs: Sequence[TrainingCurves]) -> Panel:
 
 
 def _named(run: TrainingCurves, beginning: str) -> dict[str, list[tuple[float, float]]]:
-    """The numbers with that beginning that are ever above zero, by the rest of their names."""
+    """Return the numbers with that beginning that are ever above zero, by the rest of their names."""
     return {
         name.removeprefix(beginning).replace("_", " "): points
         for name, points in run.points.items()
@@ -172,7 +172,7 @@ _MODELS = frozenset({"model", "judge", "model.source"})
 
 
 def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingCurves]) -> Section:
-    """The section that says what is reported."""
+    """Return the section that says what is reported."""
     panels = []
     if runs:
         lines = tuple(_line(run, hue(place)) for place, run in enumerate(runs))
@@ -224,7 +224,7 @@ def _line(run: EvalRun, own: str) -> SectionRow:
 
 
 def _spent(totals: Spent) -> tuple[str, str, str]:
-    """Tokens read and written and the cost, each with the number of samples that it is known of where it is not all."""
+    """Return tokens read and written and the cost, each with the number of samples it is known of if not all."""
 
     def shown(known: Known, text: str) -> str:
         if not known.samples:
@@ -255,7 +255,7 @@ def _trained(run: TrainingCurves, own: str) -> SectionRow:
 
 
 def _sources(settings: Mapping[str, str]) -> str:
-    """What a run was trained on, without the paths of the machine."""
+    """Return the data that a run was trained on, without the paths of the machine."""
     for name in ("tasks.source", "recipe.source"):
         try:
             held = json.loads(settings.get(name, "null"))
@@ -276,7 +276,7 @@ def _settings(run: EvalRun) -> Mapping[str, str]:
 
 
 def differences(runs: Mapping[str, Mapping[str, str]]) -> tuple[SectionTable, ...]:
-    """The settings that are not the same in all runs, as a table; nothing for one run."""
+    """Return the settings that are not the same in all runs, as a table; nothing for one run."""
     names = dict.fromkeys(name for settings in runs.values() for name in settings)
     lines = [
         SectionRow((name, *_shown(name, [settings.get(name, NONE) for settings in runs.values()])))
@@ -288,7 +288,7 @@ def differences(runs: Mapping[str, Mapping[str, str]]) -> tuple[SectionTable, ..
 
 
 def _shown(name: str, values: Sequence[str]) -> Sequence[str]:
-    """The values of a setting; of models the last parts of their paths, as many as tell them apart."""
+    """Return the values of a setting; of models the last parts of their paths, as many as tell them apart."""
     if name not in _MODELS:
         return values
     parts = [value.strip('"').split("/") for value in values]
@@ -335,7 +335,7 @@ class _Order:
             self._of_task[row.task].append(kept)
 
     def others(self, place: _Place) -> tuple[Other, ...]:
-        """The other episodes of its task, the nearest ones."""
+        """Return the other episodes of its task, the nearest ones."""
         near = self._of_task[place.row.task]
         start = max(0, min(near.index(place) - _OTHERS // 2, len(near) - _OTHERS - 1))
         return tuple(_other(one) for one in near[start : start + _OTHERS + 1] if one is not place)

@@ -99,7 +99,7 @@ class BatchRow:
     pictures: tuple[PromptPicture, ...]
 
     def __len__(self) -> int:
-        """Tokens."""
+        """Return tokens."""
         return len(self.ids)
 
 

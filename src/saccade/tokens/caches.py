@@ -102,7 +102,8 @@ class RaggedCache:
         return self._mask(start, max(counts))
 
     def step_shape(self, count: int) -> tuple[int, int]:
-        """Rows and places with which `begin_step` can read one token of each of the first `count` rows, or few more.
+        """Return rows and places with which `begin_step` can read one token of each of the first `count` rows.
+
 
         Only where buffers are there already; they are made longer where a token more does not fit.
         """
@@ -149,7 +150,7 @@ class RaggedCache:
         return self._written(self._keys[layer_idx], key_states), self._written(self._values[layer_idx], value_states)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
-        """Places of the longest row."""
+        """Return places of the longest row."""
         return max(self.lengths, default=0)
 
     def swap(self, one: int, other: int) -> None:
@@ -256,11 +257,11 @@ class StateCache(RaggedCache):
             buffer[target] = buffer[source]
 
     def get_conv_state(self, layer_idx: int, state_idx: int = 0) -> torch.Tensor | None:
-        """The window of the rows that are read, which the caller may move on in place; None at their beginning."""
+        """Return the window of the rows that are read, open to changes; None at their beginning."""
         return self._windows[layer_idx][self._read] if self._continues else None
 
     def get_recurrent_state(self, layer_idx: int, state_idx: int = 0) -> torch.Tensor | None:
-        """The states of the rows that are read; None at their beginning."""
+        """Return the states of the rows that are read; None at their beginning."""
         return self._states[layer_idx][self._read] if self._continues else None
 
     def is_recording_past(self, layer_idx: int) -> bool:
@@ -297,7 +298,7 @@ class StateCache(RaggedCache):
 def layer_masks(
     full: torch.Tensor, starts: torch.Tensor, visual: torch.Tensor | None, family: ModelFamily, config: Any
 ) -> Any:
-    """The argument `attention_mask` of a pass.
+    """Return the argument `attention_mask` of a pass.
 
     Args:
         full: (rows, 1, queries, places), 0 where a query sees a place, the lowest number where not: plain causal.
@@ -334,7 +335,7 @@ GIB = 2**30
 
 
 def cache_bytes_per_token(config: Any, bytes_per_number: int) -> int:
-    """Bytes of the keys and values of one token in all layers of a transformers configuration's language model.
+    """Return bytes of the keys and values of one token in all layers of a transformers configuration's language model.
 
     Layers that keep a state, or read the keys and values of another layer, have none of their own.
     """
@@ -343,7 +344,7 @@ def cache_bytes_per_token(config: Any, bytes_per_number: int) -> int:
 
 
 def state_bytes(config: Any, bytes_per_number: int) -> int:
-    """Bytes of what layers of linear attention keep of one sequence, however long it is; states are in float32."""
+    """Return the bytes that layers of linear attention keep of a sequence of any length; states are in float32."""
     text = config.get_text_config()
     kinds = getattr(text, "layer_types", None) or []
     layers = sum(kind == "linear_attention" for kind in kinds)

@@ -105,7 +105,7 @@ class Scheduler:
         return not self._active
 
     def get_bytes(self, sha256: str) -> bytes:
-        """A picture of a prompt that is being read."""
+        """Return a picture of a prompt that is being read."""
         return self._media[sha256].get_bytes(sha256)
 
     def admit(self, answer: PendingAnswer) -> None:

@@ -41,7 +41,7 @@ class PromptPicture:
 
 
 def image_parts(pictures: Sequence[PromptPicture], reader: str) -> list[ImagePart]:
-    """The pictures, for a `reader` that cannot be given the frames of a video.
+    """Return the pictures, for a `reader` that cannot be given the frames of a video.
 
     Raises:
         ModelRefusedError: one of `pictures` is a video.
@@ -97,7 +97,7 @@ class TokenTrajectory:
             raise ValueError(f"a trajectory begins with its one prompt; {self.id} has {[kind.value for kind in kinds]}")
 
     def __len__(self) -> int:
-        """Tokens, text and visual."""
+        """Return tokens, text and visual."""
         return sum(len(segment.ids) for segment in self.segments)
 
     @property
@@ -110,12 +110,12 @@ class TokenTrajectory:
         return np.fromiter((token for segment in self.segments for token in segment.ids), np.int64, len(self))
 
     def turns(self) -> NDArray[np.int64]:
-        """The turn in which each token was sampled, -1 where it was not, (tokens,)."""
+        """Return the turn in which each token was sampled, -1 where it was not, (tokens,)."""
         numbers = [-1 if segment.turn is None else segment.turn for segment in self.segments]
         return np.repeat(np.array(numbers, np.int64), [len(segment.ids) for segment in self.segments])
 
     def loss_mask(self) -> NDArray[np.bool_]:
-        """Whether each token was sampled, (tokens,)."""
+        """Return whether each token was sampled, (tokens,)."""
         mask: NDArray[np.bool_] = self.turns() >= 0
         return mask
 
@@ -126,7 +126,7 @@ class TokenTrajectory:
 
 
 def truncate(trajectory: TokenTrajectory, most: int) -> TokenTrajectory:
-    """The longest beginning of `trajectory` with at most `most` tokens that ends in a sampled segment.
+    """Return the longest beginning of `trajectory` with at most `most` tokens that ends in a sampled segment.
 
     Raises:
         TrainingError: not even the prompt and the first turn fit.

@@ -135,7 +135,7 @@ class Policy(Protocol):
         """Weights, and which ids are forbidden."""
 
     def autocast(self) -> AbstractContextManager[Any]:
-        """The context of a forward pass."""
+        """Return the context of a forward pass."""
 
 
 @dataclass(eq=False)
@@ -262,7 +262,7 @@ class SequenceBatch:
         return self._logits(self._forward(range(count))[:, 0])
 
     def read_places(self, places: Sequence[int]) -> torch.Tensor:
-        """The same for the sequences at `places`."""
+        """Return the same for the sequences at `places`."""
         hidden: dict[int, torch.Tensor] = {}
         twins = self._twins(places)
         for part in self._parts([place for place in places if place not in twins]):
@@ -326,7 +326,7 @@ class SequenceBatch:
         return hidden
 
     def _step(self, ids: torch.Tensor, positions: torch.Tensor, starts: torch.Tensor, end: int) -> torch.Tensor:
-        """A `Step`, entirely on the device."""
+        """Return a `Step`, entirely on the device."""
         checkpoint = self._policy.checkpoint
         full = self._cache.begin_step(starts, end, cache_dtype(self._policy))
         masks = layer_masks(full, starts, None, checkpoint.family, checkpoint.config)
@@ -349,7 +349,7 @@ class SequenceBatch:
         return hidden
 
     def _last_tokens(self, sequences: Sequence[TokenSequence]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The same for one text token each, as decoding has them."""
+        """Return the same for one text token each, as decoding has them."""
         ids = torch.tensor([sequence.ids[-1:] for sequence in sequences])
         at = torch.tensor([[sequence.position] for sequence in sequences])
         for sequence in sequences:

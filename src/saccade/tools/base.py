@@ -87,7 +87,7 @@ class OutsideTool(OfferedTool):
 
 
 def done(result: ToolResult) -> Future[ToolResult]:
-    """A call that is over."""
+    """Return a call that is over."""
     future: Future[ToolResult] = Future()
     future.set_result(result)
     return future
@@ -105,7 +105,7 @@ R = TypeVar("R", bound=ToolModel)
 
 @lru_cache(maxsize=512)
 def _schema(model: type[ToolModel], mode: Literal["validation", "serialization"]) -> str:
-    """The JSON Schema of `model` as text, made once and read anew by whoever may change what he gets.
+    """Return the JSON Schema of `model` as text, made once and read anew by whoever may change what he gets.
 
     Every episode asks for the schemas of all its tools.
     """
@@ -228,7 +228,8 @@ class Tool(OfferedTool, Generic[A, R]):
         ]
 
     def checked(self, arguments: object, *, alias: str | None = None) -> CheckedCall[A] | ToolResult:
-        """The arguments as the tool reads them; where they are wrong, or the tool cannot be called here, the result.
+        """Return the arguments as the tool reads them; where they are wrong, or it cannot be called here, the result.
+
 
         Raises:
             ToolError: the tool has no such alias.
@@ -244,7 +245,8 @@ class Tool(OfferedTool, Generic[A, R]):
             return failed(self.name, Status.ERROR, error.problem)
 
     def mistakes(self, arguments: object, *, alias: str | None = None) -> tuple[Problem, ...]:
-        """What is wrong with the names and the form of `arguments` alone, each mistake by itself; nothing is run.
+        """Return the mistakes in the names and the form of `arguments`, each by itself; runs nothing.
+
 
         Raises:
             ToolError: the tool has no such alias.
@@ -256,7 +258,8 @@ class Tool(OfferedTool, Generic[A, R]):
             return (error.problem,)
 
     def _without_task(self, arguments: object) -> tuple[object, str]:
-        """The arguments without VISTA's `task`, a text that says what a call is for, and a word that it was not read.
+        """Return the arguments without VISTA's `task`, which says what a call is for, and a note that it was not read.
+
 
         A tool with an argument of that name reads it.
         """
@@ -333,7 +336,7 @@ class Tool(OfferedTool, Generic[A, R]):
         return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, message, detail))
 
     def not_loaded(self, error: Exception) -> ToolResult:
-        """What a call gives when `load` raised `error`."""
+        """Return the result of a call when `load` raised `error`."""
         detail = f"its load() failed: {_words(error)}"
         _log.warning("the tool %s is not available: %s", self.name, detail)
         return self._unavailable(detail)

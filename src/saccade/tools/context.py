@@ -80,7 +80,7 @@ class CallProblem(Exception):  # noqa: N818 - it is caught inside this package a
 
 
 def wrong_format(message: str) -> CallProblem:
-    """A value of the wrong range, order or size, to be raised."""
+    """Return a value of the wrong range, order or size, to be raised."""
     return CallProblem(ProblemKind.ARGUMENT_FORMAT, message)
 
 
@@ -93,10 +93,10 @@ class EncodedImage(Protocol):
         """Of the encoded bytes."""
 
     def encoded(self) -> bytes:
-        """The bytes of the picture's file. Raises `MediaError`."""
+        """Return the bytes of the picture's file. Raises `MediaError`."""
 
     def decode(self) -> Image.Image:
-        """The pixels. Raises `MediaError`."""
+        """Return the pixels. Raises `MediaError`."""
 
 
 ImageSource = Image.Image | Callable[[], Image.Image] | EncodedImage
@@ -174,7 +174,7 @@ class ToolContext:
         return tuple(self._videos)
 
     def image(self, which: str | int | None) -> NamedImage:
-        """The image of that name or, for a number, at that place counted from 1; None is the first image.
+        """Return the image of that name or, for a number, at that place counted from 1; None is the first image.
 
         Raises:
             CallProblem: there is none; the message lists the names.
@@ -184,7 +184,7 @@ class ToolContext:
         return NamedImage(name, self._images[name].image)
 
     def source(self, name: str) -> ImageSource:
-        """What the image of that very name is made from. Raises `KeyError`."""
+        """Return what the image of that very name is made from. Raises `KeyError`."""
         return self._images[name].source
 
     @property
@@ -202,7 +202,7 @@ class ToolContext:
         return name, self._videos[name]
 
     def fresh_names(self, stems: Iterable[str]) -> tuple[str, ...]:
-        """A new name for each stem: `crop_1`, `crop_2`, ... with the smallest numbers free, or by the numbering."""
+        """Return a new name for each stem: `crop_1`, `crop_2`, ... with the smallest free numbers, or as numbered."""
         if self._numbering is not None:
             label, first = self._numbering.label, self._numbering.first
             return tuple(f"{label}{number}" for number, _ in enumerate(stems, first))
@@ -217,7 +217,7 @@ class ToolContext:
         return tuple(names)
 
     def extended(self, images: Mapping[str, Image.Image]) -> ToolContext:
-        """A context that has these images too, as the newest.
+        """Return a context that has these images too, as the newest.
 
         Raises:
             ToolError: a name is taken.
@@ -231,7 +231,7 @@ class ToolContext:
         return bigger
 
     def own(self) -> ToolContext:
-        """A context of the same images, each copied when it is asked for: who draws on it changes no other context."""
+        """Return a context of the same images, each copied when asked for: drawing changes no other context."""
         copied = ToolContext({}, self._videos, numbering=self._numbering)
         copied._images = {name: _OwnSlot(slot) for name, slot in self._images.items()}
         return copied
@@ -304,12 +304,12 @@ class ToolResult:
         return self.status is Status.OK
 
     def images(self) -> dict[str, Image.Image]:
-        """The pictures by name, as `ToolContext.extended` takes them."""
+        """Return the pictures by name, as `ToolContext.extended` takes them."""
         return {picture.name: picture.image for picture in self.pictures}
 
 
 def failed(tool: str, status: Status, problem: Problem) -> ToolResult:
-    """A call that gave nothing. An outage of ours (`LOST`) has no text for the model."""
+    """Return a call that gave nothing. An outage of ours (`LOST`) has no text for the model."""
     return ToolResult(tool, status, text="" if status is Status.LOST else problem.message, problem=problem)
 
 

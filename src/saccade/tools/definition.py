@@ -43,7 +43,7 @@ class Needs:
     """What the setup of tools must name, or None."""
 
     def missing(self) -> tuple[str, ...]:
-        """The modules that cannot be found, and what the setup of tools does not name."""
+        """Return the modules that cannot be found, and what the setup of tools does not name."""
         modules = tuple(name for name in self.modules if find_spec(name) is None)
         return modules if self.setup is None or self.setup.named else (*modules, str(self.setup))
 
@@ -233,7 +233,7 @@ def check_arguments(model: type[ToolModelT], arguments: object) -> ToolModelT:
 
 
 def mistakes(model: type[ToolModel], arguments: object) -> tuple[Problem, ...]:
-    """Every single mistake in `arguments`, which a model wrote; empty if they follow the schema."""
+    """Return every single mistake in `arguments`, which a model wrote; empty if they follow the schema."""
     read = _read(model, arguments)
     return () if isinstance(read, ToolModel) else read
 

@@ -51,17 +51,17 @@ class Look:
         return int(self.rgb.shape[0] * self.rgb.shape[1])
 
     def box_of(self, left: int, top: int, width: int, height: int) -> PixelBox:
-        """A rectangle of the part as a box of the whole image."""
+        """Return a rectangle of the part as a box of the whole image."""
         x, y = self.box[0] + left, self.box[1] + top
         return x, y, x + width, y + height
 
     def point_of(self, x: float, y: float) -> tuple[float, float]:
-        """A point of the part as a point of the whole image, to a hundredth of a pixel."""
+        """Return a point of the part as a point of the whole image, to a hundredth of a pixel."""
         return round(self.box[0] + float(x), 2), round(self.box[1] + float(y), 2)
 
 
 def look(arguments: LookArguments, context: ToolContext) -> Look:
-    """The part that `arguments` choose.
+    """Return the part that `arguments` choose.
 
     Raises:
         CallProblem: no such image, a box that is not in it, or more than `MAX_PIXELS` pixels.
@@ -74,7 +74,7 @@ def look(arguments: LookArguments, context: ToolContext) -> Look:
 
 
 def picture_of(pixels: Any) -> Image.Image:
-    """An RGB picture of a mask or an RGB array, eight bits a channel."""
+    """Return an RGB picture of a mask or an RGB array, eight bits a channel."""
     return Image.fromarray(_uint8(pixels)).convert("RGB")
 
 

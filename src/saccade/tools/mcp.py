@@ -64,7 +64,7 @@ class McpConnection:
         return not self.where.startswith(("http://", "https://"))
 
     async def client(self) -> Client:
-        """The open client.
+        """Return the open client.
 
         Raises:
             ToolLostError: the server does not start, or cannot be reached.
@@ -124,7 +124,7 @@ class McpConnection:
 
 
 def connection_to(where: str) -> McpConnection:
-    """The connection of this process to that server; not opened yet if it is new.
+    """Return the connection of this process to that server; not opened yet if it is new.
 
     Raises:
         UnavailableError: the package `mcp` is not installed.
@@ -192,7 +192,7 @@ def wants_text(schema: Mapping[str, Any]) -> bool:
 
 
 def taken(data: str) -> Image.Image | str:
-    """The picture that a server sent as base64, or why it is left out."""
+    """Return the picture that a server sent as base64, or why it is left out."""
     try:
         image = Image.open(io.BytesIO(base64.b64decode(data)))
         if image.width * image.height > MOST_PIXELS:
@@ -373,7 +373,7 @@ def _validator(where: str, tool: types.Tool) -> Draft202012Validator:
 
 
 def mcp_tools(where: str, settings: ToolCallSettings) -> list[McpTool]:
-    """The tools of the MCP server that is started by a command, or lies at an address.
+    """Return the tools of the MCP server that is started by a command, or lies at an address.
 
     Raises:
         UnavailableError: the package `mcp` is missing, or the server cannot be used.

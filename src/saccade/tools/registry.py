@@ -94,11 +94,11 @@ class ToolSource:
     """Arguments of the constructor, such as where weights lie."""
 
     def make(self) -> Tool[Any, Any]:
-        """A new tool. Raises as `make_tool` does."""
+        """Return a new tool. Raises as `make_tool` does."""
         return make_tool(self.name, self.options)
 
     def elsewhere(self) -> ToolSource:
-        """The same where the current folder is another: the file of one's own code by its absolute path."""
+        """Return the same where the current folder is another: the file of one's own code by its absolute path."""
         code = TOOLS.code(self.name)
         if code is None or not code.is_file:
             return self
@@ -106,7 +106,8 @@ class ToolSource:
 
 
 def make_tool(name: str, options: Mapping[str, JsonValue] = MappingProxyType({})) -> Tool[Any, Any]:
-    """A new tool of that name, alias or versioned id, or of the user's own class (`file.py:NAME`, `module:NAME`).
+    """Make the tool of that name, alias or versioned id, or of the user's own class (`file.py:NAME`, `module:NAME`).
+
 
     `options` are the arguments of its constructor.
 
@@ -118,7 +119,7 @@ def make_tool(name: str, options: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 def recorded_tool(name: str) -> Tool[Any, Any]:
-    """The tool that a model or a record named; no code is run for it. Raises as `make_tool`."""
+    """Return the tool that a model or a record named; no code is run for it. Raises as `make_tool`."""
     return _made(name, TOOLS.load_recorded(own_name(name)), {})
 
 

@@ -64,7 +64,8 @@ class ToolServer:
         )
 
     def tools(self) -> ServedTools:
-        """What it offers.
+        """Return what the server offers.
+
 
         Raises:
             UnavailableError: it cannot be reached, wants another token, or speaks another protocol.
@@ -72,7 +73,7 @@ class ToolServer:
         return in_background(self._tools()).result()
 
     async def call(self, name: str, arguments: object, context: ToolContext, alias: str | None) -> ToolResult:
-        """The result of a call; LOST after an outage that outlasts the retries."""
+        """Return the result of a call; LOST after an outage that outlasts the retries."""
         if (problem := _no_json(arguments)) is not None:
             return failed(name, Status.ERROR, problem)
         try:
@@ -115,7 +116,7 @@ class ToolServer:
             raise ToolLostError(f"{self.url} sent what is no result: {error}") from error
 
     def _result(self, answer: httpx.Response) -> ServedResult | httpx.Response:
-        """The result; the answer itself if media are missing."""
+        """Return the result; the answer itself if media are missing."""
         if self._checked(answer).status_code == 409:
             return answer
         if answer.status_code != 200:
@@ -218,7 +219,7 @@ class ServedTool(OutsideTool):
 
 
 def served_tools(address: str, settings: ToolCallSettings) -> list[ServedTool]:
-    """The tools of the server at `http://host:port`, or of `http://host:port#name,name` those that are named.
+    """Return the tools of the server at `http://host:port`, or of `http://host:port#name,name` those that are named.
 
     The token is in the environment, in `SACCADE_TOOLS_TOKEN`.
 

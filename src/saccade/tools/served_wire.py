@@ -142,7 +142,7 @@ class ServedTools(WireModel):
 
 
 def sent(result: ToolResult) -> ServedResult:
-    """A result as it is sent; encodes its pictures."""
+    """Return a result as it is sent; encodes its pictures."""
     problem = result.problem
     return ServedResult(
         tool=result.tool,
@@ -155,7 +155,7 @@ def sent(result: ToolResult) -> ServedResult:
 
 
 def received(result: ServedResult) -> ToolResult:
-    """A result as it came; decodes its pictures. Raises `ValueError` or `OSError` for one that is none."""
+    """Return a result as it came; decodes its pictures. Raises `ValueError` or `OSError` for one that is none."""
     problem = result.problem
     return ToolResult(
         result.tool,

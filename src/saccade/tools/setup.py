@@ -91,7 +91,7 @@ class SetupEntry:
 
 
 def tool_setup(tool: str) -> ToolSetup:
-    """The table of a tool; defaults if there is no file or no such table.
+    """Return the table of a tool; defaults if there is no file or no such table.
 
     Raises:
         SettingsError: the file cannot be read, or a table has something that no setup has.
@@ -100,7 +100,7 @@ def tool_setup(tool: str) -> ToolSetup:
 
 
 def configured() -> Mapping[str, ToolSetup]:
-    """Every table of the file by its name; none without a file. Raises as `tool_setup`."""
+    """Return every table of the file by its name; none without a file. Raises as `tool_setup`."""
     path = os.environ.get(VARIABLE, "")
     if not path:
         return {}

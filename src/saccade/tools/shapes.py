@@ -248,7 +248,7 @@ class HoughCircles(Tool[CirclesArguments, CirclesResult]):
     cost = Cost.MEDIUM
 
     def run(self, arguments: CirclesArguments, context: ToolContext) -> ToolOutcome[CirclesResult]:
-        """The gradient transform that scores roundness."""
+        """Return the gradient transform that scores roundness."""
         low, high = arguments.min_radius, arguments.max_radius
         if low > high:
             raise wrong_format(f"min_radius ({low}) is above max_radius ({high}). Swap them.")

@@ -36,7 +36,7 @@ _HTTP = ("http://", "https://")
 
 
 def named_tools(name: str, calls: ToolCallSettings) -> list[OfferedTool]:
-    """The tools of a name, ready to be offered.
+    """Return the tools of a name, ready to be offered.
 
     Raises:
         RegistryError: there is no tool of such a name.
@@ -103,7 +103,7 @@ class Toolbox:
 
     @classmethod
     def of(cls, *names: str, calls: ToolCallSettings = DEFAULT_CALLS) -> Toolbox:
-        """The tools of these names, as `saccade.tools.toolbox` reads them; all that are registered for none.
+        """Return the tools of these names, as `saccade.tools.toolbox` reads them; all that are registered for none.
 
         Raises:
             RegistryError: a name is unknown; suggests the nearest.
@@ -121,15 +121,15 @@ class Toolbox:
         return tuple(tool.definition for tool in self._tools.values())
 
     def missing(self) -> dict[str, str]:
-        """The tools that lack something here -> how to get it."""
+        """Return the tools that lack something here -> how to get it."""
         return {name: tool.needs.remedy for name, tool in self._tools.items() if tool.needs.missing()}
 
     def resolve(self, name: str) -> str | None:
-        """The own name of the tool that `name` means, None if none does."""
+        """Return the own name of the tool that `name` means, None if none does."""
         return self._names.get(name)
 
     def call(self, name: str, arguments: object, context: ToolContext) -> ToolResult:
-        """What the tool's `call` gives; for a name that is not offered, a result that says so."""
+        """Return the result of the tool's `call`; for a name that is not offered, a result that says so."""
         own = self.resolve(name)
         return self._unknown(name) if own is None else self._tools[own].call(arguments, context, alias=name)
 

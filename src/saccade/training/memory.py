@@ -159,7 +159,7 @@ class MemoryPlan:
 
 
 def usable(memory: float) -> float:
-    """Bytes for tensors on a GPU of `memory` GiB."""
+    """Return bytes for tensors on a GPU of `memory` GiB."""
     return memory * GIB * (1.0 - _FRAGMENTS) - _CONTEXT
 
 

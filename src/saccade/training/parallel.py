@@ -49,7 +49,7 @@ class Processes:
         return self.rank == 0
 
     def share(self, items: Sequence[T]) -> list[T]:
-        """This process's share of `items`."""
+        """Return this process's share of `items`."""
         return list(items[self.rank :: self.count])
 
     def balanced_shares(self, items: Sequence[T], sizes: Sequence[float]) -> list[T | None]:

@@ -51,4 +51,4 @@ class TrainingCallback:
         """Held-out data were evaluated after `number` steps."""
 
     def saved(self, path: Path) -> None:
-        """A checkpoint, or the trained model, was written there."""
+        """Hear that a checkpoint, or the trained model, was written there."""

@@ -145,7 +145,7 @@ class RunSettings(Protocol):
         """What is written to the disk."""
 
     def model_dump(self, *, mode: str) -> dict[str, Any]:
-        """All of them, for a tracker."""
+        """Return all of them, for a tracker."""
 
 
 class ActiveRun:

@@ -69,13 +69,13 @@ def is_own(document: atif.Trajectory) -> bool:
 
 
 def own_media(document: atif.Trajectory) -> Iterator[tuple[str, Row]]:
-    """Paths of the document's media, and the parts as JSON."""
+    """Yield paths of the document's media, and the parts as JSON."""
     for item in (document.extra or {})[SPACE].get("media", []):
         yield item["path"], item["part"]
 
 
 def read_own(document: atif.Trajectory, media: MediaByPath) -> Trajectory:
-    """The trajectory. `media` is path -> what lies there.
+    """Return the trajectory. `media` is path -> what lies there.
 
     Raises:
         RecordError: a step has lost its `extra.saccade`, a field is unknown or wrong, a picture is not among `media`.
@@ -158,7 +158,7 @@ _UNREAD: Final = {
 
 
 def media_paths(document: atif.Trajectory) -> list[str]:
-    """Where the pictures lie, each once, in order of first mention."""
+    """Return the paths of the pictures, each once, in order of first mention."""
     paths: dict[str, None] = {}
     for step in document.steps:
         results = step.observation.results if step.observation else []
@@ -168,7 +168,7 @@ def media_paths(document: atif.Trajectory) -> list[str]:
 
 
 def left_out(document: atif.Trajectory) -> list[str]:
-    """The fields that the document has and a trajectory has no place for, as `steps.timestamp`."""
+    """Return the fields that the document has and a trajectory has no place for, as `steps.timestamp`."""
     names: dict[str, None] = {}
     for kind, item in _objects(document):
         names |= dict.fromkeys(f"{kind}.{name}" for name in _UNREAD[kind] if getattr(item, name) is not None)
@@ -178,7 +178,7 @@ def left_out(document: atif.Trajectory) -> list[str]:
 
 
 def read_foreign(document: atif.Trajectory, media: MediaByPath, name: str) -> Trajectory:
-    """The trajectory; `name` is its id if the document has none. `media` is path -> what lies there.
+    """Return the trajectory; `name` is its id if the document has none. `media` is path -> what lies there.
 
     Raises:
         RecordError: what has no place in a trajectory, by its name.
@@ -290,7 +290,7 @@ def _clean(parts: tuple[Part, ...] | list[Part]) -> tuple[Part, ...]:
 
 
 def _task(id_: str, prompt: tuple[Message, ...]) -> Task:
-    """What the user asked, with the pictures of the prompt as `image_0` on."""
+    """Read the user's question, with the pictures of the prompt as `image_0` on."""
     parts = dict.fromkeys(part for message in prompt for part in message.media)
     named = tuple(NamedMedia(name=f"image_{number}", part=part) for number, part in enumerate(parts))
     question = "\n\n".join(message.text for message in prompt if message.role == "user")
@@ -298,7 +298,7 @@ def _task(id_: str, prompt: tuple[Message, ...]) -> Task:
 
 
 def _objects(document: atif.Trajectory) -> Iterator[tuple[str, Any]]:
-    """Every object of the document with the name that `_UNREAD` has for its kind."""
+    """Yield every object of the document with the name that `_UNREAD` has for its kind."""
     yield "document", document
     yield "agent", document.agent
     for step in document.steps:
@@ -338,7 +338,7 @@ class AtifFormat:
 
 
 def checked_document(trajectory: Trajectory, out: MediaOut, models: Any) -> dict[str, Any]:
-    """The document of a trajectory.
+    """Return the document of a trajectory.
 
     Raises:
         RecordError: ATIF's models refuse it, or reading it would not give the trajectory back.
@@ -378,7 +378,7 @@ def _trajectory(document: atif.Trajectory, media: MediaIn, file: Path) -> Trajec
 
 
 def _added(document: atif.Trajectory, again: Mapping[str, Any]) -> list[str]:
-    """Where a document of Saccade's holds what others added to it, and reading does not keep."""
+    """Return where a document of Saccade's holds additions of others, which reading does not keep."""
     now, then = document.to_json_dict(), dict(again)
     names = [f"document.{name}" for name in now if name not in _MADE_ANEW and now[name] != then.get(name)]
     for mine, theirs in zip(now["steps"], then["steps"], strict=True):
@@ -387,7 +387,7 @@ def _added(document: atif.Trajectory, again: Mapping[str, Any]) -> list[str]:
 
 
 def _checked(path: str, recorded: Mapping[str, Any], media: MediaIn) -> ImagePart | VideoPart:
-    """What lies at the path; it must be what was written."""
+    """Return the file at the path, which must be what was written."""
     part = media.video(path) if recorded.get("kind") == "video" else media.image(path)
     if part.sha256 != recorded.get("sha256"):
         raise RecordError(f"{path} is not the file that was written: its sha256 is another")
@@ -404,7 +404,7 @@ def _documents(path: Path) -> list[Path]:
 
 
 def _valid(row: object, models: Any) -> atif.Trajectory:
-    """The document of a JSON object. Raises `RecordError` for what is none, with every field that is wrong."""
+    """Return the document of a JSON object. Raises `RecordError` for what is none, with every field that is wrong."""
     try:
         document: atif.Trajectory = models.Trajectory.model_validate(row)
     except ValidationError as error:

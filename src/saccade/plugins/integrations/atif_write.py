@@ -39,7 +39,7 @@ Content: TypeAlias = "str | Sequence[atif.ContentPart] | None"
 
 
 def load_atif() -> Any:
-    """The module `atif`: the format's models. Raises `UnavailableError` without it."""
+    """Return the module `atif`: the format's models. Raises `UnavailableError` without it."""
     try:
         import atif
     except ImportError as error:
@@ -48,14 +48,14 @@ def load_atif() -> Any:
 
 
 def to_content(parts: Sequence[Part], paths: Mapping[str, str]) -> str | list[dict[str, Any]]:
-    """A text alone as it is, anything else as a list. `paths` is sha256 -> path."""
+    """Return a text alone as it is, anything else as a list. `paths` is sha256 -> path."""
     if len(parts) == 1 and isinstance(parts[0], TextPart):
         return parts[0].text
     return [_to_item(part, paths) for part in parts]
 
 
 def from_content(content: Content, media: MediaByPath, where: str) -> tuple[Part, ...]:
-    """The parts of some content. `media` holds what lies at its paths.
+    """Return the parts of some content. `media` holds what lies at its paths.
 
     Raises:
         RecordError: it names a picture that `media` lacks, or audio; it begins with `where`.
@@ -68,7 +68,7 @@ def from_content(content: Content, media: MediaByPath, where: str) -> tuple[Part
 
 
 def image_paths(content: Content) -> list[str]:
-    """Where the pictures of some content lie."""
+    """Return the paths of the pictures of some content."""
     items = [] if content is None or isinstance(content, str) else content
     return [item.source.path for item in items if item.type == "image" and item.source is not None]
 
@@ -107,7 +107,7 @@ _KIND: Final = "hosted"
 
 
 def hosted_calls(calls: Sequence[HostedCall], turn: int, paths: Mapping[str, str]) -> tuple[list[Row], list[Row]]:
-    """The calls of turn `turn` (from 0), and their results. `paths` is sha256 -> path."""
+    """Return the calls of turn `turn` (from 0), and their results. `paths` is sha256 -> path."""
     made, results = [], []
     for number, call in enumerate(calls):
         name = f"hosted-{turn}-{number}"
@@ -125,7 +125,7 @@ def hosted_calls(calls: Sequence[HostedCall], turn: int, paths: Mapping[str, str
 
 
 def read_hosted(step: atif.Step) -> tuple[list[Row], list[atif.ToolCall]]:
-    """The calls of the provider's sandbox in a step, and its other calls."""
+    """Return the calls of the provider's sandbox in a step, and its other calls."""
     own: list[atif.ToolCall] = []
     hosted: list[Row] = []
     for call in step.tool_calls or ():
@@ -138,7 +138,7 @@ def read_hosted(step: atif.Step) -> tuple[list[Row], list[atif.ToolCall]]:
 
 
 def own_results(results: Iterable[atif.ObservationResult]) -> list[atif.ObservationResult]:
-    """The results that are not those of a provider's sandbox."""
+    """Return the results that are not those of a provider's sandbox."""
     return [result for result in results if ((result.extra or {}).get(SPACE) or {}).get("kind") != _KIND]
 
 
@@ -163,7 +163,10 @@ _SOURCES: Final = {"system": "system", "assistant": "agent"}
 
 
 def write_document(trajectory: Trajectory, paths: Mapping[str, str]) -> Row:
-    """The document. `paths` is the sha256 of each of the trajectory's media -> the path that is written for it."""
+    """Return the document.
+
+    `paths` is the sha256 of each of the trajectory's media -> the path that is written for it.
+    """
     steps = [_prompt_step(message, paths) for message in trajectory.prompt]
     for number, turn in enumerate(trajectory.turns):
         steps.append(_turn_step(turn, number, paths))
@@ -195,7 +198,7 @@ def write_document(trajectory: Trajectory, paths: Mapping[str, str]) -> Row:
 
 
 def kept(record: Record, without: Collection[str]) -> Row:
-    """The fields of a record that differ from their defaults, as JSON."""
+    """Return the fields of a record that differ from their defaults, as JSON."""
     fields = type(record).model_fields
     left = {name for name in fields if name in without or getattr(record, name) == fields[name].default}
     return record.model_dump(mode="json", exclude=left)
@@ -244,7 +247,7 @@ def _turn_step(turn: Turn, number: int, paths: Mapping[str, str]) -> Row:
 
 
 def _call(turn: Turn, number: int) -> Row | None:
-    """The call that the turn's action is; the code as the dialect cut it out."""
+    """Return the call that the turn's action is; the code as the dialect cut it out."""
     action = turn.action
     if isinstance(action, ToolCall):
         return {

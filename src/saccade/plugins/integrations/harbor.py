@@ -93,7 +93,7 @@ FORM: Final = _HarborForm()
 
 
 def harbor_name(task: str) -> str:
-    """The id of a task in the letters that Harbor allows; one that had others, or is long, ends in a digest of it."""
+    """Write the id of a task in the letters that Harbor allows; a digest ends one that had others, or is long."""
     plain = _NOT_IN_NAMES.sub("-", task).strip("-._")
     if plain == task and len(plain) <= _LONGEST and ".." not in plain:
         return plain

@@ -35,7 +35,7 @@ def verify(task: Path, answer: Path, reward: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """The program: 0 with a reward, 1 without a verdict, 2 for other arguments."""
+    """Return the program: 0 with a reward, 1 without a verdict, 2 for other arguments."""
     if len(arguments) != 3:
         sys.stderr.write("usage: python -m saccade.plugins.integrations.harbor_verify TASK ANSWER REWARD\n")
         return 2

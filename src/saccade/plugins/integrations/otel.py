@@ -42,7 +42,7 @@ ARGUMENTS, RESULT = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
 
 
 def agent_content(trajectory: Trajectory) -> dict[str, str]:
-    """The question as it was first shown, and the answer."""
+    """Return the question as it was first shown, and the answer."""
     found = _asked(trajectory.prompt)
     if trajectory.answer is not None:
         parts = [{"type": "text", "content": trajectory.answer}]
@@ -53,7 +53,7 @@ def agent_content(trajectory: Trajectory) -> dict[str, str]:
 
 
 def chat_content(trajectory: Trajectory, number: int, finish: object) -> dict[str, str]:
-    """What the model read before turn `number`, and what it wrote; `finish` are the reasons why it ended, if known."""
+    """Return what the model read before turn `number`, and what it wrote; `finish` says why it ended, if known."""
     turn = trajectory.turns[number]
     reason = str(finish[0]) if isinstance(finish, tuple) else "stop"
     said = {"role": "assistant", "parts": _said(turn), "finish_reason": reason}
@@ -61,7 +61,7 @@ def chat_content(trajectory: Trajectory, number: int, finish: object) -> dict[st
 
 
 def tool_content(action: Action, execution: Execution) -> dict[str, str]:
-    """What was run, and what came back."""
+    """Return the code or call of a turn, and its result."""
     given = {"code": action.code} if isinstance(action, Code) else {}
     if isinstance(action, ToolCall):
         given = dict(action.arguments)  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ def tool_content(action: Action, execution: Execution) -> dict[str, str]:
 
 
 def hosted_content(call: HostedCall) -> dict[str, str]:
-    """What the provider's sandbox ran, and what came back."""
+    """Return the code that the provider's sandbox ran, and its result."""
     return {ARGUMENTS: _json({"code": call.code, "language": call.language}), RESULT: _json(_outcome(call.execution))}
 
 
@@ -101,7 +101,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _said(turn: Turn) -> list[dict[str, Any]]:
-    """The texts, with calls of a provider's sandbox where they stood, and native calls at the end."""
+    """Return the texts, with calls of a provider's sandbox where they stood, and native calls at the end."""
     parts: list[dict[str, Any]] = []
     begin = 0
     for number, call in enumerate(turn.hosted):
@@ -119,7 +119,7 @@ def _said(turn: Turn) -> list[dict[str, Any]]:
 
 
 def _outcome(execution: Execution) -> dict[str, Any]:
-    """What came back; empty fields are left out."""
+    """Return the result of a call; empty fields are left out."""
     found: dict[str, Any] = {
         "status": execution.status.value,
         "stdout": execution.stdout,
@@ -187,7 +187,7 @@ class SpanFacts:
 
 
 def agent_span(trajectory: Trajectory, *, content: bool = False) -> SpanFacts:
-    """The spans of an episode, under that of the whole.
+    """Return the spans of an episode, under that of the whole.
 
     Args:
         trajectory: a recorded episode.
@@ -231,13 +231,13 @@ class _Asked:
 
 
 def _conventional(provider: str) -> str:
-    """The name that the conventions give to a provider; any other keeps its own."""
+    """Return the name that the conventions give to a provider; any other keeps its own."""
     known = PROVIDERS.load(provider) if provider and PROVIDERS.has(provider) else None
     return (known.telemetry_name if isinstance(known, Provider) else "") or provider or "unknown"
 
 
 def _model(recorded: str) -> _Asked:
-    """What the recorded name `provider:name@address` tells. Of the address only host and port: it may hold a secret."""
+    """Read the recorded name `provider:name@address`; of the address only host and port, as it may hold a secret."""
     provider, _, rest = recorded.partition(":")
     name, marker, address = rest.rpartition("@http")
     name = name if marker else rest
@@ -398,7 +398,7 @@ EXPORT: Final = _SpanExport()
 
 
 def sdk_spans(trajectory: Trajectory, *, content: bool = False) -> list[ReadableSpan]:
-    """The spans of one episode as objects of the package, the outermost first. Raises as `export_spans`."""
+    """Return the spans of one episode as objects of the package, the outermost first. Raises as `export_spans`."""
     load_sdk()
     outermost = agent_span(trajectory, content=content)
     return list(_built(outermost, _Ids(f"{trajectory.id} {outermost.end}"), None))
@@ -440,7 +440,8 @@ def _built(facts: SpanFacts, ids: _Ids, parent: Any) -> Iterator[ReadableSpan]:
 
 @contextmanager
 def file_exporter(path: Path) -> Iterator[SpanExporter]:
-    """An exporter into a file of OTLP JSON, a line for each episode; it appears complete or not at all.
+    """Open an exporter into a file of OTLP JSON, a line for each episode; it appears complete or not at all.
+
 
     Raises:
         UnavailableError: the package is not installed.
@@ -457,14 +458,14 @@ def file_exporter(path: Path) -> Iterator[SpanExporter]:
                 return SpanExportResult.SUCCESS
 
             def shutdown(self) -> None:
-                """The file is closed by the block."""
+                """Do nothing: the block closes the file."""
 
         yield OtlpJson()
 
 
 @contextmanager
 def endpoint_exporter(endpoint: str) -> Iterator[SpanExporter]:
-    """The package's exporter to a collector, by OTLP over HTTP. Raises `UnavailableError` without the package."""
+    """Open the package's exporter to a collector, by OTLP over HTTP. Raises `UnavailableError` without the package."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     except ImportError as error:

@@ -94,7 +94,7 @@ class GroupTable(Generic[T]):
     """Collects the calls of each group, as verl asks for each rollout by itself; for one event loop."""
 
     def __init__(self, seconds: float) -> None:
-        """A group may take `seconds` until all of its calls are there."""
+        """Let a group take `seconds` until all of its calls are there."""
         self._seconds = seconds
         self._groups: dict[str, _Group[T]] = {}
 
@@ -103,7 +103,8 @@ class GroupTable(Generic[T]):
         return len(self._groups)
 
     async def join(self, uid: str, number: int, count: int, play: Callable[[], Awaitable[Sequence[T]]]) -> T:
-        """What `play` gives for call `number` (from 0) of the `count` calls of the group `uid`.
+        """Return the result of `play` for call `number` (from 0) of the `count` calls of the group `uid`.
+
 
         `play` of the last call is awaited, once for all of them.
 
@@ -153,7 +154,7 @@ class VerlClient(Protocol):
         sampling_params: dict[str, Any],
         image_data: list[Any] | None = None,
     ) -> Any:
-        """A `TokenOutput`: `token_ids`, `log_probs`, `stop_reason`, `extra_fields`."""
+        """Return a `TokenOutput`: `token_ids`, `log_probs`, `stop_reason`, `extra_fields`."""
 
 
 class VerlEngine:
@@ -191,7 +192,7 @@ class VerlEngine:
         return [VerlSlot(self, seed) for seed in seeds]
 
     def image(self, part: ImagePart) -> Image.Image:
-        """A picture at the size that the policy sees. Raises MediaError for one that cannot be read."""
+        """Return a picture at the size that the policy sees. Raises MediaError for one that cannot be read."""
         return self._image(part)
 
     async def update_weights(self, save: Callable[[Path], object]) -> None:
@@ -236,7 +237,7 @@ class VerlSlot:
         return done
 
     def release(self) -> None:
-        """The servers hold nothing for a slot."""
+        """Do nothing: the servers hold nothing for a slot."""
 
     def _sampling(self, request: TurnRequest, turn: TurnState) -> dict[str, Any]:
         digest = sha256(f"{self._seed}:{self._turns}".encode()).digest()
@@ -328,7 +329,7 @@ class EpisodeWorker:
         self._room = asyncio.Semaphore(max(1, own))
 
     async def play(self, asked: AskedRollout, client: VerlClient) -> PlayedRollout:
-        """The rollout that is asked for, once all of its group are.
+        """Return the rollout that is asked for, once all of its group are.
 
         Raises:
             TrainingError: a gate was violated, or not all of its group were asked for.
@@ -373,7 +374,7 @@ class EpisodeWorker:
 
 
 async def open_worker(out: Path) -> EpisodeWorker:
-    """The worker of this process, for the run in `out`.
+    """Return the worker of this process, for the run in `out`.
 
     Raises:
         SaccadeError: what the settings name cannot be had on this machine.
@@ -389,7 +390,7 @@ async def open_worker(out: Path) -> EpisodeWorker:
 
 
 def held_out(settings: RlSettings) -> TaskList | None:
-    """The tasks that the run is watched on; None for none. Raises as `open_tasks`."""
+    """Return the tasks that the run is watched on; None for none. Raises as `open_tasks`."""
     validation = settings.validation
     if not validation.every:
         return None
@@ -397,7 +398,7 @@ def held_out(settings: RlSettings) -> TaskList | None:
 
 
 def shared_limits(settings: RlSettings) -> RewardSettings:
-    """The reward with this worker's part of what a judge may be asked and cost."""
+    """Return the reward with this worker's part of what a judge may be asked and cost."""
     reward, workers = settings.recipe.reward, verl_of(settings).workers
     rules = reward.judge_rules
     own = {

@@ -87,7 +87,8 @@ def check_same_tasks(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def last_checkpoint(out: Path, ranks: int) -> tuple[int, Path] | None:
-    """The step of the last checkpoint of a run in `out` with `ranks` processes, and its folder; None before the first.
+    """Return step and folder of the last checkpoint of a run in `out` with `ranks` processes; None before the first.
+
 
     Raises:
         TrainingError: it is not complete.
@@ -171,7 +172,7 @@ class VerlJournal:
 
 
 def _replayed(carried: Sequence[Carried]) -> int:
-    """Every rollout of a group tells that of its group."""
+    """Return every rollout of a group tells that of its group."""
     return sum({one.rollout.trajectory.group: one.replayed for one in carried}.values())
 
 
@@ -192,7 +193,7 @@ NAMES: Final[Mapping[str, str]] = {
 
 
 def new_log(out: Path) -> Path:
-    """The file for the log of a start that is to come."""
+    """Return the file for the log of a start that is to come."""
     return out / "verl" / f"log-{len(_logs(out))}.jsonl"
 
 
@@ -331,7 +332,7 @@ def environment(settings: RlSettings, out: Path) -> dict[str, str]:
 
 
 def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
-    """The tasks that are trained on, and warnings about them."""
+    """Return the tasks that are trained on, and warnings about them."""
     recipe = settings.recipe
     tasks, store = as_list(open_checked(settings)), MediaStore(out / "rollouts" / MEDIA)
     if recipe.curriculum is not None:
@@ -389,20 +390,20 @@ def _command(folder: Path) -> list[str]:
 
 
 def _cause(process: GuardedProcess) -> str:
-    """Why verl ended, as its log tells: the last error, for much is said after it."""
+    """Return why verl ended, from its log: the last error, since much is logged after it."""
     with process.log.open(encoding="utf-8", errors="replace") as lines:
         errors = [line.strip() for line in lines if _ERROR.match(line)]
     return f"{errors[-1]} ({process.log})." if errors else process.last_words()
 
 
 def _last_change(out: Path) -> float:
-    """When something was last played, trained, validated or said."""
+    """Return when something was last played, trained, validated or logged."""
     files = [*(out / "verl").glob("*"), out / "rollouts" / MEDIA, out / "rollouts" / "trajectories.jsonl"]
     return max(path.stat().st_mtime for path in files if path.exists() and path.name not in ("verl.log", SAID))
 
 
 def _exported(settings: RlSettings, out: Path) -> Path:
-    """The last checkpoint's model, as our own trainer writes it."""
+    """Return the last checkpoint's model, as our own trainer writes it."""
     last = _last_checkpoint(settings, out)
     if last is None:
         raise TrainingError(f"verl ended without a checkpoint; {out}/verl/verl.log says why")

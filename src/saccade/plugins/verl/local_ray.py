@@ -102,7 +102,7 @@ def local_ray(
 
 
 def _key() -> dict[str, str]:
-    """A token of this cluster's own, unless the user says how Ray shall know its clients."""
+    """Return a token of this cluster's own, unless the user says how Ray shall know its clients."""
     if os.environ.get("RAY_AUTH_MODE"):
         return {}
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}

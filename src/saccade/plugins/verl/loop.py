@@ -29,7 +29,7 @@ class SaccadeLoop(AgentLoopBase):  # type: ignore[misc]
         self._out = Path(out)
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput:
-        """The rollout of a row of the run's data set; how it is sampled is the recipe's."""
+        """Return the rollout of a row of the run's data set; how it is sampled is the recipe's."""
         keep_text_plain(self.processor)
         if self._out not in _workers:
             _workers[self._out] = asyncio.ensure_future(open_worker(self._out))

@@ -93,7 +93,7 @@ OURS: Final[Mapping[str, str]] = {
 
 
 def verl_lines(settings: RlSettings, out: Path) -> list[ConfigLine]:
-    """Every setting that is given to verl, for a run in the folder `out`."""
+    """Return every setting that is given to verl, for a run in the folder `out`."""
     recipe = settings.recipe
     return [
         *_model(settings),
@@ -107,7 +107,7 @@ def verl_lines(settings: RlSettings, out: Path) -> list[ConfigLine]:
 
 
 def nested(lines: list[ConfigLine]) -> dict[str, Any]:
-    """The lines as tables in tables, as verl's own file has them."""
+    """Return the lines as tables in tables, as verl's own file has them."""
     table: dict[str, Any] = {}
     for line in lines:
         *path, last = line.key.split(".")
@@ -169,7 +169,7 @@ def _model(settings: RlSettings) -> list[ConfigLine]:
 
 
 def located(source: str) -> str:
-    """A checkpoint as every process of verl finds it, whatever folder it runs in."""
+    """Return a checkpoint as every process of verl finds it, whatever folder it runs in."""
     return str(Path(source).resolve()) if Path(source).is_dir() else source
 
 
@@ -307,7 +307,7 @@ def _trainer(settings: RlSettings, out: Path) -> list[ConfigLine]:
 
 
 def _on_cpu(settings: RlSettings) -> list[ConfigLine]:
-    """What verl and vLLM cannot do without a GPU, off."""
+    """Return the lines that turn off what verl and vLLM cannot do without a GPU."""
     why, rollout, actor = "trainer.device", "actor_rollout_ref.rollout", "actor_rollout_ref.actor"
     vllm = {"compilation_config": {"cudagraph_mode": "NONE"}, "skip_mm_profiling": True}
     return [
@@ -343,7 +343,7 @@ def training_rows(settings: RlSettings, tasks: TaskList) -> list[dict[str, Any]]
 
 
 def validation_rows(tasks: TaskList | None) -> list[dict[str, Any]]:
-    """The held-out tasks. verl wants a row even where nothing is validated: it is never played."""
+    """Return the held-out tasks. verl wants a row even where nothing is validated: it is never played."""
     names = ("none",) if tasks is None else tasks.ids
     return [_row(name, place, validation=True) for place, name in enumerate(names)]
 
@@ -355,7 +355,7 @@ def write_rows(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def read_names(path: Path) -> list[str]:
-    """The tasks of rows that were written, in their order. Raises `UnavailableError` without pyarrow."""
+    """Return the tasks of rows that were written, in their order. Raises `UnavailableError` without pyarrow."""
     _, parquet = load_pyarrow()
     return [row["extra_info"]["task"] for row in parquet.read_table(str(path), columns=["extra_info"]).to_pylist()]
 
@@ -424,7 +424,7 @@ def check_on_verl(settings: RlSettings) -> None:
 
 
 def _overriding(settings: RlSettings) -> Iterator[str]:
-    """Options of verl that are none, or would let its configuration say otherwise than the settings of the run."""
+    """Yield the options that verl does not know, or that would contradict the settings of the run."""
     ours = {line.key: line.source for line in verl_lines(settings, Path()) if not line.source.startswith("(")}
     for option in verl_of(settings).options:
         key, equals, _ = option.lstrip("+").partition("=")
@@ -435,7 +435,7 @@ def _overriding(settings: RlSettings) -> Iterator[str]:
 
 
 def _undivided(settings: RlSettings) -> str:
-    """Why verl's processes cannot divide an update; empty where they can. verl finds out after a step was played."""
+    """Say why verl's processes cannot divide an update, which verl finds out only after a step; empty if they can."""
     groups, size = update_groups(settings.recipe), settings.recipe.rollout.group_size
     ranks = verl_of(settings).gpus * verl_of(settings).nodes
     if groups * size % ranks == 0 or any("sequence_parallel" in option for option in verl_of(settings).options):
@@ -458,7 +458,7 @@ def check_family(family: str, source: str) -> None:
 
 
 def notes(settings: RlSettings) -> list[str]:
-    """What verl does otherwise than our own trainer, for this recipe."""
+    """Return how verl differs from our own trainer for this recipe."""
     recipe, said = settings.recipe, []
     if recipe.loss.aggregate != "token-mean":
         rows = most_groups(recipe) * recipe.rollout.group_size

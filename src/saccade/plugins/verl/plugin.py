@@ -99,7 +99,7 @@ install()
 
 @register_adv_est(PART)  # type: ignore[untyped-decorator]
 def advantages(token_level_rewards: torch.Tensor, response_mask: torch.Tensor, **more: Any) -> tuple[Any, Any]:
-    """Those that the recipe's rule gave, (rollouts, tokens), which the sampler wrote in the place of rewards."""
+    """Return those that the recipe's rule gave, (rollouts, tokens), which the sampler wrote in the place of rewards."""
     given = token_level_rewards * response_mask
     return given, given
 

@@ -24,7 +24,7 @@ class TokenPolicy:
 
 
 def load_policy(source: str) -> TokenPolicy:
-    """The tokens of the checkpoint in the folder `source`, or of that name on the hub.
+    """Return the tokens of the checkpoint in the folder `source`, or of that name on the hub.
 
     Raises:
         ModelRefusedError: they cannot be loaded.

@@ -76,7 +76,7 @@ class ToolReplica:
         self._lost = 0
 
     async def do(self, jobs: Sequence[ReplicaJob]) -> list[ReplicaReply]:
-        """A reply for each job; calls of one tool are given to it together."""
+        """Return a reply for each job; calls of one tool are given to it together."""
         replies: dict[int, ReplicaReply] = {}
         ready = []
         for number, job in enumerate(jobs):
@@ -248,7 +248,7 @@ def _start_proxy(serve: Any, host: str, port: int) -> None:
 
 
 def _batching(serve: Any, batch: int, wait_seconds: float) -> type[ToolReplica]:
-    """The replica's class with a method that Ray Serve batches."""
+    """Return the replica's class with a method that Ray Serve batches."""
 
     class BatchingReplica(ToolReplica):
         @serve.batch(max_batch_size=max(batch, 1), batch_wait_timeout_s=wait_seconds)  # type: ignore[untyped-decorator]

@@ -54,7 +54,7 @@ class SaidAgain:
         self._read = self._path.stat().st_size if self._path.exists() else 0
 
     def say(self) -> None:
-        """What is new; a line that is not whole yet is left for the next time."""
+        """Pass on what is new; a line that is not whole yet is left for the next time."""
         if not self._path.exists():
             return
         with self._path.open("rb") as file:

@@ -101,7 +101,7 @@ class SelectingSampler:
     def _trained(
         self, queued: Sequence[QueuedRollout], compared: Sequence[Rollout]
     ) -> list[tuple[QueuedRollout, Rollout]]:
-        """What enters the update: the rollouts that were selected, or one that changes nothing."""
+        """Return what enters the update: the rollouts that were selected, or one that changes nothing."""
         by_id = {item.carried.rollout.id: item for item in queued}
         if compared:
             return [(by_id[rollout.id], rollout) for rollout in compared]
@@ -112,7 +112,7 @@ class SelectingSampler:
         return [(idle, idle.carried.rollout.with_advantage(0.0))]
 
     def _finished(self, partition: str) -> tuple[list[QueuedRollout], list[str]]:
-        """Every rollout in the queue, once nothing is being played, and the uids of all groups."""
+        """Return every rollout in the queue, once nothing is being played, and the uids of all groups."""
         end = time.monotonic() + verl_of(self._settings).step_seconds
         while True:
             items: dict[str, dict[str, Any]] = (transfer_queue.kv_list(partition) or {}).get(partition, {})

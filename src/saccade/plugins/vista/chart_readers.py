@@ -36,7 +36,7 @@ class ChartTable(ToolModel):
 
 
 def read_table(text: str, row_end: str) -> ChartTable:
-    """The table of a linearised text; rows without a cell are left out."""
+    """Return the table of a linearised text; rows without a cell are left out."""
     lines = [[cell.strip() for cell in line.split("|")] for line in text.split(row_end)]
     kept = [tuple(line) for line in lines if any(line)]
     title = ""
@@ -46,7 +46,7 @@ def read_table(text: str, row_end: str) -> ChartTable:
 
 
 def as_markdown(table: ChartTable) -> str:
-    """The table for a model to read; a sentence if there is none."""
+    """Write the table for a model to read; a sentence if there is none."""
     if not table.header:
         return "No table was written."
     lines = [table.header, ("---",) * len(table.header), *table.rows]
@@ -102,7 +102,7 @@ class _ChartReader(Tool[LookArguments, ChartReaderResult]):
         self._slot.get()
 
     def run(self, arguments: LookArguments, context: ToolContext) -> ToolOutcome[ChartReaderResult]:
-        """One pass for one call."""
+        """Return one pass for one call."""
         (outcome,) = self.run_batch([(arguments, context)])
         if isinstance(outcome, Exception):
             raise outcome
@@ -111,7 +111,7 @@ class _ChartReader(Tool[LookArguments, ChartReaderResult]):
     def run_batch(
         self, calls: Sequence[tuple[LookArguments, ToolContext]]
     ) -> Sequence[ToolOutcome[ChartReaderResult] | Exception]:
-        """One pass of the model for all calls whose regions are in order."""
+        """Return one pass of the model for all calls whose regions are in order."""
         seen: list[tuple[str, Image.Image] | Exception] = []
         for arguments, context in calls:
             try:

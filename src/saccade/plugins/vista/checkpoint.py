@@ -21,7 +21,8 @@ _log = logging.getLogger(__name__)
 
 
 def checkpoint_needs(tool: str, weights: str, example: str) -> Needs:
-    """What a tool needs that loads a checkpoint.
+    """Return the needs of a tool that loads a checkpoint.
+
 
     Args:
         tool: Its name, and that of its table in the setup.
@@ -57,7 +58,7 @@ class CheckpointSlot(Generic[T]):
         self._held: tuple[ToolSetup, T] | None = None
 
     def get(self) -> T:
-        """The loaded thing; loaded anew if the setup changed.
+        """Return the loaded thing; loaded anew if the setup changed.
 
         Raises:
             UnavailableError: it cannot be loaded; says why.

@@ -48,14 +48,14 @@ class _Held:
         self.sha256 = sha256(data).hexdigest()
 
     def get_bytes(self, sha256: str) -> bytes:
-        """The picture. Raises `MissingMediaError` for any other."""
+        """Return the picture. Raises `MissingMediaError` for any other."""
         if sha256 != self.sha256:
             raise MissingMediaError(f"there is no picture {sha256}")
         return self.data
 
 
 def ask(setup: ToolSetup, picture: Image.Image, said: Sequence[str]) -> str:
-    """The model's reply.
+    """Return the model's reply.
 
     Args:
         setup: Which model, and how patient.
@@ -108,7 +108,7 @@ class VlmPrompt:
     prompt: str
 
     def filled(self, question: str) -> str:
-        """The prompt with the caller's question in its place."""
+        """Return the prompt with the caller's question in its place."""
         return self.prompt.replace("{question}", question)
 
     @property
@@ -151,7 +151,8 @@ class ReadReply(ToolModel):
 
 
 def read_reply(text: str, form: AnswerForm) -> ReadReply:
-    """What a reply says.
+    """Read a reply.
+
 
     Raises:
         ReplyError: it is not of that form, or empty.
@@ -262,7 +263,7 @@ def _shown(read: ReadReply, prompt: VlmPrompt, text: str) -> str:
 
 
 def endpoint_needs(tool: str, weights: str, example: str) -> Needs:
-    """What a tool needs that asks a model behind an endpoint."""
+    """Return the needs of a tool that asks a model behind an endpoint."""
     return Needs(("openai",), weights, "pip install 'saccade[models]'", SetupEntry(tool, "model", example))
 
 
@@ -303,7 +304,7 @@ class ChartMoe(VlmTool[ChartMoeArguments]):
     )
 
     def asked(self, arguments: ChartMoeArguments) -> tuple[str, str]:
-        """The task as it was named."""
+        """Return the task as it was named."""
         return arguments.task, arguments.question
 
 
@@ -376,7 +377,7 @@ class DiagramFormalizer(VlmTool[FormalizerArguments]):
     )
 
     def asked(self, arguments: FormalizerArguments) -> tuple[str, str]:
-        """The task as it was named."""
+        """Return the task as it was named."""
         return arguments.task, ""
 
 

@@ -92,7 +92,7 @@ class GroundingDino(Tool[GroundingArguments, GroundingResult]):
         self._slot.get()
 
     def run(self, arguments: GroundingArguments, context: ToolContext) -> ToolOutcome[GroundingResult]:
-        """One pass for one call."""
+        """Return one pass for one call."""
         (outcome,) = self.run_batch([(arguments, context)])
         if isinstance(outcome, Exception):
             raise outcome
@@ -101,7 +101,7 @@ class GroundingDino(Tool[GroundingArguments, GroundingResult]):
     def run_batch(
         self, calls: Sequence[tuple[GroundingArguments, ToolContext]]
     ) -> Sequence[ToolOutcome[GroundingResult] | Exception]:
-        """One pass of the model for all calls whose regions are in order."""
+        """Return one pass of the model for all calls whose regions are in order."""
         looks: list[Look | Exception] = []
         for arguments, context in calls:
             try:
@@ -142,7 +142,7 @@ def _detect(
 
 
 def caption_of(text: str) -> str:
-    """The caption as the model was trained: lower case, each thing ended by a full stop."""
+    """Return the caption as the model was trained: lower case, each thing ended by a full stop."""
     things = [part.strip() for part in text.lower().replace(";", ".").split(".")]
     return " ".join(f"{thing}." for thing in things if thing) or "."
 
@@ -179,7 +179,7 @@ def _outcome(seen: Look, boxes: Any, nms: float) -> ToolOutcome[GroundingResult]
 
 
 def suppressed(rows: Sequence[tuple[float, Part, str]], overlap: float) -> list[tuple[float, Part, str]]:
-    """Rows of (score, box, phrase), the surest first, without boxes that overlap a surer one more than `overlap`."""
+    """Return rows of (score, box, phrase), the surest first, without those that overlap a surer one too much."""
     kept: list[tuple[float, Part, str]] = []
     for row in rows:
         if all(_overlap(row[1], other[1]) <= overlap for other in kept):

@@ -51,7 +51,7 @@ class CompactDetector:
         self._detector: Any = detector
 
     def __call__(self, pixels: PixelArray) -> Any:
-        """What the detector gives, boxes in coordinates of the picture."""
+        """Detect text, with boxes in coordinates of the picture."""
         short = min(pixels.shape[:2])
         rows = kept_rows(pixels, max(_LONGEST_RUN, short // _RUNS_OF_SIDE))
         enlarged = min(_SIDE / short, _MOST_ENLARGED)
@@ -63,7 +63,8 @@ class CompactDetector:
 
 
 def kept_rows(pixels: PixelArray, longest: int) -> NDArray[np.intp]:
-    """Numbers of the rows of (rows, columns, 3) that remain: of a run of equal ones the first and last `longest // 2`.
+    """Return the rows of (rows, columns, 3) to keep: of a run of equal ones the first and last `longest // 2`.
+
 
     So what lies beside a run keeps its distance to what is left of it, and a box that reaches into a run stays exact.
     """
@@ -82,7 +83,7 @@ def kept_rows(pixels: PixelArray, longest: int) -> NDArray[np.intp]:
 
 
 def easyocr_engine(setup: ToolSetup) -> Callable[..., Any]:
-    """A function that reads a picture, and gives boxes (four corners), texts and scores as RapidOCR does.
+    """Return a function that reads a picture, and gives boxes (four corners), texts and scores as RapidOCR does.
 
     Raises:
         UnavailableError: the package or its models are not there.
@@ -131,7 +132,8 @@ class UprightRecognizer:
         self._classifier: Any = classifier
 
     def __call__(self, asked: Any) -> Any:
-        """What the recogniser gives for the lines, each upright.
+        """Recognise the lines, each upright.
+
 
         Where one is turned, so may be others that can be read either way; then all are asked for.
         """

@@ -118,7 +118,7 @@ class Sam(Tool[SamArguments, SamResult]):
         self._slot.get()
 
     def run(self, arguments: SamArguments, context: ToolContext) -> ToolOutcome[SamResult]:
-        """One pass of the model."""
+        """Return one pass of the model."""
         if not arguments.points and arguments.box is None:
             raise wrong_format("Neither points nor a box say what is meant. Give at least one of them.")
         if arguments.labels and len(arguments.labels) != len(arguments.points):
@@ -167,7 +167,7 @@ def _segment(
 
 
 def prepared(rgb: PixelArray, side: int, *, stretches: bool) -> tuple[Any, tuple[float, float]]:
-    """Pixels as the model takes them, (3, side, side) float32, and their scale across and down."""
+    """Return pixels as the model takes them, (3, side, side) float32, and their scale across and down."""
     height, width = rgb.shape[:2]
     longer = max(height, width)
     size = (side, side) if stretches else (round(width * side / longer), round(height * side / longer))
@@ -179,7 +179,7 @@ def prepared(rgb: PixelArray, side: int, *, stretches: bool) -> tuple[Any, tuple
 
 
 def _full_size(logits: Any, size: tuple[int, int], segmenter: _Segmenter, scale: tuple[float, float]) -> PixelArray:
-    """The mask of the whole image, 0 or 255."""
+    """Return the mask of the whole image, 0 or 255."""
     height, width = size
     square = cv2.resize(logits, (segmenter.side, segmenter.side), interpolation=cv2.INTER_LINEAR)
     inside = square[: max(1, round(height * scale[1])), : max(1, round(width * scale[0]))]

@@ -55,7 +55,7 @@ class LineCrossingsKnobs(Knobs):
 
 
 def draw(rng: Rng, knobs: LineCrossingsKnobs) -> WorldSample:
-    """One picture of two lines."""
+    """Return one picture of two lines."""
     side = rng.choice((384, 512, 768, 1000))
     width = rng.integer(2, max(3, side // 120))
     segments = rng.integer(knobs.fewest_segments, max(knobs.fewest_segments, knobs.most_segments))
@@ -91,7 +91,7 @@ def draw(rng: Rng, knobs: LineCrossingsKnobs) -> WorldSample:
 
 
 def _crossing(xs: list[int], first: list[int], second: list[int], side: int) -> EvidenceBox:
-    """The box around the crossing of two segments over the same stretch of x, a tenth of the picture wide."""
+    """Return the box around the crossing of two segments over the same stretch of x, a tenth of the picture wide."""
     start, end = first[0] - second[0], first[1] - second[1]
     x = xs[0] + (xs[1] - xs[0]) * start // (start - end)
     y = first[0] + (first[1] - first[0]) * start // (start - end)
@@ -141,7 +141,7 @@ class NestedSquaresKnobs(Knobs):
 
 
 def draw_nested_squares(rng: Rng, knobs: NestedSquaresKnobs) -> WorldSample:
-    """One picture of nested squares."""
+    """Return one picture of nested squares."""
     canvas = rng.choice(_SIDES)
     count = rng.integer(knobs.fewest, max(knobs.fewest, knobs.most))
     width = rng.integer(2, max(2, canvas // 120))
@@ -238,7 +238,7 @@ class TouchingCirclesKnobs(Knobs):
 
 
 def draw_touching_circles(rng: Rng, knobs: TouchingCirclesKnobs) -> WorldSample:
-    """One picture of two circles."""
+    """Return one picture of two circles."""
     side = rng.choice((384, 512, 768, 1100))
     picture, pen = blank((side, side), (255, 255, 255))
     first = rng.integer(side // 14, side // 7)
@@ -346,7 +346,7 @@ class CircledLetterKnobs(Knobs):
 
 
 def draw_circled_letter(rng: Rng, knobs: CircledLetterKnobs) -> WorldSample:
-    """One picture of a word with an oval round one letter."""
+    """Return one picture of a word with an oval round one letter."""
     size = rng.integer(knobs.smallest, max(knobs.smallest, knobs.largest))
     face = font(size, rng.choice(_FACES))
     word = rng.choice(_WORDS)
@@ -438,7 +438,7 @@ class GridCountKnobs(Knobs):
 
 
 def draw_grid_count(rng: Rng, knobs: GridCountKnobs) -> WorldSample:
-    """One picture of a grid."""
+    """Return one picture of a grid."""
     most = max(knobs.fewest, knobs.most)
     rows, columns = rng.integer(knobs.fewest, most), rng.integer(knobs.fewest, most)
     width, height = rng.choice((500, 720, 1000, 1400)), rng.choice((500, 720, 1000))
@@ -475,7 +475,7 @@ def draw_grid_count(rng: Rng, knobs: GridCountKnobs) -> WorldSample:
 
 
 def _face(width: int, height: int) -> ImageFont.FreeTypeFont:
-    """The largest face up to 32 pixels per em whose longest word fits."""
+    """Return the largest face up to 32 pixels per em whose longest word fits."""
     for size in range(32, 8, -2):
         face = font(size)
         if max(text_size(word, face)[0] for word in WORDS) <= width and size <= height:

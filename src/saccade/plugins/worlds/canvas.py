@@ -48,7 +48,7 @@ _FILES: dict[Face, str] = {
 
 @cache
 def font(size: int, face: Face = "sans") -> ImageFont.FreeTypeFont:
-    """The face at `size` pixels per em."""
+    """Return the face at `size` pixels per em."""
     import matplotlib
 
     path = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / _FILES[face]
@@ -85,12 +85,12 @@ def overlaps(a: Box, b: Box, gap: int = 0) -> bool:
 
 
 def grow(box: Box, by: int, size: tuple[int, int]) -> Box:
-    """The box with `by` pixels more on every side, inside a picture of `size`."""
+    """Return the box with `by` pixels more on every side, inside a picture of `size`."""
     return max(0, box[0] - by), max(0, box[1] - by), min(size[0], box[2] + by), min(size[1], box[3] + by)
 
 
 def free_place(rng: Rng, size: tuple[int, int], area: Box, taken: list[Box], gap: int) -> Box | None:
-    """A random box of `size` in `area`, at least `gap` pixels from all `taken`; None if 200 tries find none."""
+    """Return a random box of `size` in `area`, at least `gap` pixels from all `taken`; None if 200 tries find none."""
     for _ in range(200):
         if area[2] - area[0] < size[0] or area[3] - area[1] < size[1]:
             return None
@@ -103,7 +103,7 @@ def free_place(rng: Rng, size: tuple[int, int], area: Box, taken: list[Box], gap
 
 
 def blank(size: tuple[int, int], colour: Colour) -> tuple[Image.Image, ImageDraw.ImageDraw]:
-    """A picture of one colour, and the pen for it."""
+    """Return a picture of one colour, and the pen for it."""
     picture = Image.new("RGB", size, colour)
     return picture, ImageDraw.Draw(picture)
 
@@ -114,7 +114,7 @@ def sixteen_bits(degrees: int) -> tuple[int, int]:
 
 
 def turned(x: int, y: int, degrees: int) -> tuple[int, int]:
-    """The offset (x, y) turned clockwise on the screen by whole degrees, in whole pixels."""
+    """Return the offset (x, y) turned clockwise on the screen by whole degrees, in whole pixels."""
     c, s = sixteen_bits(degrees)
     return (x * c - y * s + 32768) >> 16, (x * s + y * c + 32768) >> 16
 
@@ -198,7 +198,7 @@ lets through (`most_pixels`)."""
 
 
 def parts(view: ViewBox, n: int) -> list[ViewBox]:
-    """The n times n parts in the order in which they are looked at."""
+    """Return the n times n parts in the order in which they are looked at."""
     width, height = view[2] - view[0], view[3] - view[1]
     w, h = 7 * width // (4 * n), 7 * height // (4 * n)
     across = [view[0] + column * (width - w) // (n - 1) for column in range(n)]

@@ -61,7 +61,7 @@ class DemoScene:
 
 
 def draw_street() -> DemoScene:
-    """A street of houses with a lamp post; its sign is about one per cent of the picture's width."""
+    """Return a street of houses with a lamp post; its sign is about one per cent of the picture's width."""
     picture = Image.new("RGB", SIZE, (176, 206, 235))
     draw = ImageDraw.Draw(picture)
     random = Random(7)
@@ -81,7 +81,7 @@ def draw_street() -> DemoScene:
 
 
 def centre(picture: Image.Image) -> Box:
-    """The middle third of a picture, at least one pixel wide and high."""
+    """Return the middle third of a picture, at least one pixel wide and high."""
     width, height = picture.size
     left, top = width // 3, height // 3
     return left, top, max(left + 1, width - left), max(top + 1, height - top)
@@ -176,7 +176,7 @@ def demo(
 
 
 def _tiny(out: Path, store: MediaStore, console: Console, site: Site) -> None:
-    """What the model that comes with Saccade does, where it can be had; its episodes go onto the page."""
+    """Run the model that comes with Saccade, where it can be had; its episodes go onto the page."""
     from saccade.episode.run_folder import MEDIA, TRAJECTORIES
     from saccade.media.store import MediaStore
     from saccade.record.codec import read_lines
@@ -200,7 +200,7 @@ def _tiny(out: Path, store: MediaStore, console: Console, site: Site) -> None:
 
 
 def steps_for(look_at: Box) -> tuple[DemoStep, ...]:
-    """The turns of the demo, for a picture in which `look_at` (`xyxy` pixels) is worth a second look."""
+    """Return the turns of the demo, for a picture in which `look_at` (`xyxy` pixels) is worth a second look."""
     return (
         DemoStep(
             "The picture is large. First a smaller copy of all of it.",
@@ -234,7 +234,7 @@ def steps_for(look_at: Box) -> tuple[DemoStep, ...]:
 async def play(
     scene: DemoScene, question: str, steps: tuple[DemoStep, ...], answer: str, folder: RunFolder, screen: AskScreen
 ) -> Trajectory:
-    """The episode, played through the loop in a local sandbox."""
+    """Return the episode, played through the loop in a local sandbox."""
     from saccade.dialects.registry import load_dialect
     from saccade.episode.drive import run_episode
     from saccade.episode.flow import Plan
@@ -259,7 +259,7 @@ async def play(
 
 
 def failures(trajectory: Trajectory, steps: tuple[DemoStep, ...]) -> list[int]:
-    """Numbers, from 1, of the turns that did not do what they should; the answer is the last."""
+    """Return numbers, from 1, of the turns that did not do what they should; the answer is the last."""
     wrong = []
     for number, step in enumerate(steps):
         turn = trajectory.turns[number] if number < len(trajectory.turns) else None
@@ -323,7 +323,7 @@ def need_packages() -> None:
 
 
 async def play_tiny(out: Path, tell: Tell = lambda name, done, right: None) -> list[ExamRow]:
-    """Some tasks of the test split of each family; their episodes are kept in folders below `out`.
+    """Return some tasks of the test split of each family; their episodes are kept in folders below `out`.
 
     Raises:
         UnavailableError: a package or the weights are not there.
@@ -341,7 +341,7 @@ async def play_tiny(out: Path, tell: Tell = lambda name, done, right: None) -> l
 
 
 def print_tiny(console: Console, rows: list[ExamRow]) -> None:
-    """How many were right, with code and without."""
+    """Print how many were right, with code and without."""
     title = "saccade-tiny on tasks that it has not seen (the programs are its own; docs/tiny.md has more)"
     table = Table(title=title, title_justify="left")
     for column in ("family", "tasks", "right without code", "right with code"):

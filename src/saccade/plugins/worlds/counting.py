@@ -113,7 +113,7 @@ class ShapeCountKnobs(Knobs):
 
 
 def draw(rng: Rng, knobs: ShapeCountKnobs) -> WorldSample:
-    """One picture of shapes, and the question how many there are of one kind."""
+    """Return one picture of shapes, and the question how many there are of one kind."""
     kind = rng.choice(knobs.kinds)
     count = rng.integer(knobs.fewest, max(knobs.fewest, knobs.most))
     if kind == "scatter":
@@ -239,7 +239,7 @@ class _Rows:
 
 
 def draw_pictograph(rng: Rng, knobs: PictographKnobs) -> WorldSample:
-    """One infographic and a question about it."""
+    """Return one infographic and a question about it."""
     kind = rng.choice(knobs.kinds)
     title, labels = rng.choice((*_TOPICS, _WEEK))
     # No two rows are equally long.
@@ -287,7 +287,7 @@ def _star(pen: ImageDraw.ImageDraw, at: tuple[int, int], colour: Colour) -> None
 
 
 def _figure(pen: ImageDraw.ImageDraw, at: tuple[int, int], colour: Colour) -> None:
-    """A person: a head on a body."""
+    """Draw a person: a head on a body."""
     x, y = at
     pen.polygon([(x + 2, y + _SIDE), (x + 6, y + 9), (x + _SIDE - 6, y + 9), (x + _SIDE - 2, y + _SIDE)], fill=colour)
     pen.ellipse((x + 6, y, x + _SIDE - 6, y + 10), fill=colour)
@@ -360,7 +360,7 @@ class Solid:
 
 
 def draw_solid_scene(rng: Rng, knobs: SolidSceneKnobs) -> WorldSample:
-    """One scene and a question about it."""
+    """Return one scene and a question about it."""
     kind = rng.choice(knobs.kinds)
     width, height = rng.choice(((480, 360), (640, 480), (720, 480)))
     picture, pen = blank((width, height), (208, 210, 212))
@@ -401,7 +401,7 @@ def draw_solid_scene(rng: Rng, knobs: SolidSceneKnobs) -> WorldSample:
 
 
 def _lit(colour: Colour, percent: int) -> Colour:
-    """The colour with all channels times a percentage; its hue stays."""
+    """Return the colour with all channels times a percentage; its hue stays."""
     red, green, blue = (min(255, channel * percent // 100) for channel in colour)
     return red, green, blue
 

@@ -56,7 +56,7 @@ class _Line:
 
 
 def draw(rng: Rng, knobs: FormPageKnobs) -> WorldSample:
-    """One form and a question about it."""
+    """Return one form and a question about it."""
     kind = rng.choice(knobs.kinds)
     fields = [(name, _filled(rng, name)) for name in rng.sample(_FIELDS, rng.integer(2, knobs.fields))]
     names = rng.sample(THINGS, rng.integer(2, knobs.lines))
@@ -90,7 +90,7 @@ def draw(rng: Rng, knobs: FormPageKnobs) -> WorldSample:
 
 
 def _filled(rng: Rng, name: str) -> str:
-    """What stands in a field: a date, or a code of letters and digits."""
+    """Draw the content of a field: a date, or a code of letters and digits."""
     if name.endswith("date"):
         return f"{rng.integer(2015, 2029)}-{rng.integer(1, 12):02d}-{rng.integer(1, 28):02d}"
     if name == "Postcode":
@@ -193,7 +193,7 @@ class _Map:
 
 
 def draw_region_map(rng: Rng, knobs: RegionMapKnobs) -> WorldSample:
-    """One map and a question about it."""
+    """Return one map and a question about it."""
     kind = rng.choice(knobs.kinds)
     columns, rows = rng.integer(2, knobs.columns), rng.integer(2, knobs.rows)
     names = tuple(rng.sample(_NAMES, columns * rows))
@@ -231,7 +231,7 @@ def draw_region_map(rng: Rng, knobs: RegionMapKnobs) -> WorldSample:
 
 
 def _classes(rng: Rng, names: tuple[str, ...], *, alone: bool) -> dict[str, int]:
-    """A class for each region, of two kinds at least; the darkest for one alone, or for any number."""
+    """Return a class for each region, of two kinds at least; the darkest for one alone, or for any number."""
     top = rng.choice(names)
     found = {name: rng.integer(0, 2 if alone else 3) for name in names}
     found[top] = 3

@@ -31,7 +31,7 @@ class EchoKnobs(Knobs):
 
 
 def draw(rng: Rng, knobs: EchoKnobs) -> WorldSample:
-    """A text in quotes, names in a sentence, or one of several choices."""
+    """Return a text in quotes, names in a sentence, or one of several choices."""
     shade = rng.integer(60, 220)
     kind = rng.choice((_quoted, _quoted, _listed, _chosen))
     return replace(kind(rng), media={"image_0": Image.new("RGB", (_SIDE, _SIDE), (shade, shade, shade))})
@@ -42,7 +42,7 @@ def _sample(question: str, answer: str, program: str) -> WorldSample:
 
 
 def _quoted(rng: Rng) -> WorldSample:
-    """Numbers, words, names of charts and tables, or several of them, with and without signs between them."""
+    """Return numbers, words, names of charts and tables, or several of them, with and without signs between them."""
     few = (_integer, _numbers, _decimal, _fraction, _words, _list, _mixed, _braces, _braces)
     kinds = (*few, _names, _names, _names, _names, _seen, _seen, _seen, _seen)
     text = rng.choice(kinds)(rng)
@@ -50,7 +50,7 @@ def _quoted(rng: Rng) -> WorldSample:
 
 
 def _listed(rng: Rng) -> WorldSample:
-    """Names without quotes, as questions about charts and tables have them."""
+    """Return names without quotes, as questions about charts and tables have them."""
     names = rng.sample(_ALL_NAMES, rng.integer(1, 3))
     text = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     program = f"names = {names!r}\nprint(*names)"
@@ -58,7 +58,7 @@ def _listed(rng: Rng) -> WorldSample:
 
 
 def _chosen(rng: Rng) -> WorldSample:
-    """One of some choices, known by its letter."""
+    """Return one of some choices, known by its letter."""
     names = tuple(rng.sample(_ALL_NAMES, rng.integer(3, len(_LETTERS))))
     at = rng.integer(0, len(names) - 1)
     sample = _sample(f"Print choice {_LETTERS[at]}.", names[at], f"print({list(names)!r}[{at}])")

@@ -57,18 +57,18 @@ class Sheet:
         return ImageDraw.Draw(self.picture)
 
     def lines(self, points: Sequence[Point], *, closed: bool = False) -> None:
-        """A chain of straight lines."""
+        """Draw a chain of straight lines."""
         pixels = [to_pixel(point) for point in points]
         for a, b in zip(pixels, pixels[1:] + pixels[:1] if closed else pixels[1:], strict=False):
             self.pen.line((a, b), fill=self.line, width=self.width)
 
     def circle(self, centre: Point, radius: int) -> None:
-        """The outline of a circle."""
+        """Draw the outline of a circle."""
         x, y = to_pixel(centre)
         self.pen.ellipse((x - radius, y - radius, x + radius, y + radius), outline=self.line, width=self.width)
 
     def arc(self, corner: Point, a: Point, b: Point, radius: int) -> None:
-        """The arc of an angle at `corner` between the directions to `a` and to `b`, on its smaller side."""
+        """Draw the arc of an angle at `corner` between the directions to `a` and to `b`, on its smaller side."""
         x, y = to_pixel(corner)
         start, end = (round(degrees(atan2(p[1] - corner[1], p[0] - corner[0]))) for p in (a, b))
         if (end - start) % 360 > 180:
@@ -76,13 +76,13 @@ class Sheet:
         self.pen.arc((x - radius, y - radius, x + radius, y + radius), start, end, fill=self.line, width=2)
 
     def right_angle(self, corner: Point, a: Point, b: Point, side: int = 14) -> None:
-        """The small square of a right angle at `corner`."""
+        """Draw the small square of a right angle at `corner`."""
         first, second = toward(corner, a, side), toward(corner, b, side)
         middle = (first[0] + second[0] - corner[0], first[1] + second[1] - corner[1])
         self.lines([first, middle, second])
 
     def tick(self, a: Point, b: Point) -> None:
-        """The mark of equal length across the middle of a side."""
+        """Draw the mark of equal length across the middle of a side."""
         middle = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
         length = dist(a, b)
         across = ((a[1] - b[1]) / length * 7, (b[0] - a[0]) / length * 7)
@@ -110,41 +110,41 @@ class Sheet:
 
 
 def new_sheet(rng: Rng, size: tuple[int, int]) -> Sheet:
-    """An empty sheet of a random style."""
+    """Return an empty sheet of a random style."""
     paper, line, ink = rng.choice(_INKS)
     return Sheet(blank(size, paper)[0], paper, line, ink, rng.integer(2, 3), rng.integer(16, 22))
 
 
 def to_pixel(point: Point) -> tuple[int, int]:
-    """The nearest whole pixel."""
+    """Return the nearest whole pixel."""
     return round(point[0]), round(point[1])
 
 
 def toward(a: Point, b: Point, pixels: float) -> Point:
-    """The point so many pixels from `a` on the way to `b`."""
+    """Return the point so many pixels from `a` on the way to `b`."""
     part = pixels / dist(a, b)
     return a[0] + (b[0] - a[0]) * part, a[1] + (b[1] - a[1]) * part
 
 
 def between(corner: Point, a: Point, b: Point) -> Point:
-    """The direction that halves the angle at `corner` between `a` and `b`."""
+    """Return the direction that halves the angle at `corner` between `a` and `b`."""
     first, second = toward(corner, a, 1), toward(corner, b, 1)
     return first[0] + second[0] - 2 * corner[0], first[1] + second[1] - 2 * corner[1]
 
 
 def polar(centre: Point, radius: float, angle: float) -> Point:
-    """The point at `angle` degrees (clockwise from the right, as rows grow downwards)."""
+    """Return the point at `angle` degrees (clockwise from the right, as rows grow downwards)."""
     return centre[0] + radius * cos(radians(angle)), centre[1] + radius * sin(radians(angle))
 
 
 def turned(points: Sequence[Point], angle: float) -> list[Point]:
-    """The points turned about the origin by `angle` degrees."""
+    """Return the points turned about the origin by `angle` degrees."""
     turn, rise = cos(radians(angle)), sin(radians(angle))
     return [(x * turn - y * rise, x * rise + y * turn) for x, y in points]
 
 
 def fitted(points: Sequence[Point], size: tuple[int, int], margin: int) -> list[Point]:
-    """The points scaled and moved to fill a sheet but for its margin."""
+    """Return the points scaled and moved to fill a sheet but for its margin."""
     xs, ys = [x for x, _ in points], [y for _, y in points]
     wide, high = max(xs) - min(xs), max(ys) - min(ys)
     scale = min((size[0] - 2 * margin) / wide, (size[1] - 2 * margin) / high)
@@ -162,7 +162,7 @@ _ASK_X = ("What is x, in degrees?", "Find the measure of the angle marked x, in 
 
 
 def triangle_angle(rng: Rng, sheet: Sheet) -> Asked:
-    """Two angles of a triangle are given; the third is asked."""
+    """Ask for the third angle of a triangle of which two are given."""
     while True:
         angles = [rng.integer(30, 105), rng.integer(30, 105)]
         angles.append(180 - sum(angles))
@@ -175,7 +175,7 @@ def triangle_angle(rng: Rng, sheet: Sheet) -> Asked:
 
 
 def isosceles(rng: Rng, sheet: Sheet) -> Asked:
-    """One angle of an isosceles triangle is given; another is asked."""
+    """Ask for an angle of an isosceles triangle of which another is given."""
     top = 2 * rng.choice([half for half in range(17, 56) if not 24 <= half <= 36])
     base = (180 - top) // 2
     points = _triangle(rng, sheet, [top, base, base])
@@ -196,7 +196,7 @@ def isosceles(rng: Rng, sheet: Sheet) -> Asked:
 
 
 def transversal(rng: Rng, sheet: Sheet) -> Asked:
-    """Two parallel lines are cut by a third; one angle is given, one at the other crossing is asked."""
+    """Ask for an angle where a line crosses the second of two parallels; one at the first is given."""
     width, height = sheet.picture.size
     tilt, angle = rng.integer(-12, 12), rng.integer(42, 76)
     lean = tilt + (angle if rng.chance(50) else 180 - angle)
@@ -231,7 +231,7 @@ def transversal(rng: Rng, sheet: Sheet) -> Asked:
 
 
 def inscribed(rng: Rng, sheet: Sheet) -> Asked:
-    """An arc is seen from the centre and from the circle; one of the two angles is given."""
+    """Ask for one of the angles under which an arc is seen from the centre and from the circle."""
     width, height = sheet.picture.size
     centre, radius = (width / 2, height / 2), min(width, height) // 2 - 30
     half, facing = rng.integer(32, 70), rng.integer(0, 359)
@@ -279,7 +279,7 @@ _UNITS = ("cm", "m", "inches", "feet")
 
 
 def right_triangle(rng: Rng, sheet: Sheet) -> Asked:
-    """Two sides of a right triangle are given; the third is asked."""
+    """Ask for the third side of a right triangle."""
     legs, sides = _right_triangle(rng, sheet)
     unknown = rng.integer(0, 2)
     for index, (a, b) in enumerate(sides):
@@ -296,7 +296,7 @@ def right_triangle(rng: Rng, sheet: Sheet) -> Asked:
 
 
 def triangle_area(rng: Rng, sheet: Sheet) -> Asked:
-    """The two legs of a right triangle are given; its area is asked."""
+    """Ask for the area of a right triangle with given legs."""
     legs, sides = _right_triangle(rng, sheet)
     for index in (0, 1):
         _label_side(sheet, str(legs[index]), sides[index], sheet.picture.size)
@@ -308,7 +308,7 @@ def triangle_area(rng: Rng, sheet: Sheet) -> Asked:
 
 
 def rectangle(rng: Rng, sheet: Sheet) -> Asked:
-    """Two sides of a rectangle are given; its area or perimeter is asked."""
+    """Ask for the area or the perimeter of a rectangle."""
     width, height = rng.sample(range(4, 31), 2)
     while not 1 / 3 < width / height < 3:
         width, height = rng.sample(range(4, 31), 2)
@@ -329,7 +329,7 @@ def rectangle(rng: Rng, sheet: Sheet) -> Asked:
 
 
 def circle(rng: Rng, sheet: Sheet) -> Asked:
-    """The radius or the diameter of a circle is given; its area or circumference is asked."""
+    """Ask for the area or the circumference of a circle with a given radius or diameter."""
     width, height = sheet.picture.size
     centre, radius = (width / 2, height / 2), min(width, height) // 2 - rng.integer(30, 80)
     length, full, angle = rng.integer(2, 20), rng.chance(50), rng.integer(0, 359)
@@ -372,7 +372,7 @@ def _two(hundredths: int, parts: int) -> str:
 
 
 def grid_area(rng: Rng, sheet: Sheet) -> Asked:
-    """The area of a polygon on squared paper, in squares."""
+    """Return the area of a polygon on squared paper, in squares."""
     pitch = rng.integer(22, 36)
     width, height = sheet.picture.size
     columns, rows = width // pitch - 1, height // pitch - 1
@@ -403,7 +403,7 @@ def grid_area(rng: Rng, sheet: Sheet) -> Asked:
 
 
 def _polygon(rng: Rng, columns: int, rows: int) -> list[tuple[int, int]]:
-    """A rectangle, an L, a triangle or a trapezium with corners on the nodes of the paper."""
+    """Return a rectangle, an L, a triangle or a trapezium with corners on the nodes of the paper."""
     wide, high = rng.integer(4, columns - 2), rng.integer(4, rows - 2)
     x, y = rng.integer(1, columns - wide - 1), rng.integer(1, rows - high - 1)
     notch = rng.integer(1, wide - 2), rng.integer(1, high - 2)
@@ -475,7 +475,7 @@ class GeometryKnobs(Knobs):
 
 
 def draw(rng: Rng, knobs: GeometryKnobs) -> WorldSample:
-    """One diagram and a question about it."""
+    """Return one diagram and a question about it."""
     kind = rng.choice(knobs.kinds)
     while True:
         sides = [rng.integer(knobs.least_side, max(knobs.least_side, knobs.most_side)) for _ in range(2)]

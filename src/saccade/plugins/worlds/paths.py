@@ -124,7 +124,7 @@ class MazeKnobs(Knobs):
 
 
 def draw(rng: Rng, knobs: MazeKnobs) -> WorldSample:
-    """One picture of a maze with dots."""
+    """Return one picture of a maze with dots."""
     most = max(knobs.fewest, knobs.most)
     columns, rows = rng.integer(knobs.fewest, most), rng.integer(knobs.fewest, most)
     kind = rng.choice(knobs.kinds)
@@ -179,7 +179,7 @@ def _tree(rng: Rng, columns: int, rows: int) -> frozenset[Edge]:
 
 
 def _way(edges: frozenset[Edge], start: Cell, end: Cell) -> list[Cell]:
-    """The cells from start to end, both included."""
+    """Return the cells from start to end, both included."""
     came: dict[Cell, Cell] = {start: start}
     front = [start]
     while end not in came:
@@ -195,7 +195,7 @@ def _way(edges: frozenset[Edge], start: Cell, end: Cell) -> list[Cell]:
 
 
 def _cut(rng: Rng, edges: frozenset[Edge], way: list[Cell], start: Cell, others: list[Cell]) -> frozenset[Edge] | None:
-    """The passages without one towards each of `others` that `way` does not need; None if one lies on the way."""
+    """Return the passages without one towards each of `others`; None if `way` needs one of these."""
     kept = {frozenset(pair) for pair in itertools.pairwise(way)}
     closed = set()
     for other in others:
@@ -210,7 +210,7 @@ def _cut(rng: Rng, edges: frozenset[Edge], way: list[Cell], start: Cell, others:
 def _picture(
     rng: Rng, pitch: int, size: tuple[int, int], opened: frozenset[Edge], dots: dict[Cell, str]
 ) -> tuple[Image.Image, dict[Cell, Box]]:
-    """The drawn maze, and the box of every dot."""
+    """Return the drawn maze, and the box of every dot."""
     columns, rows = size
     wall = rng.integer(2, max(2, pitch // 10))
     left, top = rng.integer(10, 40), rng.integer(10, 40)
@@ -315,7 +315,7 @@ class PathFollowKnobs(Knobs):
 
 
 def draw_path_follow(rng: Rng, knobs: PathFollowKnobs) -> WorldSample:
-    """One picture of lines from letters to numbers."""
+    """Return one picture of lines from letters to numbers."""
     count, width = knobs.lines, rng.integer(3, 5)
     inner = knobs.stages * (count + 1) * _COLUMN
     left, top = rng.integer(16, 60), rng.integer(16, 40)
@@ -379,7 +379,7 @@ def _line(pen: ImageDraw.ImageDraw, points: list[tuple[int, int]], ink: Colour, 
 
 
 def _label(pen: ImageDraw.ImageDraw, at: tuple[int, int], text: str) -> Box:
-    """A label whose left edge has its middle at `at`."""
+    """Return a label whose left edge has its middle at `at`."""
     x, y = at[0], at[1] - _LABEL // 2
     pen.rectangle((x, y, x + _LABEL - 1, y + _LABEL - 1), fill=(0, 0, 0))
     put_text_centred(pen, (x + _LABEL // 2, y + _LABEL // 2), text, font(18, "sans-bold"), (255, 255, 255))

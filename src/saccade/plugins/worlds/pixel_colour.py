@@ -73,7 +73,7 @@ class _Drawn:
 
 
 def draw(rng: Rng, knobs: PixelColourKnobs) -> WorldSample:
-    """One picture of patches or of a mosaic."""
+    """Return one picture of patches or of a mosaic."""
     kind = rng.choice(knobs.kinds)
     drawn = {"same": _same, "value": _value, "lightest": _lightest, "share": _share, "most": _most}[kind](rng, knobs)
     return WorldSample(

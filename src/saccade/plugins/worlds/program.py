@@ -43,7 +43,7 @@ Parts = dict[str, tuple[str, frozenset[str]]]
 
 @cache
 def _parts(module: ModuleType) -> tuple[Parts, Parts]:
-    """The imports and the definitions of a module."""
+    """Return the imports and the definitions of a module."""
     source = inspect.getsource(module)
     lines = source.splitlines()
     imports: Parts = {}

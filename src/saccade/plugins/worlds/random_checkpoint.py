@@ -91,12 +91,12 @@ _BLANK = "\u2581"
 
 
 def thinking_tokens() -> list[AddedToken]:
-    """The marks as tokens to be added to a vocabulary."""
+    """Return the marks as tokens to be added to a vocabulary."""
     return [AddedToken(mark, special=False, normalized=False) for mark in THOUGHT_MARKS]
 
 
 def gemma_tokenizer(sentences: tuple[str, ...], context: int) -> Any:
-    """Texts with single bytes beside them, as Gemma's: a few hundred tokens."""
+    """Return texts with single bytes beside them, as Gemma's: a few hundred tokens."""
     backend = Tokenizer(models.BPE())
     backend.normalizer = normalizers.Replace(" ", _BLANK)
     trainer = trainers.BpeTrainer(vocab_size=300, special_tokens=list(GEMMA4_SPECIAL), show_progress=False)
@@ -136,7 +136,7 @@ def gemma_tokenizer(sentences: tuple[str, ...], context: int) -> Any:
 
 
 def qwen3_5_config(text: dict[str, Any], vision: dict[str, Any], ids: dict[str, int], *, experts: bool) -> Any:
-    """Two layers of linear attention and one of full attention, of these shared settings."""
+    """Return two layers of linear attention and one of full attention, of these shared settings."""
     text = text | {
         "num_hidden_layers": 3,
         "layer_types": ["linear_attention", "linear_attention", "full_attention"],
@@ -198,7 +198,7 @@ def glm_config(family: str, text: dict[str, Any], vision: dict[str, Any]) -> Any
 
 
 def gemma_config(text: dict[str, Any]) -> Any:
-    """Two windows, one layer that sees all, and two that read the keys and values of others; embeddings of layers."""
+    """Make a configuration with sliding windows, full attention, shared keys and values, and embeddings of layers."""
     at = GEMMA4_SPECIAL.index
     size, vocabulary = text["hidden_size"], text["vocab_size"]
     kinds = ["sliding_attention", "full_attention"] * 2
@@ -317,7 +317,7 @@ def save_tiny(folder: Path, family: str = "qwen2_5_vl", *, seed: int = 0) -> Non
 
 
 def tiny_tokenizer(family: str = "qwen2_5_vl") -> Any:
-    """A BPE of a few hundred tokens with the family's special tokens and a chat template; byte-level but for Gemma."""
+    """Train a BPE of a few hundred tokens with the family's special tokens and template; byte-level but for Gemma."""
     if family == "gemma4":
         return gemma_tokenizer(_SENTENCES, _CONTEXT)
     glm = family in GLM_FAMILIES
@@ -346,7 +346,7 @@ def tiny_tokenizer(family: str = "qwen2_5_vl") -> Any:
 
 
 def _video_processor(family: str) -> dict[str, Any]:
-    """Its file: frames of at most 8 by 8 features, those of Qwen3-VL and Qwen3.5 of that many pixels in all."""
+    """Return its file: frames of at most 8 by 8 features, those of Qwen3-VL and Qwen3.5 of that many pixels in all."""
     patch = 14 if family == "qwen2_5_vl" else 16
     most = (16 * patch) ** 2 if family == "qwen2_5_vl" else 8 * (16 * patch) ** 2
     return {

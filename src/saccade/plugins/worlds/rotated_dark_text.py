@@ -106,7 +106,7 @@ class RotatedDarkTextKnobs(Knobs):
 
 
 def draw(rng: Rng, knobs: RotatedDarkTextKnobs) -> WorldSample:
-    """One picture of a word."""
+    """Return one picture of a word."""
     kind = rng.choice(knobs.kinds)
     word = rng.choice(WORDS)
     size = rng.integer(knobs.smallest, max(knobs.smallest, knobs.largest))
@@ -149,7 +149,7 @@ def _text(word: str, size: int) -> NDArray[np.uint8]:
 
 
 def _turned(text: NDArray[np.uint8], degrees: int) -> NDArray[np.uint8]:
-    """The coverage turned clockwise about its middle, at the picture's own fineness.
+    """Return the coverage turned clockwise about its middle, at the picture's own fineness.
 
     Every fine pixel is fetched from where it comes from, in whole numbers, and blocks of them are averaged.
     """

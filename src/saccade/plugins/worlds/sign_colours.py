@@ -123,7 +123,7 @@ def found_line(asked: Collection[str], inside: Collection[str]) -> str:
 
 
 def draw(rng: Rng, knobs: SignColoursKnobs) -> WorldSample:
-    """A window into a scene with signs of different colours and about one size."""
+    """Return a window into a scene with signs of different colours and about one size."""
     side = rng.integer(*knobs.side)
     margin = side // 6
     scene = backdrop(rng, (side + 2 * margin, side + 2 * margin), 2 * knobs.clutter)
@@ -145,7 +145,7 @@ def draw(rng: Rng, knobs: SignColoursKnobs) -> WorldSample:
 
 
 def _asked(rng: Rng, inside: list[str], count: int) -> list[str]:
-    """The first is as often the colour of a sign that is there as another."""
+    """Draw the colours to ask about; the first is as often the colour of a sign that is there as another."""
     there = inside if inside and rng.chance(50) else [colour for colour in PLATES if colour not in inside]
     first = rng.choice(there or inside)
     return rng.shuffled([first, *rng.sample([colour for colour in PLATES if colour != first], count - 1)])

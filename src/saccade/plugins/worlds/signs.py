@@ -54,7 +54,7 @@ class Sign:
 
 
 def random_content(rng: Rng, detail: Detail, plate: str, letters: str = LETTERS) -> str:
-    """What may stand on a plate of that colour."""
+    """Draw a text for a plate of that colour."""
     if detail == "letter":
         return rng.choice(letters)
     if detail == "number":
@@ -133,7 +133,7 @@ def noise(rng: Rng, size: tuple[int, int], cells: tuple[int, ...]) -> NDArray[np
 
 
 def backdrop(rng: Rng, size: tuple[int, int], clutter: int) -> Image.Image:
-    """A scene to put things on: two blended colours, `clutter` muted shapes, texture on three scales."""
+    """Return a scene to put things on: two blended colours, `clutter` muted shapes, texture on three scales."""
     width, height = size
     top, bottom = (np.array(colour, np.int32) for colour in rng.sample(_MUTED, 2))
     rows = np.arange(height, dtype=np.int32)[:, None]
@@ -150,7 +150,7 @@ def backdrop(rng: Rng, size: tuple[int, int], clutter: int) -> Image.Image:
 
 
 def grain(rng: Rng, picture: Image.Image, strength: int) -> Image.Image:
-    """The picture with independent noise of -strength..strength on every channel of every pixel."""
+    """Return the picture with independent noise of -strength..strength on every channel of every pixel."""
     if strength == 0:
         return picture
     pixels = np.asarray(picture.convert("RGB")).astype(np.int16)

@@ -82,7 +82,7 @@ class SpotDifferenceKnobs(Knobs):
 
 
 def draw(rng: Rng, knobs: SpotDifferenceKnobs) -> WorldSample:
-    """A pair of pictures."""
+    """Return a pair of pictures."""
     kind = rng.choice(knobs.kinds)
     size = rng.choice(((640, 480), (800, 600), (720, 720), (960, 640)))
     things = _things(rng, knobs, size)
@@ -117,7 +117,7 @@ def draw(rng: Rng, knobs: SpotDifferenceKnobs) -> WorldSample:
 
 
 def _reach(knobs: SpotDifferenceKnobs) -> int:
-    """Pixels within which two changed pixels belong to one thing."""
+    """Return pixels within which two changed pixels belong to one thing."""
     return knobs.smallest * 3 // 2
 
 

@@ -70,7 +70,7 @@ _SHADES: tuple[tuple[Colour, Colour, Colour], ...] = (
 
 
 def draw_table(rng: Rng, grid: TableTexts) -> tuple[Image.Image, list[list[Box]]]:
-    """The picture, and the boxes of the cells of `grid.rows` in their order."""
+    """Return the picture, and the boxes of the cells of `grid.rows` in their order."""
     style = _style(rng)
     face = font(style.text_size)
     bold = font(style.text_size, "sans-bold" if style.bold_head else "sans")
@@ -197,7 +197,7 @@ _TWO_WAY: Final = (
 
 
 def table_question(rng: Rng, kind: TableKind, most_rows: int) -> TableQuestion:
-    """A table with at most `most_rows` rows of values (at least 4), and a question of a kind about it."""
+    """Return a table with at most `most_rows` rows of values (at least 4), and a question of a kind about it."""
     return _MAKERS[kind](rng, most_rows)
 
 
@@ -340,7 +340,7 @@ def _probability(rng: Rng, most_rows: int) -> TableQuestion:
 def _ratio(
     rng: Rng, ratio: Fraction, question: str, lines: str, table: tuple[TableTexts, tuple[tuple[int, int], ...]]
 ) -> TableQuestion:
-    """A question whose answer is a fraction, free or with three wrong choices."""
+    """Return a question whose answer is a fraction, free or with three wrong choices."""
     grid, used = table
     if rng.chance(50):
         return TableQuestion(grid, question, str(ratio), AnswerType.TEXT, lines, used)
@@ -395,7 +395,7 @@ class TableKnobs(Knobs):
 
 
 def draw(rng: Rng, knobs: TableKnobs) -> WorldSample:
-    """One table and a question about it."""
+    """Return one table and a question about it."""
     kind = rng.choice(knobs.kinds)
     asked = table_question(rng, kind, knobs.rows)
     picture, boxes = draw_table(rng, asked.grid)

@@ -28,7 +28,7 @@ FOLDER = Path(__file__).parent / "weights" / "tiny"
 
 
 def tiny_weights() -> Path:
-    """The folder of the checkpoint.
+    """Return the folder of the checkpoint.
 
     Raises:
         UnavailableError: it is not there.

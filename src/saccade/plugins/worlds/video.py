@@ -51,7 +51,7 @@ _CODECS: dict[VideoCodec, tuple[str, str, str, dict[str, str]]] = {
 
 
 def encode_clip(frames: Iterable[NDArray[np.uint8]], fps: int, codec: VideoCodec) -> Clip:
-    """A clip of RGB frames (H×W×3, at least one, all of one size with even sides) at a constant rate.
+    """Return a clip of RGB frames (H×W×3, at least one, all of one size with even sides) at a constant rate.
 
     Raises:
         UnavailableError: PyAV is not installed.
@@ -126,7 +126,7 @@ class Thing:
         return f"{self.colour} {self.shape}"
 
     def box(self, frame: int) -> Box:
-        """Where it is in a frame; may reach beyond the edges."""
+        """Return its box in a frame; may reach beyond the edges."""
         x, y = (at + (step * (frame - self.first) >> 8) for at, step in zip(self.centre, self.step, strict=True))
         half = self.size // 2
         return x - half, y - half, x - half + self.size, y - half + self.size
@@ -142,7 +142,7 @@ class VideoScene:
     things: tuple[Thing, ...]
 
     def draw(self) -> Iterator[NDArray[np.uint8]]:
-        """The frames in order, each H×W×3 RGB."""
+        """Yield the frames in order, each H×W×3 RGB."""
         for frame in range(self.frames):
             picture = self.background.copy()
             pen = ImageDraw.Draw(picture)
@@ -217,7 +217,7 @@ def still_things(rng: Rng, names: list[tuple[str, Shape]], spans: list[Span]) ->
 
 
 def lane_thing(rng: Rng, lane: tuple[int, int, bool], name: tuple[str, Shape], span: Span, *, slides: bool) -> Thing:
-    """A thing that moves along its lane during its span.
+    """Return a thing that moves along its lane during its span.
 
     It makes at most `_SPEED` pixels a second. `lane` is (number, how many there are, whether they are columns).
     If it `slides`, it may come in over the edge.
@@ -282,7 +282,7 @@ class VideoQuestion:
 
 
 def video_question(rng: Rng, kind: VideoKind, length: Length, most: int) -> VideoQuestion:
-    """A scene of two to `most` things (up to five, more when they are counted) and a question of a kind about it."""
+    """Draw a scene of two to `most` things (up to five, more when they are counted) and a question of a kind."""
     return _MAKERS[kind](rng, length, most)
 
 
@@ -475,7 +475,7 @@ def plan(rng: Rng, knobs: VideoKnobs) -> tuple[VideoKind, VideoScene, VideoQuest
 
 
 def draw(rng: Rng, knobs: VideoKnobs) -> WorldSample:
-    """One clip and a question about it. Raises as `plan` and `encode_clip`."""
+    """Return one clip and a question about it. Raises as `plan` and `encode_clip`."""
     kind, scene, asked = plan(rng, knobs)
     codec = rng.choice(knobs.codecs)
     notes = {}

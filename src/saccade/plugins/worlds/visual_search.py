@@ -113,7 +113,7 @@ COLOURS = {
 
 
 def read_program(sign: Sign, by_shape: bool, choices: Sequence[str]) -> str:
-    """Which of the choices stands on the sign, or is the colour of its dot?"""
+    """Return a program that finds which of the choices is on the sign, or is the colour of its dot."""
     pick = f'[s for s in signs("{sign.colour}") if s[0] == "{sign.shape}"]' if by_shape else f'signs("{sign.colour}")'
     take = f"sign = {pick}[0]\nprint(sign[0], sign[1])\n"
     if sign.detail == "dot":
@@ -205,7 +205,7 @@ class _Scene:
 
 
 def draw(rng: Rng, knobs: VisualSearchKnobs) -> WorldSample:
-    """One picture and a question of one of `knobs.kinds`."""
+    """Return one picture and a question of one of `knobs.kinds`."""
     kind = rng.choice(knobs.kinds)
     if kind == "side-by-colour" or kind == "side-by-letter":
         return _side(rng, knobs, by_letter=kind == "side-by-letter")
@@ -299,7 +299,7 @@ def _canvas(rng: Rng, knobs: VisualSearchKnobs) -> tuple[int, int]:
 
 
 def _speck(rng: Rng, pen: ImageDraw.ImageDraw, size: tuple[int, int], taken: list[Box]) -> None:
-    """A spot of a sign's colour, clear of all signs: it would look like a piece of one."""
+    """Draw a spot of a sign's colour, clear of all signs: it would look like a piece of one."""
     x, y, side = rng.integer(0, size[0]), rng.integer(0, size[1]), rng.integer(2, 7)
     colour = PLATES[rng.choice(tuple(PLATES))]
     if not any(overlaps((x, y, x + side, y + side), box, 8) for box in taken):
@@ -325,7 +325,7 @@ def _choices(rng: Rng, signs: list[Sign], letters: str) -> tuple[str, ...]:
 
 
 def _places(scene: _Scene) -> str:
-    """A line for each sign: its colour and its plate as `xyxy`."""
+    """Return a line for each sign: its colour and its plate as `xyxy`."""
     return "\n".join(" ".join((sign.colour, *map(str, box))) for sign, box in scene.placed)
 
 
@@ -372,7 +372,7 @@ class SignCloseUpKnobs(Knobs):
 
 
 def draw_sign_close_up(rng: Rng, knobs: SignCloseUpKnobs) -> WorldSample:
-    """One sign, cut out of a small scene of signs."""
+    """Return one sign, cut out of a small scene of signs."""
     sample = draw(rng, _scene_sign_close_up(knobs))
     (evidence,) = sample.evidence
     box = evidence.xyxy

@@ -37,7 +37,7 @@ _BUDGETS = {"turns": "turns allowed", "calls": "calls allowed", "written": "writ
 
 
 def confidence(findings: Mapping[str, Confidence]) -> Panel | None:
-    """The panel; None without findings."""
+    """Return the panel; None without findings."""
     if not findings:
         return None
     several = {run: one for run, one in findings.items() if one.agreement is not None}
@@ -188,7 +188,7 @@ ERRORS = tuple(f"{error} {error.words}" for error in ErrorClass)
 
 
 def errors(by_run: Mapping[str, Errors]) -> Panel | None:
-    """The panel; None without findings."""
+    """Return the panel; None without findings."""
     if not by_run:
         return None
     lines = [
@@ -261,7 +261,7 @@ _JUDGES = {"model": "model", "boxes": "gold boxes"}
 
 
 def faithfulness(findings: Mapping[str, Faithfulness]) -> Panel | None:
-    """The panel; None where nothing was judged."""
+    """Return the panel; None where nothing was judged."""
     judged = [(name, place, judge) for place, (name, one) in enumerate(findings.items()) for judge in one.judges]
     if not judged:
         return None
@@ -306,7 +306,7 @@ def outcome_of(findings: Faithfulness) -> Iterator[tuple[str, str]]:
 
 
 def _sheet(judged: Sequence[_Judged], kind: tuple[str, str], folded: bool = False) -> SectionTable:
-    """The rates of one variant (any or every crop) with one denominator (all samples or right answers)."""
+    """Return the rates of one variant (any or every crop) with one denominator (all samples or right answers)."""
     crop, of = kind
     heads, lines = ["run (judge)", *TONES], []
     for run, place, judge in judged:
@@ -362,7 +362,7 @@ def _details(run: str, judge: JudgeFindings) -> Iterator[str]:
 
 
 def _published(findings: Mapping[str, Faithfulness]) -> tuple[SectionTable, ...]:
-    """What papers report as right and faithful on the same benchmarks."""
+    """Return the right and faithful shares that papers report on the same benchmarks."""
     sources = dict.fromkeys(source for one in findings.values() for judge in one.judges for source in judge.sources)
     lines = []
     for source in sources:
@@ -389,7 +389,7 @@ _AXES = Axes("visual tokens per sample, mean", "right", percent=True, amounts_x=
 
 
 def tokens(findings: Mapping[str, TokenEconomy]) -> Panel | None:
-    """The panel; None without findings."""
+    """Return the panel; None without findings."""
     if not findings:
         return None
     lines = [
@@ -467,7 +467,7 @@ def _series(name: str, points: Iterable[TokenPoint], place: int) -> Series:
 
 
 def tool_use(findings: Mapping[str, ToolUse]) -> Panel | None:
-    """The panel; None without findings."""
+    """Return the panel; None without findings."""
     if not findings:
         return None
     named = {run: (place, one.total) for place, (run, one) in enumerate(findings.items())}
@@ -581,7 +581,10 @@ NAMES = tuple(_PANELS)
 
 
 def protocols(by_run: Mapping[str, Mapping[str, Findings]], own: Mapping[str, Mapping[str, Own]]) -> Section | None:
-    """The section of the findings (run -> protocol -> findings); `own` are those of others. None if there are none."""
+    """Return the section of the findings (run -> protocol -> findings); `own` are those of others.
+
+    None if there are none.
+    """
     panels = []
     for name, make in _PANELS.items():
         panel = make({run: findings[name] for run, findings in by_run.items() if name in findings})
@@ -602,7 +605,7 @@ def findings_text(findings: Findings) -> str:
 
 
 def labels(findings: Mapping[str, Findings]) -> Iterator[tuple[str, str]]:
-    """The ids of samples, each with a label that a protocol gives it."""
+    """Yield the ids of samples, each with a label that a protocol gives it."""
     if isinstance(one := findings.get("faithfulness"), Faithfulness):
         yield from outcome_of(one)
     if isinstance(two := findings.get("errors"), Errors):
@@ -610,7 +613,7 @@ def labels(findings: Mapping[str, Findings]) -> Iterator[tuple[str, str]]:
 
 
 def own_panels(findings: Mapping[str, Mapping[str, Own]]) -> Iterator[Panel]:
-    """A panel for each protocol of `findings` (run -> protocol -> findings)."""
+    """Yield a panel for each protocol of `findings` (run -> protocol -> findings)."""
     for name in dict.fromkeys(name for own in findings.values() for name in own):
         runs = {run: own[name] for run, own in findings.items() if name in own}
         yield Panel(next(iter(runs.values())).title, (), (_values(runs), *_tables(runs)))

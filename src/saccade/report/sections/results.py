@@ -27,14 +27,14 @@ NOTE = (
 
 
 def cells(summary: JudgeSummary | None) -> tuple[str, ...]:
-    """What stands under `HEADS`; dashes for a run without a judge."""
+    """Return the cells under `HEADS`; dashes for a run without a judge."""
     if summary is None:
         return (NONE,) * len(HEADS)
     return percent(summary.by_rule), percent(summary.by_judge), headline_text(summary)
 
 
 def agreement(summaries: Mapping[str, JudgeSummary], colours: Mapping[str, str]) -> SectionTable:
-    """How far rule and judge agree in each run that was judged, with the class of its colour."""
+    """Tabulate how far rule and judge agree in each judged run, with the class of its colour."""
     heads = (
         "",
         "agree, %",
@@ -79,7 +79,7 @@ _MOST_LINES = 40
 
 
 def results(runs: Sequence[EvalRun]) -> Section | None:
-    """The section of the headline numbers; None without runs."""
+    """Return the section of the headline numbers; None without runs."""
     if not runs:
         return None
     summaries = {run.name: summarise(run.rows, k=run.k, seed=run.seed) for run in runs}
@@ -93,7 +93,7 @@ def results(runs: Sequence[EvalRun]) -> Section | None:
 
 
 def card_of(source: str) -> Card | None:
-    """The card of a benchmark by the name under which tasks record it; None for any other source."""
+    """Return the card of a benchmark by the name under which tasks record it; None for any other source."""
     try:
         return recorded_card(source)
     except SaccadeError:
@@ -101,7 +101,7 @@ def card_of(source: str) -> Card | None:
 
 
 def title_of(source: str) -> str:
-    """What a benchmark is called; the name itself of any other source."""
+    """Return the title of a benchmark; the name itself of any other source."""
     card = card_of(source)
     return card.title if card is not None else source or "tasks without a source"
 
@@ -254,7 +254,7 @@ _HEADS = ("", "tasks", "difference", "95% interval", "p", "first better", "secon
 
 
 def comparison(runs: Sequence[EvalRun]) -> Section | None:
-    """The section that compares runs; None for fewer than two."""
+    """Return the section that compares runs; None for fewer than two."""
     if len(runs) < 2:
         return None
     panels = [_pair(runs[0], other) for other in runs[1:]]
@@ -262,7 +262,7 @@ def comparison(runs: Sequence[EvalRun]) -> Section | None:
 
 
 def differing(runs: Sequence[EvalRun]) -> frozenset[str]:
-    """Tasks that runs solved to a different degree, of those that several runs graded."""
+    """Return tasks that runs solved to a different degree, of those that several runs graded."""
     by_task: dict[str, set[float]] = {}
     for run in runs:
         credits: dict[str, list[float]] = {}

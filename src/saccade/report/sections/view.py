@@ -83,22 +83,22 @@ def panel_text(panel: Panel) -> str:
 
 
 def figures(*found: Figure | None) -> tuple[Figure, ...]:
-    """Those that have something to show."""
+    """Return those that have something to show."""
     return tuple(figure for figure in found if figure is not None)
 
 
 def percent(value: float | None) -> str:
-    """A share as percent without its sign, as tables of scores write it."""
+    """Return a share as percent without its sign, as tables of scores write it."""
     return NONE if value is None else short_percent(value)
 
 
 def between(ends: Iterable[float] | None) -> str:
-    """An interval of shares."""
+    """Return an interval of shares."""
     return NONE if ends is None else "–".join(short_percent(end) for end in ends)
 
 
 def rate(share: Rate) -> str:
-    """A rate as percent with its interval, where it has one."""
+    """Return a rate as percent with its interval, where it has one."""
     if share.value is None:
         return NONE
     ends = "" if share.low is None or share.high is None else f" ({between((share.low, share.high))})"
@@ -106,7 +106,7 @@ def rate(share: Rate) -> str:
 
 
 def mean(value: Mean | None, *, share: bool = False, of: int = 0) -> str:
-    """A mean with its interval; a `share` as percent. Over fewer than `of` samples it says over how many."""
+    """Write a mean with its interval; a `share` as percent. Over fewer than `of` samples it says over how many."""
     if value is None:
         return NONE
     part = f", of {value.samples:,}" if value.samples < of else ""

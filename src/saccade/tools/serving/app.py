@@ -38,7 +38,7 @@ class ToolServerMetrics:
         self._classes: Counter[tuple[str, float]] = Counter()
 
     def note(self, tool: str, end: str, seconds: float) -> None:
-        """A call ended."""
+        """Count a call that ended."""
         self.calls[tool, end] += 1
         self._count[tool] += 1
         self._seconds[tool] += seconds
@@ -46,7 +46,7 @@ class ToolServerMetrics:
             self._classes[tool, bound] += seconds <= bound
 
     def text(self, gauges: Mapping[str, Mapping[str, float]]) -> str:
-        """All of it, with numbers of the backend by group."""
+        """Return all of it, with numbers of the backend by group."""
         lines = ["# HELP saccade_tool_calls_total Calls by tool and end.", "# TYPE saccade_tool_calls_total counter"]
         lines += [
             f'saccade_tool_calls_total{{tool="{tool}",end="{end}"}} {number}'
@@ -95,7 +95,7 @@ class ToolService:
         self.media.close()
 
     async def health(self) -> Response:
-        """Whether the server answers; tells nothing else, since everybody may ask."""
+        """Say that the server answers, and nothing else, since everybody may ask."""
         return Response('{"status": "healthy"}', media_type="application/json")
 
     async def metrics_text(self) -> Response:
@@ -103,7 +103,7 @@ class ToolService:
         return Response(self.metrics.text(self.backend.gauges()), media_type="text/plain; version=0.0.4")
 
     async def tools(self) -> Response:
-        """What is offered."""
+        """List what is offered."""
         return Response(self.backend.offered.model_dump_json(), media_type="application/json")
 
     async def upload(self, request: Request, kind: MediaKind, sha256: str) -> Response:
@@ -156,7 +156,7 @@ class ToolService:
         return Response(text, media_type="application/json"), result.status.value
 
     async def _body(self, request: Request) -> bytes | None:
-        """The whole body; None if it is over the limit, beyond which nothing is read."""
+        """Return the whole body; None if it is over the limit, beyond which nothing is read."""
         parts, size = [], 0
         async for part in request.stream():
             size += len(part)
@@ -167,7 +167,7 @@ class ToolService:
 
 
 def tools_app(service: ToolService, token: str | None) -> AsgiApp:
-    """The application; the service is closed with it. Raises `SettingsError` for an empty token.
+    """Return the application; the service is closed with it. Raises `SettingsError` for an empty token.
 
     Without a token requests must name this machine as their host, and no page of another site may send them.
     """
@@ -186,7 +186,7 @@ def tools_app(service: ToolService, token: str | None) -> AsgiApp:
 
 
 def routed(service: Callable[[], ToolService]) -> FastAPI:
-    """The routes, over a service that is there when the first request comes."""
+    """Return the routes, over a service that is there when the first request comes."""
     app = FastAPI(title="Saccade tools", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_exception_handler(ClientDisconnect, _disconnected)
 

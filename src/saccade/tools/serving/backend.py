@@ -92,11 +92,11 @@ class ToolServeSettings(Settings):
     """By the tool's name as a group has it."""
 
     def source(self, name: str) -> ToolSource:
-        """How a tool of a group is made."""
+        """Return how a tool of a group is made."""
         return ToolSource(name, self.options.get(name, {})).elsewhere()
 
     def grouped(self) -> dict[str, GroupSettings]:
-        """The groups that hold.
+        """Return the groups that hold.
 
         Raises:
             SettingsError: two groups have the same tool, or options are for no tool.
@@ -110,7 +110,7 @@ class ToolServeSettings(Settings):
         return groups
 
     def made(self) -> dict[str, GroupedTool]:
-        """Every tool by its own name.
+        """Return every tool by its own name.
 
         Raises:
             SettingsError: as `grouped`; or a tool needs what is not installed, or two have one name.
@@ -186,7 +186,10 @@ class HeldMedia:
         return [(item.kind, item.sha256, self._store.get_bytes(item.sha256)) for item in media if item.sha256 in wanted]
 
     def context(self, media: Sequence[ServedMedium], numbering: Numbering | None) -> ToolContext:
-        """What a tool looks at; all of `media` are held. Raises `MediaError` if a file is a video or the reverse."""
+        """Return the media that a tool looks at; all of `media` are held.
+
+        Raises `MediaError` if a file is a video or the reverse.
+        """
         images, videos = {}, dict[str, Path]()
         for item in media:
             part = self._held[item.sha256].part
@@ -217,10 +220,10 @@ class ToolBackend(Protocol):
     offered: ServedTools
 
     async def call(self, name: str, call: ServedCall, media: HeldMedia) -> ToolResult:
-        """The result; LOST if what runs the tool failed. Raises `MediaError` for a medium of the wrong kind."""
+        """Return the result; LOST if what runs the tool failed. Raises `MediaError` for a medium of the wrong kind."""
 
     def gauges(self) -> dict[str, dict[str, float]]:
-        """Numbers of now and counters: name -> label (a group, or a reason) -> number."""
+        """Return numbers of now and counters: name -> label (a group, or a reason) -> number."""
 
     async def close(self) -> None:
         """End what runs."""
@@ -241,7 +244,7 @@ class PooledBackend:
         return await asyncio.wrap_future(self._pools[tool.group].submit(pooled(tool, call), given))
 
     def pools(self) -> tuple[WorkerPool, ...]:
-        """A pool for each group."""
+        """Return a pool for each group."""
         return tuple(self._pools.values())
 
     def gauges(self) -> dict[str, dict[str, float]]:
@@ -260,12 +263,12 @@ class PooledBackend:
 
 
 def offered(tools: Mapping[str, GroupedTool]) -> ServedTools:
-    """What a host is told of the tools."""
+    """Describe the tools to a host."""
     return ServedTools(tools=tuple(ServedDefinition.of(item.tool.definition, item.group) for item in tools.values()))
 
 
 def pooled(tool: GroupedTool, call: ServedCall) -> PooledTool:
-    """A tool as a pool runs it for one call, within the shorter of both time limits."""
+    """Return a tool as a pool runs it for one call, within the shorter of both time limits."""
     return PooledTool(tool.tool.name, tool.source, min(tool.seconds, call.seconds), tool.tool.batch)
 
 

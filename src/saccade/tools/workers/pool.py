@@ -88,7 +88,7 @@ class Worker:
             raise ToolLostError(f"a worker process for tools does not start: {error}") from error
 
     def call(self, job: WorkerJob, seconds: float) -> list[ToolResult]:
-        """The results of a job, which may take `seconds` once its tool is loaded.
+        """Return the results of a job, which may take `seconds` once its tool is loaded.
 
         Raises:
             WorkerTimeoutError: it took longer. The worker is ended.
@@ -249,7 +249,7 @@ class WorkerPool:
         return self._closed
 
     def pids(self) -> tuple[int, ...]:
-        """The worker processes that there are."""
+        """Return the worker processes that there are."""
         return tuple(server.worker.pid for server in self._served if server.worker is not None)
 
     def close(self) -> None:
@@ -266,7 +266,7 @@ class WorkerPool:
             _finish(waiting, _lost(waiting.tool, CLOSED))
 
     def take(self) -> list[_Waiting] | None:
-        """The next calls to do together, all of one tool; None when the pool is closed. Waits for one."""
+        """Wait for the next calls to do together, all of one tool; None when the pool is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._closed)
             if self._closed:
@@ -282,7 +282,7 @@ class WorkerPool:
         return [item for item in taken if item.future.running() or item.future.set_running_or_notify_cancel()]
 
     def rest(self) -> None:
-        """What was taken is done with."""
+        """Mark what was taken as done."""
         with self._changed:
             self._busy -= 1
 
@@ -401,7 +401,7 @@ _lock = threading.Lock()
 
 
 def shared_pool(cost: Cost, workers: int) -> WorkerPool:
-    """The pool of this process for tools of that cost, with so many workers (0: as `ToolCallSettings` says)."""
+    """Return the pool of this process for tools of that cost, with so many workers (0: as `ToolCallSettings` says)."""
     cores = os.cpu_count() or 1
     count = 1 if cost is Cost.HEAVY else workers or min(cores, MOST_WORKERS)
     key = (os.getpid(), cost, count)

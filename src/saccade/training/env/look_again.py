@@ -222,10 +222,10 @@ class TaskSource(Protocol):
     """Gives one task for each episode, drawn with the environment's seeded generator."""
 
     def draw(self, rng: np.random.Generator) -> Task:
-        """A random task."""
+        """Return a random task."""
 
     def find(self, wanted: str | int) -> Task:
-        """The task of that id or index. Raises `SettingsError` if there is none."""
+        """Return the task of that id or index. Raises `SettingsError` if there is none."""
 
 
 class ListedTasks:
@@ -240,11 +240,11 @@ class ListedTasks:
             raise SettingsError("two of the tasks share an id; give each its own")
 
     def draw(self, rng: np.random.Generator) -> Task:
-        """A random task."""
+        """Return a random task."""
         return self.tasks[int(rng.integers(len(self.tasks)))]
 
     def find(self, wanted: str | int) -> Task:
-        """The task of that id or index (from 0). Raises `SettingsError` if there is none."""
+        """Return the task of that id or index (from 0). Raises `SettingsError` if there is none."""
         if isinstance(wanted, str):
             if wanted not in self._by_id:
                 raise SettingsError(f"no task has the id {wanted!r}. {did_you_mean(wanted, self._by_id)}".rstrip())
@@ -262,11 +262,11 @@ class WorldTasks:
     store: MediaStore
 
     def draw(self, rng: np.random.Generator) -> Task:
-        """A random sample."""
+        """Return a random sample."""
         return self.find(int(rng.integers(_SAMPLES)))
 
     def find(self, wanted: str | int) -> Task:
-        """The sample of that index, or of an id `world@version/split/index` of this world and split."""
+        """Return the sample of that index, or of an id `world@version/split/index` of this world and split."""
         if isinstance(wanted, str):
             start = f"{self.reader.world.id}/{self.reader.split}/"
             number = wanted.removeprefix(start)
@@ -283,7 +283,7 @@ class SourceTasks:
         self._tasks, self._store = tasks, store
 
     def draw(self, rng: np.random.Generator) -> Task:
-        """A random task."""
+        """Return a random task."""
         shares = self._tasks.shares
         if shares is None:
             return self.find(int(rng.integers(len(self._tasks))))
@@ -291,7 +291,7 @@ class SourceTasks:
         return part.make(int(rng.integers(len(part.lights))), self._store)
 
     def find(self, wanted: str | int) -> Task:
-        """The task of that id or index (from 0). Raises `SettingsError` if there is none."""
+        """Return the task of that id or index (from 0). Raises `SettingsError` if there is none."""
         ids = self._tasks.ids
         if isinstance(wanted, int):
             if not 0 <= wanted < len(ids):
@@ -303,7 +303,7 @@ class SourceTasks:
 
 
 def task_source(tasks: Sequence[Task] | Sequence[str] | str, store: MediaStore, dialect: Dialect) -> TaskSource:
-    """A list of tasks, or sources by their names, as a source; of worlds their training split.
+    """Return a list of tasks, or sources by their names, as a source; of worlds their training split.
 
     Raises:
         SettingsError: the list is empty, two tasks share an id, a name means nothing (suggests the nearest), or the
@@ -391,7 +391,8 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         store: StoreSource = None,
         **options: Unpack[LookAgainOptions],
     ) -> None:
-        """An environment over `tasks`, or over sources by their names; nothing is started yet.
+        """Make an environment over `tasks`, or over sources by their names; nothing is started yet.
+
 
         Args:
             tasks: each episode draws one. Names are those of every command: worlds, benchmarks, files and folders, each
@@ -482,7 +483,7 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         return seen, reward, terminated, not terminated, info
 
     def render(self) -> str | None:
-        """The conversation so far as text in mode `ansi`, the agent's turns included; else None."""
+        """Return the conversation so far as text in mode `ansi`, the agent's turns included; else None."""
         if self.render_mode is None:
             return None
         return "" if self._playing is None else as_text(flat(self._playing.messages))

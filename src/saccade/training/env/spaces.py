@@ -57,7 +57,7 @@ class TextSpace(spaces.Space[str]):
         return False
 
     def sample(self, mask: None = None, probability: None = None) -> str:
-        """One of the phrases, or words, code and tags in a random order; masks have no meaning here."""
+        """Return one of the phrases, or words, code and tags in a random order; masks have no meaning here."""
         _refuse_masks(mask, probability)
         rng = self.np_random
         if self.phrases and rng.random() < _PHRASE_SHARE:
@@ -70,11 +70,11 @@ class TextSpace(spaces.Space[str]):
         return isinstance(x, str)
 
     def to_jsonable(self, sample_n: Iterable[str]) -> list[str]:
-        """The texts; JSON escapes what UTF-8 cannot hold."""
+        """Return the texts; JSON escapes what UTF-8 cannot hold."""
         return [str(text) for text in sample_n]
 
     def from_jsonable(self, sample_n: list[Any]) -> list[str]:
-        """The texts again."""
+        """Return the texts again."""
         return [str(text) for text in sample_n]
 
     def __eq__(self, other: object) -> bool:
@@ -91,7 +91,7 @@ class PicturesSpace(spaces.Space[Pictures]):
     """Tuples of RGB pictures: any number, each a uint8 array of height × width × 3 with at most `pixels` pixels."""
 
     def __init__(self, pixels: int | None = None, *, seed: int | np.random.Generator | None = None) -> None:
-        """Pictures of at most `pixels` (width times height) each; None: of any size."""
+        """Take pictures of at most `pixels` (width times height) each; None: of any size."""
         if pixels is not None and pixels < 1:
             raise ValueError(f"pixels is {pixels}, and no picture is that small; give at least 1, or None")
         self.pixels = pixels
@@ -103,7 +103,7 @@ class PicturesSpace(spaces.Space[Pictures]):
         return False
 
     def sample(self, mask: None = None, probability: None = None) -> Pictures:
-        """A few small pictures of noise; masks have no meaning here."""
+        """Return a few small pictures of noise; masks have no meaning here."""
         _refuse_masks(mask, probability)
         rng = self.np_random
         side = min(_SAMPLE_SIDE, int((self.pixels or _SAMPLE_SIDE**2) ** 0.5))
@@ -119,7 +119,7 @@ class PicturesSpace(spaces.Space[Pictures]):
         return [[picture.tolist() for picture in pictures] for pictures in sample_n]
 
     def from_jsonable(self, sample_n: list[Any]) -> list[Pictures]:
-        """The pictures again."""
+        """Return the pictures again."""
         return [tuple(np.array(picture, dtype=np.uint8) for picture in pictures) for pictures in sample_n]
 
     def __eq__(self, other: object) -> bool:

@@ -12,19 +12,19 @@ from saccade.tasks.sources.task_set import TaskPool, open_tasks
 
 @cache
 def opened_pool(sources: tuple[str, ...]) -> TaskPool:
-    """The tasks of `sources`; they are taken as they are at the first call. Raises as `open_tasks` does."""
+    """Return the tasks of `sources`; they are taken as they are at the first call. Raises as `open_tasks` does."""
     return open_tasks(sources)
 
 
 def names_of(sources: tuple[str, ...], n: int | None) -> tuple[str, ...]:
-    """The ids of the first `n` tasks, or of all. Raises `SettingsError` for an `n` below 1."""
+    """Return the ids of the first `n` tasks, or of all. Raises `SettingsError` for an `n` below 1."""
     if n is not None and n < 1:
         raise SettingsError(f"n is {n}: at least one task is needed")
     return opened_pool(sources).ordered(n)[:n]
 
 
 def task_of(sources: tuple[str, ...], name: str | None, store: MediaStore) -> Task:
-    """One task, its pictures put into `store`. Raises `SettingsError` if the sources do not have it."""
+    """Return one task, its pictures put into `store`. Raises `SettingsError` if the sources do not have it."""
     pool = opened_pool(sources)
     if name is None or name not in pool:
         raise SettingsError(f"the sources {', '.join(sources)} have no task {name!r}")

@@ -20,10 +20,10 @@ class RlCallback(TrainingCallback):
     """Follows a run of reinforcement learning; each method does nothing until it is overridden."""
 
     def takes(self, sources: Sequence[str]) -> None:
-        """A line for each source: what the run takes of it, and what it leaves out and why."""
+        """Hear, as a line for each source, what the run takes of it, and what it leaves out and why."""
 
     def choosing(self, done: int, total: int) -> None:
-        """A curriculum has rolled out `done` of `total` tasks."""
+        """Hear that a curriculum has rolled out `done` of `total` tasks."""
 
     def chose(self, tasks: int, total: int) -> None:
         """It leaves `tasks` of `total`."""

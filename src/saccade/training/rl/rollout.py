@@ -38,7 +38,7 @@ EPSILON = 1e-6
 
 
 def mean_baseline(rewards: Array, groups: NDArray[np.int64]) -> Array:
-    """A = R - mean of the group: PyVision-RL, TAPO, Dr. GRPO. Sums to 0 in every group."""
+    """Return A = R - mean of the group: PyVision-RL, TAPO, Dr. GRPO. Sums to 0 in every group."""
     inverse, counts = _numbered(rewards, groups)
     means = np.bincount(inverse, weights=rewards) / counts
     advantages: Array = rewards - means[inverse]
@@ -46,7 +46,7 @@ def mean_baseline(rewards: Array, groups: NDArray[np.int64]) -> Array:
 
 
 def standardised(rewards: Array, groups: NDArray[np.int64], epsilon: float = EPSILON) -> Array:
-    """A = (R - mean) / (std + epsilon), std with one degree of freedom: GRPO. Sums to 0 in every group."""
+    """Return A = (R - mean) / (std + epsilon), std with one degree of freedom: GRPO. Sums to 0 in every group."""
     centred = mean_baseline(rewards, groups)
     inverse, counts = _numbered(rewards, groups)
     deviation = np.sqrt(np.bincount(inverse, weights=centred**2) / np.maximum(counts - 1, 1))
@@ -55,7 +55,7 @@ def standardised(rewards: Array, groups: NDArray[np.int64], epsilon: float = EPS
 
 
 def leave_one_out(rewards: Array, groups: NDArray[np.int64]) -> Array:
-    """A = R - mean of the others in the group: RLOO. Sums to 0 in every group."""
+    """Return A = R - mean of the others in the group: RLOO. Sums to 0 in every group."""
     inverse, counts = _numbered(rewards, groups)
     size = counts[inverse].astype(np.float64)
     advantages: Array = mean_baseline(rewards, groups) * size / np.maximum(size - 1, 1)

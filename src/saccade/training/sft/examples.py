@@ -99,7 +99,7 @@ class ManyStores:
         self._stores = [MediaStore(Path(run) / MEDIA) for run in dict.fromkeys(runs)]
 
     def get_bytes(self, sha256: str) -> bytes:
-        """The stored bytes. Raises `MissingMediaError` if no folder has them."""
+        """Return the stored bytes. Raises `MissingMediaError` if no folder has them."""
         for store in self._stores:
             if sha256 in store:
                 return store.get_bytes(sha256)
@@ -116,7 +116,7 @@ def check_runs(runs: Iterable[str]) -> None:
 def read_examples(
     settings: SftSettings, encoder: Encoder, tell: Callable[[int], None] = lambda _: None
 ) -> TrainingExamples:
-    """The rows of `settings.data.runs`, in the order of the files.
+    """Return the rows of `settings.data.runs`, in the order of the files.
 
     Args:
         settings: of the run.
@@ -153,7 +153,7 @@ def read_examples(
 
 
 def learned_turns(trajectory: Trajectory, settings: SftLossSettings) -> list[int]:
-    """The numbers of the turns that enter the loss."""
+    """Return the numbers of the turns that enter the loss."""
     observations = [number for number, turn in enumerate(trajectory.turns) if turn.observation is not None]
     last = observations[-2] if settings.earlier_rounds == "skip" and len(observations) >= 2 else -1
     return [
@@ -178,7 +178,7 @@ class _Read:
 
 
 def _all_read(settings: SftSettings, encoder: Encoder) -> Iterator[_Read]:
-    """Every trajectory of every run folder. A folder that is named several times is read once."""
+    """Yield every trajectory of every run folder. A folder that is named several times is read once."""
     if not settings.data.runs:
         raise TrainingError("no run folder is named: give at least one with --data, or as data.runs")
     reprompt = reprompting(settings.data)
@@ -211,7 +211,7 @@ def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder, repro
 
 
 def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> BatchRow | str:
-    """The row, or the reason why there is none."""
+    """Return the row, or the reason why there is none."""
     data: DataSettings = settings.data
     if trajectory.lost or any(_status(trajectory, turn) is Status.LOST for turn in range(len(trajectory.turns))):
         return "ended by an outage of ours"
@@ -252,4 +252,4 @@ class SftCallback(TrainingCallback):
         """So many trajectories were made into tokens."""
 
     def learns_from(self, examples: TrainingExamples) -> None:
-        """What was read, before training begins."""
+        """Hear what was read, before training begins."""

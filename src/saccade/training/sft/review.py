@@ -37,7 +37,7 @@ class ReviewItems:
 
     @classmethod
     def open(cls, folder: Path) -> ReviewItems:
-        """The items of a folder.
+        """Return the items of a folder.
 
         Raises:
             SettingsError: it holds neither trajectories nor records of tasks, or two items share an id.
@@ -56,14 +56,14 @@ class ReviewItems:
         return cls(folder, tasks, names, tuple(_starts(file)))
 
     def read(self, number: int) -> Trajectory | Task:
-        """The item of that number, from 0. Raises `RecordError`."""
+        """Return the item of that number, from 0. Raises `RecordError`."""
         with (self.folder / (TASKS if self.of_tasks else TRAJECTORIES)).open("rb") as file:
             file.seek(self._starts[number])
             line = file.readline()
         return loads(line, Task) if self.of_tasks else loads(line, Trajectory)
 
     def shown(self, number: int) -> dict[str, Any]:
-        """The item as the page shows it: texts, and media by their sha256."""
+        """Return the item as the page shows it: texts, and media by their sha256."""
         item = self.read(number)
         task = item if isinstance(item, Task) else item.task
         view: dict[str, Any] = {
@@ -159,7 +159,7 @@ class DecisionLog:
         return len(self._last)
 
     def of(self, name: str) -> ReviewDecision | None:
-        """The decision about an item; None if it is still open."""
+        """Return the decision about an item; None if it is still open."""
         return self._last.get(name)
 
     def add(self, decision: ReviewDecision) -> None:
@@ -174,12 +174,12 @@ class DecisionLog:
 
 
 def decisions_in(folder: Path) -> DecisionLog:
-    """The decisions about a folder that was reviewed. Raises `SettingsError` if nobody has begun to."""
+    """Return the decisions about a folder that was reviewed. Raises `SettingsError` if nobody has begun to."""
     if not (folder / REVIEW).is_file():
         raise SettingsError(f"{folder} was not reviewed: it has no {REVIEW}. Begin with: saccade review {folder}")
     return DecisionLog(folder)
 
 
 def now() -> datetime:
-    """The time of a decision."""
+    """Return the time of a decision."""
     return datetime.now(UTC)

@@ -75,7 +75,7 @@ class Reviewer:
         return {"decision": self._decision(number), "decided": len(self.log)}
 
     def _read(self, number: int, data: dict[str, Any]) -> ReviewDecision:
-        """The decision; an answer or a question that is as it was corrects nothing."""
+        """Return the decision; an answer or a question that is as it was corrects nothing."""
         item = self.items.read(number)
         task = item if isinstance(item, Task) else item.task
         given = {name: data.get(name) for name in ("answer", "question")}

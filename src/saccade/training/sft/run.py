@@ -74,7 +74,7 @@ class TokenLoss:
 def token_loss(
     scorer: TokenScorer, batch: Batch, trained: torch.Tensor, weights: torch.Tensor | None = None
 ) -> TokenLoss:
-    """The summed loss of `batch`.
+    """Return the summed loss of `batch`.
 
     Args:
         scorer: of the model that learns.
@@ -90,7 +90,7 @@ def token_loss(
 
 
 def token_weights(rows: Sequence[BatchRow], average: Literal["tokens", "trajectories"]) -> list[Weights]:
-    """What each learned token of a step counts in its loss; 0 for the others, 1 in sum."""
+    """Return the weight of each token of a step in its loss: 0 for those that are not learned, 1 in sum."""
     learned = [int(row.trained.sum()) for row in rows]
     shares = [sum(learned)] * len(rows) if average == "tokens" else [own * len(rows) for own in learned]
     return [(row.trained / max(1, share)).astype(np.float32) for row, share in zip(rows, shares, strict=True)]
@@ -163,13 +163,13 @@ class CheckpointModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The next message; nothing else of this process runs meanwhile."""
+        """Return the next message; nothing else of this process runs meanwhile."""
         prompt = build_prompt(request, self._checkpoint, self._scheduler.encoder)
         turn = write_alone(self._scheduler, request, prompt, media)
         return completion_of(turn, self.name, prompt.visual)
 
     async def close(self) -> None:
-        """The weights stay."""
+        """Do nothing: the weights stay."""
 
 
 class ValidationTasks:
@@ -186,7 +186,7 @@ class ValidationTasks:
         self._out = out / "validation"
 
     def play(self, trained: Trainable, step: int) -> tuple[dict[str, float], list[dict[str, str]]]:
-        """The figures after `step` steps, and what was written to the first tasks.
+        """Return the figures after `step` steps, and what was written to the first tasks.
 
         What a run that was killed has played of it already is played again.
         """
@@ -224,7 +224,8 @@ class ValidationTasks:
 def validation_tasks(
     settings: SftSettings, dialects: Mapping[str, int], out: Path, processes: Processes
 ) -> ValidationTasks | None:
-    """What `settings.validation.source` names; None where it names nothing.
+    """Open the tasks that `settings.validation.source` names; None where it names nothing.
+
 
     Raises:
         SettingsError: a source is none, no dialect can be told, it cannot show a task, k samples would be the same,
@@ -325,7 +326,7 @@ class _Steps:
         self._collate_held = Collator(trained.encoder, looked_at, trained.model, packed=False)
 
     def update(self, step: int, batches: Batches, tokens_before: int) -> dict[str, float | int]:
-        """One update of the weights; the metrics of it."""
+        """Return one update of the weights; the metrics of it."""
         began = time.perf_counter()
         torch.manual_seed(self._settings.seed * 1_000_003 + step)  # dropout, and nothing else
         rows = self._rows(step)
@@ -364,7 +365,7 @@ class _Steps:
         return [rows[i] for i in step_rows(step, len(rows), self._settings.batch.trajectories, self._settings.seed)]
 
     def batches(self, step: int) -> Batches:
-        """This process's forward passes of a step."""
+        """Return this process's forward passes of a step."""
         rows = self._rows(step)
         weights = token_weights(rows, self._settings.loss.average)
         lengths = [len(row) for row in rows]
@@ -398,14 +399,14 @@ class _Steps:
         return values, samples
 
     def samples(self) -> Iterator[dict[str, str]]:
-        """What the model writes greedily to some of them."""
+        """Yield the model's greedy answers to some of them."""
         validation = self._settings.validation
         rows = self._examples.validation[: validation.samples]
         return greedy_samples(self._trained, rows, self._media, validation.sample_tokens)
 
 
 def _ahead(thread: ThreadPoolExecutor, make: Callable[[A], B], items: Iterable[A]) -> Iterator[tuple[A, B]]:
-    """Each item with what `make` gives for it; the next is made in `thread` while the last is used."""
+    """Yield each item with what `make` gives for it; the next is made in `thread` while the last is used."""
     waiting = None
     for item in items:
         following = (item, thread.submit(make, item))
@@ -422,7 +423,7 @@ def total_steps(rows: int, per_step: int, epochs: float, steps: int) -> int:
 
 
 def step_rows(step: int, rows: int, per_step: int, seed: int) -> list[int]:
-    """The numbers of the rows of step `step` (from 0).
+    """Return the numbers of the rows of step `step` (from 0).
 
     Every epoch is a permutation of its own; epochs follow each other without a gap, so a step can hold the end of one
     and the beginning of the next.
@@ -437,7 +438,7 @@ def step_rows(step: int, rows: int, per_step: int, seed: int) -> list[int]:
 
 
 def plan_memory(settings: SftSettings, processes: int, device: str) -> MemoryPlan:
-    """The plan for one of `processes` on a `device` such as `cuda`.
+    """Return the plan for one of `processes` on a `device` such as `cuda`.
 
     Raises:
         SettingsError: the shape of the checkpoint is not known.

@@ -22,12 +22,12 @@ SHELL_SIGNS = frozenset("|&;<>()$`\n*?[]#~=%!{}")
 
 
 def tell(line: str) -> None:
-    """A line on stdout."""
+    """Print a line on stdout."""
     sys.stdout.write(line + "\n")
 
 
 def complain(line: str) -> None:
-    """A line on stderr."""
+    """Print a line on stderr."""
     sys.stderr.write(line + "\n")
 
 
@@ -102,7 +102,7 @@ def command(words: list[str], data: bytes) -> int:
 
 
 def script(words: list[str], data: bytes) -> int:
-    """A shell's `-c` with one plain command; what needs a shell is refused."""
+    """Return a shell's `-c` with one plain command; what needs a shell is refused."""
     options = [word for word in words if word.startswith("-")]
     rest = [word for word in words if not word.startswith("-")]
     if not rest or not any(option.endswith("c") for option in options):
@@ -144,7 +144,7 @@ def python(words: list[str], data: bytes) -> int:
 
 
 def plain(words: list[str]) -> tuple[set[str], list[str]]:
-    """Letters of the options, and the other words."""
+    """Return letters of the options, and the other words."""
     if "--" in words:
         cut = words.index("--")
         return set("".join(word.lstrip("-") for word in words[:cut])), words[cut + 1 :]
@@ -204,7 +204,7 @@ def chmod(words: list[str], data: bytes) -> int:
 
 
 def ls(words: list[str], data: bytes) -> int:
-    """Names in folders, one a line."""
+    """Return names in folders, one a line."""
     options, paths = plain(words)
     for path in paths or ["."]:
         names = sorted(os.listdir(path)) if os.path.isdir(path) else [path]
@@ -254,7 +254,7 @@ def sleep(words: list[str], data: bytes) -> int:
 
 
 def whoami(words: list[str], data: bytes) -> int:
-    """The user's name, or number where there is none."""
+    """Return the user's name, or number where there is none."""
     try:
         tell(getpass.getuser())
     except (KeyError, OSError):

@@ -70,7 +70,7 @@ class InspectModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The model's next message. Text is not told as it comes. Raises what inspect_ai's model raises."""
+        """Return the model's next message. Text is not told as it comes. Raises what inspect_ai's model raises."""
         if request.tools:
             raise SettingsError("this dialect speaks through function calling, which is not passed on to inspect_ai")
         sampling = request.sampling
@@ -105,7 +105,10 @@ class InspectModel:
 
 
 def chat_messages(messages: Iterable[Message], media: MediaReader) -> list[ChatMessage]:
-    """The messages with their pictures as data URLs. Raises `SettingsError` for a video, which has no place there."""
+    """Return the messages with their pictures as data URLs.
+
+    Raises `SettingsError` for a video, which has no place there.
+    """
     return [_message(message, media) for message in messages]
 
 
@@ -129,7 +132,7 @@ def _message(message: Message, media: MediaReader) -> ChatMessage:
 
 
 def data_url(part: ImagePart, media: MediaReader) -> str:
-    """The picture as a data URL."""
+    """Return the picture as a data URL."""
     return f"data:{part.mime};base64,{base64.b64encode(media.get_bytes(part.sha256)).decode()}"
 
 
@@ -170,7 +173,7 @@ def look(
 
 
 def dataset(sources: str | Sequence[str], n: int | None = None) -> MemoryDataset:
-    """The tasks as samples whose input is the pictures and the question, for any solver.
+    """Return the tasks as samples whose input is the pictures and the question, for any solver.
 
     Raises:
         SettingsError: a source's name means nothing, or `n` is below 1.

@@ -112,7 +112,7 @@ class SaccadeSandboxEnvironment(SandboxEnvironment):  # type: ignore[misc]
 
     @classmethod
     def config_deserialize(cls, config: dict[str, Any]) -> BaseModel:
-        """The configuration that a log has kept."""
+        """Return the configuration that a log has kept."""
         return SaccadeSandboxConfig.model_validate(config)
 
     async def exec(
@@ -161,7 +161,7 @@ class SaccadeSandboxEnvironment(SandboxEnvironment):  # type: ignore[misc]
             await self._file_call(file, order, data[start : start + _CHUNK] or None)
 
     async def read_file(self, file: str, text: bool = True) -> str | bytes:
-        """The file's content. Raises as inspect_ai has it: FileNotFoundError, PermissionError, ..."""
+        """Return the file's content. Raises as inspect_ai has it: FileNotFoundError, PermissionError, ..."""
         order = {"kind": "read", "path": file, "start": 0, "count": 0}
         size = int((await self._file_call(file, order))["size"])
         if size > SandboxEnvironmentLimits.MAX_READ_FILE_SIZE:
@@ -179,7 +179,7 @@ class SaccadeSandboxEnvironment(SandboxEnvironment):  # type: ignore[misc]
         return result.status is Status.OK and "size" in json.loads(result.stdout or "{}")
 
     async def _file_call(self, file: str, order: dict[str, Any], given: bytes | None = None) -> dict[str, Any]:
-        """What a call on a file printed. Raises the error that it met, with the file's name."""
+        """Run a call on a file, and return what it printed. Raises the error that it met, with the file's name."""
         result = await self._call(order, given)
         try:
             reply: dict[str, Any] = json.loads(result.stdout)

@@ -41,7 +41,7 @@ class SaccadeClient(EnvClient[TurnAction, LookObservation, LookState]):  # type:
 
 
 def called(tool: str, **arguments: Any) -> TurnAction:
-    """The action that calls a tool of the server.
+    """Return the action that calls a tool of the server.
 
     A call that is refused is no turn; the text of its observation says why.
     """
@@ -49,12 +49,13 @@ def called(tool: str, **arguments: Any) -> TurnAction:
 
 
 def turn(text: str) -> TurnAction:
-    """The action that says `text`."""
+    """Return the action that says `text`."""
     return TurnAction(text=text)
 
 
 def blocks(observation: LookObservation) -> list[dict[str, Any]]:
-    """What a model reads of an observation, as the content blocks of a chat template.
+    """Return an observation as the content blocks of a chat template.
+
 
     Texts are `{"type": "text", "text": ...}`, pictures `{"type": "image", "image": a Pillow image}`. Roles are left
     out: what is new in an episode has one, but for the prompt, whose system message is then the first block.
@@ -70,12 +71,12 @@ def blocks(observation: LookObservation) -> list[dict[str, Any]]:
 
 
 def chat(observation: LookObservation) -> list[dict[str, Any]]:
-    """The messages of an observation as OpenAI's Chat Completions take them, pictures as data URLs."""
+    """Return the messages of an observation as OpenAI's Chat Completions take them, pictures as data URLs."""
     return [_chat_message(message, observation.pictures) for message in observation.messages]
 
 
 def opened(picture: LookPicture) -> Image:
-    """The picture, decoded."""
+    """Return the picture, decoded."""
     from PIL import Image
 
     image = Image.open(io.BytesIO(base64.b64decode(picture.data)))
@@ -84,7 +85,7 @@ def opened(picture: LookPicture) -> Image:
 
 
 def _of_tool(observation: dict[str, Any]) -> dict[str, Any]:
-    """The observation inside what an MCP tool gave back; any other as it is."""
+    """Return the observation inside what an MCP tool gave back; any other as it is."""
     if "tool_name" not in observation:
         return observation
     if error := observation.get("error"):
@@ -150,7 +151,7 @@ class LookEpisodes:
         return self._play("answer", text=text)
 
     def get_reward(self) -> float | None:
-        """The reward of the episode; None, which TRL leaves out, after an outage of the server."""
+        """Return the reward of the episode; None, which TRL leaves out, after an outage of the server."""
         return self._reward
 
     def _play(self, tool: str, **arguments: str) -> list[dict[str, Any]]:
@@ -165,7 +166,8 @@ class LookEpisodes:
 
 
 def episodes(url: str, token: str | None = None, *, seconds: float = 120.0) -> Callable[[], LookEpisodes]:
-    """What TRL's `environment_factory` takes; each call opens a session with the server.
+    """Return a factory for TRL's `environment_factory`; each call opens a session with the server.
+
 
     Args:
         url: address of a `saccade openenv`.

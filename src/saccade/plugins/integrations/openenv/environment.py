@@ -94,7 +94,7 @@ class TurnTool(McpTool):  # type: ignore[misc]
 
 
 def turn_tools(settings: OpenEnvSettings, play: Callable[[str], LookObservation]) -> Iterator[TurnTool]:
-    """The tools that the dialect of `settings` has words for; `play` plays a turn."""
+    """Yield the tools that the dialect of `settings` has words for; `play` plays a turn."""
     dialect, toolbox = settings.prepared(load_dialect(settings.dialect))
     for name, kind, words, sample in (
         ("run_python", CodeArguments, _CODE, Code(code="1")),
@@ -311,7 +311,7 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
 
 
 def _written(parts: tuple[RolePart, ...], store: MediaStore) -> tuple[list[LookMessage], list[LookPicture]]:
-    """What is new as messages, one for each change of role, and the pictures that they name."""
+    """Return what is new as messages, one for each change of role, and the pictures that they name."""
     messages: list[LookMessage] = []
     pictures: list[LookPicture] = []
     for role, part in parts:
@@ -344,7 +344,7 @@ _OTHER_HOST = json.dumps({"detail": OTHER_HOST}).encode()
 
 
 def openenv_app(settings: OpenEnvSettings, *, token: str | None, only_local: bool) -> AsgiApp:
-    """The ASGI application: `/ws`, `/mcp`, `/reset`, `/step`, `/state`, `/schema`, `/metadata`, `/health`.
+    """Return the ASGI application: `/ws`, `/mcp`, `/reset`, `/step`, `/state`, `/schema`, `/metadata`, `/health`.
 
     One environment is made and closed first, so that settings that cannot work are refused before anybody connects.
     `only_local`: requests must name this machine as their host. Only `/health` is answered without the token.

@@ -145,7 +145,7 @@ class OpenEnvSettings(SpeechSettings):
     """Whether the last observation holds the whole record, the gold answer with it."""
 
     def environment(self, store: MediaStore) -> LookAgainEnv:
-        """One environment, whose pictures go into `store`. Raises as `LookAgainEnv` does."""
+        """Return one environment, whose pictures go into `store`. Raises as `LookAgainEnv` does."""
         dialect = load_dialect(self.dialect)
         options: LookAgainOptions = {
             "rubric": self.rubric or None,
@@ -161,5 +161,5 @@ class OpenEnvSettings(SpeechSettings):
         return LookAgainEnv(self.tasks, dialect, store, **options)
 
     def spoken(self) -> Dialect:
-        """The dialect with the tools and limits of these settings."""
+        """Return the dialect with the tools and limits of these settings."""
         return self.prepared(load_dialect(self.dialect))[0]

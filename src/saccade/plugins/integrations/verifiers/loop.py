@@ -80,13 +80,13 @@ class LookTask(vf.Task[LookData, vf.State, LookTaskConfig]):  # type: ignore[mis
 
     @vf.reward  # type: ignore[untyped-decorator]
     async def reward(self, trace: vf.Trace) -> Mapping[str, float]:
-        """The parts of the reward that have a value, weighted."""
+        """Return the parts of the reward that have a value, weighted."""
         scores = self._rubric(_trajectory(trace))
         return {score.name: score.value * score.weight for score in scores if score.value is not None}
 
     @vf.metric  # type: ignore[untyped-decorator]
     async def episode(self, trace: vf.Trace) -> Mapping[str, float]:
-        """Turns, calls that did not end well, and whether there is an answer."""
+        """Return turns, calls that did not end well, and whether there is an answer."""
         trajectory = _trajectory(trace)
         statuses = [turn.execution.status.value for turn in trajectory.turns if turn.execution is not None]
         return {
@@ -100,7 +100,7 @@ class LookTaskset(vf.Taskset[LookTask, LookTasksetConfig]):  # type: ignore[misc
     """The tasks of some sources."""
 
     def load(self) -> Iterable[LookTask]:
-        """One task after the other, each made when it is asked for.
+        """Return one task after the other, each made when it is asked for.
 
         Its prompt is the question alone: what the model is shown is made by the harness, in its dialect.
 
@@ -121,7 +121,7 @@ class LookTaskset(vf.Taskset[LookTask, LookTasksetConfig]):  # type: ignore[misc
 
 
 def made(data: LookData, store: MediaStore) -> Task:
-    """The task itself, its pictures put into `store`. Raises `SettingsError` if its sources do not have it."""
+    """Return the task itself, its pictures put into `store`. Raises `SettingsError` if its sources do not have it."""
     return task_of(tuple(data.sources), data.id, store)
 
 

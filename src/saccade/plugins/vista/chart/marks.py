@@ -77,16 +77,16 @@ class NumberAxis:
     """The numbers that it goes through."""
 
     def value(self, pixel: float) -> float:
-        """The value at a pixel of its coordinate."""
+        """Return the value at a pixel of its coordinate."""
         return self.slope * pixel + self.offset
 
     def through_zero(self, pixel: float) -> NumberAxis:
-        """The axis moved so that it is zero at `pixel`, if that is at most two pixels away."""
+        """Return the axis moved so that it is zero at `pixel`, if that is at most two pixels away."""
         return replace(self, offset=-self.slope * pixel) if abs(self.value(pixel) / self.slope) <= 2 else self
 
 
 def number_of(text: str) -> float | None:
-    """The number that a label is, `1,200`, `45%`, `$3.5k`; None for any other text."""
+    """Return the number that a label is, `1,200`, `45%`, `$3.5k`; None for any other text."""
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
         return None
@@ -100,7 +100,7 @@ def number_of(text: str) -> float | None:
 
 
 def number_axis(lines: Sequence[TextLine], along: Literal["x", "y"]) -> NumberAxis | None:
-    """The axis that goes through most numbers of one column (`y`) or row (`x`); None if fewer than three fit."""
+    """Return the axis that goes through most numbers of one column (`y`) or row (`x`); None if fewer than three fit."""
     numbers = [(line, value) for line in lines if (value := number_of(line.text)) is not None]
     best: NumberAxis | None = None
     for group in _aligned(numbers, along):
@@ -111,7 +111,7 @@ def number_axis(lines: Sequence[TextLine], along: Literal["x", "y"]) -> NumberAx
 
 
 def _aligned(numbers: _Numbers, along: Literal["x", "y"]) -> list[_Numbers]:
-    """Numbers whose right edges (of a column) or middles (of a row) are in line, for each of them as the first."""
+    """Yield groups of numbers whose right edges (a column) or middles (a row) are in line."""
     groups: list[_Numbers] = []
     for line, _ in numbers:
         height = line.box[3] - line.box[1]
@@ -148,7 +148,7 @@ def _fit(numbers: _Numbers, along: Literal["x", "y"]) -> NumberAxis | None:
 
 
 def middle(line: TextLine, along: Literal["x", "y"]) -> float:
-    """The middle of a text along x or y, in pixels."""
+    """Return the middle of a text along x or y, in pixels."""
     first = 0 if along == "x" else 1
     return (line.box[first] + line.box[first + 2]) / 2
 
@@ -196,7 +196,7 @@ class ColourShape:
 
 
 def common_colours(rgb: PixelArray) -> tuple[Rgb, ...]:
-    """The colours that cover most of a picture, the commonest first; near ones count as the commoner of them."""
+    """Return the colours that cover most of a picture, the commonest first; near ones count as the commoner of them."""
     packed = rgb.astype(np.uint32) @ np.array([65536, 256, 1], np.uint32)
     values, counts = np.unique(packed, return_counts=True)
     least = max(40.0, _LEAST_SHARE * packed.size)
@@ -211,12 +211,12 @@ def common_colours(rgb: PixelArray) -> tuple[Rgb, ...]:
 
 
 def mask_of_colour(rgb: PixelArray, colour: Rgb) -> PixelArray:
-    """Where a picture has that colour or one hardly different: (height, width), 0 or 255."""
+    """Return where a picture has that colour or one hardly different: (height, width), 0 or 255."""
     return np.asarray(cv2.inRange(rgb, np.array(colour) - _NEAR, np.array(colour) + _NEAR), np.uint8)
 
 
 def find_shapes(rgb: PixelArray) -> tuple[ColourShape, ...]:
-    """The shapes of all colours but that of the paper, by colour and then from top to bottom."""
+    """Return the shapes of all colours but that of the paper, by colour and then from top to bottom."""
     paper = paper_colour(rgb)
     shapes: list[ColourShape] = []
     for colour in common_colours(rgb):
@@ -226,7 +226,7 @@ def find_shapes(rgb: PixelArray) -> tuple[ColourShape, ...]:
 
 
 def paper_colour(rgb: PixelArray) -> Rgb:
-    """The commonest colour along the border of a picture; of a border without any, the median."""
+    """Return the commonest colour along the border of a picture; of a border without any, the median."""
     border = np.concatenate([rgb[0], rgb[-1], rgb[:, 0], rgb[:, -1]])[:, None]
     colours = common_colours(np.ascontiguousarray(border))
     if colours:

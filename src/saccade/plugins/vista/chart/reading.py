@@ -55,18 +55,18 @@ class BarFrame:
     axis: NumberAxis | None
 
     def ends(self, box: PixelBox) -> tuple[int, int]:
-        """Where a bar begins and ends along its values, from the base line on for a positive one."""
+        """Return the ends of a bar along its values, from the base line on for a positive one."""
         return (box[3], box[1]) if self.standing else (box[0], box[2])
 
     def across(self, box: PixelBox) -> tuple[int, int]:
-        """The sides of a bar along the categories."""
+        """Return the sides of a bar along the categories."""
         return (box[0], box[2]) if self.standing else (box[1], box[3])
 
 
 def read_bars(
     shapes: Sequence[ColourShape], lines: Sequence[TextLine], legend: Sequence[ChartLegendEntry]
 ) -> tuple[BarFrame, tuple[ChartMark, ...]] | None:
-    """The bars with labels, series and values; None if there are not two of them on one line."""
+    """Return the bars with labels, series and values; None if there are not two of them on one line."""
     boxes = _joined([shape for shape in shapes if shape.kind == "rectangle"])
     boxes = [shape for shape in boxes if not _is_patch(shape, legend)]
     frame = _frame(boxes, lines)
@@ -81,7 +81,7 @@ def read_bars(
 
 
 def _joined(shapes: Sequence[ColourShape]) -> list[ColourShape]:
-    """The rectangles, those put together that grid lines cut: first what is cut into upper and lower parts.
+    """Return the rectangles, those put together that grid lines cut: first what is cut into upper and lower parts.
 
     From top to bottom, and from left to right, as the second pass leaves them.
     """
@@ -148,7 +148,7 @@ def _stands_on(upper: PixelBox, lower: PixelBox, frame: BarFrame) -> bool:
 
 
 def _labels(lines: Sequence[TextLine], frame: BarFrame, bars: Sequence[ColourShape]) -> list[TextLine]:
-    """The texts of the row under, or of the column left of, the base line."""
+    """Return the texts of the row under, or of the column left of, the base line."""
     if frame.standing:
         below = [line for line in lines if line.box[1] >= frame.base - 4]
         middles = [middle(line, "y") for line in below]
@@ -189,7 +189,7 @@ def _value(bar: ColourShape, frame: BarFrame, lines: Sequence[TextLine]) -> floa
 
 
 def _printed(bar: ColourShape, frame: BarFrame, lines: Sequence[TextLine]) -> float | None:
-    """The number at the end of a bar."""
+    """Return the number printed at the end of a bar."""
     for line in lines:
         x, y = middle(line, "x"), middle(line, "y")
         if frame.standing:
@@ -213,7 +213,7 @@ _MARKER: Final = 5
 def read_points(
     rgb: PixelArray, axis: NumberAxis, labels: Sequence[TextLine], curves: Sequence[tuple[Rgb, ChartLegendEntry | None]]
 ) -> tuple[ChartMark, ...]:
-    """A point for each label and curve, where the curve passes above the label's middle.
+    """Return a point for each label and curve, where the curve passes above the label's middle.
 
     A marker counts before the stroke: what is left of the colour near the column when strokes are worn away.
     """
@@ -237,7 +237,7 @@ def read_points(
 
 
 def read_slices(shapes: Sequence[ColourShape], legend: Sequence[ChartLegendEntry]) -> tuple[ChartMark, ...]:
-    """The largest shape of each colour of the legend, with its share of them all in percent."""
+    """Return the largest shape of each colour of the legend, with its share of them all in percent."""
     slices: list[tuple[ColourShape, ChartLegendEntry]] = []
     for entry in legend:
         alike = [shape for shape in shapes if same_colour(shape.color, entry.color)]
@@ -281,7 +281,7 @@ _LEAST_PIXELS: Final = 12
 
 
 def find_legend(rgb: PixelArray, lines: Sequence[TextLine], ground: Sequence[Rgb]) -> tuple[ChartLegendEntry, ...]:
-    """The largest group of names in one column or row whose patches all have different colours.
+    """Return the largest group of names in one column or row whose patches all have different colours.
 
     Args:
         rgb: The picture.
@@ -321,7 +321,7 @@ def _row(line: TextLine) -> float:
 def _in_line(
     first: ChartLegendEntry, entries: Sequence[ChartLegendEntry], place: Callable[[TextLine], float]
 ) -> tuple[ChartLegendEntry, ...]:
-    """Those whose `place` is in line with that of the first, a colour once."""
+    """Return those whose `place` is in line with that of the first, a colour once."""
     height = first.text.box[3] - first.text.box[1]
     kept: list[ChartLegendEntry] = []
     for entry in entries:
@@ -341,7 +341,7 @@ _INK: Final = 60
 
 
 def split_lines(rgb: PixelArray, lines: Sequence[TextLine]) -> tuple[TextLine, ...]:
-    """The lines, each cut where more than half its height of ground stands between two of its words."""
+    """Return the lines, each cut where more than half its height of ground stands between two of its words."""
     return tuple(part for line in lines for part in _parts(rgb, line))
 
 

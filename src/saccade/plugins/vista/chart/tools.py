@@ -84,7 +84,7 @@ class ChartPartsResult(ToolModel):
 
 
 def as_svg(size: tuple[int, int], parts: Sequence[ChartPart]) -> str:
-    """The parts as an SVG picture of `size` (width, height) pixels: boxes, discs and texts, one element a line."""
+    """Draw the parts as an SVG picture of `size` (width, height) pixels: boxes, discs and texts, one to a line."""
     width, height = size
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">'
     return "\n".join([head, *(_element(part) for part in parts), "</svg>"])
@@ -335,7 +335,7 @@ class OpenCv(Tool[OpenCvArguments, OpenCvResult]):
     cost = Cost.MEDIUM
 
     def run(self, arguments: OpenCvArguments, context: ToolContext) -> ToolOutcome[OpenCvResult]:
-        """Colours, connected shapes, outlines."""
+        """Return colours, connected shapes, outlines."""
         seen = look(arguments, context)
         shapes = [shape for shape in find_shapes(seen.rgb) if shape.area >= arguments.min_area]
         shapes.sort(key=lambda shape: shape.area, reverse=True)

@@ -42,7 +42,7 @@ _CHARACTERS = 400
 
 
 def read_term(text: str) -> Term:
-    """The term that a text writes.
+    """Return the term that a text writes.
 
     Raises:
         FormError: brackets that do not match, something behind the last one, or more than 400 characters.
@@ -99,7 +99,7 @@ class PlaneFigure:
     """(point, centre) of ends of arcs that no statement puts on a circle."""
 
     def point(self, name: str) -> str:
-        """The name, its two columns made if it is new. Raises `FormError` for what is no name of a point."""
+        """Return the name, its two columns made if it is new. Raises `FormError` for what is no name of a point."""
         if not (name[:1].isupper() and len(name) <= 3 and name.isalnum()):
             raise FormError(f"{name!r} names no point: points are capital letters")
         self._column(f"{name}.x")
@@ -107,7 +107,7 @@ class PlaneFigure:
         return name
 
     def line(self, names: Sequence[str]) -> tuple[str, str]:
-        """The two points of a line. Raises `FormError` if they are not two."""
+        """Return the two points of a line. Raises `FormError` if they are not two."""
         if len(names) != 2 or names[0] == names[1]:
             raise FormError(f"a line is named by two points, not {', '.join(names) or 'none'}")
         a, b = (self.point(name) for name in names)
@@ -115,7 +115,7 @@ class PlaneFigure:
         return a, b
 
     def circle(self, centre: str) -> str:
-        """The name of the radius of the circle around a point, made if it is new."""
+        """Return the name of the radius of the circle around a point, made if it is new."""
         self.point(centre)
         self.circles.setdefault(centre, set())
         self._column(f"r.{centre}")
@@ -126,7 +126,7 @@ class PlaneFigure:
         self._column(name)
 
     def neighbours(self, name: str) -> list[str]:
-        """The points that lines join to a point."""
+        """Return the points that lines join to a point."""
         return sorted(next(iter(pair - {name})) for pair in self.lines if name in pair)
 
     def _column(self, name: str) -> None:
@@ -174,7 +174,7 @@ class State:
         return np.asarray((u * v).sum(axis=1) / (self.length(a, b) * self.length(c, d)))
 
     def angle(self, a: str, b: str, c: str) -> Array:
-        """The angle at b in degrees, 0..180."""
+        """Return the angle at b in degrees, 0..180."""
         return np.asarray(np.degrees(np.arctan2(np.abs(self.cross(b, a, b, c)), self.dot(b, a, b, c))))
 
     def area(self, names: Sequence[str]) -> Array:
@@ -192,7 +192,7 @@ class State:
 
 
 def state(figure: PlaneFigure, vector: Iterable[float]) -> State:
-    """One vector as a state."""
+    """Return one vector as a state."""
     return State(figure.columns, np.asarray([list(vector)], dtype=np.float64))
 
 
@@ -224,7 +224,7 @@ class Fit:
 
 @np.errstate(divide="ignore", over="ignore", invalid="ignore")
 def fit(residuals: Sequence[Residual], columns: dict[str, int], start: Array, free: Sequence[int] | None = None) -> Fit:
-    """The nearest solution to `start`, or the best that was found; only the columns `free` are moved, if given.
+    """Return the nearest solution to `start`, or the best that was found; only the columns `free` are moved, if given.
 
     Where a residual or its slope has no finite value, as of `x/0`, there is none: the error is infinite.
     """

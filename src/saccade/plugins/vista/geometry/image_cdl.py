@@ -66,7 +66,7 @@ class DiagramReading:
 
 
 def read_diagram(rgb: PixelArray, lines: Sequence[TextLine]) -> DiagramReading:
-    """The figure with what is written on it.
+    """Return the figure with what is written on it.
 
     Args:
         rgb: The picture.
@@ -101,7 +101,7 @@ def _ink(rgb: PixelArray) -> PixelArray:
 
 
 def _figure(ink: PixelArray) -> PixelArray:
-    """The ink without letters."""
+    """Return the ink without letters."""
     count, parts, stats, _ = cv2.connectedComponentsWithStats(ink, connectivity=8)
     large = [part for part in range(1, count) if max(stats[part][2:4]) > _LETTER]
     return np.isin(parts, large).astype(np.uint8)
@@ -170,7 +170,7 @@ def _has_stroke(figure: PixelArray, a: Point, b: Point) -> bool:
 
 
 def _labels(points: dict[str, Point], lines: Sequence[TextLine]) -> list[DiagramLabel]:
-    """Each text at its angle, if it stands inside with a degree sign or near a corner, or else at its side."""
+    """Return each text at its angle, if it stands inside with a degree sign or near a corner, or else at its side."""
     made = []
     outline = np.array(list(points.values()), np.float32)[:, None]
     for line in lines:
@@ -197,7 +197,7 @@ def _from_middle(a: Point, b: Point, at: Point) -> float:
 
 
 def _circle(figure: PixelArray, centre: Point, radius: float, lines: Sequence[TextLine]) -> DiagramReading:
-    """The circle with the strokes from its centre to its rim."""
+    """Return the circle with the strokes from its centre to its rim."""
     # At the rim at most two pixels apart: a thin stroke passes between none of them.
     count = max(180, ceil(pi * radius))
     turned = (360 * number / count for number in range(count))

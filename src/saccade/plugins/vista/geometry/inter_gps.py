@@ -49,7 +49,7 @@ _TRIED: Final = 20_000
 
 
 def with_names(terms: Sequence[Term], sketch: Mapping[str, Place]) -> list[Term]:
-    """The terms, the one figure that is meant in place of each `$`."""
+    """Return the terms, the one figure that is meant in place of each `$`."""
     return [_named(term, terms, sketch) for term in terms]
 
 
@@ -73,7 +73,7 @@ def _named(term: Term, terms: Sequence[Term], sketch: Mapping[str, Place]) -> Te
 
 
 def _sides(terms: Sequence[Term]) -> set[frozenset[str]]:
-    """The lines that statements name, as far as they have two ends."""
+    """Return the lines that statements name, as far as they have two ends."""
     found: set[frozenset[str]] = set()
     for term in terms:
         if term.head == "Line" and len(set(term.names)) == 2:
@@ -83,7 +83,7 @@ def _sides(terms: Sequence[Term]) -> set[frozenset[str]]:
 
 
 def _outlines(count: int, sides: set[frozenset[str]], sketch: Mapping[str, Place]) -> Iterator[list[str]]:
-    """The convex polygons of so many corners whose sides are lines of the sketch; none if there are too many to try."""
+    """Yield the convex polygons of so many corners whose sides are lines of the sketch; none if they are too many."""
     joined = sorted(sketch.keys() & {name for side in sides for name in side})
     if comb(len(joined), count) > _TRIED:
         return
@@ -225,7 +225,7 @@ def _read(forms: Sequence[str], sketch: Mapping[str, Place]) -> _Problem:
 
 
 def _drawn_on_lines(figure: PlaneFigure, sketch: Mapping[str, Place]) -> list[Residual]:
-    """Points that are drawn on a line and joined to both its ends lie on it, though no statement says so."""
+    """Return points that are drawn on a line and joined to both its ends lie on it, though no statement says so."""
     made: list[Residual] = []
     for a, b in sorted(tuple(sorted(pair)) for pair in figure.lines):
         for p in sorted(set(figure.neighbours(a)) & set(figure.neighbours(b))):
@@ -236,7 +236,7 @@ def _drawn_on_lines(figure: PlaneFigure, sketch: Mapping[str, Place]) -> list[Re
 
 
 def _length(term: Term) -> dict[tuple[str, str], float]:
-    """The line and its length that a statement like `Equals(LengthOf(Line(A,B)),5)` gives."""
+    """Return the line and its length that a statement like `Equals(LengthOf(Line(A,B)),5)` gives."""
     if term.head != "Equals" or len(term.args) != 2 or term.args[0].head != "LengthOf" or not term.args[0].args:
         return {}
     line, text = term.args[0].args[0], term.args[1].head

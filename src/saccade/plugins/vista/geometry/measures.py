@@ -27,7 +27,7 @@ _DEGREES: Final = re.compile(r"\\?\^?\s*\{?\\(?:circ|degree|deg)\}?|\\(?:text|ma
 
 
 def read_expression(text: str) -> tuple[ExpressionValue, frozenset[str]]:
-    """The function that an expression writes, and the unknowns in it.
+    """Return the function that an expression writes, and the unknowns in it.
 
     Raises:
         FormError: it is none, or a number without a finite value, such as `1/0`.
@@ -152,14 +152,14 @@ _NAMED_ANGLE: Final = re.compile(r"angle (\w+)")
 
 
 def bare(term: Term) -> Term:
-    """The figure inside words such as `Shaded(...)` or `Right(...)`."""
+    """Return the figure inside words such as `Shaded(...)` or `Right(...)`."""
     while term.head in MARKS and len(term.args) == 1 and term.args[0].args:
         term = term.args[0]
     return term
 
 
 def polygon(term: Term, figure: PlaneFigure) -> list[str]:
-    """The corners of a polygon in order, its sides known to the figure. Raises `FormError` if it is none."""
+    """Return the corners of a polygon in order, its sides known to the figure. Raises `FormError` if it is none."""
     term = bare(term)
     if term.head not in POLYGONS or len(term.args) < 3:
         raise FormError(f"{term} is no polygon with its corners named")
@@ -172,7 +172,7 @@ def polygon(term: Term, figure: PlaneFigure) -> list[str]:
 
 
 def measure(term: Term, figure: PlaneFigure) -> MeasuredValue:
-    """The value of a term as a function of the state.
+    """Return the value of a term as a function of the state.
 
     Raises:
         FormError: it measures nothing that is known here.
@@ -244,7 +244,8 @@ def _letter(name: str, figure: PlaneFigure) -> MeasuredValue:
 
 
 def centre_of(names: Sequence[str], figure: PlaneFigure) -> str:
-    """The centre of the one circle on which these points lie, or at least one of them: an end of an arc is on a circle.
+    """Return the centre of the one circle through these points, or through at least one, such as an end of an arc.
+
 
     Raises:
         FormError: there is not one.
@@ -346,7 +347,7 @@ def _ratio(term: Term, figure: PlaneFigure) -> MeasuredValue:
 
 
 def _size(term: Term, figure: PlaneFigure) -> MeasuredValue:
-    """The length of a line or, of a polygon, of its first side: similar ones name their corners in one order."""
+    """Return the length of a line or, of a polygon, of its first side: similar ones name their corners in one order."""
     inner = bare(term)
     return _side(Term("SideOf", (inner,)), figure) if inner.head in POLYGONS else measure(inner, figure)
 

@@ -171,7 +171,8 @@ _DEGREES: Final = 20.0
 
 
 def residuals_of(term: Term, figure: PlaneFigure) -> list[Residual]:
-    """What a statement demands; empty for one that only names a figure.
+    """Return the equations of a statement, as residuals; empty for one that only names a figure.
+
 
     Raises:
         FormError: it is not known here, or its parts are not.
@@ -249,7 +250,7 @@ def _point(term: Term) -> str:
 
 
 def on_circle(names: Sequence[str], centre: str, figure: PlaneFigure) -> list[Residual]:
-    """Points on the circle around `centre`."""
+    """Return points on the circle around `centre`."""
     radius = figure.circle(centre)
     made: list[Residual] = []
     for name in names:
@@ -261,7 +262,7 @@ def on_circle(names: Sequence[str], centre: str, figure: PlaneFigure) -> list[Re
 
 
 def at_radius(name: str, centre: str, radius: str) -> Residual:
-    """A point at the distance `radius`, the name of an unknown, from a centre."""
+    """Return a point at the distance `radius`, the name of an unknown, from a centre."""
     return lambda state: np.asarray((state.length(centre, name) - state[radius]) / (np.abs(state[radius]) + 1e-9))
 
 
@@ -355,7 +356,7 @@ def _median(term: Term, figure: PlaneFigure) -> list[Residual]:
 
 
 def _midsegment(term: Term, figure: PlaneFigure) -> list[Residual]:
-    """Both ends are the middles of the sides on which they lie, as `PointLiesOnLine` says."""
+    """Require both ends to be the middles of the sides on which they lie, as `PointLiesOnLine` says."""
     ends, names = figure.line(term.args[0].names), polygon(term.args[1], figure)
     made: list[Residual] = []
     for end in ends:
@@ -391,14 +392,14 @@ def _centroid(term: Term, figure: PlaneFigure) -> list[Residual]:
 
 
 def _inscribed(term: Term, figure: PlaneFigure) -> list[Residual]:
-    """A polygon with its corners on a circle, and whatever kind of polygon it is said to be."""
+    """Require a polygon's corners to be on a circle, and the polygon to be of the kind it is said to be."""
     names = polygon(term.args[0], figure)
     kind = residuals_of(term.args[0], figure)
     return [*kind, *on_circle(names, _centre(term.args[1]), figure)]
 
 
 def _circumscribed(term: Term, figure: PlaneFigure) -> list[Residual]:
-    """A polygon whose sides touch a circle."""
+    """Return a polygon whose sides touch a circle."""
     names = polygon(term.args[0], figure)
     made = residuals_of(term.args[0], figure)
     for a, b in pairwise([*names, names[0]]):
@@ -421,7 +422,7 @@ def _drawn(term: Term, figure: PlaneFigure) -> list[Residual]:
 
 
 def implied(term: Term, figure: PlaneFigure) -> list[Residual]:
-    """What the shapes demand that a statement names within, as in `Find(AreaOf(Rhombus(A,B,C,D)))`."""
+    """Return the equations of the shapes that a statement names within, as in `Find(AreaOf(Rhombus(A,B,C,D)))`."""
     made: list[Residual] = []
     for arg in term.args:
         if arg.head in SHAPES and len(bare(arg).names) >= 3:
@@ -483,7 +484,7 @@ _ANGLES: Final = {"SinOf": "Sin", "CosOf": "Cos", "TanOf": "Tan"}
 
 
 def as_cdl(form: str) -> str | None:
-    """The statement in CDL; None for one that has no counterpart or cannot be read."""
+    """Return the statement in CDL; None for one that has no counterpart or cannot be read."""
     try:
         return _statement(read_term(form))
     except FormError:
@@ -539,7 +540,7 @@ def _value(term: Term) -> str:
 
 
 def _named(term: Term) -> str:
-    """The points of a figure that a statement is about: without them it says nothing."""
+    """Return the points of a figure that a statement is about: without them it says nothing."""
     points = _joined(term)
     if not points or "$" in points:
         raise FormError(f"{term} names no points")
@@ -547,5 +548,5 @@ def _named(term: Term) -> str:
 
 
 def _joined(term: Term) -> str:
-    """The points of a figure; of a circle its centre alone, since what Geometry3K writes after it is its radius."""
+    """Join the points of a figure; a circle keeps its centre only, as Geometry3K writes its radius after it."""
     return "".join(term.names[:1] if term.head == "Circle" else term.names)

@@ -120,7 +120,7 @@ def _angle(name: str) -> str:
 
 
 def _measured(text: str) -> str:
-    """The term that a measure names: `m ∠ ABC`, `m ⌒ AB`, `AB`, `x`; empty for none."""
+    """Return the term that a measure names: `m ∠ ABC`, `m ⌒ AB`, `AB`, `x`; empty for none."""
     text = text.strip()
     if match := re.fullmatch(r"(?:m )?∠ ?([A-Z]{1,3}|\d+)", text):
         return f"MeasureOf({_angle(match[1])})"
@@ -220,7 +220,7 @@ def _same_lines(m: re.Match[str]) -> list[str]:
 
 
 def _of_kinds(words: str | None, shape: str) -> list[str]:
-    """A figure and what is said of it: `isosceles right` are two statements."""
+    """Return a figure and what is said of it: `isosceles right` are two statements."""
     kinds = re.findall(r"(?<!-)\b[a-z]+", words or "")
     if shape.startswith("Triangle") and kinds:
         return [f"{kind.capitalize()}({shape})" for kind in kinds]
@@ -341,7 +341,7 @@ class GoalCdl(Tool[ProblemText, GoalCdlResult]):
     result = GoalCdlResult
 
     def run(self, arguments: ProblemText, context: ToolContext) -> ToolOutcome[GoalCdlResult]:
-        """The first request that is understood."""
+        """Return the first request that is understood."""
         goal = read_english(arguments.text).goal or None
         value = GoalCdlResult(cdl=None if goal is None else as_cdl(goal), logic_form=goal)
         return ToolOutcome(value, text="" if goal else "No goal was understood in this text.")

@@ -61,7 +61,7 @@ class BarChart:
 
 
 def bar_chart(rng: Rng, knobs: ChartBarKnobs) -> BarChart:
-    """One bar chart."""
+    """Return one bar chart."""
     theme, scale, topic = random_theme(rng), random_scale(rng, 2), rng.choice(TOPICS)
     count = rng.integer(3, min(knobs.categories, len(topic.labels)))
     names = rng.sample(topic.series, rng.integer(1, min(knobs.series, len(topic.series))))
@@ -77,7 +77,7 @@ def bar_chart(rng: Rng, knobs: ChartBarKnobs) -> BarChart:
 
 
 def draw(rng: Rng, knobs: ChartBarKnobs) -> WorldSample:
-    """One bar chart and a question about it."""
+    """Return one bar chart and a question about it."""
     chart = bar_chart(rng, knobs)
     drawn = chart.drawn
     kind = rng.choice(knobs.kinds)
@@ -206,7 +206,7 @@ Lines = dict[str, list[int]]
 
 
 def draw_chart_lines(rng: Rng, knobs: ChartLineKnobs) -> WorldSample:
-    """One line chart and a question about it."""
+    """Return one line chart and a question about it."""
     theme, topic = random_theme(rng), rng.choice(_ORDERED)
     scale, radius = random_scale(rng, 3), rng.integer(4, 6)
     count = rng.integer(4, min(knobs.categories, len(topic.labels)))
@@ -239,7 +239,7 @@ def draw_chart_lines(rng: Rng, knobs: ChartLineKnobs) -> WorldSample:
 
 
 def _values(rng: Rng, series: list[str], count: int, scale: ChartScale, reach: int) -> Lines:
-    """Values of every series, different within it, so that markers of `reach` pixels touch neither axis nor marker."""
+    """Draw values of every series, so far apart that markers of `reach` pixels touch neither axis nor marker."""
     apart_px = 2 * reach + 2
     while True:
         lines = {name: pick_values(rng, count, scale, 3, reach + 2) for name in series}

@@ -66,7 +66,7 @@ class ChartScale:
         return self.per_tick * self.ticks
 
     def text(self, n: int) -> str:
-        """The value of n as it is printed and answered."""
+        """Return the value of n as it is printed and answered."""
         return decimal_text(n * self.step, self.decimals)
 
 
@@ -101,13 +101,13 @@ def decimal_text(amount: int, decimals: int) -> str:
 
 
 def random_theme(rng: Rng) -> Theme:
-    """One of five papers, with or without grid lines, labels of 14 to 18 pixels."""
+    """Return one of five papers, with or without grid lines, labels of 14 to 18 pixels."""
     paper, plot, ink, grid = rng.choice(_PAPERS)
     return Theme(paper, plot, ink, grid if rng.chance(60) else None, rng.integer(14, 18))
 
 
 def random_scale(rng: Rng, least_px: int) -> ChartScale:
-    """A scale of 180 to 480 pixels whose steps are at least `least_px` pixels wide."""
+    """Return a scale of 180 to 480 pixels whose steps are at least `least_px` pixels wide."""
     decimals = 1 if rng.chance(15) else 0
     step = rng.choice((1, 2, 5)) if decimals else rng.choice((1, 1, 2, 5, 10, 20, 50, 100))
     while True:
@@ -147,7 +147,7 @@ def label_room(texts: list[str], theme: Theme) -> int:
 
 
 def put_title(picture: Image.Image, theme: Theme, title: str) -> None:
-    """The title, centred at the top."""
+    """Draw the title, centred at the top."""
     face = font(theme.text_size + 4, "sans-bold")
     put_text_centred(ImageDraw.Draw(picture), (picture.width // 2, 26), title, face, theme.ink)
 
@@ -165,7 +165,7 @@ def legend_size(theme: Theme, names: list[str]) -> tuple[int, int]:
 def draw_legend(
     pen: ImageDraw.ImageDraw, theme: Theme, at: tuple[int, int], entries: list[tuple[str, Colour]]
 ) -> dict[str, Box]:
-    """A square of the colour before each name, one below the other; the boxes of the entries by name."""
+    """Return a square of the colour before each name, one below the other; the boxes of the entries by name."""
     pitch, boxes = theme.text_size + 12, {}
     for index, (name, colour) in enumerate(entries):
         y = at[1] + index * pitch + pitch // 2
@@ -253,12 +253,12 @@ def pick_values(rng: Rng, count: int, scale: ChartScale, apart_px: int, above_px
 
 
 def ask(rng: Rng, kind: Kind, drawn: Drawn) -> ChartQuestion:
-    """A question of a kind about one series of a chart."""
+    """Return a question of a kind about one series of a chart."""
     return {"value": _value, "difference": _difference, "extreme": _extreme, "count": _count}[kind](rng, drawn)
 
 
 def extreme_of(names: str, word: str) -> str:
-    """The end of a program that prints which of these names (a variable: name to value) is `largest` or `smallest`."""
+    """Return the end of a program that prints which of these names (a variable: name to value) is the extreme one."""
     return f'pick = {{"largest": max, "smallest": min}}[{word!r}]\nprint(pick({names}, key={names}.get))'
 
 

@@ -53,7 +53,7 @@ _NAMED = "shares = named_shares(rgb, {names})\nprint(shares)\n"
 
 
 def draw(rng: Rng, knobs: ChartPieKnobs) -> WorldSample:
-    """One pie chart and a question about it."""
+    """Return one pie chart and a question about it."""
     theme, topic = random_theme(rng), rng.choice(TOPICS)
     labels = rng.sample(topic.labels, rng.integer(3, min(knobs.slices, len(topic.labels))))
     shares = dict(zip(labels, _shares(rng, len(labels), knobs.apart), strict=True))
@@ -106,7 +106,7 @@ def _ask(rng: Rng, kind: Kind, shares: dict[str, int]) -> tuple[str, str, str, l
 
 
 def _chart(rng: Rng, theme: Theme, title: str, shares: dict[str, int]) -> tuple[Image.Image, Box, dict[str, Box]]:
-    """The picture, the box of the pie, and the boxes of the entries of the legend."""
+    """Return the picture, the box of the pie, and the boxes of the entries of the legend."""
     radius = rng.integer(90, 170)
     labels = list(shares)
     legend = legend_size(theme, labels)
@@ -171,7 +171,7 @@ class _Cloud:
 
 
 def draw_chart_scatter(rng: Rng, knobs: ChartScatterKnobs) -> WorldSample:
-    """One scatter chart and a question about it."""
+    """Return one scatter chart and a question about it."""
     theme = random_theme(rng)
     up, across, radius = random_scale(rng, 3), random_scale(rng, 3), rng.integer(4, 6)
     least = label_room([across.text(tick * across.per_tick) for tick in range(across.ticks + 1)], theme) + 12
@@ -255,7 +255,7 @@ def _ask_chart_scatter(rng: Rng, kind: ScatterKind, cloud: _Cloud, name: str) ->
 
 
 def _chart_chart_scatter(theme: Theme, rng: Rng, cloud: _Cloud) -> tuple[Image.Image, Point]:
-    """The picture, and where its axes meet."""
+    """Return the picture, and where its axes meet."""
     names = list(cloud.points)
     up, across, title = cloud.up, cloud.across, rng.choice(_TITLES)
     left = 24 + label_room([up.text(n) for n in range(0, up.top + 1, up.per_tick)], theme)

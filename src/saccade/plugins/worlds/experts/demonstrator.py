@@ -49,7 +49,7 @@ class _Place(NamedTuple):
 
 
 def given_first(code: str, question: str, choices: Sequence[str]) -> str:
-    """The program with its constants from the question in a list `asked`, and from the choices in `choices`.
+    """Return the program with its constants from the question in a list `asked`, and from the choices in `choices`.
 
     Of the choices it has all, or the first few where the program's own list has no more. Taken are texts, outside of
     functions, imports and tables; of numbers only those of the last statement. A program that has none of them stays
@@ -104,7 +104,7 @@ def _known(constants: list[ast.Constant | ast.List], given: Sequence[object]) ->
 
 
 def _where(value: object, question: str) -> int | None:
-    """Where it stands in the question as a whole word."""
+    """Return the position of a word in the question, as a whole word; None if it is absent."""
     text = str(value)
     if not text.strip():
         return None
@@ -155,7 +155,7 @@ class Demonstrator:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The next turn.
+        """Return the next turn.
 
         Raises:
             ExpertStopped: the program printed nothing, or failed.
@@ -185,7 +185,7 @@ class Demonstrator:
 
 
 def first_action(plan: Plan) -> Action:
-    """What is done with a task that is not looked for."""
+    """Return the first action for a task in which nothing is searched for."""
     if plan.dialect.id == DIRECT:
         return Answer(text=gold(plan.task))
     return Code(code=program_code(plan.task, plan.opening))
@@ -197,12 +197,13 @@ def is_looked_for(task: Task) -> bool:
 
 
 def is_search(world: str, boxes: int) -> bool:
-    """The same of a task of `world` with so many boxes of evidence."""
+    """Return the same of a task of `world` with so many boxes of evidence."""
     return world.partition("@")[0] == LOOKED_FOR and boxes == 1
 
 
 def looks(plan: Plan, notes: Mapping[str, str]) -> list[Action]:
-    """What is done to close in on the evidence; `notes` name its plate's colour, and where which signs are.
+    """Return the actions that close in on the evidence; `notes` name its plate's colour, and which signs are where.
+
 
     Raises:
         ExpertStopped: signs of the asked colour are several, or not to be seen in any part.
@@ -219,7 +220,8 @@ def looks(plan: Plan, notes: Mapping[str, str]) -> list[Action]:
 
 
 def turns_to_look(size: tuple[int, int], notes: Mapping[str, str]) -> int:
-    """Turns that closing in takes in a picture of so many pixels: the first program, one for each part, the answer.
+    """Count the turns of closing in, in a picture of so many pixels: first program, one for each part, answer.
+
 
     Raises:
         ExpertStopped: as `looks`.
@@ -228,7 +230,7 @@ def turns_to_look(size: tuple[int, int], notes: Mapping[str, str]) -> int:
 
 
 def seen_on_the_way(size: tuple[int, int], notes: Mapping[str, str]) -> list[set[str]]:
-    """The colours of the signs in each part of the picture that is looked at, until the asked one is near.
+    """Return the colours of the signs in each part of the picture that is looked at, until the asked one is near.
 
     Raises:
         ExpertStopped: signs of the asked colour are several, or not to be seen in any part.
@@ -250,13 +252,13 @@ def seen_on_the_way(size: tuple[int, int], notes: Mapping[str, str]) -> list[set
 
 
 def sign_places(note: str) -> list[tuple[str, Box]]:
-    """Colours and plates of signs, out of note `signs` of world `visual-search`."""
+    """Return colours and plates of signs, out of note `signs` of world `visual-search`."""
     rows = [line.split() for line in note.splitlines()]
     return [(name, (int(x0), int(y0), int(x1), int(y1))) for name, x0, y0, x1, y1 in rows]
 
 
 def program_code(task: Task, opening: Opening) -> str:
-    """The program over the names that the media have in the dialect; what it takes from the question comes first."""
+    """Return the program with the dialect's names of the media; what it takes from the question comes first."""
     names = {medium: variable for variable, medium in opening.bindings.items()}
     solver = solver_for(task.question)
     if solver is not None and len(names) == 1:
@@ -268,6 +270,6 @@ def program_code(task: Task, opening: Opening) -> str:
 
 
 def gold(task: Task) -> str:
-    """The gold answer; a generated task always has one."""
+    """Return the gold answer; a generated task always has one."""
     assert task.answer is not None
     return task.answer

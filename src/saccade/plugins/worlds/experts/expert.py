@@ -95,7 +95,7 @@ def mistake(part: ExpertPart, left: int) -> Script:
 
 
 def possible_slips(part: ExpertPart, left: int) -> list[Slip]:
-    """Every kind of slip that leaves turns enough to repair it, once each."""
+    """Return every kind of slip that leaves turns enough to repair it, once each."""
     scene = part.scene
     may_fail = scene.dialect.limits.failed_calls is None or scene.dialect.limits.failed_calls > 0
     places = windows(part, left - 2) if can_crop(part, left - 1) and not unseen(part) else []
@@ -144,7 +144,7 @@ def _wrong_crops(part: ExpertPart, window: Window) -> list[Slip]:
 
 
 def _wrong_programs(part: ExpertPart) -> list[Slip]:
-    """The program over a wrong name, or without one of its imports where nothing brings that back.
+    """Return the program over a wrong name, or without one of its imports where nothing brings that back.
 
     None where the program reads no picture and imports nothing: changed so, it would still be right.
     """
@@ -179,7 +179,7 @@ def _wrong_name(part: ExpertPart) -> str:
 
 
 def _shortened(error: str) -> str:
-    """The error as it is quoted: short, and without anything that a dialect could read as a tag."""
+    """Return the error as it is quoted: short, and without anything that a dialect could read as a tag."""
     text = re.sub(r"[<>`]", "", error).rstrip(" .")
     return text if len(text) <= 90 else text[:90].rpartition(" ")[0].rstrip(" ,.;:×")
 
@@ -192,7 +192,7 @@ _SHRUNK = frozenset({"visual-search"})
 
 
 def fitting(part: ExpertPart) -> dict[Style, float]:
-    """The styles that fit, with their weights.
+    """Return the styles that fit, with their weights.
 
     Raises:
         UnfitSampleError: none does; names what the dialect lacks.
@@ -225,7 +225,7 @@ def fitting(part: ExpertPart) -> dict[Style, float]:
 
 
 def choose(part: ExpertPart) -> Style:
-    """One of the fitting styles, as often as its weight says. Raises as `fitting`."""
+    """Return one of the fitting styles, as often as its weight says. Raises as `fitting`."""
     fits = fitting(part)
     weights = tuple(fits.get(style, 0.0) for style in STYLES)
     return STYLES[weighted_index(part.scene, weights)]
@@ -270,7 +270,7 @@ class Expert:
         seed: int = 0,
         style: Style | None = None,
     ) -> Self:
-        """The expert for a plan; its style is drawn among those that fit, unless it is given.
+        """Return the expert for a plan; its style is drawn among those that fit, unless it is given.
 
         Raises:
             SettingsError: the dialect cannot show the task.
@@ -284,7 +284,7 @@ class Expert:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The next turn. Raises `ExpertStopped` if the last one did not bring what was needed."""
+        """Return the next turn. Raises `ExpertStopped` if the last one did not bring what was needed."""
         move = self._next(request.messages)
         turn = completion(self._dialect, move.action, move.thought, first=not self._begun, model=self.name)
         self._begun = True

@@ -60,7 +60,7 @@ class ActionWriter:
         return ToolCall.model_validate({"name": self.cutter, "arguments": arguments})
 
     def crop_code(self, name: str, box: Box, factor: int) -> str:
-        """The code of a crop that is shown."""
+        """Return the code of a crop that is shown."""
         rng = self.scene.rng
         variable, lines, needed = self.opened(name)
         crop = rng.choice(("crop", "part", "region", "piece", "closer"))
@@ -78,7 +78,7 @@ class ActionWriter:
         return "\n".join([*self.imports([*needed, *more]), *lines, *shown])
 
     def show(self, expression: str) -> tuple[list[str], list[str]]:
-        """Lines that show a Pillow image, and the names that they need."""
+        """Return lines that show a Pillow image, and the names that they need."""
         if self._family in _SAVING:
             self._saved += 1
             folder = OUTPUT_FOLDER + "/" if self._family == "thyme" else ""
@@ -92,7 +92,7 @@ class ActionWriter:
         return ([f"{expression}.show()"], []) if way == 1 else ([f"display({expression})"], ["display"])
 
     def opened(self, name: str) -> tuple[str, list[str], list[str]]:
-        """The variable of a medium, the lines that open it, and the names that those need."""
+        """Return the variable of a medium, the lines that open it, and the names that those need."""
         bound = self.scene.shown_as.get(name)
         if bound is not None:
             return bound, [], []
@@ -108,7 +108,7 @@ class ActionWriter:
         return [_IMPORTS[name] for name in dict.fromkeys(names) if name not in self._preloaded]
 
     def program(self, program: str) -> str:
-        """A world's program, over the names that its media have in this dialect."""
+        """Return a world's program, over the names that its media have in this dialect."""
         renamed, lines, needed = {}, list[str](), list[str]()
         for item in self.scene.task.media:
             variable, opening, wanted = self.opened(item.name)
@@ -124,14 +124,14 @@ class ActionWriter:
 
 
 def rename(program: str, names: dict[str, str]) -> str:
-    """The program with names changed wherever they stand as whole words."""
+    """Return the program with names changed wherever they occur as whole words."""
     if not names:
         return program
     return re.sub(rf"\b({'|'.join(map(re.escape, names))})\b", lambda match: names[match[1]], program)
 
 
 def cells(program: str, cut: int) -> tuple[str, ...]:
-    """The program in two cells, cut at about `cut` per cent of its statements; in one where it has too few."""
+    """Return the program in two cells, cut at about `cut` per cent of its statements; in one where it has too few."""
     nodes = parse(program).body
     first_real = next((i for i, n in enumerate(nodes) if not isinstance(n, ast.Import | ast.ImportFrom)), len(nodes))
     low, high = first_real + 1, len(nodes) - 1
@@ -149,7 +149,7 @@ def cells(program: str, cut: int) -> tuple[str, ...]:
 
 
 def weighted_index(scene: ExpertScene, weights: tuple[float, ...]) -> int:
-    """A place in `weights`, each as often as its weight says. At least one is above 0."""
+    """Return a place in `weights`, each as often as its weight says. At least one is above 0."""
     rounded = [round(1000 * weight) for weight in weights]
     drawn = scene.rng.integer(1, max(1, sum(rounded)))
     for place, weight in enumerate(rounded):
@@ -160,6 +160,6 @@ def weighted_index(scene: ExpertScene, weights: tuple[float, ...]) -> int:
 
 
 def _future(text: str) -> tuple[list[str], str]:
-    """The import from `__future__` that opens a program, and the rest."""
+    """Return the import from `__future__` that opens a program, and the rest."""
     first, _, rest = text.partition("\n")
     return ([first], rest.lstrip("\n")) if first.startswith("from __future__") else ([], text)

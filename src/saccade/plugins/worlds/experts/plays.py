@@ -236,7 +236,7 @@ class ThoughtWriter:
         self._voice = LONG if scene.long else SHORT
 
     def say(self, occasion: str, *, box: Box | None = None, name: str = "", label: str = "", **slots: str) -> str:
-        """A thought for `occasion`, a key of the templates; `box` in the picture `name` is where the expert looks."""
+        """Return a thought for `occasion`, a key of the templates; the expert looks at `box` in the picture `name`."""
         scene = self._scene
         subject = scene.named(label) if label else scene.subject
         filled = {
@@ -258,7 +258,7 @@ class ThoughtWriter:
 
 
 def say(rng: Rng, templates: str | Sequence[str], **slots: object) -> str:
-    """One of the sentences that the templates allow, with capitals where sentences begin.
+    """Return one of the sentences that the templates allow, with capitals where sentences begin.
 
     Raises:
         KeyError: a template has a slot that is not given.
@@ -301,12 +301,12 @@ class Seen:
 
 
 def observed(dialect: Dialect, messages: Sequence[Message]) -> Message:
-    """The newest observation among `messages`; a last request for the answer may stand behind it."""
+    """Return the newest observation among `messages`; a last request for the answer may stand behind it."""
     return messages[-2] if len(messages) > 1 and messages[-1] == dialect.ask_for_answer() else messages[-1]
 
 
 def read(dialect: Dialect, text: str, new: int, before: int) -> Seen:
-    """The newest observation in `text`, which brought `new` pictures after `before` others."""
+    """Return the newest observation in `text`, which brought `new` pictures after `before` others."""
     execution = Execution(status=Status.OK, stdout=_MARK + "\n", pictures=(_DUMMY,) * new)
     frame = dialect.observe(execution, before).message.text
     opening, printed, closing = frame.replace(_MARK + "\n", _MARK).partition(_MARK)
@@ -362,7 +362,7 @@ class ExpertPart:
 
     @classmethod
     def of(cls, scene: ExpertScene) -> ExpertPart:
-        """The part of an expert in `scene`."""
+        """Return the part of an expert in `scene`."""
         return cls(scene, ActionWriter(scene), ThoughtWriter(scene))
 
 
@@ -474,7 +474,7 @@ def direct(part: ExpertPart, left: int) -> Script:
 
 
 def program_cells(part: ExpertPart, most: int) -> tuple[str, ...]:
-    """The task's program in one cell, or in two where that is allowed and drawn."""
+    """Return the task's program in one cell, or in two where that is allowed and drawn."""
     scene = part.scene
     program = part.actions.program(scene.task.program or "")
     if most >= 2 and scene.rng.chance(scene.settings.cells_percent):
@@ -483,7 +483,7 @@ def program_cells(part: ExpertPart, most: int) -> tuple[str, ...]:
 
 
 def frames_code(part: ExpertPart) -> str | None:
-    """A cell that shows frames from all over the task's video; None without one."""
+    """Return a cell that shows frames from all over the task's video; None without one."""
     video = next((item for item in part.scene.task.media if isinstance(item.part, VideoPart)), None)
     if video is None:
         return None

@@ -154,7 +154,7 @@ class ExpertScene:
         return self.named(self.evidence[0][2] if self.evidence else "")
 
     def named(self, label: str) -> str:
-        """A label of the evidence in words."""
+        """Return a label of the evidence in words."""
         if not label:
             return self.rng.choice(("the part in question", "the place that matters", "what is asked about"))
         if label in _PHRASES:
@@ -170,12 +170,12 @@ class ExpertScene:
 
 
 def union(boxes: list[Box]) -> Box:
-    """The smallest box around all. ValueError without any."""
+    """Return the smallest box around all. ValueError without any."""
     return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
 
 
 def area(box: Box) -> int:
-    """The pixels in a box."""
+    """Return the pixels in a box."""
     return (box[2] - box[0]) * (box[3] - box[1])
 
 
@@ -188,7 +188,7 @@ LEAST = 32
 
 
 def around(rng: Rng, box: Box, size: PixelSize, *, widen: int = 1) -> Box:
-    """A box around `box` inside a picture of `size`: margins of its own size or so, times `widen`, each for itself."""
+    """Return a box around `box` inside a picture of `size`, with random margins of its size times `widen`."""
     # Small things are not hit exactly: the least margin is a hundredth of the picture.
     least = max(size) // 100 + 4
     # People like round numbers.
@@ -204,14 +204,17 @@ def around(rng: Rng, box: Box, size: PixelSize, *, widen: int = 1) -> Box:
 
 
 def _inside(low: int, high: int, size: int) -> tuple[int, int]:
-    """The part of the span that lies in 0..size, made `LEAST` long where there is room. Some tools want that much."""
+    """Return the part of the span that lies in 0..size, made `LEAST` long where there is room.
+
+    Some tools want that much.
+    """
     low, high = max(0, low), min(size, high)
     high = min(size, max(high, low + LEAST))
     return max(0, min(low, high - LEAST)), high
 
 
 def elsewhere(rng: Rng, box: Box, size: PixelSize) -> Box | None:
-    """A box of the same size that shows nothing of `box`; None where the picture has no room for one."""
+    """Return a box of the same size that shows nothing of `box`; None where the picture has no room for one."""
     width, height = box[2] - box[0], box[3] - box[1]
     if width > size[0] // 2 or height > size[1] // 2:
         return None
@@ -223,7 +226,7 @@ def elsewhere(rng: Rng, box: Box, size: PixelSize) -> Box | None:
 
 
 def groups(boxes: list[Box], most: int) -> list[Box]:
-    """The evidence as windows to look at: all of it in one if it lies together, else one each.
+    """Return the evidence as windows to look at: all of it in one if it lies together, else one each.
 
     Empty if that would be more than `most` windows.
     """
@@ -234,5 +237,5 @@ def groups(boxes: list[Box], most: int) -> list[Box]:
 
 
 def zoom(box: Box, side: int) -> int:
-    """How many times a crop of `box` must be enlarged to be about `side` pixels long; 1 to 16."""
+    """Return how many times, 1 to 16, a crop of `box` must be enlarged to be about `side` pixels long."""
     return max(1, min(16, round(side / max(box[2] - box[0], box[3] - box[1]))))

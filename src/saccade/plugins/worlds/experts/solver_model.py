@@ -32,7 +32,7 @@ class SolverModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The next turn."""
+        """Return the next turn."""
         self._asked += 1
         code = self._program() if self._asked == 1 else None
         action, thought = (Code(code=code), "I measure it.") if code else (self._answer(request), "That is the result.")
@@ -45,7 +45,7 @@ class SolverModel:
         """Holds nothing that needs closing."""
 
     def _program(self) -> str | None:
-        """The program, or None if there is none for this question in this dialect."""
+        """Return the program, or None if there is none for this question in this dialect."""
         solver = solver_for(self._plan.task.question)
         opening = self._plan.opening
         bound, path = next(iter(opening.bindings), None), next(iter(opening.files), None)

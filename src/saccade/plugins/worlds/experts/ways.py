@@ -75,7 +75,7 @@ def use(
 
 
 def result_of(seen: Seen) -> dict[str, Any]:
-    """The JSON that a result opens with.
+    """Return the JSON that a result opens with.
 
     Raises:
         ExpertStopped: it opens with none.
@@ -90,20 +90,20 @@ def result_of(seen: Seen) -> dict[str, Any]:
 
 
 def named_picture(part: ExpertPart) -> dict[str, JsonValue]:
-    """The argument that names the task's first picture; often left out where there is only one."""
+    """Return the argument that names the task's first picture; often left out where there is only one."""
     scene = part.scene
     name = next(iter(scene.pictures))
     return {} if len(scene.pictures) == 1 and scene.rng.chance(50) else {"image": scene.shown_as[name]}
 
 
 def inside(part: ExpertPart, box: Box, least: int, most: int) -> list[JsonValue]:
-    """A box a few pixels inside `box`, not exactly in its middle."""
+    """Return a box a few pixels inside `box`, not exactly in its middle."""
     left, top = (part.scene.rng.integer(least, most) for _ in range(2))
     return [box[0] + left, box[1] + top, box[2] - left, box[3] - top]
 
 
 def is_world(*names: str, kinds: tuple[str, ...] = ()) -> Callable[[ExpertPart], bool]:
-    """Whether a sample is of one of these worlds, and of one of these kinds if any are named."""
+    """Return a test whether a sample is of one of these worlds, and of one of these kinds if any are named."""
     return lambda part: part.scene.world in names and (not kinds or part.scene.kind in kinds)
 
 
@@ -159,7 +159,7 @@ def _contact(part: ExpertPart) -> Consulting:
 
 
 def colour_range(colour: Colour, turn: float = 360 * _ODDS) -> dict[str, JsonValue]:
-    """The arguments of `color_mask` that mean this colour and little beside it; `turn` is in degrees of hue."""
+    """Return the arguments of `color_mask` that mean this colour and little beside it; `turn` is in degrees of hue."""
     hue, saturation, value = colorsys.rgb_to_hsv(*(channel / 255 for channel in colour))
     low, high = (round((360 * hue + sign * turn) % 360, 1) for sign in (-1, 1))
     made: dict[str, JsonValue] = {"hue": [low, high]}
@@ -239,7 +239,7 @@ def _solve(part: ExpertPart, text: list[str], diagram: dict[str, Any], calls: in
 
 
 def _circle(part: ExpertPart) -> Consulting:
-    """The radius or the diameter is read; the rest is a formula, with the question's value of pi."""
+    """Read the radius or the diameter, and work out the rest by a formula, with the question's value of pi."""
     diagram = yield from _diagram(part)
     found = next((match for form in diagram["logic_forms"] if (match := _LENGTH.fullmatch(form))), None)
     if found is None:
@@ -286,7 +286,7 @@ def _legend(part: ExpertPart) -> list[tuple[Colour, str]]:
 
 
 def _region(part: ExpertPart, number: int, occasion: str) -> Generator[Move, Seen, int]:
-    """The class of a region, by the mean colour of a strip beside its name."""
+    """Find the class of a region by the mean colour of a strip next to its name."""
     name, (x0, y0, _, y1), _ = part.scene.evidence[number]
     strip: list[JsonValue] = [x0 + 1, y0 + 2, x0 + 9, y1 - 2]
     seen = yield from use(part, "color_stats", {"image": part.scene.shown_as[name], "box": strip, "bins": 1}, occasion)
@@ -341,7 +341,7 @@ def _asked_colour(part: ExpertPart) -> Colour:
 
 
 def _parts(part: ExpertPart, colour: Colour | None, occasion: str) -> Generator[Move, Seen, int]:
-    """How many things have the hue of a colour, or any hue at all."""
+    """Count the things that have the hue of a colour, or any hue at all."""
     hue = {} if colour is None else {"hue": colour_range(colour, _TURN)["hue"]}
     arguments: dict[str, JsonValue] = {**named_picture(part), **hue, "saturation": [_STRONG, 1.0], "min_area": 100}
     seen = yield from use(part, "color_mask", arguments, occasion)
@@ -357,7 +357,7 @@ def _two_rows(part: ExpertPart) -> Consulting:
 
 
 def _counted(part: ExpertPart, rows: int) -> Consulting:
-    """What a picture stands for is read, and the pictures of one row or of two are counted."""
+    """Read how many a picture stands for, and count the pictures of one row or of two."""
     read = yield from use(part, "ocr", {**named_picture(part), "min_confidence": 0.3})
     worth = re.search(r"=\s*(\d+)", str(result_of(read)["text"]))
     if worth is None:
@@ -405,13 +405,13 @@ Rows = Sequence[TextRow]
 
 
 def number_in(text: str) -> float | None:
-    """The number that a text is, with its signs of thousands and of money left out; None if it is none."""
+    """Return the number that a text is, with its signs of thousands and of money left out; None if it is none."""
     bare = text.replace(" ", "")
     return float(re.sub(r"[$,%]", "", bare)) if _NUMBER.fullmatch(bare) else None
 
 
 def text_rows(lines: Sequence[Mapping[str, Any]]) -> list[TextRow]:
-    """The texts of lines (`text`, `box`) in rows from top to bottom, each from left to right."""
+    """Return the texts of lines (`text`, `box`) in rows from top to bottom, each from left to right."""
     rows: list[list[Mapping[str, Any]]] = []
     for line in sorted(lines, key=lambda item: item["box"][1] + item["box"][3]):
         middle = (line["box"][1] + line["box"][3]) / 2
@@ -424,7 +424,7 @@ def text_rows(lines: Sequence[Mapping[str, Any]]) -> list[TextRow]:
 
 
 def answer_of(question: str, rows: Rows) -> str | None:
-    """What a question about a table comes to; None where the rows do not say it, or the wording is unknown."""
+    """Work out a question about a table; None where the rows do not tell, or the wording is unknown."""
     for pattern, work_out in _QUESTIONS:
         if found := re.search(pattern, question):
             try:
@@ -435,7 +435,7 @@ def answer_of(question: str, rows: Rows) -> str | None:
 
 
 def _number_at(rows: Rows, label: str) -> float:
-    """The number in the row of a label. Raises LookupError if there is none."""
+    """Return the number in the row of a label. Raises LookupError if there is none."""
     return _numbers_of(rows, label)[-1]
 
 
@@ -585,13 +585,13 @@ def _chart(part: ExpertPart) -> Consulting:
 
 
 def rows_of(text: str) -> list[TextRow]:
-    """The rows of the table that `chartocr` writes: label, series if there are several, value."""
+    """Return the rows of the table that `chartocr` writes: label, series if there are several, value."""
     rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if "|" in line]
     return [row for row in rows if number_in(row[-1]) is not None]
 
 
 def charted(question: str, choices: Sequence[str], rows: Sequence[TextRow]) -> str | None:
-    """What a question about a chart comes to with these values; None where they do not say it."""
+    """Work out a question about a chart from these values; None where they do not tell."""
     several = sorted({row[1] for row in rows if len(row) == 3})
     series = next((name for name in several if re.search(rf"\bof {re.escape(name)}\b", question)), "")
     if several and not series:
@@ -618,7 +618,7 @@ def _of_labels(question: str, values: Values) -> str | None:
 
 
 def _looked_up(values: Values, name: str) -> float | None:
-    """The value of a label, or of one that reads nearly the same, as tools misread letters."""
+    """Return the value of a label, or of one that reads nearly the same, as tools misread letters."""
     close = get_close_matches(name, values, 1, 0.6)
     return values[close[0]] if close else None
 

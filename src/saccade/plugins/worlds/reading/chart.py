@@ -13,13 +13,13 @@ from saccade.plugins.worlds.reading.kit import find_text, number, read_text
 
 
 def commonest(pixels: np.ndarray) -> np.ndarray:
-    """The colour that most pixels have."""
+    """Return the colour that most pixels have."""
     colours, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_counts=True)
     return np.asarray(colours[counts.argmax()])
 
 
 def mask_of(rgb: np.ndarray, colour: np.ndarray) -> np.ndarray:
-    """Where a picture has exactly that colour."""
+    """Return where a picture has exactly that colour."""
     return np.asarray(np.all(rgb == colour, axis=2))
 
 
@@ -38,7 +38,7 @@ def left_spine(rgb: np.ndarray) -> tuple[int, int, int]:
 
 
 def upright(rgb: np.ndarray, sideways: bool) -> np.ndarray:
-    """The picture, or mirrored so that an axis at the bottom stands at the left, its values growing upwards."""
+    """Return the picture, or mirrored so that an axis at the bottom stands at the left, its values growing upwards."""
     return rgb[::-1, ::-1].swapaxes(0, 1) if sideways else rgb
 
 
@@ -71,7 +71,7 @@ def value_scale(rgb: np.ndarray, sideways: bool = False) -> tuple[float, float]:
 
 
 def swatch(rgb: np.ndarray, name: str) -> np.ndarray:
-    """The colour of the square that stands before a name in the legend."""
+    """Return the colour of the square that stands before a name in the legend."""
     grey = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
     x0, y0, _, y1 = find_text(grey, name)
     return np.asarray(rgb[(y0 + y1) // 2, x0 - 16])
@@ -90,7 +90,7 @@ def discs(rgb: np.ndarray, colour: np.ndarray) -> list[tuple[float, float]]:
 
 
 def vivid(rgb: np.ndarray) -> np.ndarray:
-    """The commonest colour that is not nearly grey."""
+    """Return the commonest colour that is not nearly grey."""
     spread = rgb.max(axis=2).astype(int) - rgb.min(axis=2)
     return commonest(rgb[spread > 70])
 
@@ -139,7 +139,7 @@ def disc_points(rgb: np.ndarray, series: str = "") -> list[tuple[float, float]]:
 
 
 def slice_shares(rgb: np.ndarray) -> dict[tuple[int, ...], int]:
-    """The share in percent of each colour of a pie that has a square in the legend."""
+    """Return the share in percent of each colour of a pie that has a square in the legend."""
     areas = {}
     packed = rgb.astype(np.int32) @ np.array([65536, 256, 1], np.int32)
     for value, pixels in zip(*np.unique(packed, return_counts=True), strict=True):
@@ -154,13 +154,13 @@ def slice_shares(rgb: np.ndarray) -> dict[tuple[int, ...], int]:
 
 
 def named_shares(rgb: np.ndarray, names: list[str]) -> dict[str, int]:
-    """The share in percent of each of these names of the legend."""
+    """Return the share in percent of each of these names of the legend."""
     shares = slice_shares(rgb)
     return {name: shares[tuple(map(int, swatch(rgb, name)))] for name in names}
 
 
 def by_label(rgb: np.ndarray, marks: list[tuple[float, float]], labels: list[str]) -> dict[str, float]:
-    """The value of the mark that is nearest to each printed label of the category axis."""
+    """Return the value of the mark that is nearest to each printed label of the category axis."""
     sideways = is_sideways(rgb)
     grey = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
     _, _, foot = left_spine(upright(rgb, sideways))

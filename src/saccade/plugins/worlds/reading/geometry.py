@@ -17,7 +17,7 @@ Label = tuple[str, Spot]
 
 
 def diagram(rgb: np.ndarray) -> tuple[list[Label], np.ndarray]:
-    """The labels with their middles, and the mask of the figure's lines."""
+    """Return the labels with their middles, and the mask of the figure's lines."""
     grey = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
     paper = int(np.bincount(grey.ravel()).argmax())
     ink = (np.abs(grey.astype(int) - paper) > 60).astype(np.uint8)
@@ -30,17 +30,17 @@ def diagram(rgb: np.ndarray) -> tuple[list[Label], np.ndarray]:
 
 
 def known(labels: list[Label]) -> list[tuple[float, Spot]]:
-    """The labels that are numbers."""
+    """Return the labels that are numbers."""
     return [(number(text), at) for text, at in labels if any(sign.isdigit() for sign in text)]
 
 
 def unknown(labels: list[Label]) -> Spot:
-    """Where the x stands."""
+    """Return the place of the x."""
     return next(at for text, at in labels if "x" in text)
 
 
 def corners(lines: np.ndarray, tolerance: float = 14) -> list[Spot]:
-    """The corners of the outline of a figure; what sticks out by less than `tolerance` pixels does not count."""
+    """Return the corners of the outline of a figure; what sticks out by less than `tolerance` pixels does not count."""
     contours, _ = cv2.findContours(lines, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     outline = max(contours, key=cv2.contourArea)
     polygon = cv2.approxPolyDP(outline, tolerance, True)
@@ -61,7 +61,7 @@ def sides(points: list[Spot]) -> list[tuple[float, Spot]]:
 
 
 def apex(points: list[Spot]) -> Spot:
-    """The corner of a triangle whose two sides are most alike."""
+    """Return the corner of a triangle whose two sides are most alike."""
     return min(
         points,
         key=lambda p: max(dist(p, q) for q in points if q != p) / min(dist(p, q) for q in points if q != p),
@@ -87,7 +87,7 @@ def straight_lines(lines: np.ndarray, count: int) -> list[tuple[float, float]]:
 
 
 def meeting(a: tuple[float, float], b: tuple[float, float]) -> Spot:
-    """Where two lines cross."""
+    """Return the point in which two lines cross."""
     normals = np.array([[np.cos(a[1]), np.sin(a[1])], [np.cos(b[1]), np.sin(b[1])]])
     x, y = np.linalg.solve(normals, np.array([a[0], b[0]]))
     return float(x), float(y)

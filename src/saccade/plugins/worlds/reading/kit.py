@@ -22,7 +22,7 @@ SIZES = range(14, 27)
 
 @cache
 def face_of(size: int, bold: bool) -> ImageFont.FreeTypeFont:
-    """The face at a size in pixels per em."""
+    """Return the face at a size in pixels per em."""
     name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
     path = f"{matplotlib.get_data_path()}/fonts/ttf/{name}"
     return ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
@@ -81,7 +81,7 @@ def difference(seen: np.ndarray, glyph: np.ndarray) -> float:
 
 
 def read_text(grey: np.ndarray, box: tuple[int, int, int, int], sizes: range = SIZES) -> str:
-    """The one line of `GLYPHS` inside `box`, read in the size in which it fits best; spaces are not kept."""
+    """Read the one line of `GLYPHS` inside `box`, in the size in which it fits best; spaces are not kept."""
     x0, y0, x1, y1 = box
     ink = coverage(grey[max(0, y0) : y1, max(0, x0) : x1])
     inked = np.concatenate([[False], (ink > 0.35).any(axis=0), [False]])
@@ -103,12 +103,12 @@ def read_text(grey: np.ndarray, box: tuple[int, int, int, int], sizes: range = S
 
 
 def number(text: str) -> float:
-    """The number in a printed text such as `$1,250`, `45%` or `-3.5`."""
+    """Return the number in a printed text such as `$1,250`, `45%` or `-3.5`."""
     return float("".join(sign for sign in text if sign in "0123456789.-"))
 
 
 def text_boxes(ink: np.ndarray, gap: int, tallest: int = 32) -> list[tuple[int, int, int, int]]:
-    """Boxes of the lines of text in a mask, top to bottom: small blots joined where at most `gap` pixels part them."""
+    """Return boxes of the lines of text in a mask, top to bottom; joins blots at most `gap` pixels apart."""
     count, _, stats, _ = cv2.connectedComponentsWithStats(ink.astype(np.uint8), connectivity=8)
     small = np.zeros(ink.shape, np.uint8)
     for x, y, w, h, _ in stats[1:count]:
@@ -121,6 +121,6 @@ def text_boxes(ink: np.ndarray, gap: int, tallest: int = 32) -> list[tuple[int, 
 
 
 def show(value: float) -> str:
-    """A number as one writes it: no trailing zeros, no rest of the arithmetic."""
+    """Return a number as one writes it: no trailing zeros, no rest of the arithmetic."""
     text = f"{round(value, 3):.3f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text

@@ -20,7 +20,7 @@ PRINT = range(18, 19)
 
 
 def cells_after(grey: np.ndarray, text: str) -> list[str]:
-    """What is printed to the right of a text, in the same row, cell by cell."""
+    """Return the texts printed to the right of a text, in the same row, cell by cell."""
     _, y0, x1, y1 = find_text(grey, text, PRINT)
     strip = (coverage(grey[y0 - 5 : y1 + 5, x1 + 14 :]) > 0.35).astype(np.uint8)
     boxes = sorted(text_boxes(strip, 15))
@@ -28,7 +28,7 @@ def cells_after(grey: np.ndarray, text: str) -> list[str]:
 
 
 def rows_below(grey: np.ndarray, text: str) -> int:
-    """How many rows are printed below a text in its column."""
+    """Count the rows that are printed below a text in its column."""
     x0, _, x1, y1 = find_text(grey, text, PRINT)
     column = coverage(grey[y1 + 4 :, x0 : x1 + 30]) > 0.5
     # A rule is ink all the way, a row of words is not.
@@ -50,7 +50,7 @@ def grey_of(picture: np.ndarray) -> np.ndarray:
 
 
 def cells(grey: np.ndarray) -> list[Cell]:
-    """Boxes of the texts of a table, lines left out."""
+    """Return boxes of the texts of a table, lines left out."""
     dark = (grey < 110).astype(np.uint8)
     lines = [cv2.morphologyEx(dark, cv2.MORPH_OPEN, np.ones(shape, np.uint8)) for shape in ((1, 41), (41, 1))]
     dark[(lines[0] > 0) | (lines[1] > 0)] = 0
@@ -65,13 +65,13 @@ def column_texts(grey: np.ndarray, header: str) -> list[tuple[float, Cell]]:
 
 
 def value_at(grey: np.ndarray, row: str, header: str) -> float:
-    """The number in the row of a label and the column of a header."""
+    """Return the number in the row of a label and the column of a header."""
     _, y0, _, y1 = find_text(grey, row)
     return min(column_texts(grey, header), key=lambda cell: abs(cell[1][1] + cell[1][3] - y0 - y1))[0]
 
 
 def body(grey: np.ndarray) -> list[list[Cell]]:
-    """The boxes of each row below the headers, left to right; what stands alone in its row is a title."""
+    """Return the boxes of each row below the headers, left to right; what stands alone in its row is a title."""
     rows: list[list[Cell]] = []
     for box in cells(grey):
         if rows and box[1] < (rows[-1][0][1] + rows[-1][0][3]) / 2:
@@ -82,19 +82,19 @@ def body(grey: np.ndarray) -> list[list[Cell]]:
 
 
 def all_numbers(grey: np.ndarray) -> list[float]:
-    """Every number of a table, row by row; the first column holds labels."""
+    """Return every number of a table, row by row; the first column holds labels."""
     return [number(read_text(grey, box)) for row in body(grey) for box in row[1:]]
 
 
 def row_numbers(grey: np.ndarray, row: str) -> list[float]:
-    """All numbers to the right of a row's label, left to right."""
+    """Return all numbers to the right of a row's label, left to right."""
     _, y0, x1, y1 = find_text(grey, row)
     found = [box for box in cells(grey) if box[0] > x1 and box[1] < (y0 + y1) / 2 < box[3]]
     return [number(read_text(grey, box)) for box in sorted(found)]
 
 
 def ratio(part: float, total: float) -> str:
-    """A fraction of two whole numbers in lowest terms."""
+    """Return a fraction of two whole numbers in lowest terms."""
     return str(Fraction(int(part), int(total)))
 
 
@@ -110,7 +110,7 @@ def icon_boxes(rgb: np.ndarray) -> list[tuple[int, int]]:
 
 
 def icon_rows(rgb: np.ndarray, names: list[str]) -> dict[str, int]:
-    """How many pictures stand in the row of each name."""
+    """Count the pictures in the row of each name."""
     grey, icons = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), icon_boxes(rgb)
     rows = {}
     for name in names:
@@ -120,7 +120,7 @@ def icon_rows(rgb: np.ndarray, names: list[str]) -> dict[str, int]:
 
 
 def worth_of(rgb: np.ndarray) -> int:
-    """What one picture stands for: the number after the first of them."""
+    """Return how many one picture stands for: the number after the first of them."""
     grey = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
     _, y0, x1, y1 = find_text(grey, "=", range(20, 21))
     return int(read_text(grey, (x1 + 5, y0 - 12, x1 + 64, y1 + 12), range(20, 21)))
@@ -130,13 +130,13 @@ def worth_of(rgb: np.ndarray) -> int:
 
 
 def colour_beside(rgb: np.ndarray, text: str, size: int, across: int) -> tuple[int, ...]:
-    """The colour `across` pixels left of where `text` is printed in `size` pixels per em."""
+    """Return the colour `across` pixels left of where `text` is printed in `size` pixels per em."""
     x0, y0, _, y1 = find_text(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), text, range(size, size + 1))
     return tuple(int(level) for level in rgb[(y0 + y1) // 2, x0 - across])
 
 
 def class_of(rgb: np.ndarray, name: str, legend: list[str]) -> str:
-    """The text of the legend whose colour a region has."""
+    """Return the text of the legend whose colour a region has."""
     colour = colour_beside(rgb, name, 18, 6)
     return min(
         legend, key=lambda text: sum(abs(a - b) for a, b in zip(colour, colour_beside(rgb, text, 18, 20), strict=True))
@@ -144,7 +144,7 @@ def class_of(rgb: np.ndarray, name: str, legend: list[str]) -> str:
 
 
 def regions_of(rgb: np.ndarray, text: str) -> int:
-    """How many regions have the colour of a text of the legend; its own patch is none."""
+    """Count the regions that have the colour of a text of the legend, whose own patch is none."""
     colour = colour_beside(rgb, text, 18, 20)
     mask = (np.abs(rgb.astype(int) - colour).max(axis=2) == 0).astype(np.uint8)
     _, _, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=4)

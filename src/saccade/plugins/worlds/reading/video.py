@@ -31,13 +31,13 @@ def blobs_of(rgb: np.ndarray, colour: str) -> list[Blob]:
 
 
 def coarse(video: Any) -> list[int]:
-    """Frames a quarter of a second apart, the last one too."""
+    """Return frames a quarter of a second apart, the last one too."""
     step = max(1, round(video.get_avg_fps() / 4))
     return sorted({*range(0, len(video), step), len(video) - 1})
 
 
 def boundary(low: int, high: int, seen: Callable[[int], bool]) -> int:
-    """The first frame after `low` where `seen` is as at `high`, if it changes once between them."""
+    """Return the first frame after `low` where `seen` is as at `high`, if it changes once between them."""
     wanted = seen(high)
     while high - low > 1:
         middle = (low + high) // 2
@@ -65,7 +65,7 @@ def span_of(video: Any, colour: str) -> tuple[int, int]:
 
 
 def places(video: Any, colour: str) -> list[tuple[int, int]]:
-    """Where the largest blot of a colour stands, to the pixel, in each coarse frame that has one."""
+    """Return the place of the largest blot of a colour, to the pixel, in each coarse frame that has one."""
     found = []
     for pixels in video.get_batch(coarse(video)).asnumpy():
         blobs = blobs_of(pixels, colour)
@@ -76,7 +76,7 @@ def places(video: Any, colour: str) -> list[tuple[int, int]]:
 
 
 def count_tracks(video: Any, colour: str) -> int:
-    """How many things of a colour there are in all: a blot with none near it a quarter of a second before is new."""
+    """Count the things of a colour in the video: a blot with none near it a quarter of a second before is new."""
     before: list[Blob] = []
     count = 0
     for pixels in video.get_batch(coarse(video)).asnumpy():

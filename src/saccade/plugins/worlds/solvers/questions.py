@@ -27,7 +27,8 @@ _PROGRAMS = "saccade.plugins.worlds.solvers.programs"
 
 
 def program_text(name: str, assigned: Mapping[str, str]) -> str:
-    """The program `name`, with every name it wants assigned to the expression given for it.
+    """Return the program `name`, with each of its open names assigned to the expression given for it.
+
 
     Raises:
         ValueError: the names given are not those that the program wants.
@@ -105,7 +106,7 @@ _BARE_PAIR = re.compile(r"\b\d+\s*,\s*\d+\b")
 
 
 def solver_for(question: str) -> Solver | None:
-    """The solver of a question, or None if it is of no family known here."""
+    """Return the solver of a question, or None if it is of no family known here."""
     words = " ".join(question.lower().replace("colour", "color").split())
     for family in (_rows_columns, _line_crossings, _two_circles, _counting):
         solver = family(words)
@@ -115,7 +116,7 @@ def solver_for(question: str) -> Solver | None:
 
 
 def colours_in(words: str) -> tuple[str, ...]:
-    """The names of colours in a text, in order, each once."""
+    """Return the names of colours in a text, in order, each once."""
     colours = (word for word in re.findall(r"[a-z]+", words) if word in ImageColor.colormap)
     return tuple(dict.fromkeys(colours))
 

@@ -439,7 +439,7 @@ class ServerSlot:
         return done
 
     def release(self) -> None:
-        """The server holds nothing for a slot."""
+        """Do nothing: the server holds nothing for a slot."""
 
     def _check(self, output: SampleOutput, read: tuple[int, ...]) -> None:
         """Raise `ModelRefusedError` if the server read other tokens, or sampled a forbidden one."""

@@ -31,7 +31,8 @@ class Connection:
         clock: Clock | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """A key, where the server wants one, is that of the environment: SACCADE_ENGINE_API_KEY.
+        """Connect with the key of the environment, SACCADE_ENGINE_API_KEY, where the server needs one.
+
 
         Args:
             address: `http://host:port`, without `/v1`.

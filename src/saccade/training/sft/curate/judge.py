@@ -58,7 +58,7 @@ class JudgedSettings(PatientRules, FilterSettings):
     max_tokens: PositiveInt = 2048
 
     def start(self, around: FilterContext) -> FilterStage:
-        """The stage; the model is made when the first question has no kept reply."""
+        """Return the stage; the model is made when the first question has no kept reply."""
         judge = CurationJudge(self, around)
 
         async def decide(trajectory: Trajectory) -> FilterOutcome:
@@ -68,7 +68,7 @@ class JudgedSettings(PatientRules, FilterSettings):
 
     @abstractmethod
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
-        """What to ask about a trajectory, or the outcome where there is nothing to ask."""
+        """Return the question about a trajectory, or the outcome where there is nothing to ask."""
 
 
 class CurationJudge:
@@ -86,7 +86,7 @@ class CurationJudge:
         await self._client.close()
 
     async def decide(self, question: JudgeQuestion | FilterOutcome) -> FilterOutcome:
-        """The outcome of a question. Raises `ModelError` when the judge cannot be asked."""
+        """Return the outcome of a question. Raises `ModelError` when the judge cannot be asked."""
         if not isinstance(question, JudgeQuestion):
             return question
         # A second one waits, and finds the reply on the disk.
@@ -113,7 +113,7 @@ class _LaterModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """What the model says. Raises what it raises, and as making it does."""
+        """Return the model's reply. Raises as the model does, and as making it does."""
         self._made = self._made or self._make()
         return await self._made.complete(request, media, on_text=on_text)
 
@@ -124,7 +124,7 @@ class _LaterModel:
 
 
 def _kept_before(judge: str, request: Request) -> str:
-    """What the first versions of curation took the digest of."""
+    """Return the text that the first versions of curation took the digest of."""
     warmth = request.sampling.temperature or 0.0
     attempt = round((warmth - 0.6) * 10) if warmth else 0
     return json.dumps([judge, request.messages[0].model_dump_json(), request.sampling.max_tokens, attempt])
@@ -133,7 +133,7 @@ def _kept_before(judge: str, request: Request) -> str:
 def judge_question(
     trajectory: Trajectory, text: str, form: type[R], decide: Callable[[R], FilterOutcome]
 ) -> JudgeQuestion | Undecided:
-    """What `ask_about` asks; a reply of exactly the fields of `form` goes to `decide`, any other is no verdict."""
+    """Return the question that `ask_about` asks; a reply of exactly the fields of `form` goes to `decide`."""
     message = ask_about(trajectory, text)
     if isinstance(message, Undecided):
         return message
@@ -148,7 +148,7 @@ def judge_question(
 def gold_question(
     trajectory: Trajectory, prompt: str, form: type[R], decide: Callable[[R], FilterOutcome]
 ) -> JudgeQuestion | Undecided:
-    """A question about the gold answer, `{answer}` in the `prompt`; undecided for a task without one."""
+    """Return a question about the gold answer, `{answer}` in the `prompt`; undecided for a task without one."""
     gold = trajectory.task.answer
     if gold is None:
         return Undecided("no gold answer")
@@ -157,7 +157,7 @@ def gold_question(
 
 
 def ask_about(trajectory: Trajectory, text: str) -> Message | Undecided:
-    """A message with the task's pictures and then `text`; undecided for a task with a video, which is not shown."""
+    """Return a message with the task's pictures and then `text`; undecided for a task with a video."""
     pictures = task_pictures(trajectory)
     if len(pictures) < len(trajectory.task.media):
         return Undecided("the task has a video, which judges are not shown")

@@ -91,7 +91,7 @@ class Pipeline:
     """What the report counts by."""
 
     def to_toml(self) -> str:
-        """The resolved pipeline, defaults included; reads back as the same pipeline."""
+        """Return the resolved pipeline, defaults included; reads back as the same pipeline."""
         filters = [
             {
                 "name": step.filter,
@@ -106,7 +106,7 @@ class Pipeline:
 
 
 def load_pipeline(name_or_path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Pipeline:
-    """The bundled pipeline of a name, or the one in a file, with overrides.
+    """Return the bundled pipeline of a name, or the one in a file, with overrides.
 
     Raises:
         SettingsError: it is not there or cannot be read, or something in it is wrong; names every mistake.
@@ -122,7 +122,7 @@ def load_pipeline(name_or_path: str | os.PathLike[str], overrides: Sequence[str]
 
 
 def parse_pipeline(data: Mapping[str, Any], overrides: Sequence[str] = (), *, where: str = "the pipeline") -> Pipeline:
-    """The pipeline in parsed TOML. Raises as `load_pipeline`."""
+    """Return the pipeline in parsed TOML. Raises as `load_pipeline`."""
     mistakes: list[str] = []
     unknown = [name for name in data if name not in ("category", "filter")]
     mistakes += [f"{name}: no such setting. {did_you_mean(name, ('category', 'filter'))}" for name in unknown]
@@ -158,7 +158,7 @@ def _override(tables: list[dict[str, Any]], overrides: Sequence[str], mistakes: 
 
 
 def _label(name: str) -> str:
-    """What a filter is called that has no label: its id without the version, of the user's own code its class."""
+    """Return the name of a filter that has no label: its id without the version, of the user's own code its class."""
     code = FILTERS.code(name)
     return name.partition("@")[0] if code is None else code.attribute
 

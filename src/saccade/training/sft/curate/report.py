@@ -121,7 +121,7 @@ class Tally:
         self.count(trajectory, KEEP, kept=True)
 
     def report(self) -> FilterReport:
-        """The counts so far; reasons by count, categories by name."""
+        """Return the counts so far; reasons by count, categories by name."""
         reasons = sorted(self._reasons.items(), key=lambda item: (-item[1], item[0]))
         totals = Counter[str]()
         for (outcome, _), count in reasons:

@@ -54,7 +54,7 @@ AHEAD = 8
 async def asked_in_order(
     stream: AsyncIterator[Trajectory], decide: Callable[[Trajectory], Awaitable[FilterOutcome]], at_once: int
 ) -> AsyncGenerator[tuple[Trajectory, FilterOutcome], None]:
-    """Each trajectory with its outcome; `at_once` of them are decided about at a time, whoever is done first.
+    """Yield each trajectory with its outcome; `at_once` of them are decided about at a time, whoever is done first.
 
     The first exception ends it: nothing new is begun, what is under way is waited for (its replies are paid and kept),
     then it is raised.
@@ -270,7 +270,10 @@ class _Run:
     def _left(
         self, trajectory: Trajectory, outcome: FilterOutcome | None, tally: Tally, step: FilterStep | None
     ) -> Trajectory | None:
-        """The trajectory for the next filter, or None; counted either way. No outcome: it is of another branch."""
+        """Return the trajectory for the next filter, or None; counted either way.
+
+        No outcome: it is of another branch.
+        """
         if outcome is None:
             tally.pass_by(trajectory)
             return trajectory
@@ -285,7 +288,7 @@ class _Run:
 
 
 def _note_of(stage: DatasetStage, step: FilterStep) -> Callable[[Trajectory], tuple[bool, Any]]:
-    """Whether a trajectory is of the filter's branch, and what the filter notes of it then."""
+    """Return a function that tells whether a trajectory is of the filter's branch, and the filter's note on it."""
 
     def note(trajectory: Trajectory) -> tuple[bool, Any]:
         concerned = step.branch.has(trajectory.task)

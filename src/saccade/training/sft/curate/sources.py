@@ -58,7 +58,7 @@ class SourceRuns:
         return bool(self._tasks)
 
     def lines(self) -> tuple[str, ...]:
-        """What is taken of sources of tasks and what is not."""
+        """Return lines about the tasks of each source that are taken and those that are not."""
         return tuple(line for tasks in self._tasks.values() for line in tasks.lines())
 
     def count(self) -> int:
@@ -71,7 +71,7 @@ class SourceRuns:
         return total
 
     def trajectories(self) -> Iterator[Trajectory]:
-        """All trajectories, in order.
+        """Yield all trajectories, in order.
 
         Raises:
             RecordError: one cannot be read, or an id comes twice in one run.
@@ -111,11 +111,11 @@ class SourceRuns:
         return trajectory.model_copy(update={"id": name})
 
     def get_bytes(self, sha256: str) -> bytes:
-        """The stored bytes. Raises `MissingMediaError`."""
+        """Return the stored bytes. Raises `MissingMediaError`."""
         return self._holder(sha256).get_bytes(sha256)
 
     def path(self, sha256: str) -> Path:
-        """The file that holds them. Raises `MissingMediaError`."""
+        """Return the file that holds them. Raises `MissingMediaError`."""
         return self._holder(sha256).path(sha256)
 
     def _holder(self, sha256: str) -> MediaStore:

@@ -26,10 +26,10 @@ class Media(Protocol):
     """Store of the pictures and videos of the trajectories."""
 
     def get_bytes(self, sha256: str) -> bytes:
-        """The stored bytes. Raises `MissingMediaError`."""
+        """Return the stored bytes. Raises `MissingMediaError`."""
 
     def path(self, sha256: str) -> Path:
-        """The file that holds them. Raises `MissingMediaError`."""
+        """Return the file that holds them. Raises `MissingMediaError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class FilterSettings(Settings, ABC):
 
     @abstractmethod
     def start(self, around: FilterContext) -> FilterStage:
-        """The stage for one run over a set.
+        """Return the stage for one run over a set.
 
         Raises:
             SaccadeError: something that the settings name is not there.
@@ -142,7 +142,7 @@ _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+|[-+*/=<>%^]")
 
 
 def normal_text(text: str) -> str:
-    """The words, numbers and arithmetic signs of `text` in lower case, one blank between them; no placeholders."""
+    """Return the words, numbers and arithmetic signs of `text` in lower case, one blank between; no placeholders."""
     plain = unicodedata.normalize("NFKC", _PLACEHOLDER.sub(" ", text)).casefold()
     return " ".join(_WORD.findall(plain))
 

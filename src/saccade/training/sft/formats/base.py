@@ -57,7 +57,7 @@ class Format(Protocol):
     """A file format for trajectories, read and written."""
 
     def read(self, path: Path, options: ConversionOptions, store: MediaStore) -> TrajectorySource:
-        """The trajectories of a file or folder; media that are not in a store yet are put into `store`.
+        """Return the trajectories of a file or folder; media that are not in a store yet are put into `store`.
 
         Raises:
             RecordError: there is no such file.
@@ -158,7 +158,7 @@ class _Rows:
         """Row of each trajectory that was given on."""
 
     def trajectories(self) -> Iterator[Trajectory]:
-        """Those that could be read."""
+        """Yield those that could be read."""
         for item in self._rows:
             self.read += 1
             self._on_row()

@@ -57,7 +57,7 @@ class ShareGPTCodec(ConversationCodec):
     """The codec; see the module's head."""
 
     def encode(self, trajectory: Trajectory, out: MediaOut) -> Row:
-        """The conversation as a row. Raises `RecordError` for a conversation that does not alternate."""
+        """Return the conversation as a row. Raises `RecordError` for a conversation that does not alternate."""
         talk = flatten(trajectory)
         system = [line.text for line in talk.lines if line.role == "system"]
         lines = [line for line in talk.lines if line.role != "system"]
@@ -70,7 +70,7 @@ class ShareGPTCodec(ConversationCodec):
         }
 
     def read_media(self, row: Mapping[str, Any], into: MediaIn) -> Parts:
-        """Pictures, then videos."""
+        """Return pictures, then videos."""
         return read_columns(row, into)
 
     def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
@@ -82,20 +82,20 @@ class ShareGPTCodec(ConversationCodec):
 
 
 def media_columns(talk: Conversation, out: MediaOut) -> Row:
-    """The columns `images` and `videos`; both in every row, since trainers look for the columns in their settings."""
+    """Return the columns `images` and `videos`; both in every row, since trainers expect them."""
     images = [out.path(part) for part in talk.media if isinstance(part, ImagePart)]
     videos = [out.path(part) for part in talk.media if not isinstance(part, ImagePart)]
     return {"images": images, "videos": videos}
 
 
 def read_columns(row: Mapping[str, Any], into: MediaIn) -> Parts:
-    """The media of the columns `images` and `videos`."""
+    """Return the media of the columns `images` and `videos`."""
     images = [into.image(named) for named in listed(row, "images", "image")]
     return (*images, *(into.video(named) for named in listed(row, "videos", "video")))
 
 
 def read_lines(said: object, texts: Sequence[str], roles: Sequence[str]) -> tuple[RoleMessage, ...]:
-    """The lines of a list of messages; without roles they alternate, the user first. Raises `RecordError`."""
+    """Return the lines of a list of messages; without roles they alternate, the user first. Raises `RecordError`."""
     if not isinstance(said, list | tuple) or not said:
         raise RecordError("there is no list of messages")
     lines = []
@@ -150,7 +150,7 @@ class SwiftCodec(ConversationCodec):
         return {**labels(trajectory), "messages": messages, **media_columns(talk, out)}
 
     def read_media(self, row: Mapping[str, Any], into: MediaIn) -> Parts:
-        """Pictures, then videos."""
+        """Return pictures, then videos."""
         return read_columns(row, into)
 
     def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
@@ -199,18 +199,18 @@ class TaskRowCodec(ConversationCodec):
         }
 
     def held(self, trajectory: Trajectory) -> Trajectory:
-        """The prompt and the whole task."""
+        """Return the prompt and the whole task."""
         kept = held(trajectory.model_copy(update={"turns": ()}))
         return kept.model_copy(update={"task": trajectory.task})
 
     def media(self, trajectory: Trajectory) -> Parts:
-        """Pictures, then videos, of each those that the prompt shows first."""
+        """Return pictures, then videos, of each those that the prompt shows first."""
         shown = [part for message in trajectory.prompt for part in message.media]
         parts = [*shown, *(item.part for item in trajectory.task.media if item.part not in shown)]
         return tuple(sorted(parts, key=lambda part: not isinstance(part, ImagePart)))
 
     def read_media(self, row: Mapping[str, Any], into: MediaIn) -> Parts:
-        """Pictures and videos, by their columns or as the hint."""
+        """Return pictures and videos, by their columns or as the hint."""
         hint = inner(row, "mm_hint")
         path, is_video = hint.get("hint_path"), hint.get("hint_type") == "video"
         images, videos = listed(row, "images"), listed(row, "videos")
@@ -221,7 +221,7 @@ class TaskRowCodec(ConversationCodec):
         return (*(into.image(named) for named in images), *(into.video(named) for named in videos))
 
     def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
-        """The trajectory, without turns."""
+        """Return the trajectory, without turns."""
         lines = read_lines(row.get("prompt"), ("content",), ("role",))
         if any(line.role == "assistant" for line in lines):
             raise RecordError("its prompt holds what a model wrote, and rows of this format hold tasks")
@@ -238,7 +238,7 @@ class TaskRowCodec(ConversationCodec):
 
 
 def task_fields(trajectory: Trajectory, lines: Sequence[RoleMessage], hint: Row | None) -> Row:
-    """The row of a trajectory, but for its columns of media."""
+    """Return the row of a trajectory, but for its columns of media."""
     task = trajectory.task
     name = trajectory.provenance.dialect.partition("@")[0]
     return {
@@ -269,18 +269,18 @@ def hint_of(trajectory: Trajectory, parts: Parts, out: MediaOut) -> Row | None:
 
 
 def inner(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The table inside a row; an empty one where there is none."""
+    """Return the table inside a row; an empty one where there is none."""
     value = row.get(name)
     return value if isinstance(value, Mapping) else {}
 
 
 def _tagged(lines: Sequence[RoleMessage]) -> tuple[RoleMessage, ...]:
-    """The lines as PyVision-RL's loader shows them: with its tags around a picture that has none."""
+    """Return the lines as PyVision-RL's loader shows them: with its tags around a picture that has none."""
     return tuple(replace(line, text=_UNTAGGED.sub("<image_clue_0><image></image_clue_0>", line.text)) for line in lines)
 
 
 def _shown(lines: Sequence[RoleMessage], parts: Parts) -> tuple[Parts, Parts]:
-    """The media for which the lines have a place, and the others."""
+    """Return the media for which the lines have a place, and the others."""
     shown: list[Any] = []
     hidden: list[Any] = []
     for mark, is_image in ((IMAGE, True), (VIDEO, False)):
@@ -292,7 +292,7 @@ def _shown(lines: Sequence[RoleMessage], parts: Parts) -> tuple[Parts, Parts]:
 
 
 def _recorded(record: str, parts: Parts, about: ConversationFacts) -> Task:
-    """The task that a row holds as JSON, with the row's own question and answer."""
+    """Return the task that a row holds as JSON, with the row's own question and answer."""
     try:
         task = edited(record, about.question, about.answer)
         check_media(task, parts)
@@ -302,7 +302,7 @@ def _recorded(record: str, parts: Parts, about: ConversationFacts) -> Task:
 
 
 def _plain(task: Task, hidden: Parts, extra: Mapping[str, Any]) -> Task:
-    """A task of a row of others: with the media that its prompt does not show, and the split."""
+    """Return a task of a row of others: with the media that its prompt does not show, and the split."""
     split, known = extra.get("split"), len(task.media)
     more = tuple(NamedMedia(name=f"media_{number}", part=part) for number, part in enumerate(hidden, known))
     text = clean_text(split) if isinstance(split, str) else ""

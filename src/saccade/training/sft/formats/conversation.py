@@ -67,7 +67,7 @@ class Conversation:
 
 
 def flatten(trajectory: Trajectory) -> Conversation:
-    """The conversation of a trajectory.
+    """Return the conversation of a trajectory.
 
     Raises:
         RecordError: it has no such form; the message says why.
@@ -85,7 +85,8 @@ def flatten(trajectory: Trajectory) -> Conversation:
 
 
 def unflatten(talk: Conversation) -> Trajectory:
-    """The trajectory of a conversation, its turns read by the dialect.
+    """Return the trajectory of a conversation, its turns read by the dialect.
+
 
     Raises:
         RecordError: a turn holds no action, or something else is not as it must be; the message says where.
@@ -139,7 +140,7 @@ def held(trajectory: Trajectory) -> Trajectory:
 
 
 def dialect_of(name: str) -> Dialect:
-    """The dialect of that id. Raises `RecordError` for one that there is not, or none at all."""
+    """Return the dialect of that id. Raises `RecordError` for one that there is not, or none at all."""
     if not name:
         raise RecordError("it names no dialect; give one with --dialect")
     try:
@@ -170,7 +171,10 @@ def _joined(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def placeholders(parts: Sequence[Part]) -> str:
-    """The text of a message, with a placeholder for each picture and video. Raises `RecordError` if it holds one."""
+    """Return the text of a message, with a placeholder for each picture and video.
+
+    Raises `RecordError` if it holds one.
+    """
     pieces = []
     for part in parts:
         if isinstance(part, TextPart):
@@ -184,7 +188,7 @@ def placeholders(parts: Sequence[Part]) -> str:
 
 
 def _with_media(talk: Conversation) -> tuple[Message, ...]:
-    """The lines as messages, each placeholder with its picture or video."""
+    """Return the lines as messages, each placeholder with its picture or video."""
     images = iter([part for part in talk.media if isinstance(part, ImagePart)])
     videos = iter([part for part in talk.media if isinstance(part, VideoPart)])
     messages = []
@@ -206,7 +210,7 @@ def _with_media(talk: Conversation) -> tuple[Message, ...]:
 
 
 def _turns(messages: Sequence[Message], dialect: Dialect) -> list[Turn]:
-    """The turns that `messages`, which begin with the model's first, consist of."""
+    """Return the turns that `messages`, which begin with the model's first, consist of."""
     turns: list[Turn] = []
     continued = _is_continued(dialect)
     for message in messages:
@@ -248,7 +252,7 @@ def _check_action(number: int, turn: Turn, dialect: Dialect) -> None:
 
 
 def _pieces(message: Message) -> list[tuple[Message, Message | None]]:
-    """What the model wrote and what it was shown, in turns, in a message that holds both."""
+    """Split a message that holds several turns into pairs: what the model wrote and what it was shown."""
     text = "".join(part.text if isinstance(part, TextPart) else _MARK for part in message.parts)
     if text.count(_MARK) > len(message.media):
         raise RecordError("a text holds U+FFFC, which stands for a picture")

@@ -35,7 +35,8 @@ class MediaIn:
     store: MediaStore
 
     def image(self, named: object) -> ImagePart:
-        """The picture that a row names: a path, base64, a data URL, or a mapping with `bytes`, `path` or `image`.
+        """Return the picture that a row names: a path, base64, a data URL, or a mapping with the key `bytes` or `path`.
+
 
         Raises:
             RecordError: it names nothing that could be a picture, a file that is not there, or no usable picture.
@@ -47,7 +48,7 @@ class MediaIn:
             raise RecordError(f"{_short(named)}: {error}") from error
 
     def video(self, named: object) -> VideoPart:
-        """The video at the path that a row names, which may stand under `video` or `path`. Raises as `image`."""
+        """Return the video at the path that a row names, which may stand under `video` or `path`. Raises as `image`."""
         if isinstance(named, Mapping):
             named = next((named[key] for key in ("video", "path") if named.get(key)), None)
         if not isinstance(named, str):
@@ -96,16 +97,16 @@ class MediaOut:
         return f"{self.root.rstrip('/')}/{name}" if self.root else name
 
     def data(self, part: ImagePart | VideoPart) -> bytes:
-        """The encoded bytes."""
+        """Return the encoded bytes."""
         return self.media.get_bytes(part.sha256)
 
     def base64(self, part: ImagePart | VideoPart) -> str:
-        """The encoded bytes as base64."""
+        """Return the encoded bytes as base64."""
         return base64.b64encode(self.data(part)).decode("ascii")
 
 
 def _decoded(text: str) -> bytes | None:
-    """The bytes of a data URL or of base64 text; None for a text that is neither."""
+    """Return the bytes of a data URL or of base64 text; None for a text that is neither."""
     url = text.startswith("data:")
     if not url and len(text) < 64:
         return None
@@ -124,7 +125,7 @@ def _short(named: object) -> str:
 
 
 def listed(row: Mapping[str, Any], *names: str) -> list[Any]:
-    """The list under the first of `names` that the row has; one thing alone counts as a list of it."""
+    """Return the list under the first of `names` that the row has; one thing alone counts as a list of it."""
     value: Any = next((row[name] for name in names if row.get(name) is not None), [])
     return list(value) if isinstance(value, list | tuple) else [value]
 
@@ -161,7 +162,7 @@ _GROUP = 256
 
 
 def find_rows(path: Path) -> Path:
-    """The file of rows that `path` names: itself, or the only data file in that folder.
+    """Return the file of rows that `path` names: itself, or the only data file in that folder.
 
     Raises:
         RecordError: there is none, or there are several.
@@ -179,7 +180,7 @@ def find_rows(path: Path) -> Path:
 
 
 def read_rows(file: Path) -> Iterator[Row | str]:
-    """The rows of a file, in order; for a line that is no JSON object the reason in words.
+    """Yield the rows of a file, in order; for a line that is no JSON object the reason in words.
 
     Raises:
         RecordError: the file as a whole cannot be read.
@@ -219,7 +220,7 @@ def write_parquet(file: Path, rows: Iterable[Row], schema: Any) -> None:
 
 
 def load_pyarrow() -> tuple[Any, Any]:
-    """The modules `pyarrow` and `pyarrow.parquet`. Raises `UnavailableError` without them."""
+    """Return the modules `pyarrow` and `pyarrow.parquet`. Raises `UnavailableError` without them."""
     try:
         import pyarrow
         from pyarrow import parquet

@@ -64,7 +64,7 @@ class PyVisionFormat:
 
 
 def checked_messages(trajectory: Trajectory, out: MediaOut) -> list[dict[str, Any]]:
-    """The messages of a trajectory.
+    """Return the messages of a trajectory.
 
     Raises:
         RecordError: it shows a video, or reading the list would not give its turns back.
@@ -98,7 +98,7 @@ def _closed(line: RoleMessage) -> str:
 
 
 def _opened(line: RoleMessage) -> RoleMessage:
-    """What `_closed` made a line of."""
+    """Return the message of which `_closed` made a line."""
     if line.role != "assistant" or not _CODE_END.search(line.text):
         return line
     return RoleMessage(line.role, line.text.removesuffix("\n"))
@@ -125,7 +125,7 @@ def _listed(said: object) -> list[Any]:
 
 
 def _line(number: int, message: object, media: MediaIn, parts: list[ImagePart]) -> RoleMessage:
-    """A message as a line; its pictures are added to `parts`."""
+    """Return a message as a line; its pictures are added to `parts`."""
     role: object = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or not isinstance(role, str) or role not in _ROLES:
         raise RecordError(f"message {number} is no object with the role system, user, assistant or tool")
@@ -203,7 +203,7 @@ def _save(file: Path, rows: Iterable[Row]) -> None:
 
 
 def numbered(rows: Iterable[Row]) -> Iterable[Row]:
-    """The rows with their numbers as `extra_info.index`."""
+    """Return the rows with their numbers as `extra_info.index`."""
     return ({**row, "extra_info": {**row["extra_info"], "index": number}} for number, row in enumerate(rows))
 
 
@@ -226,7 +226,10 @@ class PyVisionRLCodec(TaskRowCodec):
     """The codec; see the module's head."""
 
     def encode(self, trajectory: Trajectory, out: MediaOut) -> Row:
-        """The row. Raises `RecordError` for another dialect, and for a task without exactly one picture or video."""
+        """Return the row.
+
+        Raises `RecordError` for another dialect, and for a task without exactly one picture or video.
+        """
         dialect, parts = trajectory.provenance.dialect, self.media(trajectory)
         if not (dialect.startswith("pyvision-rl") and dialect.partition("@")[0] in ENVIRONMENTS):
             raise RecordError(f"it is of dialect {dialect}, and PyVision-RL's loader takes its own alone")

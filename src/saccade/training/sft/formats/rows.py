@@ -32,22 +32,22 @@ class Codec(Protocol):
         """The dialect of rows that name none; empty if the format has none of its own."""
 
     def labels(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Where in a row the fields of `labels` stand."""
+        """Return the part of a row that holds the fields of `labels`."""
 
     def held(self, trajectory: Trajectory) -> Trajectory:
-        """What the format holds of a trajectory. Raises `RecordError` if it cannot hold it at all."""
+        """Return the trajectory as the format holds it. Raises `RecordError` if it cannot hold it at all."""
 
     def media(self, trajectory: Trajectory) -> Parts:
-        """The media of the row, in their order there."""
+        """Return the media of the row, in their order there."""
 
     def encode(self, trajectory: Trajectory, out: MediaOut) -> Row:
-        """The row of a trajectory that is `held`. Raises `RecordError` if it has none."""
+        """Return the row of a trajectory that is `held`. Raises `RecordError` if it has none."""
 
     def read_media(self, row: Mapping[str, Any], into: MediaIn) -> Parts:
-        """The media that a row names. Raises `RecordError` or `MediaError`."""
+        """Return the media that a row names. Raises `RecordError` or `MediaError`."""
 
     def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
-        """The trajectory of a row. Raises `RecordError`."""
+        """Return the trajectory of a row. Raises `RecordError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class ConversationCodec:
         return row
 
     def held(self, trajectory: Trajectory) -> Trajectory:
-        """What conversations hold."""
+        """Return the trajectory as conversations hold it."""
         return conversation.held(trajectory)
 
     def media(self, trajectory: Trajectory) -> Parts:
-        """Those of the conversation."""
+        """Return those of the conversation."""
         return conversation.flatten(trajectory).media
 
 
@@ -131,7 +131,7 @@ class RowFormat:
 
 
 def labels(trajectory: Trajectory) -> Row:
-    """The fields of a row that say what the trajectory is; trainers leave them aside."""
+    """Return the fields of a row that say what the trajectory is; trainers leave them aside."""
     task = trajectory.task
     return {
         "id": trajectory.id,
@@ -144,7 +144,7 @@ def labels(trajectory: Trajectory) -> Row:
 
 
 def _about(row: Mapping[str, Any], name: str, dialect: str) -> ConversationFacts:
-    """What the fields of `labels` say; rows of other projects may lack all of them."""
+    """Read the fields of `labels`; rows of other projects may lack all of them."""
     question, answer = row.get("question"), row.get("answer")
     return ConversationFacts(
         id=name,
@@ -162,7 +162,7 @@ def _text(row: Mapping[str, Any], name: str) -> str:
 
 
 def difference(one: Trajectory, other: Trajectory) -> str:
-    """Where two trajectories differ first, in words."""
+    """Describe the first difference of two trajectories."""
     for name in ("prompt", "turns", "task", "stop"):
         mine, theirs = getattr(one, name), getattr(other, name)
         if mine == theirs:

@@ -57,18 +57,18 @@ class _Store:
     store: MediaStore
 
     def get_bytes(self, sha256: str) -> bytes:
-        """The stored bytes."""
+        """Return the stored bytes."""
         return self.store.get_bytes(sha256)
 
     def path(self, sha256: str) -> Path:
-        """The file that holds them."""
+        """Return the file that holds them."""
         if sha256 not in self.store:
             self.store.get_bytes(sha256)  # raises MissingMediaError, and says what to do
         return self.store.path(sha256)
 
 
 def _unplayed(tasks: TaskPool, dialect: Dialect, store: MediaStore) -> Iterator[Trajectory | Refused]:
-    """The tasks, each with its prompt alone; then the rows that give none, numbered after the others."""
+    """Yield the tasks, each with its prompt alone; then the rows that give none, numbered after the others."""
     for number, name in enumerate(tasks.ids):
         try:
             task = tasks.make(name, store)

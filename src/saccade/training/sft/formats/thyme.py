@@ -56,7 +56,7 @@ _ABOUT_PICTURES: Final = re.compile(r"\n\s*### User Image Path:")
 def as_codev(
     question: str, response: str, parts: Parts, about: ConversationFacts, named: tuple[list[str], Dialect]
 ) -> Trajectory:
-    """The trajectory; `named` are the paths that the question names its pictures by, and the dialect.
+    """Return the trajectory; `named` are the paths that the question names its pictures by, and the dialect.
 
     Raises:
         RecordError: it cannot be said in that dialect, or needs what that does not define.
@@ -73,7 +73,7 @@ def as_codev(
 
 
 def _turns(response: str) -> list[RoleMessage]:
-    """What the model wrote and what it was shown, in turns."""
+    """Split a conversation into turns: what the model wrote and what it was shown."""
     lines: list[RoleMessage] = []
     for number, piece in enumerate(_OBSERVED.split(response)):
         if number % 2:
@@ -90,7 +90,7 @@ def _turns(response: str) -> list[RoleMessage]:
 
 
 def _renamed(text: str, names: Mapping[str, str]) -> str:
-    """The response with CodeV's names of the task's pictures, and its working folder for Thyme's."""
+    """Return the response with CodeV's names of the task's pictures, and its working folder for Thyme's."""
     for path, name in sorted(names.items(), key=lambda item: len(item[0]), reverse=True):
         text = re.sub(rf"(?<![\w./-]){re.escape(path)}(?![\w/-]|\.\w)", name, text)
     return re.sub(rf"{re.escape(OUTPUT_FOLDER)}(/?)(?![\w-])|{re.escape(OUTPUT_FOLDER)}/", _own_folder, text)
@@ -113,7 +113,7 @@ class ThymeCodec(ConversationCodec):
     """Whether rows hold the pictures themselves."""
 
     def held(self, trajectory: Trajectory) -> Trajectory:
-        """What conversations hold, the question as the prompt has it."""
+        """Return the trajectory as conversations hold it, the question as the prompt has it."""
         if not trajectory.provenance.dialect.startswith(_FAMILY):
             raise RecordError(f"it is of dialect {trajectory.provenance.dialect}, and this format holds thyme alone")
         kept = held(trajectory)
@@ -121,7 +121,10 @@ class ThymeCodec(ConversationCodec):
         return kept.model_copy(update={"task": kept.task.model_copy(update={"question": asked.strip()})})
 
     def encode(self, trajectory: Trajectory, out: MediaOut) -> Row:
-        """The conversation as a row. Raises `RecordError` for more than a system message, a question and a response."""
+        """Return the conversation as a row.
+
+        Raises `RecordError` for more than a system message, a question and a response.
+        """
         talk = flatten(trajectory)
         roles = [line.role for line in talk.lines]
         if roles not in (["user", "assistant"], ["system", "user", "assistant"]):
@@ -138,11 +141,11 @@ class ThymeCodec(ConversationCodec):
         return {**named, **system, "image": images, "question": question, "response": response}
 
     def read_media(self, row: Mapping[str, Any], into: MediaIn) -> Parts:
-        """The pictures, inline or not."""
+        """Return the pictures, inline or not."""
         return tuple(into.image(named) for named in listed(row, "image", "images"))
 
     def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
-        """The trajectory, its pictures under the dialect's names."""
+        """Return the trajectory, its pictures under the dialect's names."""
         question, response, system = row.get("question"), row.get("response"), row.get("system")
         if not isinstance(question, str) or not isinstance(response, str):
             raise RecordError("it has no texts `question` and `response`")
@@ -161,7 +164,7 @@ class ThymeCodec(ConversationCodec):
 
 
 def _names(parts: Parts) -> Sequence[str]:
-    """The paths under which the dialect lays a task's pictures into the workspace."""
+    """Return the paths under which the dialect lays a task's pictures into the workspace."""
     media = [NamedMedia(name=str(number), part=part) for number, part in enumerate(parts)]
     pictures = tuple(item for item in media if isinstance(item.part, ImagePart))
     return tuple(load_dialect("thyme").open(Task(id="-", question="", media=pictures)).files)

@@ -49,7 +49,7 @@ _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.P
 
 
 def atomic_category(code: str) -> AtomicCategory | None:
-    """The category of one piece of code; None if it is of none, or no Python."""
+    """Return the category of one piece of code; None if it is of none, or no Python."""
     try:
         nodes = list(ast.walk(ast.parse(code)))
     except (SyntaxError, ValueError, RecursionError):
@@ -64,13 +64,13 @@ def atomic_category(code: str) -> AtomicCategory | None:
 
 
 def atomic_categories(trajectory: Trajectory) -> tuple[AtomicCategory, ...]:
-    """The categories of all code that the trajectory ran, each once, in the order of their names in the settings."""
+    """Return the categories of all code that the trajectory ran, each once, in the order of the settings."""
     categories = {atomic_category(turn.action.code) for turn in trajectory.turns if isinstance(turn.action, Code)}
     return tuple(name for name in get_args(AtomicCategory) if name in categories)
 
 
 def labelled(trajectory: Trajectory, asked: AtomicCategory | None = None) -> Trajectory:
-    """The trajectory, its task tagged with the categories of its code.
+    """Return the trajectory, its task tagged with the categories of its code.
 
     Raises:
         DiscardedError: none of them is the one that was asked for.
@@ -94,7 +94,10 @@ class HintedModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """What the model says, with the hint at the end of the user's first message. Raises what it raises."""
+        """Return the model's reply to the request, with the hint at the end of the user's first message.
+
+        Raises what it raises.
+        """
         messages = list(request.messages)
         at = next((number for number, message in enumerate(messages) if message.role == "user"), None)
         if at is not None:
@@ -106,7 +109,7 @@ class HintedModel:
         return await self._model.complete(hinted, media, on_text=on_text)
 
     async def close(self) -> None:
-        """The model is the maker's."""
+        """Do nothing: the maker closes the model."""
 
 
 def _name(node: ast.expr) -> str:

@@ -102,7 +102,7 @@ class Reasoned:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The next turn. Raises `ModelRefusedError` for output of the wrong form."""
+        """Return the next turn. Raises `ModelRefusedError` for output of the wrong form."""
         try:
             action, thought = await self._next(request, media)
             first, self._turn = self._turn == 0, self._turn + 1
@@ -115,7 +115,7 @@ class Reasoned:
             raise ModelRefusedError(str(error)) from error
 
     async def close(self) -> None:
-        """The models are the maker's."""
+        """Do nothing: the maker closes the models."""
 
     async def _next(self, request: Request, media: MediaReader) -> tuple[Action, str]:
         reasoning, answer = await self._reasoned(media)
@@ -166,7 +166,10 @@ class Codified(Reasoned):
 
 
 async def in_form(model: Model, request: Request, media: MediaReader, read: Callable[[str], R], tries: int) -> R:
-    """What `read` makes of a reply; asked up to `tries` times. Raises `DiscardedError` as `read` does for the last."""
+    """Return what `read` makes of a reply; asks up to `tries` times.
+
+    Raises `DiscardedError` as `read` does for the last.
+    """
     for _ in range(tries - 1):
         text = (await model.complete(request, media)).text
         try:
@@ -218,7 +221,7 @@ class RewriteMaker:
 
 
 async def with_new_thoughts(stage: SynthResources, writer: Model, played: Trajectory) -> Trajectory:
-    """The trajectory with thoughts of `writer`; one without an answer as it is.
+    """Return the trajectory with thoughts of `writer`; one without an answer as it is.
 
     Raises:
         DiscardedError: what the writer wrote does not have the form, or it could not be asked.
@@ -239,7 +242,10 @@ async def with_new_thoughts(stage: SynthResources, writer: Model, played: Trajec
 
 
 def densified(played: Trajectory, dialect: Dialect, thoughts: tuple[str, ...], writer: str) -> Trajectory:
-    """The trajectory with these thoughts, one for each turn. Raises `DiscardedError` if that changed an action."""
+    """Return the trajectory with these thoughts, one for each turn.
+
+    Raises `DiscardedError` if that changed an action.
+    """
     turns = tuple(with_thought(turn, dialect, thought) for turn, thought in zip(played.turns, thoughts, strict=True))
     names = f"{played.provenance.model}+{writer}"
     provenance = played.provenance.model_copy(update={"model": names})
@@ -247,7 +253,7 @@ def densified(played: Trajectory, dialect: Dialect, thoughts: tuple[str, ...], w
 
 
 def with_thought(turn: Turn, dialect: Dialect, thought: str) -> Turn:
-    """The turn with another thought; its token ids and counts are no longer known."""
+    """Return the turn with another thought; its token ids and counts are no longer known."""
     start, end = thought_span(turn.text)
     text = turn.text[:start] + thought + turn.text[end:]
     spoken = dialect.transcribe(text, turn.calls)
@@ -259,7 +265,7 @@ def with_thought(turn: Turn, dialect: Dialect, thought: str) -> Turn:
 
 
 def thought_span(text: str) -> tuple[int, int]:
-    """Where the thought of a turn stands: behind the opening think tag, if there is one, up to the next tag."""
+    """Return the span of the thought in a turn: behind the opening think tag, if there is one, up to the next tag."""
     opening = text.find("<think>")
     start = opening + len("<think>") if opening >= 0 else 0
     end = _ENDS.search(text, start)
@@ -267,7 +273,7 @@ def thought_span(text: str) -> tuple[int, int]:
 
 
 def _parts(played: Trajectory) -> tuple[Part, ...]:
-    """The trajectory as one message: the question and its pictures, then the turns with what they showed."""
+    """Return the trajectory as one message: the question and its pictures, then the turns with what they showed."""
     shown = [part for message in played.prompt for part in message.media]
     parts: list[Part] = [TextPart(text=DENSIFY + "\n" + question_of(played.task) + "\n"), *shown]
     for number, turn in enumerate(played.turns, 1):

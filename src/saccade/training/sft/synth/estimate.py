@@ -67,7 +67,7 @@ class CostEstimate:
 
 
 def job_size(recipe: str, work: Task | Trajectory, reply: int, turns: int) -> tuple[RequestSize, ...]:
-    """The requests of one job; `reply` is the tokens of one reply, `turns` the most that the limits allow."""
+    """Return the requests of one job; `reply` is the tokens of one reply, `turns` the most that the limits allow."""
     task = work.task if isinstance(work, Trajectory) else work
     asked = _text(question_of(task)) + sum(_media(item.part) for item in task.media)
     turns = min(turns, _TURNS)
@@ -94,7 +94,7 @@ def job_size(recipe: str, work: Task | Trajectory, reply: int, turns: int) -> tu
 
 
 def estimated(jobs: int, looked_at: Sequence[tuple[RequestSize, ...]], models: dict[str, Model]) -> CostEstimate:
-    """The mean of the jobs that were looked at, for all; `models` are the teacher and the writer by their roles."""
+    """Extrapolate from the jobs that were looked at to all; `models` are the teacher and the writer by their roles."""
     sizes = [size for job in looked_at for size in job]
     scale = jobs / max(1, len(looked_at))
     unpriced, dollars = dict[str, None](), 0.0
@@ -116,7 +116,7 @@ def estimated(jobs: int, looked_at: Sequence[tuple[RequestSize, ...]], models: d
 
 
 def scratch_store() -> tuple[TemporaryDirectory[str], MediaStore]:
-    """A store for the media of the tasks that are looked at, and the folder to remove afterwards."""
+    """Return a store for the media of the tasks that are looked at, and the folder to remove afterwards."""
     folder = TemporaryDirectory(prefix="saccade-estimate-")
     return folder, MediaStore(folder.name)
 

@@ -45,7 +45,7 @@ class Job:
         return self.task_id.partition("/")[0]
 
     def seed(self, settings: SynthSettings) -> int:
-        """A seed of its own for the expert, from the run's seed and the dialect."""
+        """Return a seed of its own for the expert, from the run's seed and the dialect."""
         digest = sha256(json.dumps([settings.seed, settings.dialect, self.id]).encode()).digest()
         return int.from_bytes(digest[:8], "little")
 
@@ -66,11 +66,11 @@ class Jobs:
         check_graders(self.tasks.parts)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Count the jobs."""
         return sum(1 for _ in self._places()) * self._settings.samples
 
     def __iter__(self) -> Iterator[Job]:
-        """The sources take turns, so that a run that is broken off holds some of each."""
+        """Yield from the sources in turn, so that a run that is broken off holds some of each."""
         for row in self._rows():
             for sample in range(self._settings.samples):
                 for source, place in row:
@@ -82,14 +82,14 @@ class Jobs:
         return self.tasks.lines()
 
     def drawn(self, job: Job) -> WorldSample | None:
-        """What a world draws for the job; None for a task of another source."""
+        """Return the sample that a world draws for the job; None for a task of another source."""
         reader = self._of(job).reader
         if not isinstance(reader, WorldReader):
             return None
         return draw_sample(reader.world, reader.split, self._of(job).spots[job.place], reader.knobs)
 
     def make(self, job: Job, store: MediaStore) -> Task:
-        """The task of a job, its media put into `store`. Raises as `TaskPool.make`."""
+        """Return the task of a job, its media put into `store`. Raises as `TaskPool.make`."""
         return self._of(job).make(job.place, store)
 
     def _of(self, job: Job) -> OpenSource:
@@ -100,7 +100,7 @@ class Jobs:
             yield from row
 
     def _rows(self) -> Iterator[list[tuple[int, int]]]:
-        """Tasks as (source, place); one of each source in a row, or as their shares say, `n` in all."""
+        """Yield tasks as (source, place); one of each source in a row, or as their shares say, `n` in all."""
         sizes = [len(part.lights) for part in self.tasks.parts]
         if self.tasks.shares is None or len(sizes) == 1:
             for places in zip_longest(*map(range, sizes)):
@@ -114,28 +114,28 @@ class Jobs:
 
 
 def jobs(settings: SynthSettings) -> Iterator[Job]:
-    """All jobs; raises as `Jobs`."""
+    """Yield all jobs; raises as `Jobs`."""
     yield from Jobs(settings)
 
 
 def job_count(settings: SynthSettings) -> int:
-    """How many jobs there are."""
+    """Count the jobs."""
     return len(Jobs(settings))
 
 
 def knobs_by_world(settings: SynthSettings) -> dict[str, Knobs]:
-    """The knobs of every world, by its id. Raises `SettingsError` as `chosen_knobs` does."""
+    """Return the knobs of every world, by its id. Raises `SettingsError` as `chosen_knobs` does."""
     return chosen_knobs(worlds_of(settings), settings.knobs)
 
 
 def worlds_of(settings: SynthSettings) -> list[World[Any]]:
-    """The worlds among the sources."""
+    """Return the worlds among the sources."""
     names = [source.name for source in expanded(settings.sources) if kind_of(source.name) == "world"]
     return [load_world(bare_name(name)) for name in names]
 
 
 def _each_once(sources: tuple[SourceSettings, ...]) -> list[SourceSettings]:
-    """The sources, a world that is named twice (with its version and without) once."""
+    """Return the sources, a world that is named twice (with its version and without) once."""
     kept: dict[str, SourceSettings] = {}
     for source in sources:
         world = kind_of(source.name) == "world"

@@ -36,7 +36,7 @@ class DiscardedError(SaccadeError):
 
 
 def graded(trajectory: Trajectory, *, exactly: bool) -> Trajectory:
-    """The trajectory with its score `correct`: by strict equality, or by the grader that the task names."""
+    """Return the trajectory with its score `correct`: by strict equality, or by the grader that the task names."""
     if exactly:
         return trajectory.with_scores(ExactMatch()(trajectory))
     return trajectory.with_scores([scored_by_rule(trajectory.answer, trajectory.task)])
@@ -58,7 +58,9 @@ _AHEAD = 8
 
 
 async def in_order(items: Iterable[T], work: Callable[[T], Awaitable[R]], workers: int) -> AsyncIterator[R]:
-    """The results, in order; at most `workers` items are worked on at once. What is under way is cancelled at the end.
+    """Yield the results, in order; at most `workers` items are worked on at once.
+
+    What is under way is cancelled at the end.
 
     The first exception of `work` ends it, at its place in the order.
     """

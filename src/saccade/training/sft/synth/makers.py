@@ -26,7 +26,7 @@ class Maker(Protocol):
     """Makes one trajectory for one task."""
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
-        """The trajectory as it was played, not graded.
+        """Return the trajectory as it was played, not graded.
 
         Raises:
             DiscardedError: something that must not be kept came of it.
@@ -48,7 +48,7 @@ class SynthResources:
     store: MediaStore
 
     def plan(self, job: Job, task: Task, sampling: Sampling | None = None) -> Plan:
-        """The plan of a job."""
+        """Return the plan of a job."""
         return Plan(
             task,
             self.dialect,
@@ -64,7 +64,7 @@ class SynthResources:
         return settings_toml(self.settings)
 
     def atomic_of(self, job: Job) -> AtomicCategory | None:
-        """The category of code that a job asks for; its samples go through all of them in turn."""
+        """Return the category of code that a job asks for; its samples go through all of them in turn."""
         wanted = self.settings.teacher.atomic
         return wanted[job.sample % len(wanted)] if wanted else None
 

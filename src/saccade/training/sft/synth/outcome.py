@@ -47,7 +47,7 @@ class OutcomeFilter:
     judge: AnswerJudge | None = None
 
     async def made(self, played: Trajectory, *, exactly: bool) -> Made:
-        """The trajectory with its score `correct`, or why it is not kept."""
+        """Return the trajectory with its score `correct`, or why it is not kept."""
         scored = await self._graded(played, exactly)
         value = next((score.value for score in scored.scores if score.name == CORRECT), None)
         if self.settings.keep == "all" or value == 1.0:
@@ -76,7 +76,8 @@ class OutcomeFilter:
 
 
 def outcome_lines(settings: SynthSettings, jobs: Jobs) -> tuple[str, ...]:
-    """What a user should know of how the tasks can be graded.
+    """Return what a user should know of how the tasks can be graded.
+
 
     Raises:
         SettingsError: only right answers are to be kept, and no task has a gold answer.
@@ -126,7 +127,7 @@ class Opened:
 
 
 def opened(root: Path, settings: SynthSettings) -> Opened:
-    """The folder of a run, new or to be continued, with `settings` saved in it.
+    """Return the folder of a run, new or to be continued, with `settings` saved in it.
 
     Raises:
         SettingsError: it was made with other settings (names what differs), or of another version of a world, or it

@@ -73,7 +73,7 @@ class CodeStep:
 
 
 def thoughts_in(text: str, count: int) -> tuple[str, ...]:
-    """The rewritten thoughts of all `count` turns."""
+    """Return the rewritten thoughts of all `count` turns."""
     thoughts = _THOUGHT.findall(text)
     if _THOUGHT.sub("", text).strip():
         raise invalid("text outside of the thoughts")
@@ -83,17 +83,17 @@ def thoughts_in(text: str, count: int) -> tuple[str, ...]:
 
 
 def reasoning_in(text: str) -> tuple[str, str]:
-    """The reasoning in words, and its answer."""
+    """Return the reasoning in words, and its answer."""
     return _pair(_REASONED, text)
 
 
 def conclusion_in(text: str) -> tuple[str, str]:
-    """The last thought and the answer."""
+    """Return the last thought and the answer."""
     return _pair(_CONCLUDED, text)
 
 
 def steps_in(text: str) -> tuple[CodeStep, ...]:
-    """The steps; at least one."""
+    """Return the steps; at least one."""
     steps = _STEP.findall(text)
     if not steps or _STEP.sub("", text).strip():
         raise invalid("no step" if not steps else "text outside of the steps")
@@ -101,7 +101,7 @@ def steps_in(text: str) -> tuple[CodeStep, ...]:
 
 
 def names_of(opening: Opening) -> str:
-    """What code finds in the sandbox."""
+    """Describe the variables and functions that code finds in the sandbox."""
     bound = [f"`{variable}`: {name}" for variable, name in opening.bindings.items()]
     files = [f"the file '{path}': {name}" for path, name in opening.files.items()]
     texts = [f"`{variable}`: the text '{text}'" for variable, text in opening.strings.items()]
@@ -109,7 +109,7 @@ def names_of(opening: Opening) -> str:
 
 
 def question_of(task: Task) -> str:
-    """The question as both models read it."""
+    """Return the question as both models read it."""
     return f"Question: {question_text(task)}"
 
 

@@ -150,7 +150,10 @@ async def make_questions(
 
 
 def questions_in(text: str, picture: Task, most: int, model: str) -> tuple[Task, ...]:
-    """The tasks of a reply about `picture`. Raises `DiscardedError` for one without the form, or with a box outside."""
+    """Return the tasks of a reply about `picture`.
+
+    Raises `DiscardedError` for one without the form, or with a box outside.
+    """
     try:
         written = _REPLY.validate_json(unfenced(text))
         tasks = tuple(_task(item, picture, number, model) for number, item in enumerate(written[:most], 1))
@@ -168,7 +171,7 @@ class _Asker:
     purse: Purse
 
     async def ask(self, name: str) -> tuple[Task, ...] | DiscardedError:
-        """The tasks about one picture, or why there are none."""
+        """Return the tasks about one picture, or why there are none."""
         if self.purse.is_empty():
             return DiscardedError("dollars spent", self.purse.refusal(self.model.name))
         picture = await asyncio.to_thread(self.pool.make, name, self.store)
@@ -217,7 +220,7 @@ def _task(item: WrittenQuestion, picture: Task, number: int, model: str) -> Task
 
 
 def _pictures(source: SourceSettings) -> SourceSettings:
-    """The source, every picture with a question that nobody is asked."""
+    """Return the source, every picture with a question that nobody is asked."""
     folder = Path(source.name)
     if not folder.is_dir() or not files_in(folder, source.split).media:
         raise SettingsError(
@@ -228,7 +231,7 @@ def _pictures(source: SourceSettings) -> SourceSettings:
 
 
 def _done(file: Path) -> set[str]:
-    """The pictures that have questions already."""
+    """Return the pictures that have questions already."""
     if not file.exists():
         return set()
     recover_lines(file)

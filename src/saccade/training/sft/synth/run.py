@@ -112,7 +112,7 @@ class Synthesizer:
         self._maker: Maker | None = None
 
     def lines(self) -> tuple[str, ...]:
-        """What is taken of the sources, what is not and why, and how it can be graded."""
+        """Return lines about the tasks that are taken, those that are not and why, and how they can be graded."""
         return (*self.jobs.lines(), *self._said)
 
     async def __aenter__(self) -> Self:
@@ -168,11 +168,11 @@ class Synthesizer:
             return Made(None, "not to be shown", str(error))
 
     def _spent(self) -> Made | None:
-        """What a job came to for which the dollars did not last."""
+        """Return the outcome of a job for which the dollars did not last."""
         return Made(None, SPENT, self.purse.refusal("the teacher")) if self.purse.is_empty() else None
 
     def estimate(self, jobs: Sequence[Job]) -> CostEstimate | None:
-        """What these jobs will roughly cost; None for experts, who cost nothing."""
+        """Estimate the cost of these jobs; None for experts, who cost nothing."""
         teacher = self.settings.teacher
         if not teacher.model or not jobs:
             return None

@@ -65,7 +65,7 @@ class StoredJobs:
         return None
 
     def make(self, job: Job, store: MediaStore) -> Task:
-        """The task of a job; all media of its trajectory are put into `store`. Raises `MissingMediaError`."""
+        """Return the task of a job; all media of its trajectory are put into `store`. Raises `MissingMediaError`."""
         trajectory = self.trajectory(job)
         media = MediaStore(self._lines[job.id].run / MEDIA)
         for part in trajectory.media():
@@ -74,7 +74,7 @@ class StoredJobs:
         return trajectory.task
 
     def trajectory(self, job: Job) -> Trajectory:
-        """The stored trajectory of a job, under the id of the job."""
+        """Return the stored trajectory of a job, under the id of the job."""
         line = self._lines[job.id]
         with (line.run / TRAJECTORIES).open("rb") as file:
             file.seek(line.start)

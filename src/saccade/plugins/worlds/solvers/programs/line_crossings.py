@@ -28,7 +28,7 @@ masks = [ink & (best == k) & (likeness[k] > 0.85) for k in (0, 1)]
 
 
 def fitness(masks):
-    """How well both lines run from left to right: few columns with gaps, many columns that show both."""
+    """Rate how well both lines run from left to right: few columns with gaps, many columns that show both."""
     gaps = 0.0
     for mask in masks:
         between = np.maximum.accumulate(mask, axis=0) & np.maximum.accumulate(mask[::-1], axis=0)[::-1]

@@ -22,7 +22,7 @@ corners = sides or 90
 
 
 def enlarge(picture, zoom):
-    """The picture at `zoom` times its size, smaller or larger."""
+    """Return the picture at `zoom` times its size, smaller or larger."""
     return cv2.resize(picture, None, fx=zoom, fy=zoom, interpolation=cv2.INTER_CUBIC if zoom > 1 else cv2.INTER_AREA)
 
 
@@ -47,7 +47,7 @@ def take_single_shapes(picture):
 
 
 def directions(picture):
-    """How the polygons are turned, in degrees: directions of their sides repeat every `period`."""
+    """Return how the polygons are turned, in degrees: directions of their sides repeat every `period`."""
     if not sides:
         return [0]
     period = 180 // sides if sides % 2 else 360 // sides
@@ -61,7 +61,7 @@ def directions(picture):
 
 
 def outline(x, y, radius, turn):
-    """The corners of a shape, as OpenCV wants them."""
+    """Return the corners of a shape, as OpenCV takes them."""
     angles = np.radians(turn + np.arange(corners) * 360 / corners)
     return [np.rint(np.column_stack([x + radius * np.cos(angles), y + radius * np.sin(angles)])).astype(np.int32)]
 

@@ -119,7 +119,7 @@ class PassRateFilter(Rollouts):
     highest: NonNegativeFloat = 0.9
 
     def start(self, around: FilterContext) -> FilterStage:
-        """A stage for one run over a set. Raises as `rates`."""
+        """Return a stage for one run over a set. Raises as `rates`."""
         rates = self.rates()
 
         def decide(trajectory: Trajectory) -> FilterOutcome:
@@ -178,7 +178,7 @@ class Budget(FilterSettings):
     """Name of a pixel budget, as `saccade.media.modes` has them."""
 
     def start(self, around: FilterContext) -> FilterStage:
-        """A stage for one run. Raises `SettingsError` for a tokenizer or a pixel budget that cannot be had."""
+        """Return a stage for one run. Raises `SettingsError` for a tokenizer or a pixel budget that cannot be had."""
         budget = policy(self.picture_budget)
         if budget is None:
             raise SettingsError("the picture budget none has no tokens; name one with a size for a token")
@@ -338,7 +338,7 @@ class WellFormed(FilterSettings):
     """Whether a turn that was recorded as a parse error, and is one, may stay."""
 
     def start(self, around: FilterContext) -> FilterStage:
-        """A stage for one run over a set. Raises `RegistryError` for a dialect that there is not."""
+        """Return a stage for one run over a set. Raises `RegistryError` for a dialect that there is not."""
         if self.dialect is not None:
             load_dialect(self.dialect)
         return each(self._decide)
@@ -361,6 +361,6 @@ class WellFormed(FilterSettings):
 
 
 def reads_as(dialect: Dialect, turn: Turn) -> Action:
-    """What `dialect` reads in a turn."""
+    """Return the action that `dialect` reads in a turn."""
     spoken = dialect.transcribe(turn.text, turn.calls)
     return dialect.parse(spoken, turn.finish_reason or FinishReason.STOP)

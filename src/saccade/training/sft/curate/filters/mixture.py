@@ -206,7 +206,7 @@ class Strata(Rollouts):
         return self
 
     def start(self, around: FilterContext) -> FilterStage:
-        """A stage for one run over a set. Raises as `rates`."""
+        """Return a stage for one run over a set. Raises as `rates`."""
         rates = self.rates()
 
         def decide(trajectory: Trajectory) -> FilterOutcome:
@@ -261,7 +261,7 @@ class Reviewed(FilterSettings):
     """The folders that were reviewed, which hold `review.jsonl`."""
 
     def start(self, around: FilterContext) -> FilterStage:
-        """The stage for one run over a set. Raises `SettingsError` for a folder that nobody has reviewed."""
+        """Return the stage for one run over a set. Raises `SettingsError` for a folder that nobody has reviewed."""
         logs = [decisions_in(folder) for folder in self.reviews]
 
         def decide(trajectory: Trajectory) -> FilterOutcome:

@@ -78,7 +78,7 @@ class HeldOut(Settings):
         return self
 
     def items(self) -> Iterator[HeldOutItem]:
-        """The questions with their pictures, decoded one after the other.
+        """Yield the questions with their pictures, decoded one after the other.
 
         Raises:
             SettingsError: the file or a picture cannot be read; a test set that is not read whole protects nothing.
@@ -158,7 +158,7 @@ class Fingerprint:
 
 
 def fingerprint(image: Image.Image) -> Fingerprint:
-    """The fingerprint of a picture; alpha is laid on white."""
+    """Return the fingerprint of a picture; alpha is laid on white."""
     pixels = _rgb(image)
     grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY).astype(np.float32)
     cells = cv2.resize(grey, (17, 16), interpolation=cv2.INTER_AREA)
@@ -178,7 +178,7 @@ class Fingerprints:
     _known: dict[str, Fingerprint] = field(default_factory=dict)
 
     def of(self, part: ImagePart) -> Fingerprint:
-        """The fingerprint of a picture. Raises `MediaError` if it is not there, or cannot be read."""
+        """Return the fingerprint of a picture. Raises `MediaError` if it is not there, or cannot be read."""
         if part.sha256 not in self._known:
             self._known[part.sha256] = fingerprint(decode(self.media.get_bytes(part.sha256)))
         return self._known[part.sha256]
@@ -200,7 +200,7 @@ class NearIndex:
         self._known.append((print_, name))
 
     def near(self, print_: Fingerprint) -> Iterator[str]:
-        """Names of those that are near, in the order in which they were added."""
+        """Yield names of those that are near, in the order in which they were added."""
         numbers = {index for key in self._keys(print_) for index in self._bands.get(key, ())}
         for index in sorted(numbers):
             known, name = self._known[index]
@@ -240,7 +240,7 @@ class Contamination(FilterSettings):
     """Mean difference of colour, of 255, that near pictures may have."""
 
     def start(self, around: FilterContext) -> FilterStage:
-        """The stage, which has read all test sets. Raises `SettingsError` for one that cannot be read."""
+        """Return the stage, which has read all test sets. Raises `SettingsError` for one that cannot be read."""
         pictures = NearIndex(self.bits, self.color)
         questions: dict[str, set[str]] = {}
         pairs: set[tuple[str, str]] = set()
