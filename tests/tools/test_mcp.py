@@ -5,9 +5,14 @@ The servers are real in `test_mcp_tools.py`.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import os
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -15,16 +20,29 @@ import pytest
 from mcp import MCPError
 from PIL import Image
 from pydantic import TypeAdapter, ValidationError
+from tests.episode.support import stored_task
 
-from saccade.errors import MediaError, ToolLostError
+from saccade.dialects.registry import load_dialect
+from saccade.episode.drive import run_episode
+from saccade.episode.flow import Plan
+from saccade.episode.workbench import equipped
+from saccade.errors import MediaError, RegistryError, ToolLostError, UnavailableError
+from saccade.media.store import MediaStore
+from saccade.models.scripted import ScriptedModel
+from saccade.record.content import Answer, ToolCall
 from saccade.record.execution import Status
 from saccade.tools import mcp
 from saccade.tools.context import Numbering, ProblemKind, ToolContext, ToolResult
-from saccade.tools.mcp import McpConnection, McpTool, _words, close_connections, connection_to
+from saccade.tools.mcp import McpConnection, McpTool, close_connections, connection_to, filled, taken, wants_text
 from saccade.tools.setup import ToolCallSettings
+from saccade.tools.toolbox import Toolbox, check_recorded_tools
 
 NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a"]}
+
+
 TEXT = {"type": "object", "properties": {"a": {"type": "string"}}}
+
+
 NOTHING = ToolContext({})
 
 
@@ -227,7 +245,193 @@ def test_a_process_has_one_connection_to_each_server_and_ends_its_own(monkeypatc
     assert closed == [where for _, where in keys]
 
 
-def test_the_first_error_of_a_group_is_told() -> None:
-    inner = OSError("x" * 400)
-    grouped = ExceptionGroup("a", [ExceptionGroup("b", [inner, ValueError("y")])])
-    assert _words(grouped) == _words(inner) == "OSError: " + "x" * 300
+RED = Image.new("RGB", (3, 2), "red")
+
+
+SCENE = ToolContext({"image_0": RED})
+
+
+def read(encoded: str) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(encoded)))
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "form"),
+    [
+        ("image_base64", {}, "base64"), ("DATA", {}, "base64"), ("bytes", {}, "base64"), ("data_of", {}, "url"),
+        ("image", {"contentEncoding": "base64"}, "base64"), ("image", {"contentEncoding": "hex"}, "url"),
+        ("image", {}, "url"), ("file", {}, "path"), ("image_Path", {}, "path"), ("paths", {}, "url"),
+        ("file", {"contentEncoding": "base64"}, "path"),
+    ],
+)  # fmt: skip
+def test_the_name_of_a_picture_becomes_the_picture(
+    name: str, schema: dict[str, str], form: str, tmp_path: Path
+) -> None:
+    given = filled({name: "image_0", "more": "text", "count": 3}, {"properties": {name: schema}}, SCENE, tmp_path)
+    assert (given["more"], given["count"]) == ("text", 3)
+    said = given[name]
+    if form == "path":
+        assert said == str(tmp_path / "image_0.png")
+        assert Image.open(said).tobytes() == RED.tobytes()
+        without = filled({name: "image_0"}, {}, SCENE, None)[name]  # of another machine
+        assert read(without.removeprefix("data:image/png;base64,")).tobytes() == RED.tobytes()
+    else:
+        assert said.startswith("data:image/png;base64,") is (form == "url")
+        picture = read(said.removeprefix("data:image/png;base64,"))
+        assert (picture.format, picture.tobytes()) == ("PNG", RED.tobytes())
+
+
+@pytest.mark.parametrize(
+    ("given", "wants"),
+    [
+        ({"type": "string"}, True),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, True),
+        ({"type": "integer"}, False),
+        ({}, False),
+    ],
+)
+def test_which_tools_may_take_a_picture(given: dict[str, Any], wants: bool) -> None:
+    assert wants_text({"properties": {"a": {"type": "integer"}, "b": given}}) is wants
+    assert not wants_text({})
+
+
+def encoded_png(image: Image.Image) -> str:
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    return base64.b64encode(out.getvalue()).decode()
+
+
+@pytest.mark.parametrize(
+    ("mode", "becomes"), [("L", "L"), ("RGB", "RGB"), ("RGBA", "RGBA"), ("P", "RGB"), ("1", "RGB")]
+)
+def test_a_picture_of_a_server_is_taken_in_a_plain_mode(mode: str, becomes: str) -> None:
+    image = taken(encoded_png(RED.convert(mode)))
+    assert isinstance(image, Image.Image)
+    assert (image.mode, image.size) == (becomes, (3, 2))
+
+
+def test_a_picture_of_no_use_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert taken("AAAA") == "(A picture was left out: it cannot be read, UnidentifiedImageError.)"
+    assert taken(encoded_png(RED)[:-40]).startswith("(A picture was left out: it cannot be read, ")  # type: ignore[union-attr]
+    monkeypatch.setattr(mcp, "MOST_PIXELS", 6)
+    assert isinstance(taken(encoded_png(RED)), Image.Image)
+    monkeypatch.setattr(mcp, "MOST_PIXELS", 5)
+    assert taken(encoded_png(RED)) == "(A picture of 3 × 2 pixels was left out: it is too large.)"
+
+
+SERVER = f"mcp:{shlex.join([sys.executable, str(Path(__file__).parent / 'mcp_server.py')])}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ended() -> Iterator[None]:
+    yield
+    close_connections()
+
+
+@pytest.fixture(scope="module")
+def box() -> Toolbox:
+    return Toolbox.of(SERVER, calls=ToolCallSettings(seconds=20))
+
+
+@pytest.fixture
+def scene(picture: Image.Image) -> ToolContext:
+    return ToolContext({"image_0": picture}, numbering=Numbering("image_", 1))
+
+
+def test_pictures_go_in_by_name_and_come_out(box: Toolbox, scene: ToolContext, picture: Image.Image) -> None:
+    assert [tool.name for tool in box.definitions] == ["mirror", "size_of", "add", "sleep", "fail", "die"]
+    assert box.definitions[0].description.startswith("Mirror a picture left to right. Where it takes a picture")
+    assert "Where" not in box.definitions[2].description
+    result = box.call("mirror", {"image_base64": "image_0", "task": "turn it"}, scene)
+    assert result.ok, result
+    assert result.text == "mirrored\nNew image image_1: 100 × 60 pixels."
+    mirrored = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    assert result.pictures[0].image.convert("RGB").tobytes() == mirrored.tobytes()
+    assert box.call("size_of", {"path": "image_0"}, scene).text == "100x60"
+    assert box.call("add", {"a": 2, "b": 3}, scene).text == "5"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "kind"),
+    [
+        ("add", {"a": 1}, ProblemKind.SCHEMA),
+        ("add", {"a": 1, "b": "x"}, ProblemKind.ARGUMENT_FORMAT),
+        ("add", [1, 2], ProblemKind.SCHEMA),
+        ("fail", {}, ProblemKind.TOOL_FAILURE),
+        ("mirror", {"image_base64": "no picture"}, ProblemKind.TOOL_FAILURE),
+        ("ad", {}, ProblemKind.SCHEMA),
+    ],
+)
+def test_mistakes_are_typed(box: Toolbox, scene: ToolContext, tool: str, arguments: object, kind: ProblemKind) -> None:
+    result = box.call(tool, arguments, scene)
+    assert result.status is Status.ERROR
+    assert result.problem is not None
+    assert result.problem.kind is kind
+    assert result.text
+
+
+def test_a_limit_and_a_server_that_dies_and_comes_again(scene: ToolContext) -> None:
+    # A server of its own: one that sleeps answers nobody else.
+    box = Toolbox.of(f"{SERVER} own", calls=ToolCallSettings(seconds=5))
+    hurried = Toolbox.of(f"{SERVER} own", calls=ToolCallSettings(seconds=0.3))
+    lost = box.call("die", {}, scene)
+    assert (lost.status, lost.text) == (Status.LOST, "")
+    assert box.call("add", {"a": 1, "b": 1}, scene).text == "2"
+    assert hurried.call("sleep", {"seconds": 2}, scene).status is Status.TIMEOUT
+    with pytest.raises(UnavailableError, match="after mcp:"):
+        Toolbox.of("mcp:/nowhere/at/all")
+
+
+async def test_an_episode_with_an_mcp_tool(tmp_path: Path) -> None:
+    store = MediaStore(tmp_path)
+    dialect, tools = await asyncio.to_thread(equipped, load_dialect("vista"), [SERVER, "crop"])
+    name = Plan(task := stored_task(store), dialect).opening.label
+    call = dialect.write(ToolCall(name="mirror", arguments={"image_base64": f"{name}0"}), "I mirror it.")
+    done = dialect.write(Answer(text="done"), "Seen.")
+    played = await run_episode(Plan(task, dialect), ScriptedModel([call, done]), None, store, tools=tools)
+    assert played.answer == "done"
+    assert played.turns[0].execution is not None
+    assert len(played.turns[0].execution.pictures) == 1
+
+
+def test_a_file_whose_tool_is_not_whole_says_what_it_lacks(tmp_path: Path) -> None:
+    file = tmp_path / "half.py"
+    file.write_text("from saccade.tools.base import Tool\nclass Half(Tool):\n    name = 'half'\n")
+    with pytest.raises(RegistryError, match=r"half\.py has no tool that is whole: Half lacks run\."):
+        Toolbox.of(str(file))
+
+
+def test_a_file_of_tools_gives_all_of_them(tmp_path: Path, scene: ToolContext) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from saccade.tools.crop import Crop\n"
+        "class Mine(Crop):\n    name, aliases = 'mine', ()\n"
+        "class Other(Crop):\n    name, aliases = 'other', ()\n"
+    )
+    box = Toolbox.of(str(file))
+    assert [tool.name for tool in box.definitions] == ["mine", "other"]
+    assert box.call("other", {"box": [0, 0, 20, 20]}, scene).ok
+    (tmp_path / "none.py").write_text("from saccade.tools.crop import Crop\n")
+    with pytest.raises(RegistryError, match="has no tool"):
+        Toolbox.of(str(tmp_path / "none.py"))
+
+
+@pytest.mark.parametrize("name", ["mcp:sh -c id", "mcp:https://a.example", "http://a.example", "a.py", "a.py:Tool"])
+def test_records_and_clients_name_no_program_and_no_server(name: str) -> None:
+    check_recorded_tools(["crop"])
+    with pytest.raises(RegistryError):
+        check_recorded_tools([name])
+
+
+async def test_a_server_that_cannot_be_started_is_lost_and_says_why() -> None:
+    with pytest.raises(ToolLostError, match=r"--x cannot be used: FileNotFoundError: .*no-such-program"):
+        await McpConnection("/no-such-program --x").client()
+
+
+async def test_a_server_that_never_answers_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saccade.tools.mcp._OPEN_SECONDS", 0.2)
+    program = tmp_path / "silent.py"
+    program.write_text("import sys; sys.stdin.read()")
+    connection = McpConnection(f"{sys.executable} {program}")
+    with pytest.raises(ToolLostError, match=r"silent\.py did not answer in 0\.2 s"):
+        await connection.client()
