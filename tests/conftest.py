@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tests import few, shared_sandbox
+from tests.tiny import tiny_folder
 
 if TYPE_CHECKING:
     from tests.models.wire_server import WireServer
@@ -135,6 +136,12 @@ def _keep_to_loopback(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name), 0))
     patch.setattr(socket.socket, "sendto", _guarded(socket.socket.sendto, -1))
     patch.setattr(socket, "getaddrinfo", _guarded_lookup(socket.getaddrinfo))
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Path:
+    """A tiny Qwen2.5-VL with random weights, which no test changes."""
+    return tiny_folder()
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from tools import api_page
 
 import saccade
 from saccade.cli.list import KINDS
@@ -24,42 +24,31 @@ ELSEWHERE = ("plugins.integrations.inspect.", "plugins.integrations.openenv.")
 """Modules whose libraries have an environment of their own; `make test-faces` imports them."""
 
 
-@pytest.fixture(scope="module")
-def page() -> ModuleType:
-    """The tool that writes docs/api.md."""
-    spec = importlib.util.spec_from_file_location("api_page", ROOT / "tools" / "api_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    return tool
-
-
-def promised(tool: ModuleType) -> Iterator[tuple[str, str]]:
+def promised() -> Iterator[tuple[str, str]]:
     """Module and name of everything that is public."""
     for homes in (*saccade.PUBLIC.values(), saccade.PUBLIC_MODULES):
         for home, listed in homes.items():
-            yield from ((home, name) for name in tool.names_of(home, listed))
+            yield from ((home, name) for name in api_page.names_of(home, listed))
 
 
-def test_the_page_says_something_of_every_name_and_is_up_to_date(page: ModuleType) -> None:
-    assert page.api_page() == page.TARGET.read_text(encoding="utf-8"), "run `make map`"
+def test_the_page_says_something_of_every_name_and_is_up_to_date() -> None:
+    assert api_page.api_page() == api_page.TARGET.read_text(encoding="utf-8"), "run `make map`"
 
 
-def test_a_name_without_docstring_is_refused(page: ModuleType) -> None:
+def test_a_name_without_docstring_is_refused() -> None:
     with pytest.raises(LookupError, match=r"core\.retry has no nothing"):
-        page.sentence("core.retry", "nothing")
+        api_page.sentence("core.retry", "nothing")
     with pytest.raises(LookupError, match=r"core\.retry\.T is public and has no docstring"):
-        page.sentence("core.retry", "T")
+        api_page.sentence("core.retry", "T")
 
 
-def test_every_public_name_imports(page: ModuleType) -> None:
+def test_every_public_name_imports() -> None:
     for name in saccade.__all__:
         home = saccade._HOMES[name]
         assert getattr(saccade, name) is getattr(importlib.import_module(f"saccade.{home}"), name)
-    for home, name in promised(page):
+    for home, name in promised():
         if home.startswith(ELSEWHERE):
-            page.definition(home, name)
+            api_page.definition(home, name)
             continue
         module = importlib.import_module(f"saccade.{home}")
         assert hasattr(module, name), f"saccade.{home} has no {name}"
@@ -122,8 +111,8 @@ def imports(text: str) -> Iterator[tuple[str, str]]:
             yield from ((node.module or "", item.name) for item in node.names)
 
 
-def test_examples_of_the_docs_import_public_names_alone(page: ModuleType) -> None:
-    public = {(f"saccade.{home}", name) for home, name in promised(page)}
+def test_examples_of_the_docs_import_public_names_alone() -> None:
+    public = {(f"saccade.{home}", name) for home, name in promised()}
     public |= {("saccade", name) for name in ("", *saccade.__all__)}
     public |= {(module, "") for module, _ in public}
     first = {
@@ -156,11 +145,9 @@ def test_every_logger_is_in_the_docs() -> None:
             assert f"`{name}`" in page, f"docs/logging.md does not say what {name} logs"
 
 
-def test_texts_of_the_docs_name_public_modules_alone(page: ModuleType) -> None:
-    public = {f"saccade.{home}.{name}" for home, name in promised(page)} | {
-        f"saccade.{name}" for name in saccade.__all__
-    }
-    public |= {f"saccade.{home}" for home, _ in promised(page)} | NO_MODULE
+def test_texts_of_the_docs_name_public_modules_alone() -> None:
+    public = {f"saccade.{home}.{name}" for home, name in promised()} | {f"saccade.{name}" for name in saccade.__all__}
+    public |= {f"saccade.{home}" for home, _ in promised()} | NO_MODULE
     groups = {f"saccade.{kind}" for kind in (*KINDS, "commands", "audits", "tool-lists")}
     wrong = [
         f"{document.name}: {name}"

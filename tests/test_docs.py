@@ -1,4 +1,4 @@
-"""Every block of README and docs that is marked as runnable runs as it stands; CONTRIBUTING.md has the marks."""
+"""README and docs: runnable blocks run as they stand, links and commands lead somewhere, excerpts are the code."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,19 @@ import pytest
 from PIL import Image
 from tests.docs_teacher import follows_the_form
 from tests.models.wire_sandbox import sandbox_running
+from tools import file_map
+
+from saccade.cli.main import verbs
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
 FENCE = re.compile(r"^```(\w+)[ ]+runnable([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
 PROGRAMS = {"python": [sys.executable, "-W", "error"], "sh": ["bash", "-euo", "pipefail"]}
 
 
@@ -99,3 +109,63 @@ def draw(folder: Path) -> None:
 def variables(url: str) -> dict[str, str]:
     keys = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{url}/v1", "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": url}
     return os.environ | keys | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+MAP = (ROOT / "docs" / "map.md").read_text(encoding="utf-8")
+
+
+def test_file_map_is_up_to_date() -> None:
+    assert file_map.HEAD + file_map.file_map() == MAP, "run `make map`"
+
+
+def test_links_lead_somewhere() -> None:
+    for document in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        for target in re.findall(r"\]\(([^)#]+)", document.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_commands_are_verbs_and_targets() -> None:
+    named = set(
+        re.findall(r"\bsaccade ([a-z]+)\b(?= |`|$)", "\n".join(re.findall(r"^saccade .*", README, re.MULTILINE)))
+    )
+    assert named
+    assert named <= verbs().keys()
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    texts = README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    targets = re.findall(r"^(?: {4})?make ([a-z-]+)|`make ([a-z-]+)`", texts, re.MULTILINE)
+    assert targets
+    for target in filter(None, (name for pair in targets for name in pair)):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target}"
+
+
+EXCERPT = re.compile(r"^```py (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+LEFT_OUT = re.compile(r"^ *# …\n", re.MULTILINE)
+
+
+EXCERPTS = EXCERPT.findall((ROOT / "docs" / "tour.md").read_text(encoding="utf-8"))
+
+
+def place(part: str, source: str, start: int) -> int:
+    """Where `part` ends in `source`, from `start` on; -1 if it is not there, at any depth."""
+    wanted = textwrap.dedent(part.strip("\n")).splitlines()
+    lines = source.splitlines()
+    for at in range(start, len(lines) - len(wanted) + 1):
+        if textwrap.dedent("\n".join(lines[at : at + len(wanted)])).splitlines() == wanted:
+            return at + len(wanted)
+    return -1
+
+
+@pytest.mark.parametrize(
+    ("path", "text"), EXCERPTS, ids=[f"{n}-{Path(path).stem}" for n, (path, _) in enumerate(EXCERPTS)]
+)
+def test_an_excerpt_is_the_code(path: str, text: str) -> None:
+    source, at = (ROOT / path).read_text(encoding="utf-8"), 0
+    for part in LEFT_OUT.split(text):
+        at = place(part, source, at)
+        assert at >= 0, f"docs/tour.md: this is not in {path}, or not in this order:\n{part}"

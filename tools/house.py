@@ -45,7 +45,8 @@ assert made.answer == "red" and len(made.turns) == 2, made
 CHECKPOINT = """
 import sys
 from pathlib import Path
-from tests.training.rl.train.conftest import save_tiny, write_tasks
+from tests.training.rl.train.support import write_tasks
+from saccade.plugins.worlds.random_checkpoint import save_tiny
 save_tiny(Path(sys.argv[1]) / "tiny", "qwen2_5_vl")
 write_tasks(Path(sys.argv[1]), 2)
 """

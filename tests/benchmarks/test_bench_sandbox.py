@@ -9,16 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from PIL import Image
 from rich.console import Console
 from typer.testing import CliRunner
 
 from benchmarks import __main__ as cli
-from benchmarks import figures, sandbox, sandbox_peers
+from benchmarks import sandbox, sandbox_peers
 from benchmarks.sandbox import ROWS, Target, as_json, footing, heading, table, write_photo
 from benchmarks.sandbox_peers import (
-    FULL,
-    QUICK,
     BenchScale,
     Exec,
     Jupyter,
@@ -26,11 +23,10 @@ from benchmarks.sandbox_peers import (
     NotMeasured,
     Output,
     Peer,
-    PeerSession,
     Smolagents,
     Subprocess,
 )
-from saccade.errors import RegistryError, SandboxError, SettingsError, UnavailableError
+from saccade.errors import RegistryError, SandboxError, SettingsError
 
 TINY = BenchScale(
     repeats=1,
@@ -103,47 +99,11 @@ def test_a_peer_does_the_work(peer: type[Peer], photo: Path) -> None:
             session.close()
 
 
-def test_the_photo_is_the_same_every_time(tmp_path: Path, photo: Path) -> None:
-    assert write_photo(tmp_path / "again.jpg", (400, 300)).read_bytes() == photo.read_bytes()
-    with Image.open(photo) as image:
-        assert image.size == (400, 300)
-
-
-class Absent(Exec):
-    name = "absent"
-    install = "pip install absent"
-
-    def start(self, photo: Path | None = None) -> PeerSession:  # type: ignore[override]
-        raise UnavailableError("not here")
-
-
-class Idler(Exec):
-    """Claims success without doing anything."""
-
-    name = "idler"
-
-    def start(self, photo: Path | None = None) -> PeerSession:  # type: ignore[override]
-        return IdleSession()
-
-
 class IdleSession:
     def run(self, code: str) -> Output:
         return Output("", 0)
 
     def close(self) -> None: ...
-
-
-@linux_only
-@pytest.mark.slow
-def test_who_is_absent_or_idle_does_not_break_the_run() -> None:
-    report = sandbox.measure(sandbox.choose(["call"]), TINY, peers=[Absent, Idler])
-    assert report.missing == ("absent is not installed: pip install absent",)
-    assert "absent" not in report.contenders
-    idle = report.rows[0].results["idler"]
-    assert isinstance(idle, NotMeasured)
-    assert "did not do its work" in idle.reason
-    assert report.drawing == ()
-    assert "absent is not installed" in "\n".join(heading(report))
 
 
 def test_a_cell_without_the_work_is_an_error() -> None:
@@ -169,52 +129,6 @@ def test_a_cell_without_the_work_is_an_error() -> None:
 )
 def test_targets(target: Target, ours: float, jupyter: float | None, higher: bool, met: bool | None) -> None:
     assert target.met(ours, jupyter, higher_is_better=higher) is met
-
-
-def test_a_small_run_does_not_meet_large_targets() -> None:
-    judged = {row.name for row in ROWS if row.judged_at(QUICK)}
-    assert judged == {"start", "start-picture", "call", "plot", "show"}
-    assert all(row.judged_at(FULL) for row in ROWS if row.target is not None)
-
-
-@linux_only
-def test_memory_and_family_of_this_process() -> None:
-    import os
-    import subprocess
-
-    program = "import sys; print(flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        child.stdout.readline()  # it has started, with memory of its own
-        assert child.pid in figures.descendants(os.getpid())
-        assert figures.pss_bytes({child.pid}) > 1 << 20
-        assert figures.pss_bytes({child.pid, 1 << 30}) < 1 << 30
-    assert child.pid not in figures.descendants(os.getpid())
-
-
-def test_a_busy_machine_is_named() -> None:
-    here = figures.this_machine()
-    assert here.cores > 0
-    assert here.memory_gib > 0
-    assert dataclasses.replace(here, load=float(here.cores)).busy
-    assert not dataclasses.replace(here, load=0.0).busy
-
-
-def test_unknown_rows_are_named_with_the_known_ones() -> None:
-    with pytest.raises(RegistryError, match="start-picture"):
-        sandbox.choose(["strat"])
-
-
-@linux_only
-@pytest.mark.slow
-def test_the_command_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox_peers, "QUICK", TINY)
-    monkeypatch.setattr(sandbox.measure, "__kwdefaults__", {**sandbox.measure.__kwdefaults__, "peers": (Exec,)})
-    file = tmp_path / "bench.json"
-    ran = CliRunner().invoke(cli.app, ["sandbox", "--quick", "--only", "call", "--out", str(file)])
-    assert ran.exit_code == 0, ran.output
-    assert "trivial call" in ran.output
-    assert json.loads(file.read_text())["rows"][0]["results"]["saccade"]["median"] > 0
 
 
 def test_the_command_refuses_what_it_cannot_do(tmp_path: Path) -> None:

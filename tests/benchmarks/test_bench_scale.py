@@ -15,7 +15,6 @@ import pytest
 from tests.sandbox.providers import linux_only
 
 from benchmarks.__main__ import app
-from benchmarks.servers import TimedAnswers
 from saccade.cli.main import run
 
 RUN = [
@@ -62,26 +61,6 @@ def test_a_quick_run_plays_real_episodes(tmp_path: Path, monkeypatch: pytest.Mon
 
 @linux_only
 @pytest.mark.slow
-def test_every_figure_is_there() -> None:
-    pytest.importorskip("accelerate")
-    from benchmarks.scale import ScaleSizes, measure_scale
-
-    sizes = ScaleSizes((8,), (0, 2), looks=1, seconds=0.1, picture_episodes=8, picture_looks=2, many=16, step=8)
-    heard: list[str] = []
-    figures = measure_scale(sizes, heard.append)
-    assert len(heard) == 4
-    rows = [{name: getattr(figure, name) for name in ("name", "value", "other")} for figure in figures]
-    check_run(rows[:7], "8 local")
-    check_run(rows[7:14], "8 remote")
-    pictures, flat = figures[14:]
-    assert pictures.other is not None
-    assert pictures.other > 8  # 8 x 2 pictures and the one of their group
-    assert flat.other is not None
-    assert flat.other > 0
-
-
-@linux_only
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_no_episode_of_a_thousand_is_lost(tmp_path: Path) -> None:
     pytest.importorskip("accelerate")
@@ -115,14 +94,6 @@ def test_a_benchmark_that_is_killed_leaves_no_engine() -> None:
         ended, _, _ = select.select([engine], [], [], 60)
         os.close(engine)
     assert ended
-
-
-def test_the_same_seed_draws_the_same_seconds_around_the_mean() -> None:
-    answers = TimedAnswers((1,), (2,), 1, 0, seconds=2.0, sigma=0.5)
-    drawn = [answers.drawn(seed) for seed in range(4000)]
-    assert drawn == [answers.drawn(seed) for seed in range(4000)]
-    assert sum(drawn) / len(drawn) == pytest.approx(2.0, rel=0.05)
-    assert max(drawn) > 4.0
 
 
 def test_groups_must_be_whole(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,31 +1,21 @@
-"""`python -m benchmarks tools` at its smallest: each tool in both ways, the detector with random weights among them."""
+"""The benchmarks of tools: what a call takes, served too, and how often it is right."""
 
 from __future__ import annotations
 
+import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
+from typer.testing import CliRunner
 
-from benchmarks.tools import ToolScale, measure_tools, run_together
-from saccade.errors import ToolLostError
+from benchmarks.__main__ import app
+from benchmarks.tool_accuracy import QUICK_ACCURACY, _plots, _world_charts, measure_accuracy
+from benchmarks.tools import ToolScale, measure_tools
+from saccade.errors import DataError
+from saccade.plugins.vista.ocr import Ocr
 from saccade.tools.setup import VARIABLE
-
-MEETING = """
-import sys, time
-from pathlib import Path
-own, other = map(Path, sys.argv[1:])
-sys.stdin.readline()
-own.touch()
-end = time.monotonic() + 20
-while not other.exists():
-    if time.monotonic() > end:
-        sys.exit("alone")
-    time.sleep(0.01)
-print("met")
-"""
 
 
 @pytest.mark.slow
@@ -45,14 +35,46 @@ def test_every_tool_is_measured_in_workers_and_served(monkeypatch: pytest.Monkey
     assert VARIABLE not in os.environ
 
 
-def started(program: str, *arguments: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+needs_engine = pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
 
 
-def test_what_the_tool_alone_allows_is_measured_on_all_cores_at_once(tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    printed = run_together([started(MEETING, one, two), started(MEETING, two, one)])  # each waits for the other
-    assert [text.strip() for text in printed] == [b"met", b"met"]
-    with pytest.raises(ToolLostError):
-        run_together([started("import sys; sys.stdin.readline(); sys.exit(3)")])
+def test_charts_are_the_same_each_time_and_have_their_values() -> None:
+    for charts in (_world_charts, _plots):
+        one, two = next(charts(1)), next(charts(1))
+        assert isinstance(one[0], Image.Image)
+        assert one[0].tobytes() == two[0].tobytes()
+        assert one[1] == two[1]
+        assert len(one[1]) >= 3
+
+
+@pytest.mark.slow
+@needs_engine
+def test_figures(tmp_path: Path) -> None:
+    problem = tmp_path / "problems" / "1"
+    problem.mkdir(parents=True)
+    forms = {
+        "text_logic_form": ["Find(y)"], "dissolved_text_logic_form": ["Find(y)"], "line_instances": ["AB", "AC", "BC"],
+        "diagram_logic_form": ["Perpendicular(Line(A,C),Line(B,C))", "Equals(LengthOf(Line(A,B)),10)",
+                               "Equals(MeasureOf(Angle(A,B,C)),60)", "Equals(LengthOf(Line(A,C)),y)"],
+        "point_positions": {"A": [0, 0], "B": [-1, -1], "C": [0, 100]},
+    }  # fmt: skip
+    (problem / "logic_form.json").write_text(json.dumps(forms))
+    data = {"compact_text": "Find y.", "precise_value": [5, 8.660254, 10, 12], "answer": "B"}
+    (problem / "data.json").write_text(json.dumps(data))
+    out = tmp_path / "figures.json"
+    run = CliRunner().invoke(
+        app, ["tool-accuracy", "--quick", "--problems", str(tmp_path / "problems"), "--out", str(out)]
+    )
+    assert run.exit_code == 0, run.output
+    figures = {figure["name"].partition(",")[0]: figure["value"] for figure in json.loads(out.read_text())["figures"]}
+    assert figures["chart-bar: values within 5 %"] >= 80
+    assert figures["Geometry3K: solved from annotated forms"] == 100
+    assert figures["Geometry3K: texts read as annotated"] == 100
+
+
+@needs_engine
+def test_a_folder_without_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.tool_accuracy._charts", lambda *a, **k: [])
+    monkeypatch.setattr("benchmarks.tool_accuracy._diagrams", lambda *a: None)
+    with pytest.raises(DataError, match=r"holds no folder"):
+        measure_accuracy(QUICK_ACCURACY, tmp_path, lambda what: None)

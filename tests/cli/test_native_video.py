@@ -24,13 +24,6 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return jsonl(folder / "questions.jsonl", [{"video": "a.mp4", "question": "How bright?", "answer": "1"}])
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny")
-    save_tiny(folder)
-    return folder
-
-
 def evaluated(tasks: Path, model: str, dialect: str, out: Path, *settings: str) -> int:
     more = [part for setting in (*settings, "sampling.max_tokens=4") for part in ("--set", setting)]
     return main(["eval", str(tasks), "--model", model, "--dialect", dialect, "--out", str(out), *more])

@@ -15,13 +15,6 @@ from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.training.sft.settings import SftSettings
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny") / "qwen2_5_vl"
-    save_tiny(folder, "qwen2_5_vl")
-    return folder
-
-
 def command(out: Path, *more: str) -> list[str]:
     sets = ["dialect=direct:short", "rollout.group_size=2", "rollout.sampling.max_tokens=4", "rounds.tasks=2"]
     sets += ["steps=1"]

@@ -23,7 +23,6 @@ from tests.tasks.sources.files import jsonl, picture, video
 
 from saccade.cli.main import main
 from saccade.dialects.registry import load_dialect
-from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.codec import read_lines
 from saccade.record.content import Answer, Code
 from saccade.record.trajectory import CORRECT, Trajectory
@@ -71,13 +70,6 @@ def knows(answers: dict[str, str], dialect: str) -> Behaviour:
         return await chat(spoken.write(action))(body)
 
     return behave
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny") / "qwen2_5_vl"
-    save_tiny(folder, "qwen2_5_vl")
-    return folder
 
 
 @pytest.fixture

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
+from saccade.cli.list import KINDS
 from saccade.cli.main import main
 from saccade.core import registry as module
+from saccade.core.plugins import OFFERED
 from saccade.core.registry import Registry
 from saccade.errors import RegistryError, UnavailableError
-from saccade.models.registry import PROVIDERS, checkpoint_named, load_model
-from saccade.tasks.worlds.base import WORLDS
+from saccade.models.registry import checkpoint_named, load_model
 from saccade.training.sft.synth.experts import EXPERTS
 
 FOLDER_GONE = [
@@ -32,19 +35,24 @@ FOLDER_GONE = [
 ]
 
 
-def forget(monkeypatch: pytest.MonkeyPatch, points: list[SimpleNamespace]) -> None:
-    """As in a process in which only `points` are registered."""
-    monkeypatch.setattr(module, "entry_points", lambda group: [point for point in points if point.group == group])
-    registries: tuple[Registry[Any], ...] = (WORLDS, PROVIDERS, EXPERTS)
-    for registry in registries:
-        for name in ("_registered", "entries", "owners"):
-            monkeypatch.delitem(registry.__dict__, name, raising=False)
+def forget() -> None:
+    """Every registry looks anew for what is installed."""
+    for kind in KINDS.values():
+        name, _, attribute = kind.registry.partition(":")
+        registry = getattr(import_module(name), attribute)
+        for cached in ("_registered", "entries", "owners") if isinstance(registry, Registry) else ():
+            registry.__dict__.pop(cached, None)
 
 
 @pytest.fixture
-def gone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def gone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An installation without the plug-in, with its entry points or without these as well."""
-    forget(monkeypatch, request.param)
+    monkeypatch.setattr(
+        module, "entry_points", lambda group: [point for point in request.param if point.group == group]
+    )
+    forget()
+    yield
+    forget()
 
 
 both = pytest.mark.parametrize("gone", [[], FOLDER_GONE], indirect=True, ids=["not registered", "no files"])
@@ -88,3 +96,16 @@ def test_other_names_are_found_as_before(tmp_path: Path) -> None:
     assert checkpoint_named("Qwen/Qwen2.5-VL-3B-Instruct") == "Qwen/Qwen2.5-VL-3B-Instruct"
     with pytest.raises(RegistryError, match="Did you mean"):
         load_model("opena:gpt")
+
+
+def test_the_table_is_that_of_the_entry_points() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    registered: dict[str, dict[str, set[str]]] = {}
+    for group, points in project["entry-points"].items():
+        for name, target in points.items():
+            if group.startswith("saccade.") and target.startswith("saccade.plugins."):
+                kinds = registered.setdefault(target.split(".")[2], {})
+                kinds.setdefault(group.removeprefix("saccade."), set()).add(name.partition("@")[0])
+    assert {plugin: set(kinds) for plugin, kinds in OFFERED.items()} == {k: set(v) for k, v in registered.items()}
+    named = {(plugin, kind): names for plugin, kinds in OFFERED.items() for kind, names in kinds.items() if names}
+    assert named == {(plugin, kind): registered[plugin][kind] for plugin, kind in named}

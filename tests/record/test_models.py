@@ -1,17 +1,24 @@
 """What a record refuses to hold, and the small things it can say."""
 
+from __future__ import annotations
+
 import errno
 import os
+from collections.abc import Iterator
 from math import inf, nan
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from saccade.core.disk import disk_words, write_atomic, writing
-from saccade.record.base import clean_text
+from saccade.episode.run_folder import NumberedTurn
+from saccade.evals.protocols.findings import Findings
+from saccade.evals.verdicts import Verdicts
+from saccade.record.base import SCHEMA_VERSION, clean_text
 from saccade.record.content import (
     Answer,
+    Box,
     Code,
     ImagePart,
     Message,
@@ -20,10 +27,14 @@ from saccade.record.content import (
     ToolCall,
     VideoPart,
     VideoSample,
+    area,
+    iou,
+    overlap,
 )
-from saccade.record.execution import Execution, ExecutionPicture, ExecutionTimings, Status
+from saccade.record.execution import Execution, ExecutionPicture, Status
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
-from saccade.record.trajectory import Score, StopReason, Trajectory, Turn, conversation, total
+from saccade.record.trajectory import STOPS, EpisodeLimits, Score, StopReason, Trajectory, Turn, conversation, total
+from saccade.training.sft.curate.report import CurateReport
 
 
 def image(digit: str = "a") -> ImagePart:
@@ -58,11 +69,6 @@ def test_text_that_json_cannot_hold_is_refused_and_can_be_cleaned() -> None:
             ToolCall(name="zoom", arguments=deep)
     assert TextPart(text=clean_text(broken)).text == "ab\ufffdc\U0001f600"
     assert clean_text("\ufeffplain") == "\ufeffplain"
-
-
-def test_records_are_frozen() -> None:
-    with pytest.raises(ValidationError, match="frozen"):
-        TASK.question = "other"  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("sha256", ["A" * 64, "a" * 63, "a" * 65, "g" * 64, "a" * 64 + "\n", ""])
@@ -140,22 +146,6 @@ def test_answer_ends_a_trajectory() -> None:
         trajectory(last, last)
 
 
-def test_outages_are_marked() -> None:
-    assert not trajectory().lost
-    assert Trajectory(id="x", task=TASK, stop=StopReason.SANDBOX_LOST).lost
-
-
-def test_media_lists_each_picture_once_in_order() -> None:
-    shown = Execution(status=Status.OK, pictures=(ExecutionPicture(image=image("b"), source="figure"),))
-    turn = Turn(
-        text="",
-        action=Code(code="1"),
-        execution=shown,
-        observation=Message(role="user", parts=(image("b"), TextPart(text="look"), image("a"))),
-    )
-    assert [part.sha256[0] for part in trajectory(turn).media()] == ["a", "b"]
-
-
 def test_scores_are_replaced_by_name() -> None:
     first = trajectory().with_scores([Score(name="a"), Score(name="b")])
     second = first.with_scores([Score(name="a", value=1.0), Score(name="c")])
@@ -167,11 +157,6 @@ def test_message_text_and_media() -> None:
     message = Message(role="user", parts=(TextPart(text="a"), image(), TextPart(text="b")))
     assert message.text == "ab"
     assert message.media == (image(),)
-
-
-def test_times_that_nobody_took_are_zero() -> None:
-    timings = ExecutionTimings()
-    assert (timings.wall, timings.run, timings.cpu, timings.capture) == (0.0, 0.0, 0.0, 0.0)
 
 
 def test_media_are_found_wherever_a_trajectory_names_them() -> None:
@@ -200,22 +185,6 @@ def test_media_are_found_wherever_a_trajectory_names_them() -> None:
 def test_outages_are_three(stop: StopReason) -> None:
     outages = {StopReason.MODEL_LOST, StopReason.MODEL_REFUSED, StopReason.SANDBOX_LOST, StopReason.TOOL_LOST}
     assert Trajectory(id="x", task=TASK, stop=stop).lost is (stop in outages)
-
-
-def test_a_box_may_reach_the_edge_of_its_picture() -> None:
-    for box, message in (
-        ((0, 0, 40, 30), None),
-        ((39.5, 29, 40, 30), None),
-        ((0, 0, 40.5, 30), "beyond"),
-        ((0, 0, 40, 30.5), "beyond"),
-        ((0, 5, 40, 5), "empty"),
-        ((0, -0.5, 40, 5), "empty"),
-    ):
-        if message is None:
-            assert Task(**{**dict(TASK), "evidence": (EvidenceBox(image="image_0", xyxy=box),)}).evidence[0].xyxy == box
-        else:
-            with pytest.raises(ValidationError, match=message):
-                Task(**{**dict(TASK), "evidence": (EvidenceBox(image="image_0", xyxy=box),)})
 
 
 def test_a_choice_may_be_without_a_known_answer() -> None:
@@ -320,3 +289,71 @@ def test_two_scores_of_one_name_are_refused() -> None:
 def test_the_rule_of_an_open_task(grader: str, is_open: bool, rule: str) -> None:
     task = Task(id="t", question="q", grader=grader)
     assert (task.is_open, task.rule) == (is_open, rule)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ((10, 20, 30, 60), (20, 30, 40, 70), 3 / 13),  # 10x30 of 800 + 800 - 300
+        ((5, 7, 9, 10), (5, 7, 9, 10), 1.0),
+        ((0, 0, 10, 10), (2, 3, 7, 5), 0.1),  # one inside the other: 5x2 of 100
+        ((0, 0, 10, 10), (10, 0, 20, 10), 0.0),  # they touch
+        ((0, 0, 10, 10), (0, 10, 10, 20), 0.0),
+        ((0, 0, 4, 4), (6, 0, 8, 4), 0.0),  # side by side, at the same height
+        ((0, 0, 4, 4), (6, 6, 8, 8), 0.0),  # apart both ways: no overlap of two negative sides
+    ],
+)
+def test_intersection_over_union_by_hand(one: Box, other: Box, expected: float) -> None:
+    assert iou(one, other) == pytest.approx(expected)
+    assert iou(other, one) == pytest.approx(expected)
+
+
+def test_empty_and_reversed_boxes_share_nothing() -> None:
+    assert iou((0, 0, 2, 2), (1, 1, 3, 3)) == pytest.approx(1 / 7)
+    assert iou((0, 0, 2, 2), (0, 0, 2, 2)) == 1
+    assert iou((0, 0, 0, 0), (0, 0, 0, 0)) == 0
+    assert iou((2, 2, 0, 0), (0, 0, 2, 2)) == 0
+
+
+def test_boxes_that_differ_in_every_side_by_hand() -> None:
+    one, other = (0.0, 10.0, 20.0, 30.0), (5.0, 0.0, 40.0, 25.0)
+    # Both hold x from 5 to 20 and y from 10 to 25.
+    assert (area(one), area(other), overlap(one, other)) == (400.0, 875.0, 225.0)
+    assert iou(one, other) == iou(other, one) == 225 / 1050
+    assert (area((5, 5, 5, 9)), area((9, 5, 5, 9)), overlap(one, (20.0, 10.0, 30.0, 30.0))) == (0.0, 0.0, 0.0)
+
+
+def test_every_stop_reason_is_in_words_of_its_own() -> None:
+    assert set(STOPS) == set(StopReason)
+    assert len({facts.words for facts in STOPS.values()}) == len(StopReason)
+    assert all(facts.words.endswith(".") for facts in STOPS.values())
+
+
+def test_limits_are_those_of_an_episode() -> None:
+    limits = {reason: facts.limit for reason, facts in STOPS.items() if facts.limit}
+    assert set(limits.values()) <= set(EpisodeLimits.model_fields)
+    assert limits.keys() == {reason for reason in StopReason if reason.value.endswith("_limit")}
+
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+STORED = (Trajectory, NumberedTurn, Verdicts, Findings, CurateReport)
+
+
+def fields(kind: type[BaseModel]) -> Iterator[str]:
+    """A line for each field of `kind` and of what it holds, with its type and what it is where nothing is said."""
+    schema = kind.model_json_schema(mode="serialization")
+    for name, model in {kind.__name__: schema, **schema.get("$defs", {})}.items():
+        for field, about in model.get("properties", {}).items():
+            said = {key: value for key, value in about.items() if key not in ("title", "description", "$defs")}
+            yield f"{name}.{field} {said}"
+
+
+def test_fields_of_a_version_stay_as_they_are() -> None:
+    now = sorted({line for kind in STORED for line in fields(kind)})
+    golden = GOLDEN / f"fields-{SCHEMA_VERSION}.txt"
+    assert golden.is_file(), f"write the fields of this version to {golden.name}"
+    assert now == golden.read_text(encoding="utf-8").splitlines(), (
+        "stored records have other fields: raise SCHEMA_VERSION (record/base.py), and write the fields anew"
+    )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tests.tiny import tiny_folder
 from tests.tokens.support import FAMILIES
 from tests.training.sft.train.support import trajectory, write_run
 
@@ -16,7 +17,6 @@ from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.trajectory import conversation
 from saccade.tokens.batch import BatchRow, Collator, forward_passes, token_row, work
 from saccade.tokens.build import token_trajectory
@@ -29,11 +29,9 @@ from saccade.training.weights import TokenScorer
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
-def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+def checkpoint(request: pytest.FixtureRequest) -> Checkpoint:
     torch.set_num_threads(1)  # threads that spin are slow beside other tests
-    folder = tmp_path_factory.mktemp("tiny")
-    save_tiny(folder, request.param)
-    return load_checkpoint(str(folder), LocalSettings(device="cpu"))
+    return load_checkpoint(str(tiny_folder(request.param)), LocalSettings(device="cpu"))
 
 
 @pytest.fixture(scope="module")

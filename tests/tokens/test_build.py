@@ -1,8 +1,8 @@
 import pytest
+from tests.tiny import tiny_folder
 from tests.training.rl.policies import policy
 from tests.training.sft.train.support import said
 
-from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.content import Message, ParseError
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn, conversation
@@ -11,10 +11,8 @@ from saccade.tokens.encoder import Encoder
 
 
 @pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    folder = tmp_path_factory.mktemp("tiny") / "qwen"
-    save_tiny(folder, "qwen2_5_vl")
-    return policy(folder).encoder
+def encoder() -> Encoder:
+    return policy(tiny_folder()).encoder
 
 
 def turn(encoder: Encoder, text: str, *shown: Message, ended: bool = True, request: Message | None = None) -> Turn:

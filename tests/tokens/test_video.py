@@ -18,6 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from tests.models.helpers import ask, said
+from tests.tiny import tiny_folder
 from tests.tokens.videos import FORMS, Videos, record
 from transformers.video_utils import VideoMetadata
 
@@ -26,7 +27,6 @@ from saccade.models.families.known import FAMILIES
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_tokens import FILE, load_video_rules
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.content import Answer, ImagePart, VideoPart
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn
@@ -46,10 +46,8 @@ PROCESSORS: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module", params=[*FORMS, pytest.param("qwen3_5", marks=pytest.mark.slow)])
-def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    folder = tmp_path_factory.mktemp("tiny")
-    save_tiny(folder, request.param)
-    return load_checkpoint(str(folder), LocalSettings(device="cpu"))
+def checkpoint(request: pytest.FixtureRequest) -> Checkpoint:
+    return load_checkpoint(str(tiny_folder(request.param)), LocalSettings(device="cpu"))
 
 
 def encoder_of(one: Checkpoint) -> Encoder:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from tests.models.helpers import ask
+from tests.tiny import tiny_folder
 from tests.tokens.torchvision_here import torchvision_imports
 from tests.tokens.videos import FORMS, Videos, record
 
@@ -29,7 +29,6 @@ if not torchvision_imports():
 
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.content import ImagePart, VideoPart
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import build_prompt
@@ -43,10 +42,9 @@ PROCESSORS: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module", params=FORMS)
-def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkpoint, Any]:
+def both(request: pytest.FixtureRequest) -> tuple[Checkpoint, Any]:
     """A checkpoint, and its own processor."""
-    folder: Path = tmp_path_factory.mktemp("tiny")
-    save_tiny(folder, request.param)
+    folder = tiny_folder(request.param)
     one = load_checkpoint(str(folder), LocalSettings(device="cpu"))
     said = json.loads((folder / "video_preprocessor_config.json").read_text())
     videos = getattr(transformers, said.pop("video_processor_type"))(**said, cap_pixels_per_frame=False)

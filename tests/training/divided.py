@@ -1,4 +1,4 @@
-"""Two updates of a tiny checkpoint in however many processes, and what they lead to. Run by `test_divide.py`.
+"""Two updates of a tiny checkpoint in however many processes, and what they lead to. Run by `test_memory.py`.
 
 python -m tests.training.divided CHECKPOINT OUT PROCESSES SCENARIO...
 """

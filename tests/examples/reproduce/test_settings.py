@@ -1,4 +1,4 @@
-"""The settings that come with the claims, and what cannot be meant."""
+"""The settings that come with the claims, what cannot be meant, and the rule by which intervals decide."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from examples.reproduce.claims import CLAIMS, load_claim
+from examples.reproduce.evidence import ClaimVerdict, Expectation, MeasuredEffect, blocks, judge, overall_verdict
 from examples.reproduce.run import arm_settings, complete_settings
 from examples.reproduce.settings import (
     RECIPES,
@@ -84,6 +85,8 @@ def test_arms_differ_in_what_the_claim_is_about() -> None:
 
 
 TASKS = TaskSet(name="some", worlds=("touching-circles",))
+
+
 ARM = Arm(name="arm", recipe="pyvision-image")
 
 
@@ -154,7 +157,71 @@ def test_what_a_rollout_costs() -> None:
     assert seconds_per_rollout(steps) == 0.5
 
 
-def test_an_arm_trains_on_the_tasks_of_its_file() -> None:
-    settings = Reproduction(task_sets=(TASKS,), arms=(ARM,))
-    complete = complete_settings(arm_settings(settings, ARM, 0), "checkpoint", Path("/tasks/train.jsonl"), 64, 50)
-    assert complete.sources == ("/tasks/train.jsonl",)
+MORE = Expectation("more", "more", "above", 0.2)
+
+
+LESS = Expectation("less", "less", "below", -0.1)
+
+
+def of(*values: float) -> dict[str, float]:
+    return {f"task{number}": value for number, value in enumerate(values)}
+
+
+@pytest.mark.parametrize(
+    ("expectation", "values", "verdict"),
+    [
+        (MORE, [0.5, 0.4, 0.6, 0.5, 0.45], ClaimVerdict.HOLDS),
+        (MORE, [0.1, 0.15, 0.05, 0.1], ClaimVerdict.FAILS),
+        (MORE, [1.0, -1.0, 1.0, -0.5, 0.5], ClaimVerdict.OPEN),
+        (MORE, [0.2, 0.2, 0.2, 0.2], ClaimVerdict.FAILS),
+        (LESS, [-0.5, -0.4, -0.5, -0.6], ClaimVerdict.HOLDS),
+        (LESS, [0.0, 0.1, -0.05, 0.0], ClaimVerdict.FAILS),
+        (LESS, [-1.0, 1.0, -1.0, 0.0], ClaimVerdict.OPEN),
+    ],
+)
+def test_intervals_decide(expectation: Expectation, values: list[float], verdict: ClaimVerdict) -> None:
+    assert judge(expectation, MeasuredEffect((of(*values),))).verdict is verdict
+
+
+def test_every_seed_must_agree() -> None:
+    good, bad = of(*[0.9] * 6), of(*[0.1] * 6)
+    found = judge(MORE, MeasuredEffect((good, bad)))
+    assert found.estimate == pytest.approx(0.5)
+    assert found.interval is not None
+    assert found.interval.low > MORE.threshold
+    assert found.verdict is ClaimVerdict.OPEN
+    assert judge(MORE, MeasuredEffect((good, good))).verdict is ClaimVerdict.HOLDS
+
+
+def test_seeds_are_averaged_pair_by_pair() -> None:
+    found = judge(MORE, MeasuredEffect((of(1.0, 0.0), of(0.0, 1.0))))
+    assert found.interval == (0.5, 0.5)
+    assert found.seeds == (0.5, 0.5)
+    assert found.pairs == 2
+
+
+def test_what_is_missing_decides_nothing() -> None:
+    found = judge(MORE, MeasuredEffect((of(0.9, 0.9, 0.9, 0.9),), "the start cannot look"))
+    assert found.estimate == pytest.approx(0.9)
+    assert found.verdict is ClaimVerdict.OPEN
+    assert judge(MORE, MeasuredEffect((of(0.9, 0.9, 0.9),))).verdict is ClaimVerdict.OPEN
+    assert judge(MORE, MeasuredEffect(({},))).verdict is ClaimVerdict.OPEN
+
+
+def test_a_claim_is_as_good_as_its_parts() -> None:
+    holds = judge(MORE, MeasuredEffect((of(*[0.9] * 4),)))
+    fails = judge(MORE, MeasuredEffect((of(*[0.0] * 4),)))
+    undecided = judge(MORE, MeasuredEffect((of(1.0, -1.0, 1.0, -1.0),)))
+    shown = judge(Expectation("shown", "shown", "above", 0.2, decides=False), MeasuredEffect((of(*[0.0] * 4),)))
+    assert overall_verdict([holds, holds, shown]) is ClaimVerdict.HOLDS
+    assert overall_verdict([holds, undecided]) is ClaimVerdict.OPEN
+    assert overall_verdict([undecided, fails, holds]) is ClaimVerdict.FAILS
+    assert overall_verdict([shown]) is ClaimVerdict.OPEN
+
+
+def test_blocks_of_steps() -> None:
+    assert blocks([1.0, 3.0]) == {"0": 1.0, "1": 3.0}
+    assert blocks([float(value) for value in range(16)]) == {str(at): 2 * at + 0.5 for at in range(8)}
+    assert blocks([None, None, *[2.0] * 14]) == {str(at): 2.0 for at in range(1, 8)}
+    assert len(blocks([1.0] * 17)) == 6
+    assert blocks([]) == {}

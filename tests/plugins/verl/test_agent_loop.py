@@ -15,6 +15,7 @@ import pytest
 import torch
 from tests.plugins.verl.served import LocalClient, Output
 from tests.plugins.verl.support import verl_settings
+from tests.tiny import tiny_folder
 from tests.training.rl.engines.talking import conversations, episode
 from tests.training.rl.policies import TinyPolicy, policy
 
@@ -34,7 +35,6 @@ from saccade.plugins.verl.agent_loop import (
     without,
 )
 from saccade.plugins.verl.policy import TokenPolicy, load_policy
-from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.content import Answer, ToolCall
 from saccade.record.execution import Status
 from saccade.tokens.build import PromptDelta
@@ -45,10 +45,8 @@ from saccade.training.rl.settings import RlSettings
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny") / "qwen"
-    save_tiny(folder, "qwen2_5_vl")
-    return folder
+def folder() -> Path:
+    return tiny_folder()
 
 
 @pytest.fixture(scope="module")

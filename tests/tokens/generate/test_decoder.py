@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.tiny import tiny_folder
 from tests.tokens.generate.support import answered
 from tests.training.rl.engines.talking import conversations, episode, picture
 from tests.training.rl.policies import TinyPolicy, full_logprobs, policy, said
@@ -14,7 +15,6 @@ from tests.training.rl.policies import TinyPolicy, full_logprobs, policy, said
 from saccade.errors import ModelRefusedError
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
-from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.trajectory import FinishReason, Sampling
 from saccade.tokens.build import PromptDelta, TokenStream
 from saccade.tokens.caches import RaggedCache, row_bytes, state_bytes
@@ -31,17 +31,13 @@ FAMILIES = (
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
-def any_policy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TinyPolicy:
-    folder = tmp_path_factory.mktemp("tiny") / request.param
-    save_tiny(folder, request.param)
-    return policy(folder)
+def any_policy(request: pytest.FixtureRequest) -> TinyPolicy:
+    return policy(tiny_folder(request.param))
 
 
 @pytest.fixture(scope="module")
-def qwen(tmp_path_factory: pytest.TempPathFactory) -> TinyPolicy:
-    folder = tmp_path_factory.mktemp("tiny") / "qwen"
-    save_tiny(folder, "qwen2_5_vl")
-    return policy(folder)
+def qwen() -> TinyPolicy:
+    return policy(tiny_folder())
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from tests.models.helpers import Media, said
+from tests.tiny import tiny_folder
 
 from saccade.errors import MissingMediaError, ModelRefusedError
 from saccade.models.base import Request
@@ -27,7 +28,6 @@ from tests.tokens.generate.support import (
 
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.plugins.worlds.tiny import tiny_weights
 from saccade.tokens.prompt import Prompt, build_prompt
 from saccade.tokens.scheduler import PlainPolicy, Scheduler, shared_length
@@ -42,19 +42,15 @@ def _one_thread() -> None:
 
 
 @pytest.fixture(scope="module", params=[*each_family(*NEWER), "saccade-tiny"])
-def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+def checkpoint(request: pytest.FixtureRequest) -> Checkpoint:
     if request.param == "saccade-tiny":
         return load_checkpoint(str(tiny_weights()), LocalSettings())
-    folder = tmp_path_factory.mktemp("tiny")
-    save_tiny(folder, request.param)
-    return load_checkpoint(str(folder), LocalSettings())
+    return load_checkpoint(str(tiny_folder(request.param)), LocalSettings())
 
 
 @pytest.fixture(scope="module")
-def qwen(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    folder = tmp_path_factory.mktemp("qwen")
-    save_tiny(folder)
-    return load_checkpoint(str(folder), LocalSettings())
+def qwen() -> Checkpoint:
+    return load_checkpoint(str(tiny_folder()), LocalSettings())
 
 
 def turns(number: int, count: int = 3) -> list[tuple[Message, ...]]:

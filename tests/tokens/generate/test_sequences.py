@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from tests.tiny import tiny_folder
 from tests.training.rl.engines.talking import conversations, episode
 from tests.training.rl.policies import TinyPolicy, policy
 
 from saccade.media.store import MediaStore
 from saccade.models.families.known import FAMILIES
-from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.tokens import sequences
 from saccade.tokens import sequences as step_graphs
 from saccade.tokens.caches import RaggedCache
@@ -25,10 +25,8 @@ from saccade.tokens.sequences import StepGraphs
 
 
 @pytest.fixture(scope="module", params=sorted(step_graphs._CAPTURED))
-def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TinyPolicy:
-    folder = tmp_path_factory.mktemp("tiny") / request.param
-    save_tiny(folder, request.param)
-    return policy(folder)
+def made(request: pytest.FixtureRequest) -> TinyPolicy:
+    return policy(tiny_folder(request.param))
 
 
 async def rolled(made: TinyPolicy, store: MediaStore, cache_bytes: float | None = None) -> list[TokenTrajectory]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tiny import tiny_folder
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -19,7 +20,6 @@ from tests.tokens.videos import Videos, record
 from saccade.models.base import Request
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.content import Message, ParseError
 from saccade.record.task import Task
 from saccade.record.trajectory import Sampling, Trajectory, Turn
@@ -42,11 +42,9 @@ FAMILIES = ("qwen2_5_vl", "qwen3_vl", pytest.param("qwen3_5", marks=pytest.mark.
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(request: pytest.FixtureRequest) -> Path:
     torch.set_num_threads(1)
-    folder = tmp_path_factory.mktemp("tiny")
-    save_tiny(folder, request.param)
-    return folder
+    return tiny_folder(request.param)
 
 
 @pytest.fixture(scope="module")

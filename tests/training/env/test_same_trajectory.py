@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.training.env.support import EVERY_DIALECT, EXAMPLES, result, tasks_for, tools_for
+from tests.training.env.support import CODE, EVERY_DIALECT, EXAMPLES, result, tasks, tasks_for, tools_for
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
@@ -39,10 +44,16 @@ ACTIONS: tuple[Action, ...] = (
     ToolCall(name="no_such_tool", arguments={}),
     Answer(text="red"),
 )
+
+
 GARBAGE = st.sampled_from(
     ["", " ", "I am not sure.", "<code>", "</code>", "<answer>", "\ud800", "<tool_call>{}</tool_call>"]
 )
+
+
 SCRIPT = st.lists(st.sampled_from(ACTIONS[:-1]) | st.sampled_from(ACTIONS) | GARBAGE | st.text(max_size=20), max_size=6)
+
+
 LIMITS = st.builds(
     EpisodeLimits,
     turns=st.integers(1, 6),
@@ -157,3 +168,49 @@ async def test_real_programs_too(tmp_path: Path, dialect: str) -> None:
     assert [turn["execution"]["status"] for turn in first["turns"][:3]] == ["ok", "error", "ok"]
     assert len(first["turns"][0]["execution"]["pictures"]) == 1
     assert first["stop"] == "answered"
+
+
+def children() -> set[str]:
+    """Ids of the processes that any thread of this one has started."""
+    return {
+        child
+        for listed in Path(f"/proc/{os.getpid()}/task").glob("*/children")
+        for child in listed.read_text(encoding="ascii").split()
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.own_sandbox
+@pytest.mark.parametrize("dropped", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_no_process_stays(tmp_path: Path, dropped: bool) -> None:
+    before = children()
+    store = MediaStore(tmp_path)
+    env = LookAgainEnv(tasks(store), store=store)
+    env.reset(seed=0)
+    assert env.step(CODE)[4]["status"] == "ok"
+    started = children() - before
+    assert started
+    if not dropped:
+        env.close()
+    del env
+    gc.collect()
+    deadline = time.monotonic() + 100
+    while started & children() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not started & children()
+
+
+def test_making_one_starts_nothing(tmp_path: Path) -> None:
+    before = children()
+    store = MediaStore(tmp_path)
+    env = LookAgainEnv(tasks(store), store=store)
+    env.reset(seed=0)
+    assert children() == before
+    env.close()
+
+
+def test_without_gymnasium() -> None:
+    code = "import sys; sys.modules['gymnasium'] = None; import saccade.training.env"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "UnavailableError: saccade.training.env needs Gymnasium" in run.stderr
+    assert "saccade[env]" in run.stderr

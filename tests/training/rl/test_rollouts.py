@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.plugins.serve.fakes import TOKEN, FakeSandbox, Wire, serving
+from tests.tiny import tiny_folder
 from tests.training.rl.policies import Noise, TinyPolicy, full_logprobs, policy
 
 from saccade.core.retry import RetryPolicy
@@ -15,7 +16,6 @@ from saccade.dialects.base import Dialect
 from saccade.episode.flow import Plan
 from saccade.errors import SandboxClosedError, SandboxLostError, SettingsError, TrainingError
 from saccade.media.store import MediaStore
-from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.execution import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
@@ -40,10 +40,8 @@ from saccade.training.rl.rollouts import (
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> TinyPolicy:
-    folder = tmp_path_factory.mktemp("tiny") / "qwen"
-    save_tiny(folder, "qwen2_5_vl")
-    return policy(folder)
+def made() -> TinyPolicy:
+    return policy(tiny_folder())
 
 
 @pytest.fixture

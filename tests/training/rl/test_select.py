@@ -7,10 +7,15 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rewards.rollouts import answered, lost, ran, wrote
+from tests.rewards.rollouts import rollout as trajectory
 from tests.training.rl.support import group, groups, renamed, rollout
 
-from saccade.record.trajectory import Broken
-from saccade.training.rl.rollout import DropReason, RolloutGroup
+from saccade.errors import TrainingError
+from saccade.record.execution import Status
+from saccade.record.trajectory import Broken, Score, StopReason
+from saccade.rewards.reward import Reward
+from saccade.training.rl.rollout import DropReason, Rollout, RolloutGroup, broken, group_of, spread
 from saccade.training.rl.select import (
     TAIL_PATCH,
     UNSOLVED_MOSTLY,
@@ -37,8 +42,14 @@ def kept(selection: Selection) -> list[str]:
 
 
 FLAT = group("flat", [1, 1, 1, 1])
+
+
 NARROW = group("narrow", [1, 1.1, 1, 1])
+
+
 WIDE = group("wide", [0, 1, 0, 1])
+
+
 LEANING = group("leaning", [0, 1, 1, 1])
 
 
@@ -127,20 +138,6 @@ def test_groups_and_rollouts_are_told_apart_by_id() -> None:
         KeepAll()([FLAT, RolloutGroup("other", FLAT.rollouts)])
 
 
-def mixed(count: int, size: int = 2) -> list[RolloutGroup]:
-    """Groups with equal spread, the first rollout of each right."""
-    return [group(f"g{number}", [1.0] + [0.0] * (size - 1)) for number in range(count)]
-
-
-def test_a_step_has_as_many_as_its_rule_says() -> None:
-    assert len(OversampleFilterRank()(mixed(17)).kept) == 16
-    assert len(DynamicSampling()(mixed(65)).kept) == 64
-    surplus = RepoRank()(mixed(65, size=8))
-    assert len(surplus) == 512
-    assert surplus.reasons() == {DropReason.RANKED_OUT: 8}
-    assert len(RepoRank()(mixed(64, size=8))) == 512
-
-
 @pytest.mark.parametrize("rule", [PassRateBand(), OversampleFilterRank()], ids=lambda rule: rule.rule)
 def test_two_rollouts_are_a_group_and_one_is_none(rule: SelectionRule) -> None:
     chosen = rule([group("pair", [1, 0]), group("one", [1]), group("left", [1, None])])
@@ -187,6 +184,8 @@ RULES: list[SelectionRule] = [
     DynamicSampling(groups=2),
     DynamicSampling(groups=2, by="reward"),
 ]
+
+
 each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 
 
@@ -253,3 +252,51 @@ def test_bands_of_the_curriculum() -> None:
     # Nine of ten samples right is not more than 0.9; seven samples say too little.
     tried = {"nine": (0.9, 10), "few": (0.5, 7), "eight": (0.5, 8), "all": (1.0, 8)}
     assert in_band(tried, UNSOLVED_MOSTLY) == ("nine", "eight")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (Status.TIMEOUT, Broken.TIMEOUT),
+        (Status.KILLED, Broken.RUNTIME_DEATH),
+        (Status.OUT_OF_MEMORY, Broken.RUNTIME_DEATH),
+        (Status.ERROR, Broken.EXECUTION_ERROR),
+        (Status.REFUSED, Broken.EXECUTION_ERROR),
+    ],
+)
+def test_broken_kinds(status: Status, kind: Broken) -> None:
+    assert broken(trajectory(ran(status=status), answered())) == {kind}
+
+
+def test_limits_and_no_action_break_but_the_turn_limit_does_not() -> None:
+    assert broken(trajectory(ran())) == frozenset()
+    assert broken(trajectory(ran(), stop=StopReason.CONTEXT_LIMIT)) == {Broken.OVER_LENGTH}
+    assert broken(trajectory(ran(), stop=StopReason.IMAGE_LIMIT)) == {Broken.OVER_IMAGES}
+    assert broken(trajectory(wrote("Hm."))) == {Broken.NO_ACTION}
+
+
+def test_a_lost_rollout_is_lost_and_not_broken() -> None:
+    made = Rollout(lost(ran(status=Status.LOST)), reward=Reward(parts=(Score(name="accuracy"),)))
+    assert made.lost
+    assert not made.usable
+    assert made.broken == frozenset()
+
+
+def test_group_of_trajectories() -> None:
+    trajectories = [trajectory(ran("a", "a"), answered(), id=f"t#{n}", correct=n, group="t") for n in (0, 1)]
+    rewards = [Reward(parts=(Score(name="accuracy", value=float(n)),)) for n in (0, 1)]
+    made = group_of([Rollout(item, reward=reward) for item, reward in zip(trajectories, rewards, strict=True)])
+    assert made.id == "t"
+    assert [item.reward.total for item in made.rollouts] == [0, 1]
+    assert [item.right for item in made.rollouts] == [False, True]
+    assert [item.pictures for item in made.rollouts] == [1, 1]
+    assert made.pass_rate == 0.5
+    other = trajectories[0].model_copy(update={"group": "u"})
+    with pytest.raises(TrainingError, match="one name"):
+        group_of([Rollout(trajectories[1]), Rollout(other)])
+
+
+def test_spread_has_one_degree_of_freedom_and_leaves_out_what_is_not_usable() -> None:
+    assert spread(group("a", [0, 1]).rollouts) == pytest.approx(0.70710678)
+    assert spread(group("a", [0, 1, 1, None, 5], lost=[4]).rollouts) == pytest.approx(0.57735027)
+    assert spread(group("a", [3]).rollouts) == 0

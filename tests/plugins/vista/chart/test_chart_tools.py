@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 from tests.plugins.vista.chart.drawn import BLUE, GREEN, RED, Board, standing
 
-from saccade.plugins.vista.chart.reading import read_chart
-from saccade.plugins.vista.chart.tools import ChartDet, ChartOcr, ChartRow, OpenCv, _named, _relations, _table
-from saccade.plugins.vista.ocr import Ocr
-from saccade.tools.base import Tool
+from saccade.plugins.vista.chart.marks import ChartKind, ChartLegendEntry, ChartMark
+from saccade.plugins.vista.chart.reading import ChartReading, TextRole, read_chart
+from saccade.plugins.vista.chart.tools import (
+    ChartDet,
+    ChartOcr,
+    ChartPart,
+    ChartRow,
+    OpenCv,
+    _named,
+    _relations,
+    _row,
+    _table,
+    as_svg,
+)
+from saccade.plugins.vista.ocr import Ocr, TextLine
+from saccade.tools.base import Needs, Tool
 from saccade.tools.context import ToolContext
-from saccade.tools.look import LookArguments, look
+from saccade.tools.look import Look, LookArguments, look
 
 needs_engine = pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
+
+
 BOARD = standing({"Mon": (30, 75), "Tue": (8, 50), "Wed": (99, 12)})
 
 
@@ -156,3 +172,139 @@ def test_wrong_arguments_are_typed(tool: Tool[Any, Any]) -> None:
     result = tool.call({"task": "table", "box": [0, 0]}, ToolContext({"chart": BOARD.picture}))
     assert result.problem is not None
     assert result.problem.kind.value == "argument_format"
+
+
+def text(words: str, *box: int) -> TextLine:
+    x0, y0, x1, y1 = box
+    return TextLine(text=words, confidence=1.0, box=(x0, y0, x1, y1), corners=((0.0, 0.0),) * 4)
+
+
+@pytest.mark.parametrize(
+    ("part", "element"),
+    [
+        ({"kind": "bar", "box": (10, 20, 30, 60), "color": RED, "value": 2.0},
+         '<rect id="p" fill="#d62828" x="10" y="20" width="20" height="40"/>'),
+        ({"kind": "bar", "box": (10, 20, 30, 60), "text": "2"},
+         '<rect id="p" fill="#000000" x="10" y="20" width="20" height="40"/>'),
+        ({"kind": "region", "box": (10, 20, 30, 60)},
+         '<rect id="p" fill="#000000" x="10" y="20" width="20" height="40"/>'),
+        ({"kind": "point", "box": (5, 7, 12, 9), "text": "2"},
+         '<circle id="p" fill="#000000" cx="8.5" cy="8" r="2.25"/>'),
+        ({"kind": "marker", "box": (4, 6, 12, 14)}, '<circle id="p" fill="#000000" cx="8" cy="10" r="4"/>'),
+        ({"kind": "title", "box": (3, 10, 50, 30), "text": "a<b"},
+         '<text id="p" fill="#000000" x="3" y="27" font-size="15">a&lt;b</text>'),
+        ({"kind": "legend", "box": (3, 10, 50, 31), "text": "b"},
+         '<text id="p" fill="#000000" x="3" y="27" font-size="16">b</text>'),
+        ({"kind": "text", "box": (3, 10, 50, 10), "text": "-"},
+         '<text id="p" fill="#000000" x="3" y="10" font-size="1">-</text>'),
+        ({"kind": "text", "box": (3, 10, 50, 13), "text": "-"},
+         '<text id="p" fill="#000000" x="3" y="13" font-size="2">-</text>'),
+    ],
+)  # fmt: skip
+def test_parts_as_svg(part: dict[str, Any], element: str) -> None:
+    head = '<svg xmlns="http://www.w3.org/2000/svg" width="70" height="90">'
+    assert as_svg((70, 90), [ChartPart(id="p", **part)]) == f"{head}\n{element}\n</svg>"
+
+
+def test_the_largest_shapes_are_listed_and_the_others_counted() -> None:
+    picture = Image.new("RGB", (260, 220), "white")
+    pen = ImageDraw.Draw(picture)
+    for number in range(122):
+        x, y = 4 + 18 * (number % 14), 4 + 18 * (number // 14)
+        pen.rectangle((x, y, x + 5 + (number > 2), y + 5 + (number == 100)), fill=RED)
+    found = OpenCv().call({"box": [2, 2, 260, 220]}, ToolContext({"drawn": picture}))
+    value: Any = found.value
+    assert (value["count"], len(value["primitives"]), value["primitives"][0]["box"]) == (122, 120, [40, 130, 47, 137])
+    assert found.text == value["svg"] + "\n2 smaller shapes are not listed."
+    assert value["svg"].splitlines()[:2] == [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="2 2 258 218">',
+        '<rect x="2" y="2" width="100%" height="100%" fill="#ffffff"/>',
+    ]
+    for least, count in ((42, 119), (43, 1), (36, 122), (49, 1), (50, 0)):
+        value = OpenCv().call({"min_area": least}, ToolContext({"drawn": picture})).value
+        assert value["count"] == count
+    assert "not listed" not in OpenCv().call({"min_area": 42}, ToolContext({"drawn": picture})).text
+
+
+NORTH = ChartLegendEntry(text("North", 60, 0, 90, 10), RED)
+
+
+MON = text("Mon", 10, 50, 30, 60)
+
+
+SEEN = Look("chart", (100, 200, 200, 300), np.zeros((100, 100, 3), np.uint8))
+
+
+def reading(kind: ChartKind, *marks: ChartMark) -> ChartReading:
+    title, note = text("Sales", 40, 1, 60, 9), text("?", 1, 1, 3, 9)
+    texts: tuple[tuple[TextLine, TextRole], ...] = (
+        (title, "title"), (MON, "category"), (NORTH.text, "legend"), (note, "other"),
+    )  # fmt: skip
+    return ChartReading(kind, (), None, (NORTH,), marks, texts)
+
+
+def test_marks_and_texts_are_named_by_kind_and_lie_in_the_whole_image() -> None:
+    bars = [ChartMark("bar", (10, 20, 30, 50), RED, MON, NORTH, 12.3456), ChartMark("bar", (40, 30, 60, 50), RED)]
+    parts = [part for part, _ in _named(reading("bar", *bars), SEEN)]
+    assert [(part.id, part.kind, part.box, part.color, part.text, part.value) for part in parts] == [
+        ("bar_1", "bar", (110, 220, 130, 250), RED, "", 12.35),
+        ("bar_2", "bar", (140, 230, 160, 250), RED, "", None),
+        ("title_1", "title", (140, 201, 160, 209), None, "Sales", None),
+        ("category_1", "category", (110, 250, 130, 260), None, "Mon", None),
+        ("legend_1", "legend", (160, 200, 190, 210), RED, "North", None),
+        ("text_1", "text", (101, 201, 103, 209), None, "?", None),
+    ]
+    rows = tuple(_row(mark) for mark in bars)
+    assert [(row.label, row.series, row.value) for row in rows] == [("Mon", "North", 12.35), ("", "", None)]
+    assert _table(reading("bar", *bars), rows) == (
+        "bar chart 'Sales', values in units of the axis:\nMon | North | 12.35\n(no label) | unread"
+    )
+
+
+def reader(board: Board) -> ChartOcr:
+    """The tool where an engine, which is not ours, finds what was written on the board."""
+    tool: Any = ChartOcr()
+    tool.needs = Needs()
+
+    def run(arguments: Any, context: ToolContext) -> Any:
+        assert arguments.min_confidence == 0.3
+        assert context.image(None).size == board.picture.size
+        return SimpleNamespace(value=SimpleNamespace(lines=tuple(board.lines)))
+
+    tool._ocr = SimpleNamespace(run=run)
+    made: ChartOcr = tool
+    return made
+
+
+def test_chartocr_redraws_texts_alone_or_gives_the_graph() -> None:
+    board = standing({"Mon": (30, 75)})
+    context = ToolContext({"chart": board.picture})
+    drawn: Any = reader(board).call({}, context)
+    lines = drawn.text.splitlines()
+    assert drawn.value["svg"] == drawn.text
+    assert [line[:5] for line in lines[1:-1]] == ["<text"] * len(board.lines)
+    assert lines[0] == '<svg xmlns="http://www.w3.org/2000/svg" width="460" height="320">'
+    assert (drawn.value["relations"], drawn.value["chart"], len(drawn.value["rows"])) == ([], "bar", 2)
+    asked: Any = reader(board).call({}, context, alias="chartocr_scg")
+    assert (asked.value["svg"], len(asked.value["parts"])) == ("", 2 + len(board.lines))
+    assert [(edge["source"], edge["relation"], edge["target"]) for edge in asked.value["relations"]] == [
+        ("bar_1", "at", "category_1"), ("bar_1", "of", "legend_1"),
+        ("bar_2", "at", "category_1"), ("bar_2", "of", "legend_2"),
+    ]  # fmt: skip
+    assert asked.text == "bar chart 'Harvest', values in units of the axis:\nMon | North | 30\nMon | South | 75"
+
+
+def test_chartdet_counts_each_kind_and_joins_neighbours() -> None:
+    board = standing({"Mon": (30, 75), "Tue": (50, 20)})
+    board.pen.ellipse((380, 200, 410, 230), fill=GREEN)
+    found: Any = ChartDet().call({"task": "scg", "box": [0, 0, 460, 318]}, ToolContext({"chart": board.picture}))
+    assert [part["id"] for part in found.value["parts"]] == [
+        "bar_1", "bar_2", "bar_3", "bar_4", "patch_1", "patch_2", "marker_1",
+    ]  # fmt: skip
+    assert found.value["parts"][0]["box"] == [75, 200, 95, 260]
+    edges = [(edge["source"], edge["relation"], edge["target"]) for edge in found.value["relations"]]
+    assert edges[:3] == [(f"bar_{n}", "before", f"bar_{n + 1}") for n in (1, 2, 3)]
+    assert len(edges) == 7
+    assert json.loads(found.text) == found.value
+    blank: Any = ChartDet().call({}, ToolContext({"blank": Image.new("RGB", (90, 60), "white")}))
+    assert blank.text == "No part of a chart was found in blank."

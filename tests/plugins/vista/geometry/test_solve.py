@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
+from tests.plugins.vista.chart.drawn import Board
+from tests.plugins.vista.geometry.figures import circle, triangle
 
 from saccade.plugins.vista.geometry.figure import FormError, PlaneFigure, State, read_term
-from saccade.plugins.vista.geometry.inter_gps import InterGps, solve
+from saccade.plugins.vista.geometry.image_cdl import (
+    ConstructionCdl,
+    DiagramLabel,
+    DiagramReading,
+    ImageCdl,
+    _marks,
+    _shape,
+)
+from saccade.plugins.vista.geometry.inter_gps import InterGps, solve, with_names
 from saccade.plugins.vista.geometry.measures import measure
 from saccade.plugins.vista.geometry.statements import residuals_of
+from saccade.plugins.vista.geometry.text_cdl import GoalCdl, TextCdl
+from saccade.plugins.vista.ocr import Ocr
+from saccade.tools.base import Needs, Tool
 from saccade.tools.context import ToolContext
 
 SHARED = Path(__file__).parents[5] / "shared" / "data" / "geometry3k"
+
+
 RIGHT = ("Perpendicular(Line(A,C),Line(B,C))", "Equals(LengthOf(Line(A,B)),10)", "Equals(MeasureOf(Angle(A,B,C)),60)")
 
 
@@ -196,3 +214,174 @@ def test_a_number_without_a_finite_value_is_left_out_and_named(value: str) -> No
 )
 def test_what_has_no_value_at_any_figure_is_no_solution(forms: tuple[str, ...]) -> None:
     assert solve(forms).value is None
+
+
+def reading(tool: Any, board: Board) -> Any:
+    """The tool where an engine, which is not ours, finds what was written on the board."""
+
+    def run(arguments: Any, context: ToolContext) -> Any:
+        assert arguments.min_confidence == 0.2
+        assert context.image(None).size == board.picture.size
+        return SimpleNamespace(value=SimpleNamespace(lines=tuple(board.lines)))
+
+    tool.needs, tool._ocr = Needs(), SimpleNamespace(run=run)
+    return tool
+
+
+def test_the_tools_give_measures_outline_and_places() -> None:
+    board = triangle()
+    picture = Image.new("RGB", (440, 340), "white")
+    picture.paste(board.picture, (40, 20))
+    context = ToolContext({"diagram": picture})
+    measured = reading(ImageCdl(), board).call({"box": [40, 20, 400, 320]}, context).value
+    assert measured["cdl"] == [
+        "PerpendicularBetweenLine(BC,CA)", "Equal(LengthOfLine(CA),20)", "Equal(LengthOfLine(BC),24)",
+        "Equal(LengthOfLine(AB),x)",
+    ]  # fmt: skip
+    assert measured["logic_forms"][:2] == ["Triangle(A,B,C)", "Perpendicular(Line(B,C),Line(C,A))"]
+    assert measured["points"]["A"] == pytest.approx([100, 60], abs=3)
+    built = reading(ConstructionCdl(), board).call({"box": [40, 20, 400, 320]}, context).value
+    assert (built["image"], built["cdl"], built["logic_forms"]) == ("diagram", ["Shape(AB,BC,CA)"], ["Triangle(A,B,C)"])
+
+
+@pytest.mark.parametrize(
+    ("turns", "cdl"),
+    [((), []), ((90, 200), ["Cocircular(O,AB)"]), ((30, 100, 210), ["Cocircular(O,ABC)", "Collinear(AOC)"])],
+)
+def test_how_a_circle_is_built(turns: tuple[int, ...], cdl: list[str]) -> None:
+    board = Board((240, 240))
+    board.picture = Image.fromarray(circle(*turns))
+    result = reading(ConstructionCdl(), board).call({}, ToolContext({"a": board.picture}))
+    assert (result.value["cdl"], result.value["logic_forms"][0]) == (cdl, "Circle(O)")
+    blank = reading(ConstructionCdl(), Board((90, 90))).call(
+        {}, ToolContext({"a": Image.new("RGB", (90, 90), "white")})
+    )
+    assert blank.text.startswith("No polygon or circle that stands alone was found")
+
+
+@pytest.mark.parametrize(
+    ("count", "name"),
+    [(3, "Triangle"), (4, "Quadrilateral"), (5, "Pentagon"), (6, "Hexagon"), (7, "Heptagon"), (8, "Octagon")],
+)
+def test_polygons_by_their_corners(count: int, name: str) -> None:
+    corners = "ABCDEFGH"[:count]
+    seen = DiagramReading("polygon", dict.fromkeys(corners, (0.0, 0.0)))
+    assert list(_shape(seen)) == [f"{name}({','.join(corners)})"]
+
+
+def test_marks_of_equal_sides_and_of_angles() -> None:
+    sides = (("A", "B"), ("B", "C"), ("C", "A"))
+    for count, equal in ((0, []), (1, []), (2, ["BC"]), (3, ["BC", "CA"])):
+        seen = DiagramReading("polygon", {}, (DiagramLabel("60", ("A", "B", "C")),), equal_sides=sides[:count])
+        assert list(_marks(seen)) == [
+            *(f"Equals(LengthOf(Line(A,B)),LengthOf(Line({a},{b})))" for a, b in equal),
+            "Equals(MeasureOf(Angle(A,B,C)),60)",
+        ]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
+@pytest.mark.parametrize(
+    ("tool", "cdl"), [(ImageCdl(), "Equal(LengthOfLine(BC),24)"), (ConstructionCdl(), "Shape(AB,BC,CA)")]
+)
+def test_the_tools_read_the_labels_themselves(tool: Tool[Any, Any], cdl: str) -> None:
+    picture = Image.new("RGB", (440, 340), "white")
+    picture.paste(triangle().picture, (40, 20))
+    result = tool.call({"box": [20, 10, 430, 330]}, ToolContext({"diagram": picture}))
+    assert result.ok, result.problem
+    value: Any = result.value
+    assert cdl in value["cdl"]
+    assert value["points"]["A"] == pytest.approx([100, 60], abs=3)
+
+
+def test_text_and_goal() -> None:
+    text = {"text": "In triangle ABC, AB = 5. Find the length of BC, which nobody knows."}
+    said = TextCdl().call(text, ToolContext({}))
+    assert said.value == {
+        "cdl": ["Equal(LengthOfLine(AB),5)"],
+        "logic_forms": ["Equals(LengthOf(Line(A,B)),5)", "Find(LengthOf(Line(B,C)))"],
+        "unread": ["△ ABC", "which nobody knows"],
+    }
+    goal = GoalCdl().call(text, ToolContext({}))
+    assert goal.value == {"cdl": "Value(LengthOfLine(BC))", "logic_form": "Find(LengthOf(Line(B,C)))"}
+    assert GoalCdl().call({"text": "A picture."}, ToolContext({})).text == "No goal was understood in this text."
+
+
+SQUARE = {"A": (0.0, 0.0), "B": (10.0, 0.0), "C": (10.0, 10.0), "D": (0.0, 10.0)}
+
+
+SIDES = ("Line(A,B)", "Line(B,C)", "Line(C,D)", "Line(D,A)")
+
+
+def named(form: str, *others: str, sketch: dict[str, tuple[float, float]] | None = None) -> str:
+    return str(with_names([read_term(form), *map(read_term, others)], sketch or {})[0])
+
+
+@pytest.mark.parametrize(
+    ("form", "others", "wanted"),
+    [
+        ("Rhombus($)", ("Quadrilateral(A,B,C,D)",), "Rhombus(A,B,C,D)"),
+        ("Rhombus($)", ("Quadrilateral(A,B,C,D)", "Triangle(A,B,E)"), "Rhombus(A,B,C,D)"),
+        ("Rhombus($)", ("Triangle(A,B,E)",), "Rhombus($)"),
+        ("Rhombus($)", ("Quadrilateral(A,B,C,D)", "Quadrilateral(A,B,E,F)"), "Rhombus($)"),
+        ("Rhombus($)", ("Quadrilateral(A,B,C,D)", "Parallelogram(B,C,D,A)"), "Rhombus(A,B,C,D)"),
+        ("Isosceles(Triangle($))", ("Right(Triangle(A,B,C))",), "Isosceles(Triangle(A,B,C))"),
+        ("Regular(Pentagon($))", ("Pentagon(A,B,C,D,E)", "Hexagon(A,B,C,D,E,F)"), "Regular(Pentagon(A,B,C,D,E))"),
+        ("Regular(Hexagon($))", ("Pentagon(A,B,C,D,E)", "Hexagon(A,B,C,D,E,F)"), "Regular(Hexagon(A,B,C,D,E,F))"),
+        ("Heptagon($)", ("Polygon(A,B,C,D,E,F,G)", "Octagon(A,B,C,D,E,F,G,H)"), "Heptagon(A,B,C,D,E,F,G)"),
+        ("Octagon($)", ("Polygon(A,B,C,D,E,F,G)", "Shape(A,B,C,D,E,F,G,H)"), "Octagon(A,B,C,D,E,F,G,H)"),
+        ("Find(AreaOf(Shaded(Shape($))))", ("Triangle(A,B,C)",), "Find(AreaOf(Shaded(Shape(A,B,C))))"),
+        ("Find(AreaOf(Shape($)))", ("Triangle(A,B,C)", "Square(A,B,D,E)"), "Find(AreaOf(Shape($)))"),
+        ("RadiusOf(Circle($))", ("Circle(O)", "Tangent(Line(A,B),Circle(O))", "Circle(O,r)"), "RadiusOf(Circle(O))"),
+        ("RadiusOf(Circle($))", ("Circle(O)", "Circle(P)"), "RadiusOf(Circle($))"),
+        ("RadiusOf(Circle($))", ("Circle($)", "Triangle(A,B,C)"), "RadiusOf(Circle($))"),
+        ("LengthOf(Line($))", ("Triangle(A,B,C)",), "LengthOf(Line($))"),
+    ],
+)
+def test_the_one_figure_that_is_named(form: str, others: tuple[str, ...], wanted: str) -> None:
+    assert named(form, *others) == wanted
+
+
+@pytest.mark.parametrize(
+    ("form", "others", "places", "wanted"),
+    [
+        ("Square($)", SIDES, {}, "Square(A,B,C,D)"),
+        ("Square($)", (*SIDES, "Line(A,C)", "Line(B,D)"), {}, "Square(A,B,C,D)"),
+        ("Square($)", SIDES[:3], {}, "Square($)"),
+        ("Square($)", ("Equals(LengthOf(Line(D,A)),3)", *SIDES[:3]), {}, "Square(A,B,C,D)"),
+        ("Rhombus($)", SIDES, {"A": (50, -5), "B": (55, 0), "C": (50, 5), "D": (45, 0)}, "Rhombus(A,B,C,D)"),
+        ("Rhombus($)", SIDES, {"A": (-5, 50), "B": (0, 45), "C": (5, 50), "D": (0, 55)}, "Rhombus(A,B,C,D)"),
+        ("Square($)", SIDES, {"D": (9.5, 9.0)}, "Square($)"),  # beyond the diagonal: dented
+        ("Square($)", SIDES, {"D": (4.452, 5.548)}, "Square(A,B,C,D)"),  # it turns there by 12.5 degrees
+        ("Square($)", SIDES, {"D": (4.497, 5.503)}, "Square($)"),  # by 11.5: as good as straight
+        ("Square($)", SIDES, {"D": (5.0, 4.9)}, "Square($)"),  # no corner: on the line between its neighbours
+        ("Triangle($)", (*SIDES, "Line(A,C)"), {}, "Triangle($)"),  # there are two
+        ("Triangle($)", (*SIDES[:2], "Line(C,A)", SIDES[2]), {}, "Triangle(A,B,C)"),
+        ("Polygon($)", SIDES, {}, "Polygon($)"),
+    ],
+)
+def test_the_one_outline_of_a_sketch(
+    form: str, others: tuple[str, ...], places: dict[str, tuple[float, float]], wanted: str
+) -> None:
+    for turn in (1, -1):  # rows that run down, rows that run up
+        sketch = {name: (x, turn * y) for name, (x, y) in (SQUARE | places).items()}
+        found = named(form, *others, sketch=sketch)
+        head, corners = found.split("(")
+        assert (head, sorted(corners)) == (wanted.split("(")[0], sorted(wanted.split("(")[1])), found
+        if len(corners) == len("A,B,C,D)"):  # in the order in which they follow each other
+            assert corners[:-1].replace(",", "") in "ABCDABCDCBADCBA", found
+
+
+def test_many_points_are_not_tried_in_all_ways() -> None:
+    names = [f"P{number}" for number in range(40)]
+    sketch = {name: (float(number), float(number**2)) for number, name in enumerate(names)}
+    lines = [f"Line({a},{b})" for a, b in zip(names, [*names[1:], names[0]], strict=True)]
+    assert named("Octagon($)", *lines, sketch=sketch) == "Octagon($)"
+
+
+def test_a_text_of_the_quadrilateral_is_solved_on_the_diagram() -> None:
+    given = (*SIDES, "Equals(LengthOf(Line(A,B)),2x+3)", "Equals(LengthOf(Line(C,D)),x+8)", "Find(x)")
+    assert solve(given, SQUARE).status == "open"
+    found = solve(("Parallelogram($)", *given), SQUARE)
+    assert found.value == pytest.approx(5)
+    assert not found.unread

@@ -17,6 +17,7 @@ import pytest
 import torch
 from fastapi.responses import JSONResponse, Response
 from PIL import Image
+from tests.tiny import tiny_folder
 from tests.training.rl.engines.served import Answer, SamplingServer, running
 from tests.training.rl.engines.talking import conversations, episode, picture
 from tests.training.rl.policies import Noise, TinyPolicy, full_logprobs, policy, said
@@ -60,18 +61,6 @@ def test_what_overlaps_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ValueError("of a turn")
     now = 300.0
     assert clock_of_a_failure.seconds == 1.0
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny") / "qwen"
-    save_tiny(folder, "qwen2_5_vl")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def made(folder: Path) -> TinyPolicy:
-    return policy(folder)
 
 
 @pytest.fixture(scope="module", params=["vllm", "sglang"])
@@ -351,10 +340,8 @@ async def test_a_server_that_is_not_there_loses_the_episode(
 
 
 @pytest.fixture(scope="module")
-def other_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny") / "other"
-    save_tiny(folder, "qwen2_5_vl", seed=99)
-    return folder
+def other_weights() -> Path:
+    return tiny_folder(seed=99)
 
 
 async def test_new_weights_are_sampled_with(
@@ -393,13 +380,6 @@ def test_addresses_that_are_none_are_refused() -> None:
 
 
 @pytest.fixture
-def servers(made: TinyPolicy, tmp_path: Path) -> Iterator[list[SamplingServer]]:
-    with running("vllm", made, MediaStore(tmp_path / "a")) as one:
-        with running("vllm", made, MediaStore(tmp_path / "b")) as other:
-            yield [one, other]
-
-
-@pytest.fixture
 async def pool(servers: list[SamplingServer], made: TinyPolicy, tmp_path: Path) -> AsyncIterator[ServerEngine]:
     engine = ServerEngine(
         [connection(server) for server in servers], made, MediaStore(tmp_path / "media"), tmp_path / "served"
@@ -428,13 +408,6 @@ async def test_turns_go_where_few_wait_and_an_episode_stays(
         await turn(slot, made, "More")
     assert [asked(server) for server in servers] == [6, 6]
     assert len(first) == 3
-
-
-async def test_every_server_reads_new_weights_once(
-    pool: ServerEngine, servers: list[SamplingServer], folder: Path, tmp_path: Path
-) -> None:
-    await pool.update_weights(lambda where: shutil.copytree(folder, where))
-    assert [server.loaded for server in servers] == [[str(tmp_path / "served")]] * 2
 
 
 async def test_turns_of_a_lost_server_go_to_the_other_until_the_next_update(
@@ -520,7 +493,6 @@ async def test_a_server_that_was_started_anew_gets_the_last_weights_before_it_sa
     assert [len(server.loaded) for server in servers] == [2, 1]
     message = f"{servers[0].url} was started anew; it has read the weights of the last update."
     assert caplog.messages == [message]
-    assert [server.queue for server in pool.pool._servers] == [0, 0]
     assert servers[0].version != "default"
     servers[0].raw, servers[0].version = True, "default"
     with pytest.raises(ModelRefusedError, match="processed_logprobs"):

@@ -1,6 +1,11 @@
+"""Servers that a run starts: vLLM's processes and Ray's, the GPUs that they share with training, weights in memory."""
+
 from __future__ import annotations
 
+import json
+import logging
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -8,14 +13,27 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from tests.training.rl.engines.served import SamplingServer
+from tests.training.rl.policies import TinyPolicy
 
-from saccade.errors import ModelLostError, SettingsError, UnavailableError
+from saccade.core.retry import RetryPolicy
+from saccade.errors import ModelLostError, ModelRefusedError, SettingsError, UnavailableError
+from saccade.media.store import MediaStore
+from saccade.plugins.verl import local_ray as module
+from saccade.plugins.verl.local_ray import local_ray
+from saccade.tokens.build import PromptDelta
+from saccade.tokens.turn import TurnRequest
+from saccade.training.rl.engines import memory_folder as memory
+from saccade.training.rl.engines.server import ServerEngine
+from saccade.training.rl.engines.server_http import Connection
 from saccade.training.rl.engines.settings import EngineSettings, check_engine
 from saccade.training.rl.engines.vllm_process import (
     ServerProcess,
     free_port,
+    memory_options,
     serve_command,
     serve_environment,
     serving_devices,
@@ -37,6 +55,8 @@ class Answers(BaseHTTPRequestHandler):
 
 HTTPServer(("127.0.0.1", int(sys.argv[1])), Answers).serve_forever()
 """
+
+
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
 
 
@@ -228,3 +248,237 @@ def test_a_name_is_short_for_the_source() -> None:
 def test_a_free_port_is_free() -> None:
     with socket.create_server(("127.0.0.1", free_port())):
         pass
+
+
+COMES_UP = """
+import json, os, sys, time
+json.dump([sys.argv[2:], dict(os.environ), os.getpid()], open(sys.argv[1], "w"))
+folder = sys.argv[sys.argv.index("--temp-dir") + 1]
+os.makedirs(folder + "/session_1")
+os.symlink("session_1", folder + "/session_latest")
+port = folder + "/session_1/dashboard_agent_listen_port_" + os.environ["RAY_OVERRIDE_NODE_ID_FOR_TESTING"]
+while not os.path.exists(port):  # the agent itself would be too slow for Ray
+    time.sleep(0.02)
+print("Ray runtime started.", flush=True)
+time.sleep(600)
+"""
+
+
+FAILS = "print('no room for Ray'); raise SystemExit(7)"
+
+
+HANGS = "import time; print('still starting', flush=True); time.sleep(600)"
+
+
+@pytest.fixture(autouse=True)
+def _no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("RAY_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(module, "_LOOK", 0.02)
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a Ray that comes up writes how it was started."""
+    path = tmp_path / "written"
+    monkeypatch.setattr(module, "_PROGRAM", (sys.executable, "-c", COMES_UP, str(path)))
+    return path
+
+
+def how_ray_started(written: Path) -> tuple[list[str], dict[str, str], int]:
+    words, variables, process = json.loads(written.read_text())
+    return words, variables, process
+
+
+def given(words: list[str], name: str) -> str:
+    return words[words.index(name) + 1]
+
+
+def test_a_cluster_with_a_port_for_each_agent_and_long_limits_ends_with_the_block(
+    tmp_path: Path, written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_worker_register_timeout_seconds", "5")
+    with local_ray(tmp_path / "log", {"OURS": "1"}, "--num-gpus", "2") as found:
+        words, variables, process = how_ray_started(written)
+        assert words[:3] == ["start", "--head", "--block"]
+        assert words[-2:] == ["--num-gpus", "2"]
+        ports = {int(given(words, name)) for name in module._PORTS}
+        assert len(ports) == len(module._PORTS)
+        assert 0 not in ports  # Ray would wait for the agent's own choice, and end
+        assert found["RAY_ADDRESS"] == f"127.0.0.1:{given(words, '--port')}"
+        assert variables["RAY_agent_register_timeout_ms"] == "900000"
+        assert variables["RAY_worker_register_timeout_seconds"] == "5"
+        assert variables["RAY_worker_niceness"] == "0"
+        assert variables["OURS"] == "1"
+        assert variables["RAY_AUTH_MODE"] == found["RAY_AUTH_MODE"] == "token"
+        assert len(found["RAY_AUTH_TOKEN"]) == 64
+        assert variables["RAY_AUTH_TOKEN"] == found["RAY_AUTH_TOKEN"]
+        folder = Path(given(words, "--temp-dir"))
+        port = folder / "session_1" / f"dashboard_agent_listen_port_{variables['RAY_OVERRIDE_NODE_ID_FOR_TESTING']}"
+        assert port.read_text() == given(words, "--dashboard-agent-listen-port")
+    assert not folder.exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+def test_how_clients_are_known_is_left_to_the_user(
+    tmp_path: Path, written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with local_ray(tmp_path / "log", {}) as found:
+        assert list(found) == ["RAY_ADDRESS"]
+        assert how_ray_started(written)[1]["RAY_AUTH_MODE"] == "disabled"
+
+
+def test_a_cluster_that_is_named_is_used(tmp_path: Path, written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    with local_ray(tmp_path / "log", {}) as found:
+        assert found == {}
+    assert not written.exists()
+
+
+def test_the_log_of_an_earlier_start_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "log").write_text("Ray runtime started.\n")
+    monkeypatch.setattr(module, "_PROGRAM", (sys.executable, "-c", FAILS))
+    with (
+        pytest.raises(UnavailableError, match=r"ended with code 7\. .*no room for Ray"),
+        local_ray(tmp_path / "log", {}),
+    ):
+        pass
+
+
+def test_a_slow_start_is_said_and_a_start_that_hangs_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_PROGRAM", (sys.executable, "-c", HANGS))
+    monkeypatch.setattr(module, "SAY_SECONDS", 0.1)
+    with (
+        caplog.at_level(logging.WARNING, "saccade.plugins.verl.local_ray"),
+        pytest.raises(UnavailableError, match=r"not up after 0\.5 s\. .* set RAY_ADDRESS"),
+        local_ray(tmp_path / "log", {}, seconds=0.5),
+    ):
+        pass
+    assert [record.getMessage()[:24] for record in caplog.records] == ["Ray has not started afte"]
+
+
+SHARED = EngineSettings(source="vllm", shared=True, memory=40)
+
+
+def engine_of(servers: list[SamplingServer], made: TinyPolicy, folder: Path) -> ServerEngine:
+    ways = [Connection(server.url, retry=RetryPolicy(tries=1)) for server in servers]
+    return ServerEngine(ways, made, MediaStore(folder / "media"), folder / "served", shared=True)
+
+
+async def test_servers_sleep_and_have_room_for_weights_before_they_read_them(
+    servers: list[SamplingServer], made: TinyPolicy, folder: Path, tmp_path: Path
+) -> None:
+    engine = engine_of(servers, made, tmp_path)
+    asked = TurnRequest(PromptDelta(made.encoder.text("Hi")), max_tokens=3)
+    for _ in range(2):
+        await engine.sleep()
+        assert all(server.away for server in servers)
+        await engine.update_weights(lambda where: shutil.copytree(folder, where, dirs_exist_ok=True))
+        for slot in engine.slots(range(2)):
+            await slot.generate(asked)
+    for server in servers:
+        assert server.orders == ["sleep 2", "wake weights", "load", "wake kv_cache"] * 2
+    await engine.close()
+
+
+async def test_one_that_does_not_sleep_is_refused(
+    servers: list[SamplingServer], made: TinyPolicy, tmp_path: Path
+) -> None:
+    servers[1].sleeps = False
+    engine = engine_of(servers, made, tmp_path)
+    with pytest.raises(ModelRefusedError, match=r"told to sleep and did not.*--enable-sleep-mode"):
+        await engine.sleep()
+    await engine.close()
+
+
+async def test_when_none_is_there_to_sleep_the_run_is_told(made: TinyPolicy, tmp_path: Path) -> None:
+    engine = engine_of([SimpleNamespace(url="http://127.0.0.1:9")], made, tmp_path)  # type: ignore[list-item]
+    with pytest.raises(ModelLostError, match="cannot be reached"):
+        await engine.sleep()
+    await engine.close()
+
+
+def test_a_server_shares_the_gpu_of_each_that_trains() -> None:
+    assert serving_devices(SHARED, 8, 8) == list(range(8))
+    assert not SHARED.exact
+    with pytest.raises(SettingsError, match="on each of 4 GPUs; this machine has 2"):
+        serving_devices(SHARED, 2, 4)
+    with pytest.raises(SettingsError, match="no GPU, and vLLM gives memory back on a GPU alone"):
+        serving_devices(SHARED, 0, 1)
+    with pytest.raises(SettingsError, match=r"engine\.memory is of a GPU"):
+        serving_devices(EngineSettings(source="vllm", memory=4), 0, 1)
+
+
+def test_what_a_server_takes_is_told_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda device: SimpleNamespace(total_memory=80 * 2**30))
+    assert memory_options(SHARED, 3) == ["--enable-sleep-mode", "--gpu-memory-utilization", "0.5000"]
+    assert memory_options(EngineSettings(source="vllm", gpus=1), 3) == []
+    assert memory_options(SHARED, None) == []
+    with pytest.raises(SettingsError, match=r"90 GiB, and GPU 0 has 80\.0"):
+        memory_options(EngineSettings(source="vllm", gpus=1, memory=90), 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (EngineSettings(source="vllm", shared=True), r"needs engine\.memory"),
+        (EngineSettings(source="vllm", shared=True, memory=40, gpus=2), "Leave one of them out"),
+        (EngineSettings(source="http://a:1", shared=True, memory=40), r"engine\.shared is for servers that the run"),
+        (EngineSettings(weights="memory"), r"engine\.weights is for servers"),
+    ],
+)
+def test_what_does_not_go_together(settings: EngineSettings, words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        check_engine(settings)
+
+
+def test_servers_that_are_there_already_may_read_weights_from_memory() -> None:
+    check_engine(EngineSettings(source="http://a:1", weights="memory"))
+
+
+def test_weights_in_memory_are_gone_with_the_run() -> None:
+    with memory.memory_folder(1000) as folder:
+        assert folder.parent == memory.SHARED
+        (folder / "model.safetensors").write_bytes(b"x")
+    assert not folder.exists()
+
+
+def test_they_are_gone_when_the_run_is_killed() -> None:
+    program = (
+        "import time\nfrom saccade.training.rl.engines.memory_folder import memory_folder\n"
+        "with memory_folder(1000) as folder:\n"
+        "    (folder / 'weights').write_bytes(b'x')\n    print(folder, flush=True)\n    time.sleep(600)\n"
+    )
+    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    folder = Path(run.stdout.readline().strip())
+    removers: list[int] = []
+    while not removers:  # it has begun, and may still be about to become that program
+        removers = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if _names(path, folder)]
+    assert (folder / "weights").exists()
+    assert len(removers) == 1
+    run.send_signal(signal.SIGKILL)
+    run.wait(60)
+    run.stdout.close()
+    wait_for_end(removers)
+    assert not folder.exists()
+    assert not any(map(alive, removers))
+
+
+def _names(path: Path, folder: Path) -> bool:
+    try:
+        return os.fsencode(folder) in path.read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def test_too_little_memory_is_told_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingsError, match=r"need 9\.31e\+05 GiB in .*--shm-size"), memory.memory_folder(1e15):
+        pass
+    monkeypatch.setattr(memory, "SHARED", Path("/no/such"))
+    with pytest.raises(SettingsError, match="needs /no/such"):
+        memory.check_memory(1)

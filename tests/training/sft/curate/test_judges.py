@@ -108,19 +108,6 @@ def test_an_outage_drops_nothing_and_keeps_what_was_answered(runs: Runs, judges:
     assert len(judges.asked) == 4
 
 
-def test_a_question_that_the_judges_server_refuses_is_undecided(runs: Runs, judges: Judges) -> None:
-    judges.says = lambda text: ModelRefusedError("content filter") if "What is 1?" in text else GOOD
-    runs.write(*(runs.trajectory(str(n)) for n in range(3)))
-    assert runs.curate(table("cross-check")).reasons == {"1": "the judge refused the question"}
-
-
-def test_a_wrong_key_of_the_judge_ends_the_run(runs: Runs, judges: Judges) -> None:
-    judges.says = lambda text: ModelDeniedError("bad key")
-    runs.write(runs.trajectory("1"))
-    with pytest.raises(ModelDeniedError):
-        runs.curate(table("cross-check"))
-
-
 def test_cross_check_without_an_answer_asks_nobody(runs: Runs, judges: Judges) -> None:
     runs.write(runs.trajectory("a", mumbled(), stop=None))
     assert runs.curate(table("cross-check")).reasons == {"a": "no answer"}

@@ -1,13 +1,14 @@
-"""Filters that look at one trajectory alone."""
+"""Filters that look at one trajectory, and what a person decided about it."""
 
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.training.sft.curate.cases import Runs, blobs, mumbled, ran, said
+from tests.training.sft.curate.cases import Result, Runs, blobs, mumbled, ran, said
 
 from saccade.errors import RegistryError, SettingsError, UnavailableError
 from saccade.media.modes import POLICIES
@@ -17,6 +18,7 @@ from saccade.record.execution import Status
 from saccade.record.task import AnswerType, NamedMedia
 from saccade.record.trajectory import Provenance, StopReason
 from saccade.training.sft.curate.filters.episodes import READINGS
+from saccade.training.sft.review import DecisionLog, ReviewDecision
 
 
 def test_low_scores_go_and_missing_ones_are_undecided(runs: Runs) -> None:
@@ -63,12 +65,6 @@ def test_exact_answer(runs: Runs, answer: str, fields: dict[str, Any], settings:
     assert bool(runs.curate({"name": "exact-answer", **settings}).ids) is kept
 
 
-def test_of_long_answers_80_characters_are_told(runs: Runs) -> None:
-    runs.write(runs.trajectory("one", said(81 * "a"), task={"answer": 81 * "b"}))
-    [line] = runs.curate({"name": "exact-answer"}).lines
-    assert line.detail == f"'{80 * 'a'}' for '{80 * 'b'}'"
-
-
 def test_exact_answer_without_a_gold_or_an_answer(runs: Runs) -> None:
     runs.write(
         runs.trajectory("no gold", task={"answer": None}),
@@ -91,11 +87,6 @@ def test_tool_turns(runs: Runs) -> None:
     runs.out = runs.root / "fewest"
     dropped = runs.curate({"name": "tool-turns", "at_least": 0, "at_most": 1}).reasons
     assert dropped["two"] == "more than 1 tool turns"
-
-
-def test_successful_tool_turns(runs: Runs) -> None:
-    runs.write(runs.trajectory("half", ran(), ran(status=Status.ERROR), said("5")))
-    assert runs.curate({"name": "tool-turns", "successful": True}).ids == []
 
 
 def test_ended(runs: Runs) -> None:
@@ -154,25 +145,6 @@ def test_well_formed(runs: Runs) -> None:
     assert result.ids == ["good"]
     assert result.reasons["other"] == "a turn reads otherwise"
     assert result.undecided == ["stranger"]
-
-
-def test_budget_of_pictures_and_tokens(runs: Runs) -> None:
-
-    picture = runs.put(blobs(1, (280, 280)))  # 100 tokens of 28x28 pixels
-    shown = Message(role="user", parts=(picture, TextPart(text="x" * 350)))
-    one = runs.trajectory("one", prompt=(shown,))
-    runs.write(one, runs.trajectory("two", prompt=(shown, shown)))
-    assert runs.curate({"name": "budget", "images": 1}).ids == ["one"]
-    for number, (tokens, kept) in enumerate([(205, []), (220, ["one"]), (420, ["one", "two"])]):
-        runs.out = runs.root / f"out-{number}"
-        assert runs.curate({"name": "budget", "tokens": tokens}).ids == kept
-
-
-def test_budget_of_pixels(runs: Runs) -> None:
-
-    picture = runs.put(blobs(1, (10, 10)))
-    runs.write(runs.trajectory("one", prompt=(Message(role="user", parts=(picture,)),)))
-    assert runs.curate({"name": "budget", "pixels": 99}).ids == []
 
 
 @pytest.mark.parametrize(
@@ -374,3 +346,69 @@ def test_a_shown_video_is_not_counted_without_transformers(runs: Runs, monkeypat
     monkeypatch.setattr(type(READINGS["qwen2.5-vl"]), "tokens", missing)
     with pytest.raises(UnavailableError, match=r"to count videos needs transformers.*saccade\[local\]"):
         runs.curate({"name": "budget", "tokens": 9})
+
+
+COLOURS = {"answer": "red", "choices": ("red", "blue"), "answer_type": AnswerType.CHOICE}
+
+
+def decide(folder: Path, id_: str, verdict: str, **fields: Any) -> None:
+    folder.mkdir(exist_ok=True)
+    DecisionLog(folder).add(ReviewDecision(id=id_, verdict=verdict, decided=datetime.now(UTC), **fields))  # type: ignore[arg-type]
+
+
+def curated(runs: Runs, *reviews: Path) -> Result:
+    return runs.curate({"name": "reviewed", "reviews": [str(review) for review in reviews]})
+
+
+def test_what_was_dropped_goes_and_what_is_open_is_undecided(runs: Runs) -> None:
+    folder = runs.write(*(runs.trajectory(id_) for id_ in ("good", "bad", "open", "taken_back")))
+    decide(folder, "good", "keep")
+    decide(folder, "bad", "drop", note="blurred")
+    decide(folder, "taken_back", "drop")
+    decide(folder, "taken_back", "open")
+    result = curated(runs, folder)
+    assert (result.ids, result.undecided) == (["good"], ["open", "taken_back"])
+    assert result.kept[0] == runs.trajectory("good"), "as it was"
+    assert (result.lines[0].reason, result.lines[0].detail) == ("dropped by a person", "blurred")
+
+
+def test_of_two_reviews_the_last_named_counts(runs: Runs, tmp_path: Path) -> None:
+    folder = runs.write(runs.trajectory("a"), runs.trajectory("b"))
+    for id_ in "ab":
+        decide(folder, id_, "drop")
+    decide(tmp_path / "second", "a", "keep")
+    assert curated(runs, folder, tmp_path / "second").ids == ["a"]
+
+
+def test_a_corrected_answer_is_graded_anew_where_there_was_a_grade(runs: Runs) -> None:
+    folder = runs.write(
+        runs.trajectory("now_right", said("7"), correct=0.0),
+        runs.trajectory("now_wrong", said("5"), correct=1.0),
+        runs.trajectory("ungraded", said("7")),
+    )
+    for id_ in ("now_right", "now_wrong", "ungraded"):
+        decide(folder, id_, "keep", answer="7")
+    kept = curated(runs, folder).kept
+    assert [trajectory.task.answer for trajectory in kept] == ["7", "7", "7"]
+    assert [[score.value for score in trajectory.scores] for trajectory in kept] == [[1.0], [0.0], []]
+    assert kept[0].task.question == "What is now_right?"
+
+
+def test_only_a_question_that_nobody_played_is_corrected(runs: Runs) -> None:
+    folder = runs.write(runs.trajectory("played"))
+    decide(folder, "played", "keep", question="Which colour?")
+    with pytest.raises(SettingsError, match="the question of played was corrected after it was played"):
+        curated(runs, folder)
+    runs.write(runs.trajectory("new").model_copy(update={"turns": ()}))
+    decide(folder, "new", "keep", question="Which colour?")
+    task = curated(runs, folder).kept[0].task
+    assert (task.question, task.answer) == ("Which colour?", "5")
+
+
+def test_a_choice_is_corrected_to_one_of_the_choices(runs: Runs) -> None:
+    folder = runs.write(runs.trajectory("a", task=COLOURS))
+    decide(folder, "a", "keep", answer="green")
+    with pytest.raises(SettingsError, match=r"'green' is none of the choices \['red', 'blue'\]"):
+        curated(runs, folder)
+    decide(folder, "a", "keep", answer="blue")
+    assert curated(runs, folder).kept[0].task.answer == "blue"

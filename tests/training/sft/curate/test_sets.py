@@ -471,17 +471,6 @@ def test_splits_have_their_shares(runs: Runs, shares: dict[str, float], counts: 
     assert [splits.count(name) for name in "ab"] == pytest.approx(counts, abs=40)  # four standard deviations
 
 
-def test_another_seed_splits_otherwise(runs: Runs) -> None:
-    runs.write(*(runs.trajectory(str(n)) for n in range(20)))
-    found = []
-    for seed in (0, 0, 1):
-        runs.out = runs.root / f"out-{len(found)}"
-        found.append(
-            [item.task.split for item in runs.curate({"name": "split", "shares": {"a": 1, "b": 1}, "seed": seed}).kept]
-        )
-    assert found[0] == found[1] != found[2]
-
-
 @pytest.mark.parametrize(
     ("weights", "room", "size", "expected"),
     [
@@ -516,12 +505,3 @@ def test_test_sets_in_every_layout(runs: Runs) -> None:
     held = HeldOut(name="b", file=folder / "lines.jsonl", images=folder)
     with pytest.raises(SettingsError, match="row 1 has no field 'image'"):
         list(held.items())
-
-
-@pytest.mark.parametrize("bits", [1, 2, 3, 7, 10, 15])
-@pytest.mark.parametrize("side", [0, -1])
-def test_the_index_finds_what_differs_at_the_seams_of_its_bands(bits: int, side: int) -> None:
-    seams = [256 * number // (bits + 1) + side for number in range(1, bits + 1)]
-    index = NearIndex(bits, 0.0)
-    index.add(Fingerprint(bits=0, colours=bytes(192)), "one")
-    assert list(index.near(Fingerprint(bits=sum(1 << seam for seam in seams), colours=bytes(192)))) == ["one"]

@@ -12,7 +12,7 @@ import atif
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from tests.media import clips
-from tests.record.test_round_trip import trajectories
+from tests.record.test_codec import trajectories
 from tests.training.sft.formats.cases import ALL, Scene, picture, read
 
 from saccade.errors import UnavailableError

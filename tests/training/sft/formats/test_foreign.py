@@ -1,4 +1,4 @@
-"""Rows of other projects: what is read, and what is refused with which reason."""
+"""Rows of other projects, Thyme-SFT and PyVision's dumps: what is read, what is written, what is refused and why."""
 
 from __future__ import annotations
 
@@ -11,25 +11,35 @@ from typing import Any
 import pytest
 from PIL import Image
 from tests.media.clips import h264
-from tests.training.sft.formats.cases import Scene, picture, read, rows
+from tests.training.sft.formats.cases import ALL, Scene, picture, read, rows
 
 from saccade.dialects.registry import load_dialect
 from saccade.errors import RecordError
 from saccade.media.store import MediaStore
 from saccade.record.content import Answer, Code, ImagePart, ParseError, TextPart, ToolCall, VideoPart
+from saccade.record.execution import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
+from saccade.sandbox.local import LocalSandbox
+from saccade.sandbox.sync import SyncSandbox
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.sft.formats.base import REFUSED, Converted
+from saccade.training.sft.formats.conversation import held
 from saccade.training.sft.formats.files import find_rows, load_pyarrow, read_rows
 
 CODE = "I look.\n<code>\n```python\nprint(1)\n```\n</code>"
+
+
 ANSWER = "So.\n<answer>\n\\boxed{5}\n</answer>"
+
+
 THYME = (
     '<think>I cut.\n<code>\n```python\nfrom PIL import Image\nImage.open("/mllm/a.b/photo.jpg").save("/mnt/data/'
     'temp_processed_images/photo.jpg")\n```\n</code><sandbox_output><image></sandbox_output>It is 5.</think>\n'
     "<answer>5</answer>"
 )
+
+
 THYME_QUESTION = (
     '<image>\nHow many?\n\n### User Image Path:** "/mllm/a.b/photo.jpg"\n### User Image Size:** "64x48"\n\n'
     "### **Output Format (strict adherence required):**\n\n<think>...</think>\n<answer>...</answer>\n"
@@ -339,3 +349,224 @@ def test_pyvision_rl_rows_have_one_medium(scene: Scene) -> None:
     more = two.task.model_copy(update={"media": (*two.task.media, NamedMedia(name="n", part=scene.put(2)))})
     _, done = scene.convert(scene.write(two.model_copy(update={"task": more})), "saccade", "pyvision-rl")
     assert "2 pictures" in done.refused[0].reason
+
+
+FOLDER = "/mnt/data/temp_processed_images"
+
+
+TWO = (
+    '<think>First.\n<code>\n```python\nfrom PIL import Image\nImage.open("/mllm/a.b/photo.jpg").crop((0, 0, 9, 9))'
+    f'.save("{FOLDER}/cut.png")\nprint("{FOLDER}/cut.png")\n```\n</code>'
+    "<sandbox_output><image></sandbox_output>Then.\n<code>\n```python\nimport os\n"
+    f'os.makedirs("{FOLDER}", exist_ok=True)\nprint(2 + 3)\n```\n</code>'
+    "<sandbox_output>5\n</sandbox_output>It is 5.</think>\n<answer>5</answer>"
+)
+
+
+def row(response: str, **more: Any) -> dict[str, Any]:
+    return {"image": ["images/0.jpg", "images/1.jpg"], "question": THYME_QUESTION, "response": response, **more}
+
+
+def codev(foreign: Foreign, *rows: dict[str, Any]) -> tuple[list[Trajectory], list[str]]:
+    found, done = foreign.ours("thyme", *rows, dialect="codev")
+    return found, [item.reason for item in done.refused]
+
+
+def test_the_prompt_is_the_one_of_the_dialect(foreign: Foreign) -> None:
+    (found,), refused = codev(foreign, row(THYME, answer="5"))
+    assert refused == []
+    assert found.provenance.dialect == "codev@1"
+    assert (found.task.question, found.task.answer, len(found.task.media)) == ("How many?", "5", 1)
+    assert found.prompt == load_dialect("codev").open(found.task).messages
+    first, last = found.turns
+    assert isinstance(first.action, Code)
+    assert 'open("1.jpg").save("./photo.jpg")' in first.action.code
+    assert first.observation is not None
+    assert (first.observation.role, len(first.observation.media)) == ("user", 1)
+    assert (last.text, last.action) == ("<think>It is 5.</think>\n<answer>5</answer>", Answer(text="5"))
+
+
+def test_two_rounds_open_each_thought_anew(foreign: Foreign) -> None:
+    (found,), refused = codev(foreign, row(TWO))
+    assert refused == []
+    assert [turn.text.startswith("<think>") for turn in found.turns] == [True] * 3
+    assert [turn.text.count("<think>") for turn in found.turns] == [1] * 3
+    second = found.turns[1].action
+    assert isinstance(second, Code)
+    assert 'os.makedirs(".", exist_ok=True)' in second.code
+    dialect: Any = load_dialect("codev")
+    assert [dialect.parse(turn.text, "stop") for turn in found.turns] == [turn.action for turn in found.turns]
+
+
+def test_its_code_runs_in_the_sandbox_of_codev(foreign: Foreign) -> None:
+    (found,), _ = codev(foreign, row(TWO))
+    dialect = load_dialect("codev")
+    (name,) = dialect.open(found.task).files
+    ours = next(path.parent for path in foreign.scene.root.glob("*/trajectories.jsonl"))
+    data = MediaStore(ours / "media").get_bytes(found.task.media[0].part.sha256)
+    codes = [turn.action.code for turn in found.turns if isinstance(turn.action, Code)]
+    with SyncSandbox(LocalSandbox()) as box, box.open(files={name: data}, options=dialect.session) as session:
+        first, second = [session.run(code) for code in codes]
+    assert (first.status, second.status) == (Status.OK, Status.OK)
+    assert [file.path for file in first.files] == ["cut.png"]
+    assert (first.stdout, second.stdout) == ("./cut.png\n", "5\n")
+
+
+def test_base64_rows_and_rows_without_a_picture(foreign: Foreign) -> None:
+    raw = row(THYME, image=[encoded(0), encoded(1)])
+    text = {"question": "2 + 3?", "response": "<think>Five.</think>\n<answer>5</answer>", "image": []}
+    found, refused = codev(foreign, raw, text)
+    assert refused == []
+    assert [len(item.task.media) for item in found] == [1, 0]
+    assert 'Path:** "1.png"' in found[0].prompt[-1].text
+    assert found[1].task.question == "2 + 3?"
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        (THYME.replace("from PIL", "temp_output_dir\nfrom PIL"), "temp_output_dir"),
+        (THYME.replace("It is 5.</think>\n<answer>5</answer>", ""), "ends in one"),
+        (THYME.replace("It is 5.</think>\n<answer>5</answer>", "Hm.</think>"), "holds no action"),
+        (THYME + "<image>", "more <image>"),
+    ],
+)
+def test_rows_that_codev_cannot_say_have_their_reason(foreign: Foreign, response: str, reason: str) -> None:
+    found, refused = codev(foreign, row(response))
+    assert found == []
+    assert reason in refused[0]
+
+
+def test_supervised_and_reinforcement_learning_write_one_format(foreign: Foreign) -> None:
+    """What was converted goes on to other formats as any trajectory of CodeV does."""
+    (found,), _ = codev(foreign, row(TWO))
+    ours = next(path.parent for path in foreign.scene.root.glob("*/trajectories.jsonl"))
+    middle, _ = foreign.scene.convert(ours, "saccade", "sharegpt")
+    back, done = foreign.scene.convert(middle, "sharegpt", "saccade")
+    assert (done.refused, read(back)) == ((), [found])
+
+
+def lists(folder: Path) -> list[Any]:
+    return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+
+
+@pytest.mark.parametrize("dialect", ALL)
+def test_prompt_and_turns_of_every_dialect_come_back(scene: Scene, dialect: str) -> None:
+    written = scene.two_looks(dialect)
+    middle, out = scene.convert(scene.write(written), "saccade", "pyvision")
+    assert out.refused == ()
+    back, home = scene.convert(middle, "pyvision", "saccade", dialect=dialect)
+    assert home.refused == ()
+    (one,), kept = read(back), held(written)
+    assert (one.prompt, one.turns, one.stop) == (kept.prompt, kept.turns, kept.stop)
+
+
+def test_the_form_is_theirs(scene: Scene) -> None:
+    folder, _ = scene.convert(scene.write(scene.two_looks("pyvision@1:repo")), "saccade", "pyvision")
+    (messages,) = lists(folder)
+    assert [message["role"] for message in messages] == ["user", "assistant", "user", "assistant", "user", "assistant"]
+    first = messages[0]["content"]
+    assert first[0] == {"type": "text", "text": "<image_clue_0>"}
+    assert first[2]["text"].startswith("</image_clue_0>\n\n")
+    url = first[1]["image_url"]["url"]
+    assert url.startswith("data:image/png;base64,")
+    assert base64.b64decode(url.partition(",")[2])[:4] == b"\x89PNG"
+    assert [part["type"] for part in messages[1]["content"]] == ["text"]
+    assert messages[1]["content"][0]["text"].endswith("\n</code>\n")
+    assert messages[2]["content"][0]["text"].startswith("<interpreter>\nText Result:\n")
+    assert not messages[-1]["content"][0]["text"].endswith("\n")
+
+
+def theirs(close: str = "</code>\n") -> list[dict[str, Any]]:
+    """As its code appends one message after the other."""
+    data = base64.b64encode(_jpeg()).decode()
+    image = {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{data}"}}
+
+    def text(said: str) -> dict[str, Any]:
+        return {"type": "text", "text": said}
+
+    return [
+        {"role": "user", "content": [text("<image_clue_0>"), image, text("</image_clue_0>\n\n"), text("How many?")]},
+        {"role": "assistant", "content": [text(f"I look.\n<code>\n```python\nprint(5)\n```\n{close}")]},
+        {
+            "role": "user",
+            "content": [
+                text("<interpreter>\nText Result:\n5\nImage Result:\n"),
+                *(text("<image_clue_1>"), image, text("</image_clue_1>")),
+                text("</interpreter>\n"),
+            ],
+        },
+        {"role": "assistant", "content": [text("<answer>\n\\boxed{5}\n</answer>")]},
+    ]
+
+
+def _jpeg() -> bytes:
+    from io import BytesIO
+
+    buffer = BytesIO()
+    picture(3).save(buffer, "JPEG")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("close", ["</code>\n", "</code></code>\n", "</code>\n</code>\n"])
+def test_theirs_are_read(scene: Scene, close: str) -> None:
+    file = scene.root / "test_messages.json"
+    file.write_text(json.dumps(theirs(close), indent=4))
+    back, done = scene.convert(file, "pyvision", "saccade")
+    assert done.refused == ()
+    (one,) = read(back)
+    assert [type(turn.action) for turn in one.turns] == [Code, Answer]
+    assert one.turns[0].text.endswith("```\n</code>")
+    assert one.answer == "5"
+    assert one.provenance.dialect == load_dialect("pyvision").id
+    assert [type(part) for part in one.media()] == [ImagePart]
+    observation = one.turns[0].observation
+    assert observation is not None
+    assert len(observation.media) == 1
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "no list": ({"role": "user"}, "no list of messages"),
+    "empty": ([], "no list of messages"),
+    "no object": (["hello"], "message 0 is no object with the role"),
+    "role": ([{"role": "boss", "content": "x"}], "message 0 is no object with the role"),
+    "role a list": ([{"role": [], "content": "x"}], "message 0 is no object with the role"),
+    "content": ([{"role": "user", "content": 3}], "message 0 holds what is neither"),
+    "part": ([{"role": "user", "content": ["x", None]}], "message 0 holds what is neither"),
+    "video": ([{"role": "user", "content": [{"type": "video_url"}]}], "message 0 holds what is neither"),
+    "no text": ([{"role": "user", "content": [{"type": "text"}]}], "message 0 holds what is neither"),
+    "address": ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://h/a"}}]}], "fetched"),
+    "no url": ([{"role": "user", "content": [{"type": "image_url"}]}], "nothing is fetched"),
+    "no picture": (
+        [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]}],
+        "",
+    ),
+    "placeholder": ([{"role": "user", "content": "<image>"}], "holds <image> itself"),
+    "no action": ([{"role": "user", "content": "q"}, {"role": "assistant", "content": "Hm."}], "turn 0 holds no act"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_others_are_refused_with_a_reason(scene: Scene, case: str) -> None:
+    said, why = WRONG[case]
+    folder = scene.root / "lists"
+    folder.mkdir()
+    (folder / "a.json").write_text(json.dumps(said))
+    (folder / "b.json").write_text(json.dumps(theirs()))
+    (folder / "c.json").write_text("[" * 100_000)
+    back, done = scene.convert(folder, "pyvision", "saccade")
+    assert [(item.row, item.id) for item in done.refused] == [(0, "a"), (2, "c")]
+    assert why in done.refused[0].reason
+    assert [one.id for one in read(back)] == ["b"]
+
+
+def test_nothing_there_is_said_and_a_video_has_no_form(scene: Scene) -> None:
+    (scene.root / "nothing").mkdir()
+    with pytest.raises(RecordError, match="neither a list of messages nor a folder"):
+        scene.convert(scene.root / "nothing", "pyvision", "saccade")
+    clip = scene.store.put_video(h264(6))
+    task = Task(id="v", question="What?", media=(NamedMedia(name="video", part=clip),))
+    written = scene.two_looks("pyvision@1:repo")
+    opening = load_dialect("direct:video").open(task)
+    _, out = scene.convert(scene.write(written.model_copy(update={"prompt": opening.messages})), "saccade", "pyvision")
+    assert [item.reason.partition("for which")[0] for item in out.refused] == ["it shows a video as such, "]

@@ -17,6 +17,9 @@ from saccade.errors import ModelRefusedError, SettingsError
 from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
+from saccade.training.sft.synth.jobs import job_count, jobs, knobs_by_world
+from saccade.training.sft.synth.made import DiscardedError, in_order
+from saccade.training.sft.synth.prompts import conclusion_in, reasoning_in, steps_in, thoughts_in
 from saccade.training.sft.synth.run import synthesise
 from saccade.training.sft.synth.settings import SynthSettings, TeacherSettings
 
@@ -144,3 +147,126 @@ def test_ctrl_c_keeps_whole_trajectories(tmp_path: Path) -> None:
     os.kill(run.pid, signal.SIGINT)
     assert run.wait(30) == 130
     assert 5 <= len(stored(tmp_path / "run")) < 4000
+
+
+def test_worlds_take_turns_and_ids_are_those_of_tasks() -> None:
+    settings = SynthSettings(sources=("maze", "shape-count@1", "maze@1"), dialect="codedance", n=2, start=5, samples=2)
+    made = list(jobs(settings))
+    assert len(made) == job_count(settings) == 8
+    assert [job.id for job in made][:4] == [
+        "maze@1/train/5#0",
+        "shape-count@1/train/5#0",
+        "maze@1/train/5#1",
+        "shape-count@1/train/5#1",
+    ]
+    assert len({job.seed(settings) for job in made}) == 8
+
+
+def test_knobs_are_checked_by_their_world() -> None:
+    def settings(knobs: dict[str, dict[str, object]]) -> SynthSettings:
+        return SynthSettings(sources=("visual-search",), dialect="codedance", knobs=knobs)
+
+    turned = knobs_by_world(settings({"visual-search": {"signs": 3, "kinds": ["dot"]}}))["visual-search@1"]
+    assert turned.model_dump()["signs"] == 3
+    with pytest.raises(SettingsError, match="sign"):
+        knobs_by_world(settings({"visual-search": {"sgns": 3}}))
+    with pytest.raises(SettingsError, match="knobs are given for maze, but the worlds are visual-search"):
+        knobs_by_world(settings({"maze": {}}))
+
+
+def test_an_unknown_world_is_named() -> None:
+    with pytest.raises(SettingsError, match="maze"):
+        list(jobs(SynthSettings(sources=("mase",), dialect="codedance")))
+
+
+def test_a_writer_needs_a_recipe_and_a_recipe_a_teacher() -> None:
+    with pytest.raises(ValueError, match="needs a teacher"):
+        TeacherSettings(recipe="densify")
+    with pytest.raises(ValueError, match="has no writer"):
+        TeacherSettings(model="a", writer="b")
+
+
+async def test_results_come_in_order_and_few_at_once() -> None:
+    busy = most = 0
+
+    async def work(item: int) -> int:
+        nonlocal busy, most
+        busy += 1
+        most = max(most, busy)
+        for _ in range(7 - item % 7):
+            await asyncio.sleep(0)
+        busy -= 1
+        return item * item
+
+    assert [result async for result in in_order(range(50), work, 3)] == [n * n for n in range(50)]
+    assert most == 3
+
+
+async def test_a_failure_comes_at_its_place_and_ends_the_rest() -> None:
+    cancelled: list[int] = []
+
+    async def work(item: int) -> int:
+        if item == 1:
+            raise ValueError("one")
+        try:
+            await asyncio.sleep(0 if item == 0 else 60)
+        except asyncio.CancelledError:
+            cancelled.append(item)
+            raise
+        return item
+
+    results = []
+    stream = in_order(range(4), work, 4)
+    results.append(await anext(stream))
+    with pytest.raises(ValueError, match="one"):
+        await anext(stream)
+    assert results == [0]
+    assert cancelled == [2, 3]
+
+
+def test_well_formed_texts_are_read() -> None:
+    assert thoughts_in('<thought turn="1"> a </thought>\n<thought turn="2">b</thought>', 2) == ("a", "b")
+    assert reasoning_in("<reasoning>one and one</reasoning>\n<answer>2</answer>\n") == ("one and one", "2")
+    assert conclusion_in("<thought>so</thought><answer> 2 </answer>") == ("so", "2")
+    (step,) = steps_in("<step>\n<thought>add</thought>\n<code>\nif True:\n    print(1)\n</code>\n</step>")
+    assert (step.thought, step.code) == ("add", "if True:\n    print(1)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '<thought turn="1">a</thought>',
+        '<thought turn="2">a</thought><thought turn="1">b</thought>',
+        'Sure! <thought turn="1">a</thought><thought turn="2">b</thought>',
+        '<thought turn="1">a</thought><thought turn="2"> </thought>',
+        '<thought turn="1">a</thought><thought turn="2">x <code>1</code></thought>',
+        '<thought turn="1">a</thought><thought turn="2">' + "x" * 7000 + "</thought>",
+    ],
+)
+def test_thoughts_of_another_form_are_refused(text: str) -> None:
+    with pytest.raises(DiscardedError, match="invalid output"):
+        thoughts_in(text, 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no steps",
+        "<step><thought>a</thought><code>print(</code></step>",
+        "<step><thought>a</thought><code>```python\nprint(1)\n```</code></step>",
+        "<step><thought>a</thought><code>print(1)</code></step> and so on",
+        "<step><thought></thought><code>print(1)</code></step>",
+    ],
+)
+def test_steps_of_another_form_are_refused(text: str) -> None:
+    with pytest.raises(DiscardedError, match="invalid output"):
+        steps_in(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["<answer>2</answer>", "<thought>a</thought>", "<thought>a</thought><answer>2</answer>!"]
+)
+def test_a_conclusion_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(DiscardedError, match="invalid output"):
+        conclusion_in(text)

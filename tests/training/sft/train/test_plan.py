@@ -67,13 +67,6 @@ def test_adapters_fit_one_gpu_of_32_gib() -> None:
     plan_memory(load_settings(SftSettings, find_recipe("sft", "lora"), [SEVEN]), 1, "cuda").check(32.0)
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny") / "qwen2_5_vl"
-    save_tiny(folder, "qwen2_5_vl")
-    return folder
-
-
 def test_tasks_of_any_sources_are_played_and_graded_while_a_run_trains(tiny: Path, tmp_path: Path) -> None:
     write_run(tmp_path / "runs", 4)
     picture(tmp_path / "photos" / "a.png")

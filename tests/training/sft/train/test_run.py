@@ -1,8 +1,15 @@
 """Whole training runs of a tiny checkpoint: they learn, go on exactly, and end in a checkpoint that runs."""
 
+from __future__ import annotations
+
 import hashlib
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +20,7 @@ from PIL import Image
 from safetensors.torch import load_file
 from tests.training.sft.train.support import said, settings, write_run
 
+from saccade.core.settings import save_settings
 from saccade.errors import SettingsError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
@@ -20,9 +28,6 @@ from saccade.record.trajectory import Sampling
 from saccade.tokens.local_model import LocalModel, LocalSettings
 from saccade.training.sft.examples import SftCallback
 from saccade.training.sft.run import train
-
-# Said by peft 0.21 and transformers 5.23 to each other.
-pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 
 
 class StoppedError(Exception):
@@ -54,6 +59,7 @@ def full(tiny: Path, run: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return out
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_the_loss_falls_and_the_log_says_so(full: Path) -> None:
     losses = metrics(full)
     assert len(losses) == 4
@@ -66,6 +72,7 @@ def test_the_loss_falls_and_the_log_says_so(full: Path) -> None:
     ]
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 @pytest.mark.parametrize("stopped_after", [1, 3])
 def test_a_run_that_was_stopped_goes_on_as_if_never_stopped(
     stopped_after: int, full: Path, tiny: Path, run: Path, tmp_path: Path
@@ -78,6 +85,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_never_stopped(
     assert metrics(out) == metrics(full)
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_it_does_not_go_on_with_other_settings_or_data(full: Path, tiny: Path, run: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="--resume"):
         train(settings(tiny, run), full)
@@ -96,6 +104,7 @@ def test_it_does_not_go_on_with_other_settings_or_data(full: Path, tiny: Path, r
         train(settings(tiny, moved), tmp_path / "out", resume=True)
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 async def test_the_trained_checkpoint_runs(full: Path, run: Path) -> None:
     model = LocalModel(str(full / "model"), LocalSettings(device="cpu"))
     store = MediaStore(run / "media")
@@ -106,6 +115,7 @@ async def test_the_trained_checkpoint_runs(full: Path, run: Path) -> None:
     await model.close()
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 @pytest.mark.few(4)
 @pytest.mark.parametrize(
     "change",
@@ -136,6 +146,7 @@ def trained_names(tiny: Path, out: Path) -> set[str]:
     return {name for name, value in after.items() if not torch.equal(value, before[name])}
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 @pytest.mark.parametrize(
     ("vision", "parts"), [("frozen", set()), ("projector", {"merger"}), ("full", {"merger", "blocks", "patch_embed"})]
 )
@@ -146,6 +157,7 @@ def test_only_the_chosen_weights_change(vision: str, parts: set[str], tiny: Path
     assert any("q_proj" in name for name in changed)
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_adapters_are_trained_merged_and_kept_beside(tiny: Path, run: Path, tmp_path: Path) -> None:
     plain = settings(
         tiny, run, model={"language": "lora", "vision": "frozen", "lora": {"targets": ["q_proj"]}}, steps=2
@@ -163,6 +175,7 @@ def test_adapters_are_trained_merged_and_kept_beside(tiny: Path, run: Path, tmp_
         train(settings(tiny, run, model={"language": "lora", "lora": {"targets": ["nothing"]}}), tmp_path / "third")
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_bfloat16_is_near_float32(full: Path, tiny: Path, run: Path, tmp_path: Path) -> None:
     train(settings(tiny, run, model={"precision": "bfloat16"}, steps=1), tmp_path / "out")
     assert metrics(tmp_path / "out")[0] == pytest.approx(metrics(full)[0], rel=2e-2)
@@ -170,6 +183,7 @@ def test_bfloat16_is_near_float32(full: Path, tiny: Path, run: Path, tmp_path: P
     assert {value.dtype for value in exported.values()} == {torch.bfloat16}
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_held_out_tasks_are_looked_at(tiny: Path, run: Path, tmp_path: Path) -> None:
     watched = {"fraction": 0.4, "every": 1, "samples": 1, "sample_tokens": 4}
     out = tmp_path / "out"
@@ -183,11 +197,13 @@ def test_held_out_tasks_are_looked_at(tiny: Path, run: Path, tmp_path: Path) -> 
     assert list((out / "tensorboard").iterdir())
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_a_loss_that_is_no_number_ends_the_run(tiny: Path, run: Path, tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=r"step [234] gave a loss of"):
         train(settings(tiny, run, optimizer={"learning_rate": 1e30, "warmup": 0.0, "clip": 0.0}), tmp_path / "out")
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_an_unknown_attention_is_refused(tiny: Path, run: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"model\.attention"):
         train(settings(tiny, run, model={"attention": "telepathy"}), tmp_path / "out")
@@ -195,9 +211,63 @@ def test_an_unknown_attention_is_refused(tiny: Path, run: Path, tmp_path: Path) 
         train(settings(tiny, run, model={"vision_attention": "telepathy"}), tmp_path / "out")
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_smaller_pictures_are_saved_with_the_model(tiny: Path, run: Path, tmp_path: Path) -> None:
     train(settings(tiny, run, model={"picture_pixels": 28 * 28 * 2}, steps=1), tmp_path / "out")
     kept = json.loads((tmp_path / "out" / "model" / "preprocessor_config.json").read_text())
     assert kept["size"]["longest_edge"] == 28 * 28 * 2
     with pytest.raises(SettingsError, match="picture_pixels"):
         train(settings(tiny, run, model={"picture_pixels": 4}, steps=1), tmp_path / "other")
+
+
+@pytest.fixture
+def recipe(tiny: Path, run: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "recipe.toml"
+    save_settings(settings(tiny, run, steps=12, keep={"every": 3}, threads=2), path)
+    return path
+
+
+def command(recipe: Path, out: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "saccade", "sft", str(recipe), "--out", str(out), *more]
+
+
+def steps(out: Path) -> int:
+    path = out / "metrics.jsonl"
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_killed_at_any_step_and_resumed_equals_never_killed(recipe: Path, tmp_path: Path) -> None:
+    subprocess.run(command(recipe, tmp_path / "whole"), check=True, capture_output=True)
+    for number, kill_at in enumerate((1, 5, 9)):
+        out = tmp_path / f"killed{number}"
+        process = subprocess.Popen(command(recipe, out), stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 120
+        while steps(out) < kill_at and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        subprocess.run(command(recipe, out, "--resume"), check=True, capture_output=True)
+        for name in ("model/model.safetensors", "checkpoints/step-00000012/optimiser.safetensors"):
+            assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        assert steps(out) == 12
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("more", [(), ("--shard-model",)])
+def test_two_processes_learn_what_one_does(recipe: Path, tmp_path: Path, more: tuple[str, ...]) -> None:
+    subprocess.run(command(recipe, tmp_path / "one"), check=True, capture_output=True)
+    spread = command(recipe, tmp_path / "two", "--processes", "2", *more)
+    done = subprocess.run(spread, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+    def losses(out: Path) -> list[float]:
+        return [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-3)
+    one, two = (load_file(tmp_path / name / "model/model.safetensors") for name in ("one", "two"))
+    assert one.keys() == two.keys()
+    parts = tmp_path.glob("two/checkpoints/step-00000012/weights*.safetensors")
+    assert len(list(parts)) == (2 if more else 1)
