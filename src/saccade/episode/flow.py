@@ -403,7 +403,8 @@ class _Talk:
     def ended(self, reason: StopReason) -> EpisodeOutcome:
         """The episode, ended by what the model wrote or by a limit."""
         empty = empty_turns(self.turns)
-        if reason is StopReason.NO_ACTION and empty and empty == idle_turns(self.turns):
+        idle = {StopReason.NO_ACTION: idle_turns(self.turns), StopReason.TURN_LIMIT: len(self.turns)}.get(reason)
+        if empty and empty == idle:
             reason = StopReason.EMPTY
         last = self.turns[-1]
         if reason is StopReason.MODEL_DECLINED:
