@@ -25,7 +25,7 @@ from saccade.tasks.worlds.base import load_world, make_task
 from saccade.tasks.worlds.rng import Rng
 from saccade.tokens.local_model import LocalModel
 from saccade.training.sft.examples import SftCallback
-from saccade.training.sft.synth.exams import Exam, ExamRow, hold_exam
+from saccade.plugins.worlds.cli_demo import Exam, ExamRow, hold_exam
 from saccade.training.sft.synth.jobs import Job
 from saccade.training.sft.synth.made import Made
 from saccade.training.sft.synth.outcome import SynthProgress

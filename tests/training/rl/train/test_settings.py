@@ -30,7 +30,7 @@ from saccade.tokens.sequences import cache_bytes_of
 from saccade.training.folder import check_folder
 from saccade.training.memory import MemoryPlan, Phase, PlanItem, usable
 from saccade.training.rl.engines.settings import EngineSettings
-from saccade.training.rl.plan import plan_memory
+from saccade.training.rl.run import plan_memory
 from saccade.training.rl.recipe import RewardSettings
 from saccade.training.rl.run import train
 from saccade.training.rl.scoring import AnswerGrading, Scorer
