@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Self, cast
 
+from saccade.dialects.boxes import SENTENCES, BoxSpace
 from saccade.dialects.prompt_texts import NO_PROMPTS, SYSTEM, Prompts
 from saccade.dialects.question import split_at_media
 from saccade.errors import SettingsError
@@ -144,6 +145,9 @@ class Dialect(ABC):
     """Whether typed tools can be offered by name."""
     tools: tuple[ToolSpec, ...] = ()
     """The typed tools that are offered."""
+    boxes: BoxSpace = BoxSpace.FULL
+    """What the numbers of boxes in typed calls count. Of a dialect of code: `SHOWN` gives its code the pictures as they
+    are shown, so that there too both are the same."""
     shows_videos: bool = False
     """Whether messages hold videos as such; others name frames of them, or have code open the files."""
     provider_runs: ClassVar[bool] = False
@@ -153,6 +157,11 @@ class Dialect(ABC):
     def functions(self) -> tuple[ToolSpec, ...]:
         """Functions that the model calls through its API's own function calling; empty for a dialect of text."""
         return ()
+
+    @property
+    def code_sees_shown(self) -> bool:
+        """Whether code finds the pictures as they are shown, and not at full size."""
+        return self.boxes is BoxSpace.SHOWN and not self.offers_tools
 
     @abstractmethod
     def open(self, task: Task) -> Opening:
@@ -207,6 +216,24 @@ class Dialect(ABC):
     def with_text(self, name: str, text: str) -> Self:
         """Return the same dialect with `text` in the place `name` of its prompts."""
         return self._with(prompts=Prompts({**self.prompts.templates, name: text}, self.prompts.source))
+
+    def with_boxes(self, boxes: BoxSpace) -> Self:
+        """Return the same dialect for a model whose boxes count that; its own system message says so.
+
+        Raises:
+            SettingsError: it cannot be told so.
+        """
+        if "boxes" not in getattr(self, "__dataclass_fields__", {}):
+            raise SettingsError(f"dialect {self.id} fixes what boxes count ({self.boxes}). Leave boxes out.")
+        if boxes is BoxSpace.THOUSAND and not self.offers_tools:
+            raise SettingsError(
+                f"dialect {self.id} has code and no typed calls, and what numbers in code count is the code's own. "
+                "Use boxes=full or boxes=shown."
+            )
+        changed = self._with(boxes=boxes)
+        if boxes is self.boxes or not self.offers_tools or not self.prompts.templates.get(SYSTEM):
+            return changed
+        return changed.with_text(SYSTEM, f"{self.prompts.templates[SYSTEM].rstrip()}\n{SENTENCES[boxes]}\n")
 
     def with_tools(self, tools: tuple[ToolSpec, ...]) -> Self:
         """Return the same dialect, offering `tools`. Raises `SettingsError` if it offers none."""

@@ -38,6 +38,7 @@ from saccade.dialects.base import (
     system_message,
     with_notes,
 )
+from saccade.dialects.boxes import BoxSpace
 from saccade.dialects.calls import CallShape, ReadCall, dump_json, read_call
 from saccade.dialects.left_calls import LeftCall, left_call
 from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompts
@@ -112,6 +113,7 @@ class NativeDialect(Dialect):
     session: SessionOptions = _SESSION
     sandbox: Limits = _SANDBOX
     limits: EpisodeLimits = _LIMITS
+    boxes: BoxSpace = BoxSpace.FULL
     prompts: Prompts = OWN
 
     @property

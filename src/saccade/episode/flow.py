@@ -25,7 +25,8 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from saccade.dialects.base import Dialect, Observation, Opening
-from saccade.episode.task_media import ShownAs, as_shown
+from saccade.dialects.boxes import Seen, in_pixels
+from saccade.episode.task_media import ShownAs, as_shown, opened_as_shown
 from saccade.models.base import Completion, Request, ToolSpec
 from saccade.record.base import clean_text
 from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, ToolCall
@@ -61,6 +62,7 @@ class Call:
     """Call a typed tool. Answered by `Ran`."""
 
     call: ToolCall
+    """Its boxes in pixels of the pictures at their full size; the turn has the call as the model wrote it."""
     pictures: Mapping[str, ImagePart]
     """The pictures that the tool may look at, by the names that the model knows, oldest first."""
     shown: int
@@ -170,7 +172,8 @@ class Plan:
     settings: str = ""
     """The resolved settings of the command, for the record."""
     shown: Mapping[str, ShownAs] = field(default_factory=dict)
-    """Pictures that the first messages show otherwise than they are, by sha256; code and tools have the pictures."""
+    """Pictures that the first messages show otherwise than they are, by sha256. Tools have the pictures themselves, and
+    so has code unless the dialect's `code_sees_shown`."""
     notes: tuple[str, ...] = ()
     """What was done to media and limits beforehand, for a person."""
     opened: Opening | None = field(default=None, compare=False, repr=False)
@@ -184,7 +187,14 @@ class Plan:
     @cached_property
     def opening(self) -> Opening:
         """How the episode begins. Raises `SettingsError` for a task that the dialect cannot show."""
+        if self.dialect.code_sees_shown and self.shown:
+            return opened_as_shown(self.task, self.dialect, self.shown)
         return as_shown(self.opened or self.dialect.open(self.task), self.shown)
+
+    def shown_part(self, part: ImagePart) -> ImagePart:
+        """As what a picture of the task is shown."""
+        other = self.shown.get(part.sha256)
+        return part if other is None else other.part
 
     @cached_property
     def functions(self) -> tuple[ToolSpec, ...]:
@@ -271,6 +281,7 @@ class _Talk:
         self.shown = opening.pictures
         self.pixels = sum(part.width * part.height for message in opening.messages for part in message.media)
         self.pictures = {name: part for name, part in bound.items() if isinstance(part, ImagePart)}
+        self.seen = {name: Seen(part, self.plan.shown_part(part)) for name, part in self.pictures.items()}
         self.unbound: dict[str, ImagePart] = {}
 
     def request(self) -> Request:
@@ -337,7 +348,8 @@ class _Talk:
         if isinstance(action, Code):
             bindings, self.unbound = self.unbound, {}
             return Run(action.code, bindings, tuple(self.turns))
-        return Call(action, dict(self.pictures), self.shown, tuple(self.turns))
+        call = in_pixels(action, self.plan.dialect.boxes, self.seen)
+        return Call(call, dict(self.pictures), self.shown, tuple(self.turns))
 
     def watch(self, ran: Ran) -> StopReason | None:
         """Keep what was run, and show it if it may be shown; the reason to stop, if there is one."""
@@ -396,6 +408,7 @@ class _Talk:
             return StopReason.PIXEL_LIMIT
         self.shown, self.pixels = observation.pictures, pixels
         self.pictures.update(observation.bindings)
+        self.seen |= {name: Seen(part, part) for name, part in observation.bindings.items()}
         self.unbound.update(observation.bindings)
         message = observation.message
         calls = self.turns[-1].calls

@@ -207,6 +207,8 @@ class Provenance(Record):
     """What the sandbox did with the state after an exception."""
     tools: tuple[Text, ...] = ()
     """Names of the typed tools that were on offer."""
+    boxes: Text = ""
+    """What the numbers of boxes in the model's calls count, as `saccade.dialects.boxes` names it; empty: full size."""
     repairs: tuple[Text, ...] = ()
     layers: tuple[Text, ...] = ()
     """Isolation layers that were on."""
