@@ -356,3 +356,43 @@ def test_a_call_of_an_api_has_no_shape_of_its_own() -> None:
     )
     assert isinstance(effects[1], Call)
     assert outcome.turns[0].call_shape == ""
+
+
+# A model that refuses, a filter, and empty answers.
+
+DECLINED, FILTERED = FinishReason.DECLINED, FinishReason.FILTERED
+
+
+@pytest.mark.parametrize("dialect", ["pyvision", "native", "direct", "vista", "codev"])
+@pytest.mark.parametrize(
+    ("reply", "stop", "words"),
+    [
+        (said("I cannot help with that.", DECLINED), StopReason.MODEL_DECLINED, "I cannot help with that."),
+        (said("<answer>\n\\boxed{no}\n</answer>", DECLINED), StopReason.MODEL_DECLINED, "no"),
+        (said("", DECLINED), StopReason.MODEL_DECLINED, ""),
+        (Said(Completion("", FILTERED, notes=("It is SAFETY.",))), StopReason.FILTERED, "It is SAFETY."),
+        (said("half a", FILTERED), StopReason.FILTERED, ""),
+    ],
+)
+def test_a_refusal_ends_the_episode_at_once(dialect: str, reply: Said, stop: StopReason, words: str) -> None:
+    effects, outcome = by_hand(plan(dialect), [reply])
+    assert (len(effects), outcome.stop, len(outcome.turns)) == (1, stop, 1)
+    assert isinstance(outcome.turns[0].action, ParseError)
+    assert words in outcome.detail
+
+
+def test_an_empty_turn_is_asked_again_and_three_end_the_episode() -> None:
+    assert by_hand(plan(), ["", ANSWER])[1].stop is StopReason.ANSWERED
+    _, outcome = by_hand(plan(turns=9), [CODE, OK, "", " \n", ""])
+    assert (outcome.stop, len(outcome.turns)) == (StopReason.EMPTY, 4)
+    assert "wrote nothing in its last 3 turns" in outcome.detail
+    assert by_hand(plan("direct"), [""])[1].stop is StopReason.EMPTY
+    assert by_hand(plan(turns=9, idle_turns=2), ["", ""])[1].stop is StopReason.EMPTY
+    # What was cut off by a limit of tokens, or holds words, is no empty answer.
+    assert by_hand(plan("direct"), [said("", FinishReason.LENGTH)])[1].stop is StopReason.NO_ACTION
+    assert by_hand(plan(turns=9, idle_turns=2), ["", NOTHING])[1].stop is StopReason.NO_ACTION
+
+
+def test_what_was_bent_is_kept_with_its_turn() -> None:
+    _, outcome = by_hand(plan(), [Said(Completion(ANSWER, FinishReason.STOP, notes=("bent",)))])
+    assert outcome.turns[0].notes == ("bent",)

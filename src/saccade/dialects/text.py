@@ -152,7 +152,7 @@ EMPTY = "The code block holds no code."
 
 def was_cut(finish: FinishReason) -> bool:
     """Whether the text ended before the model wanted it to."""
-    return finish in (FinishReason.LENGTH, FinishReason.FILTERED)
+    return finish in (FinishReason.LENGTH, FinishReason.FILTERED, FinishReason.DECLINED)
 
 
 def tagged_code(text: str, finish: FinishReason, *, last: bool = True) -> Code | ParseError | None:

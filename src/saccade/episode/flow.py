@@ -127,6 +127,15 @@ Event = Effect | Reply | Wrote | Notice
 
 IDLE_NOTICE: Final = 3
 """So many in a row say that the model does not follow its dialect."""
+_NOTHING: Final = (
+    "Look at the server's log: an empty answer is a fault of its template or parser as often as of the model."
+)
+_LONGEST_REFUSAL: Final = 600
+_WITHHELD: Final[Mapping[FinishReason | None, StopReason]] = {
+    FinishReason.DECLINED: StopReason.MODEL_DECLINED,
+    FinishReason.FILTERED: StopReason.FILTERED,
+}
+"""Asking again would be paid for and refused again, so the first such turn ends the episode."""
 CUT: Final = "Each of these was cut off at its limit of tokens: allow more with sampling.max_tokens."
 _OTHERS: Final = {"native": "native (for an API with function calls)", "direct": "direct"}
 
@@ -135,6 +144,16 @@ def idle_turns(turns: Sequence[Turn]) -> int:
     """How many turns in a row, the last one among them, hold neither an action nor an answer."""
     acting = [number for number, turn in enumerate(turns) if not isinstance(turn.action, ParseError)]
     return len(turns) - 1 - acting[-1] if acting else len(turns)
+
+
+def empty_turns(turns: Sequence[Turn]) -> int:
+    """How many turns in a row, the last one among them, hold neither text nor a call, and were not cut off."""
+    count = 0
+    for turn in reversed(turns):
+        if turn.text.strip() or turn.calls or turn.hosted or turn.finish_reason is FinishReason.LENGTH:
+            break
+        count += 1
+    return count
 
 
 def idle_detail(dialect: str, idle: int, limit: int | None = None) -> str:
@@ -248,7 +267,7 @@ def flow(plan: Plan) -> Flow:
         action = talk.hear(reply)
         stop = talk.stop_after(action)
         if stop is not None:
-            return talk.end(stop, talk.idleness(stop))
+            return talk.ended(stop)
         if isinstance(action, Code | ToolCall):
             ran = yield talk.effect(action)
             if isinstance(ran, Stopped):
@@ -259,7 +278,7 @@ def flow(plan: Plan) -> Flow:
         else:
             stop = talk.correct(action)
         if stop is not None and not talk.asks_for_answer(stop):
-            return talk.end(stop, talk.idleness(stop))
+            return talk.ended(stop)
 
 
 @dataclass
@@ -308,7 +327,8 @@ class _Talk:
         spoken = text
         if dialect.functions:
             calls, spoken = completion.tool_calls, dialect.transcribe(text, completion.tool_calls)
-        action = dialect.parse(spoken, completion.finish)
+        declined = completion.finish is FinishReason.DECLINED
+        action = ParseError(reason="The model refused.") if declined else dialect.parse(spoken, completion.finish)
         usage = completion.usage
         self.turns.append(
             Turn(
@@ -324,9 +344,11 @@ class _Talk:
                     context_visual=usage.visual_tokens,
                     context_cached=usage.cached_tokens,
                     sampled=usage.sampled_tokens,
+                    reasoning=usage.reasoning_tokens,
                 ),
                 dollars=usage.dollars,
                 finish_reason=completion.finish,
+                notes=tuple(map(clean_text, completion.notes)),
                 model_seconds=reply.seconds,
             )
         )
@@ -336,6 +358,11 @@ class _Talk:
         """Why the episode ends before anything is run or said about `action`; None if it continues."""
         if isinstance(action, Answer):
             return StopReason.ANSWERED
+        if isinstance(action, ParseError):
+            if withheld := _WITHHELD.get(self.turns[-1].finish_reason):
+                return withheld
+            if empty_turns(self.turns) >= IDLE_NOTICE:
+                return StopReason.EMPTY
         if self.limit is not None:
             return self.limit
         most = self._most_context()
@@ -384,6 +411,23 @@ class _Talk:
         self.limit = reason
         self._amend(request=request)
         return True
+
+    def ended(self, reason: StopReason) -> EpisodeOutcome:
+        """The episode, ended by what the model wrote or by a limit."""
+        empty = empty_turns(self.turns)
+        idle = {StopReason.NO_ACTION: idle_turns(self.turns), StopReason.TURN_LIMIT: len(self.turns)}.get(reason)
+        if empty and empty == idle:
+            reason = StopReason.EMPTY
+        last = self.turns[-1]
+        if reason is StopReason.MODEL_DECLINED:
+            detail = f"the model refused to answer: {last.text[:_LONGEST_REFUSAL]}" if last.text else ""
+        elif reason is StopReason.FILTERED:
+            detail = " ".join(last.notes)
+        elif reason is StopReason.EMPTY:
+            detail = f"the model wrote nothing in its last {empty} turn{'s' * (empty > 1)}. {_NOTHING}"
+        else:
+            detail = self.idleness(reason)
+        return self.end(reason, detail)
 
     def idleness(self, reason: StopReason) -> str:
         """What a person should know of a model that ended without an action; empty where there is nothing to say."""

@@ -76,6 +76,8 @@ class Usage:
     """Part of `prompt_tokens` that was read from the provider's cache."""
     sampled_tokens: int | None = None
     dollars: float | None = None
+    reasoning_tokens: int | None = None
+    """Part of `sampled_tokens` that was a thought."""
     visual_tokens: int | None = None
     """Part of `prompt_tokens` that stands for pictures and videos."""
 
@@ -107,6 +109,8 @@ class Completion:
     """The name and revision that the backend gives itself."""
     hosted: tuple[HostedCall, ...] = ()
     """What the provider's sandbox ran, in order."""
+    notes: tuple[str, ...] = ()
+    """Where the server departed from its protocol, and how that was met; for the record."""
 
 
 class Model(Protocol):

@@ -87,9 +87,11 @@ def completion_of(turn: Turn, model: str = "") -> Completion:
             cached_tokens=turn.tokens.context_cached,
             visual_tokens=turn.tokens.context_visual,
             sampled_tokens=turn.tokens.sampled,
+            reasoning_tokens=turn.tokens.reasoning,
             dollars=turn.dollars,
         ),
         model=model,
+        notes=turn.notes,
     )
 
 

@@ -28,7 +28,9 @@ class FinishReason(StrEnum):
     TOOL_CALL = "tool_call"
     """The API ended the message with a function call."""
     FILTERED = "filtered"
-    """The provider withheld the text."""
+    """The provider withheld the text, or did not let the model read the request."""
+    DECLINED = "declined"
+    """The model refused to answer; the text is its refusal."""
 
 
 class TokenCounts(Record):
@@ -42,6 +44,8 @@ class TokenCounts(Record):
     """Those of `context` that came from a cache of the provider."""
     sampled: NonNegativeInt | None = None
     """Tokens that the model wrote."""
+    reasoning: NonNegativeInt | None = None
+    """Those of `sampled` that were a thought."""
     observation_text: NonNegativeInt | None = None
     observation_visual: NonNegativeInt | None = None
 
@@ -72,6 +76,8 @@ class Turn(Record):
     dollars: NonNegativeFloat | None = None
     """Price of the model's call; None where it is not known."""
     finish_reason: FinishReason | None = None
+    notes: tuple[Text, ...] = ()
+    """Where the server's answer, or what it takes, departs from its protocol, and how that was met; a sentence each."""
     model_seconds: NonNegativeFloat = 0.0
     """Waiting for the model."""
     execution_seconds: NonNegativeFloat = 0.0
@@ -147,6 +153,12 @@ class StopReason(StrEnum):
     """More calls failed than the limit allows."""
     NO_ACTION = "no_action"
     """The model ended without an action or an answer, and the dialect does not ask again, or did so often enough."""
+    EMPTY = "empty"
+    """The model wrote nothing at all in its last turns."""
+    MODEL_DECLINED = "model_declined"
+    """The model refused to answer. Counts as any other end without an answer."""
+    FILTERED = "filtered"
+    """The provider's filter withheld the answer or the request. Counts as any other end without an answer."""
     CANCELLED = "cancelled"
     MODEL_LOST = "model_lost"
     """The model's backend failed. An outage of ours: never enters a loss."""
@@ -331,6 +343,9 @@ STOPS: Final[Mapping[StopReason, StopFacts]] = {
     StopReason.WALL_LIMIT: StopFacts("The limit of time was reached before an answer.", "wall_seconds", Broken.TIMEOUT),
     StopReason.FAILED_CALL_LIMIT: StopFacts("More calls failed than the limit allows.", "failed_calls"),
     StopReason.NO_ACTION: StopFacts("The model stopped without code, a call or an answer.", broken=Broken.NO_ACTION),
+    StopReason.EMPTY: StopFacts("The model wrote nothing.", broken=Broken.NO_ACTION),
+    StopReason.MODEL_DECLINED: StopFacts("The model refused to answer.", broken=Broken.NO_ACTION),
+    StopReason.FILTERED: StopFacts("The provider's filter withheld the answer, or the question from the model."),
     StopReason.CANCELLED: StopFacts("The episode was cancelled."),
     StopReason.MODEL_LOST: StopFacts("The model's backend failed. This is an outage, not a mistake of the model."),
     StopReason.MODEL_REFUSED: StopFacts("The model's backend refused the request. This is no mistake of the model."),

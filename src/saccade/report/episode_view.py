@@ -199,6 +199,7 @@ def _href(part: VideoPart, store: MediaStore, book: PictureBook) -> str:
 WARNINGS = {
     FinishReason.LENGTH: "The text was cut off by the limit of tokens.",
     FinishReason.FILTERED: "The provider withheld text.",
+    FinishReason.DECLINED: "The model refused to answer.",
 }
 
 

@@ -347,8 +347,8 @@ _TAGS: Final = ("code", "tool_call", "answer")
 def form_errors(number: int, turn: Turn, dialect: str) -> Iterator[StepError]:
     """The errors in the form of one turn; each rule once."""
     finish = turn.finish_reason or FinishReason.STOP
-    if finish is FinishReason.FILTERED:
-        return  # the provider withheld the text: that is no error of the model
+    if finish in (FinishReason.FILTERED, FinishReason.DECLINED):
+        return  # the provider withheld the text, or the model refused: that is no error of form
     errors = _listed(turn, finish, dialect)
     faults = _faults(turn, finish) if errors is None else errors
     for kind, reason in {fault.kind: fault.reason for fault in reversed(faults)}.items():

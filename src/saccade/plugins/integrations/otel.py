@@ -167,6 +167,7 @@ _FINISHED: Final = {
     FinishReason.LENGTH: "length",
     FinishReason.TOOL_CALL: "tool_call",
     FinishReason.FILTERED: "content_filter",
+    FinishReason.DECLINED: "content_filter",
 }
 _SAMPLING: Final = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 

@@ -62,9 +62,14 @@ def final_text(trajectory: Trajectory, stop: Sequence[str]) -> str:
     return answer[: min(ends)] if ends else answer
 
 
+WITHHELD: Final = (StopReason.MODEL_DECLINED, StopReason.FILTERED)
+"""Ends at which the model or its provider refused to answer."""
+
+
 def cut_off(trajectory: Trajectory) -> bool:
     """Whether a limit ended the episode before there was an answer."""
-    return trajectory.stop not in (StopReason.ANSWERED, StopReason.NO_ACTION)
+    ends = (StopReason.ANSWERED, StopReason.NO_ACTION, StopReason.EMPTY, *WITHHELD)
+    return trajectory.stop not in ends
 
 
 def token_sums(trajectory: Trajectory) -> tuple[int, int, int] | None:
@@ -222,6 +227,8 @@ def _event(data: object) -> str:
 
 
 def _finish(trajectory: Trajectory) -> str:
+    if trajectory.stop in WITHHELD:
+        return "content_filter"
     return "length" if cut_off(trajectory) else "stop"
 
 

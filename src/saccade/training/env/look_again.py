@@ -351,7 +351,9 @@ def example_turns(dialect: Dialect) -> tuple[str, ...]:
     return tuple(turns)
 
 
-_TERMINAL = frozenset({StopReason.ANSWERED, StopReason.NO_ACTION})
+_TERMINAL = frozenset(
+    {StopReason.ANSWERED, StopReason.NO_ACTION, StopReason.EMPTY, StopReason.MODEL_DECLINED, StopReason.FILTERED}
+)
 """The agent ended the episode; every other end cuts it off."""
 
 
