@@ -122,6 +122,16 @@ class Observation:
     """Pictures shown so far, these included."""
 
 
+@dataclass(frozen=True, slots=True)
+class LeftInText:
+    """A call that was to come apart from the text, and stands in it."""
+
+    note: str
+    """For a person: how it was read, and what makes the server take it out."""
+    several: bool
+    """Whether there are more than the one that is made."""
+
+
 class Dialect(ABC):
     """One way of speaking, usually a frozen dataclass whose fields are the first five attributes and `prompts`.
 
@@ -193,6 +203,10 @@ class Dialect(ABC):
     def transcribe(self, text: str, calls: Sequence[ToolCall]) -> str:
         """Return the text that `parse` reads of a turn in which the model wrote `text` and called functions."""
         return text
+
+    def left_in_text(self, text: str) -> LeftInText | None:
+        """Return what there is to say of a call that the model's server left in `text`; None if it left none."""
+        return None
 
     def call_shape(self, text: str) -> str:
         """Return the shape in which the typed call was written that `parse` reads from `text`; empty for only one."""

@@ -29,6 +29,7 @@ from typing import ClassVar
 from saccade.dialects.base import (
     Dialect,
     Fault,
+    LeftInText,
     Observation,
     Opening,
     join_texts,
@@ -150,7 +151,7 @@ class NativeDialect(Dialect):
         call = _first_of_the_last_calls(text)
         if call is not None and finish is FinishReason.LENGTH:
             return ParseError(reason=_CUT_CALL)
-        left = self.left_call(text)
+        left = self._left(text)
         if call is not None and not (isinstance(read := _of_line(call), ParseError) and left is not None):
             return read
         answer = next((block.body.strip() for block in reversed(blocks(text, "answer")) if block.closed), None)
@@ -166,7 +167,12 @@ class NativeDialect(Dialect):
             return ParseError(reason="There is neither a call nor an answer in <answer> and </answer>.")
         return Answer(text=text.strip())
 
-    def left_call(self, text: str) -> LeftCall | None:
+    def left_in_text(self, text: str) -> LeftInText | None:
+        """Which parser of calls the server lacks."""
+        left = self._left(clean_text(text))
+        return None if left is None else LeftInText(left.note, left.several)
+
+    def _left(self, text: str) -> LeftCall | None:
         """The call after the last answer in tags, in whatever form the model's family writes calls."""
         return left_call(text.rpartition("</answer>")[2], self.functions)
 

@@ -26,6 +26,7 @@ from typing import Final, TypeVar
 
 from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.boxes import Seen, in_pixels
+from saccade.episode.repeats import REPEAT_NOTICE, repeat_words, repeats, told
 from saccade.episode.task_media import ShownAs, as_shown, opened_as_shown
 from saccade.models.base import Completion, Request, ToolSpec
 from saccade.record.base import clean_text
@@ -117,6 +118,9 @@ class Notice:
 
 Event = Effect | Reply | Wrote | Notice
 """What somebody who watches an episode hears, in the order in which it happens."""
+
+
+_SEVERAL: Final = "Only the first of the calls was made. Make one call at a time."
 
 
 # Turns without an action: how many there are at the end of an episode, and what may help.
@@ -291,6 +295,8 @@ class _Talk:
     """The limit because of which the model was asked for its answer, and so for its last turn."""
     failed: int = 0
     """Calls that did not end well."""
+    several: bool = False
+    """Whether the last text holds more calls than the one that is made."""
     model: str = ""
 
     def __post_init__(self) -> None:
@@ -329,6 +335,9 @@ class _Talk:
             calls, spoken = completion.tool_calls, dialect.transcribe(text, completion.tool_calls)
         declined = completion.finish is FinishReason.DECLINED
         action = ParseError(reason="The model refused.") if declined else dialect.parse(spoken, completion.finish)
+        left = None if calls or declined or isinstance(action, Answer) else dialect.left_in_text(spoken)
+        self.several = left is not None and left.several
+        notes = completion.notes if left is None else (*completion.notes, left.note)
         usage = completion.usage
         self.turns.append(
             Turn(
@@ -348,7 +357,7 @@ class _Talk:
                 ),
                 dollars=usage.dollars,
                 finish_reason=completion.finish,
-                notes=tuple(map(clean_text, completion.notes)),
+                notes=tuple(map(clean_text, notes)),
                 model_seconds=reply.seconds,
             )
         )
@@ -388,7 +397,15 @@ class _Talk:
         allowed = self.plan.limits.failed_calls
         if allowed is not None and self.failed > allowed:
             return StopReason.FAILED_CALL_LIMIT
-        return self._show(self.plan.dialect.observe(execution, self.shown))
+        same, most = repeats(self.turns), self.plan.limits.repeated_calls
+        if most is not None and same >= most:
+            return StopReason.STUCK
+        observation = self.plan.dialect.observe(execution, self.shown)
+        if self.several:
+            observation = told(observation, _SEVERAL)
+        if most is not None and same >= REPEAT_NOTICE:
+            observation = told(observation, repeat_words(execution, same))
+        return self._show(observation)
 
     def correct(self, error: Action) -> StopReason | None:
         """Tell the model that it asked for nothing, if the dialect does; else the episode ends."""
@@ -425,6 +442,10 @@ class _Talk:
             detail = " ".join(last.notes)
         elif reason is StopReason.EMPTY:
             detail = f"the model wrote nothing in its last {empty} turn{'s' * (empty > 1)}. {_NOTHING}"
+        elif reason is StopReason.STUCK:
+            detail = (
+                f"{repeat_words(last.execution, repeats(self.turns)).partition('. ')[0]}." if last.execution else ""
+            )
         else:
             detail = self.idleness(reason)
         return self.end(reason, detail)
