@@ -35,7 +35,11 @@ def native_line(name: str = "zoom", **arguments: object) -> str:
         ("<answer>a</answer> no, <answer> b </answer>", FinishReason.STOP, Answer(text="b")),
         ("<answer>a</answer> no, <answer>b", FinishReason.STOP, Answer(text="a")),
         ("<answer>a</answer> and", FinishReason.LENGTH, Answer(text="a")),
-        ('<tool_call>{"tool": "zoom", "a": 1}</tool_call>', FinishReason.STOP, ToolCall(name="zoom", arguments={"a": 1})),
+        (
+            native_line("zoom", a=1).replace("name", "tool"),
+            FinishReason.STOP,
+            ToolCall(name="zoom", arguments={"a": 1}),
+        ),
         (" It is red.\n", FinishReason.STOP, Answer(text="It is red.")),
         ("I call python(x) never.", FinishReason.STOP, Answer(text="I call python(x) never.")),
     ],
