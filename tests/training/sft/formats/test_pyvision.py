@@ -113,7 +113,6 @@ WRONG: dict[str, tuple[Any, str]] = {
         [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]}],
         "",
     ),
-    "placeholder": ([{"role": "user", "content": "<image>"}], "holds <image> itself"),
     "no action": ([{"role": "user", "content": "q"}, {"role": "assistant", "content": "Hm."}], "turn 0 holds no act"),
 }
 
