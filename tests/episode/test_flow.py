@@ -389,7 +389,7 @@ def test_an_empty_turn_is_asked_again_and_three_end_the_episode() -> None:
     assert by_hand(plan("direct"), [""])[1].stop is StopReason.EMPTY
     assert by_hand(plan(turns=9, idle_turns=2), ["", ""])[1].stop is StopReason.EMPTY
     # What was cut off by a limit of tokens, or holds words, is no empty answer.
-    assert by_hand(plan("direct"), [said("", FinishReason.LENGTH)])[1].stop is StopReason.NO_ACTION
+    assert by_hand(plan("direct"), [said("", FinishReason.LENGTH)])[1].stop is StopReason.TURN_LIMIT
     assert by_hand(plan(turns=9, idle_turns=2), ["", NOTHING])[1].stop is StopReason.NO_ACTION
 
 

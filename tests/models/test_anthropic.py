@@ -55,7 +55,7 @@ async def test_text_usage_and_money(server: WireServer, make: Maker) -> None:
         ("<code>1", "max_tokens", None, "<code>1", FinishReason.LENGTH),
         ("<code>1", "model_context_window_exceeded", None, "<code>1", FinishReason.LENGTH),
         ("<code>1", "end_turn", None, "<code>1", FinishReason.STOP),
-        ("no", "refusal", None, "no", FinishReason.FILTERED),
+        ("no", "refusal", None, "no", FinishReason.DECLINED),
     ],
 )
 async def test_how_an_answer_ends(

@@ -138,11 +138,12 @@ async def test_pictures_videos_and_sampling(server: WireServer, make: Maker) -> 
         await make().complete(Request((*ask().messages, said("assistant", "I"))), media)
 
 
-async def test_a_blocked_request_is_refused(server: WireServer, make: Maker) -> None:
+async def test_a_blocked_request_is_filtered(server: WireServer, make: Maker) -> None:
     server.will(blocked("PROHIBITED_CONTENT"))
     for on_text in (None, [].append):  # type: ignore[var-annotated]
-        with pytest.raises(ModelRefusedError, match="PROHIBITED_CONTENT"):
-            await make().complete(ask(), Media(), on_text=on_text)
+        answer = await make().complete(ask(), Media(), on_text=on_text)
+        assert (answer.text, answer.finish) == ("", FinishReason.FILTERED)
+        assert "PROHIBITED_CONTENT" in answer.notes[0]
 
 
 async def test_outages_are_tried_again(server: WireServer, make: Maker) -> None:

@@ -53,7 +53,7 @@ async def test_text_usage_and_money(server: WireServer, model: ResponsesModel, s
     [
         (message("a"), {"incomplete_details": {"reason": "max_output_tokens"}}, FinishReason.LENGTH),
         (message("a"), {"incomplete_details": {"reason": "content_filter"}}, FinishReason.FILTERED),
-        (message("a", "refusal"), {}, FinishReason.FILTERED),
+        (message("a", "refusal"), {}, FinishReason.DECLINED),
     ],
 )
 async def test_how_an_answer_ends(

@@ -20,7 +20,7 @@ USAGE = {
 }
 
 
-def generated(*parts: str | dict[str, Any], finish: str = "STOP", **candidate: Any) -> Behaviour:
+def generated(*parts: str | dict[str, Any], finish: str | None = "STOP", **candidate: Any) -> Behaviour:
     """A right answer; where the address asks for a stream, each part, and each letter of a text, is a chunk."""
     content_parts = [{"text": part} if isinstance(part, str) else part for part in parts]
     end = {"finishReason": finish, **candidate}

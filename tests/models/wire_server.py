@@ -74,9 +74,9 @@ def status(code: int, message: str = "no", *, param: str | None = None, **header
     return behave
 
 
-def raw(content: str, media_type: str = "application/json") -> Behaviour:
+def raw(content: str, media_type: str = "application/json", *, status: int = 200) -> Behaviour:
     async def behave(_: dict[str, Any]) -> Response:
-        return Response(content, media_type=media_type)
+        return Response(content, status, media_type=media_type)
 
     return behave
 

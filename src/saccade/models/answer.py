@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from saccade.core.retry import OutageError
 from saccade.models.base import Completion, StopWatch, Usage, apply_stops, check_stops, unclosed
+from saccade.models.tolerances import TOLERANCES, argument_piece, parsed_arguments
 from saccade.record.base import clean_text
 from saccade.record.content import ToolCall
 from saccade.record.execution import HostedCall
@@ -64,12 +65,14 @@ class PartialCall:
     """JSON text."""
     sealed: str | None = None
 
-    def complete(self) -> ToolCall | None:
+    def complete(self, answer: PartialAnswer) -> ToolCall | None:
         """The call; None if its arguments are no JSON object."""
+        arguments = parsed_arguments(self.arguments, answer)
+        if arguments is None:
+            return None
         try:
-            arguments = json.loads(self.arguments or "{}")
-            return ToolCall(name=self.name, arguments=arguments, call_id=self.call_id, sealed=self.sealed)
-        except (ValueError, ValidationError):
+            return ToolCall(name=self.name, arguments=arguments, call_id=self.call_id or None, sealed=self.sealed)
+        except ValidationError:
             return None
 
 
@@ -83,8 +86,14 @@ class PartialAnswer:
     """The server swallows stop strings and does not name them."""
     raw: str = ""
     """All text that was sent, beyond a stop string too."""
-    calls: dict[int, PartialCall] = field(default_factory=dict)
-    """By the server's number for them."""
+    calls: dict[object, PartialCall] = field(default_factory=dict)
+    """In the order in which they began."""
+    notes: list[str] = field(default_factory=list)
+    """For the record: what was bent, and what the provider said of an end."""
+    bent: dict[str, str] = field(default_factory=dict)
+    """Names in the table of tolerances -> the note, for the log."""
+    declined: bool = False
+    """The model refused to answer."""
     hosted: tuple[HostedCall, ...] = ()
     """What the provider's sandbox ran, set when all of it is there."""
     token_ids: list[int] = field(default_factory=list)
@@ -108,7 +117,7 @@ class PartialAnswer:
     def add_text(self, piece: str) -> None:
         """The next piece of text."""
         if piece:
-            self._end_thought()
+            self.end_thought()
             self._write(piece)
 
     def add_thought(self, piece: str) -> None:
@@ -117,7 +126,24 @@ class PartialAnswer:
             self._write(piece if self._thinking else f"<think>{piece}")
             self._thinking = True
 
-    def _end_thought(self) -> None:
+    def decline(self, piece: str) -> None:
+        """The next piece of the model's refusal."""
+        self.declined = True
+        self.add_text(piece)
+
+    def note(self, text: str) -> None:
+        """Keep a sentence for the record, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def bend(self, name: str, *came: str) -> None:
+        """Note that the server departed from its protocol, as the table of tolerances names it."""
+        text = TOLERANCES[name].words.format(*came)
+        self.bent.setdefault(name, text)
+        self.note(text)
+
+    def end_thought(self) -> None:
+        """Something else than a thought follows."""
         if self._thinking:
             self._thinking = False
             self._write("</think>")
@@ -133,8 +159,35 @@ class PartialAnswer:
 
     def call(self, number: int) -> PartialCall:
         """The native call of that number, new if there was none."""
-        self._end_thought()
+        self.end_thought()
         return self.calls.setdefault(number, PartialCall())
+
+    def call_piece(self, number: int, call_id: str, name: str, arguments: object) -> None:
+        """The next piece of a native call in a stream. Identifier and name tell calls apart that share a number."""
+        self.end_thought()
+        same = [key for key in self.calls if key == number or (isinstance(key, tuple) and key[0] == number)]
+        call = self.calls[same[-1]] if same else self.call(number)
+        piece = argument_piece(arguments, self)
+        if name and call.name and _whole(call.arguments):
+            repeated = name == call.name and (not piece or _same_json(piece, call.arguments))
+            if repeated and call_id in ("", call.call_id or ""):
+                return
+            call = self._another(number, len(same))
+        elif name and call.name and call_id and call.call_id and call_id != call.call_id:
+            call = self._another(number, len(same))
+        call.call_id = call.call_id or call_id or None
+        if not call.name or name.startswith(call.name):
+            if call.name not in ("", name):
+                self.bend("split name")
+            call.name = name or call.name
+        elif name and not call.arguments:
+            call.name += name
+            self.bend("split name")
+        call.arguments += piece
+
+    def _another(self, number: int, before: int) -> PartialCall:
+        self.bend("one number")
+        return self.calls.setdefault((number, before), PartialCall())
 
     def check_ended(self) -> None:
         """Raise `OutageError` if the server did not say that the answer has ended."""
@@ -156,6 +209,8 @@ class PartialAnswer:
         calls, slips = self._complete_calls() if finish is not FinishReason.STOP_STRING else ((), "")
         if slips:
             self.listener.hear(slips)
+        if self.declined:
+            finish = FinishReason.DECLINED
         if finish is FinishReason.TOOL_CALL and not calls:
             finish = FinishReason.STOP
         ids = self.token_ids if len(text) >= len(self.raw) else []  # ids of text that was cut off match nothing
@@ -168,6 +223,7 @@ class PartialAnswer:
             logprobs=tuple(self.logprobs) if ids and len(self.logprobs) == len(ids) else None,
             usage=self.usage,
             model=self.model,
+            notes=tuple(self.notes),
         )
 
     def _swallowed(self, finish: FinishReason) -> str | None:
@@ -178,13 +234,24 @@ class PartialAnswer:
     def _complete_calls(self) -> tuple[tuple[ToolCall, ...], str]:
         complete: list[ToolCall] = []
         slips: list[str] = []
-        for _, partial in sorted(self.calls.items()):
-            call = partial.complete()
+        for partial in self.calls.values():
+            call = partial.complete(self)
             if call is None:
                 slips.append(f"{partial.name}({partial.arguments})")
             else:
                 complete.append(call)
         return tuple(complete), "\n".join(slips)
+
+
+def _whole(arguments: str) -> bool:
+    try:
+        return isinstance(json.loads(arguments), dict)
+    except ValueError:
+        return False
+
+
+def _same_json(one: str, other: str) -> bool:
+    return one == other or (_whole(one) and json.loads(one) == json.loads(other))
 
 
 def first_named(values: Iterable[object], stops: tuple[str, ...]) -> str | None:

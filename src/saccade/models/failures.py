@@ -13,7 +13,7 @@ import importlib
 import json
 import os
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -144,6 +144,20 @@ _LONGEST_DETAIL = 600
 """Characters of a server's own words in a message."""
 
 
+class SentError(Exception):
+    """An error that the server sent with a status of 200."""
+
+    def __init__(self, status: int, details: ErrorDetails) -> None:
+        super().__init__(details.words)
+        self.status = status
+        """What its code means as a status of HTTP."""
+        self.details = details
+
+
+class FilteredRequestError(ModelRefusedError):
+    """The provider's filter keeps the request from the model."""
+
+
 class RefusedParameterError(ModelRefusedError):
     """The server does not know a parameter of the request; `parameter` names it."""
 
@@ -219,6 +233,8 @@ class PackageErrors:
     def __call__(self, error: Exception) -> SaccadeError | None:
         """The error of ours; None for what is not about the connection or the server's answer."""
         package, who = self.package, self.who
+        if isinstance(error, SentError):
+            return self.of_status(error.status, error.details, None)
         if isinstance(error, package.APIStatusError):
             return self.of_status(int(error.status_code), _details(error), retry_after(error.response.headers))
         detail = self.key.hide(str(error))[:_LONGEST_DETAIL].rstrip(".")
@@ -258,6 +274,8 @@ class PackageErrors:
             return OutageError(f"{who} asks for a pause (429): {detail}.", wait)
         if status == _TIME_OUT or status >= 500 or status < 400:  # below 400: an error inside a stream that had begun
             return OutageError(f"{who} failed ({status}): {detail}.", wait)
+        if details.filtered:
+            return FilteredRequestError(f"{who} does not let the model read this request ({status}): {detail}.")
         advice = _ADVICE.get(status, "No retry can help; correct the request.")
         message = f"{who} refused the request ({status}): {detail}. {advice}"
         if status in _DENIED:
@@ -296,6 +314,12 @@ class ErrorDetails:
     parameter: str
 
     @property
+    def filtered(self) -> bool:
+        """Whether a filter of the provider's refuses the request."""
+        codes = {self.code.lower(), self.kind.lower()}
+        return not _FILTERS.isdisjoint(codes) or _FILTERED.search(self.words) is not None
+
+    @property
     def texts(self) -> tuple[str, str, str]:
         """What may say that the context is full."""
         return self.words, self.code, self.kind
@@ -304,8 +328,29 @@ class ErrorDetails:
 def _details(error: Any) -> ErrorDetails:
     body = error.body
     inner = body.get("error", body) if isinstance(body, dict) else {}
-    if not isinstance(inner, dict):
-        inner = {}
-    words = inner.get("message") or inner.get("detail") or error.message  # detail: servers built on FastAPI
-    code, kind, parameter = (str(inner.get(name) or "") for name in ("code", "type", "param"))
-    return ErrorDetails(str(words).strip().rstrip("."), code, kind, parameter)
+    return error_details(inner if isinstance(inner, dict) else {"message": inner}, error.message)
+
+
+def error_details(error: Mapping[str, Any], otherwise: str) -> ErrorDetails:
+    """Read the object in which a server says what is wrong; `otherwise` are the words where it has none."""
+    # detail: servers built on FastAPI; msg: GLM; error: a text in place of an object
+    words = str(
+        next((value for name in ("message", "detail", "msg", "error") if (value := error.get(name))), otherwise)
+    )
+    metadata = error.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None  # OpenRouter: the words of who it asked
+    if raw and str(raw) not in words:
+        words = f"{words.rstrip('.')}: {str(raw)[:_LONGEST_DETAIL]}"
+    code, kind, parameter = (str(error.get(name) or "") for name in ("code", "type", "param"))
+    return ErrorDetails(words.strip().rstrip("."), code, kind, parameter)
+
+
+_FILTERS: Final = frozenset(
+    {"content_filter", "content_policy_violation", "image_content_policy_violation", "moderation_blocked"}
+    | {"data_inspection_failed", "datainspectionfailed", "1301"}  # Alibaba; GLM
+)
+_FILTERED: Final = re.compile(
+    r"content management policy|violat\w* (of )?(our|the|its)? ?(usage|content) polic|inappropriate content"
+    r"|requires moderation|(input|prompt|request) was flagged",
+    re.IGNORECASE,
+)

@@ -22,12 +22,20 @@ from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaKeeper, MediaReader, Request, Usage, check_stops
 from saccade.models.endpoint import Endpoint
 from saccade.models.exchanges import hooks, one_try
-from saccade.models.failures import PackageErrors, RefusedParameterError, converted, find_key, load_client
+from saccade.models.failures import (
+    FilteredRequestError,
+    PackageErrors,
+    RefusedParameterError,
+    converted,
+    find_key,
+    load_client,
+)
 from saccade.models.prices import Price
 from saccade.models.registry import Provider
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart
 from saccade.record.execution import Execution, ExecutionFile, ExecutionPicture, HostedCall, PictureSource, Status
+from saccade.record.trajectory import FinishReason
 
 DISPENSABLE: Final = frozenset({"stop", "parallel_tool_calls", "temperature", "top_p"})
 """Parameters that some models of a server refuse, and that are left out then."""
@@ -60,6 +68,8 @@ class HostedModel(ABC):
         self._key = find_key(provider.name, given, usual=provider.key_names, needed=provider.needs_key)
         self._client: Any = self._connected(client)
         self._refused: set[str] = set()
+        self._said: set[str] = set()
+        """Departures from the protocol that the log has said."""
 
     def _connected(self, client: str) -> Any:
         return getattr(self._package, client)(
@@ -99,6 +109,8 @@ class HostedModel(ABC):
             fields = await asyncio.to_thread(self._fields, request, media, frozenset(self._refused))
             try:
                 return await self._answer(request, fields, media, listener)
+            except FilteredRequestError as refusal:
+                return Completion("", FinishReason.FILTERED, model=self._endpoint.model, notes=(str(refusal),))
             except ModelRefusedError as refusal:
                 request = self._after(refusal, request, fields)
 
@@ -137,6 +149,10 @@ class HostedModel(ABC):
             answer.usage = replace(answer.usage, sampled_tokens=None)
         answer.usage = self._priced(answer.usage, answer.cache_written)
         answer.model = answer.model or self._endpoint.model
+        for name, words in answer.bent.items():
+            if name not in self._said:
+                self._said.add(name)
+                _log.warning("%s departs from its protocol: %s", self.name, words)
 
     async def close(self) -> None:
         """Give back the connections."""

@@ -42,6 +42,8 @@ from saccade.models.hosted import (
 from saccade.models.pictures import PictureRules, encoded_picture
 from saccade.models.providers.openai import paired
 from saccade.models.registry import Provider
+from saccade.models.tolerances import argument_piece, end_of
+from saccade.models.wire import Sent, raise_sent, sent
 from saccade.record.content import ImagePart, Message, Part, TextPart
 from saccade.record.execution import Status
 from saccade.record.trajectory import FinishReason
@@ -63,18 +65,13 @@ DEFAULT_MAX_TOKENS: Final = 8192
 _BASE64_BYTES = 5 * 1024 * 1024
 _MANY = 20
 _MANY_SIDE = 2000
-_FINISH = {
-    "end_turn": FinishReason.STOP,
-    "stop_sequence": FinishReason.STOP_STRING,
-    "max_tokens": FinishReason.LENGTH,
-    "model_context_window_exceeded": FinishReason.LENGTH,
-    "tool_use": FinishReason.TOOL_CALL,
-    "refusal": FinishReason.FILTERED,
-}
+_FINISH: Final = ("end_turn", "max_tokens", "tool_use", "stop_sequence", "refusal", "model_context_window_exceeded")
+"""The protocol's reasons for an end."""
 # Models that see at most 1568 pixels a side. A name that is not here may see more: its pictures keep more detail.
 _STANDARD = re.compile(r"claude-(3|haiku-4|sonnet-4|opus-4(-[0156])?(-\d{8})?$)")
 # Models that continue an assistant's message; from 4.6 on none does.
 _CONTINUING = re.compile(r"claude-(3|(haiku|sonnet|opus)-4(-[015])?(-\d{8})?$)")
+_THOUGHTS: Final = ("thinking", "redacted_thinking")
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -142,46 +139,68 @@ class EventReader:
     def __init__(self, answer: PartialAnswer) -> None:
         self._answer = answer
         self._usage: dict[str, Any] = {}
-        self._finish: FinishReason | None = None
 
     def read(self, event: Mapping[str, Any]) -> None:
         """The next event. Raises `OutageError` if it does not follow the protocol."""
         kind = event.get("type")
         try:
+            raise_sent(event, flat=kind == "error")
             if kind == "message_start":
-                self._answer.model = event["message"]["model"]
-                self._count(event["message"]["usage"])
+                message = event["message"]
+                self._answer.model = message.get("model") or self._answer.model
+                self._count(message.get("usage") or {})
             elif kind == "content_block_start":
                 self._begin_block(event["index"], event["content_block"])
             elif kind == "content_block_delta":
                 self._add(event["index"], event["delta"])
             elif kind == "message_delta":
                 self._end(event["delta"])
-                self._count(event["usage"])
-            elif kind == "message_stop":
-                self._answer.finish = self._finish
-        except (KeyError, TypeError) as error:
+                self._count(event.get("usage") or {})
+            elif kind == "message_stop" and not self.paused and self._answer.finish is None:
+                self._answer.bend("no end", "its message_stop")
+                self._answer.finish = FinishReason.TOOL_CALL if self._answer.calls else FinishReason.STOP
+        except (AttributeError, KeyError, TypeError) as error:
             raise OutageError(f"sent an event {kind!r} that does not follow the protocol.") from error
+
+    def piece(self, sent: Sent) -> None:
+        """An event of a stream, or a message that came whole. Raises `OutageError` as `read` does."""
+        if not sent.whole:
+            self.read(sent.body or {})
+            return
+        body = sent.body if isinstance(sent.body, dict) else {}
+        raise_sent(body)
+        if not isinstance(body.get("content"), list):
+            raise OutageError("sent an answer without a message.")
+        self._answer.bend("whole")
+        self.read({"type": "message_start", "message": body})
+        for index, block in enumerate(body["content"]):
+            self.read({"type": "content_block_start", "index": index, "content_block": block})
+            self.read({"type": "content_block_stop", "index": index})
+        self.read({"type": "message_delta", "delta": body})
+        self.read({"type": "message_stop"})
 
     def _begin_block(self, index: int, block: Mapping[str, Any]) -> None:
         if block["type"] == "text":
-            self._answer.add_text(block["text"] or "")
+            self._answer.add_text(block.get("text") or "")
         elif block["type"] == "tool_use":
             call = self._answer.call(index)
-            call.name, call.call_id = block["name"], block["id"]
+            call.name, call.call_id = block["name"], block.get("id")
+            if block.get("input"):
+                call.arguments = argument_piece(block["input"], self._answer)
+        elif block["type"] not in _THOUGHTS:
+            self._answer.bend("unknown part", repr(block["type"]))
 
     def _add(self, index: int, delta: Mapping[str, Any]) -> None:
         if delta["type"] == "text_delta":
             self._answer.add_text(delta["text"])
         elif delta["type"] == "input_json_delta":
-            self._answer.call(index).arguments += delta["partial_json"]
+            self._answer.call(index).arguments += argument_piece(delta["partial_json"], self._answer)
 
     def _end(self, delta: Mapping[str, Any]) -> None:
-        reason = delta["stop_reason"]
-        if reason not in _FINISH:
-            raise OutageError(f"ended its answer for the reason {reason!r}.")
-        self._finish = _FINISH[reason]
-        self._answer.stop_named = delta.get("stop_sequence")
+        reason = delta.get("stop_reason")
+        if (end := end_of(reason, self._answer, _FINISH)) is not None:
+            self._answer.finish = FinishReason.STOP_STRING if reason == "stop_sequence" else end
+            self._answer.stop_named = delta.get("stop_sequence")
 
     def _count(self, usage: Mapping[str, Any]) -> None:
         self._usage.update({name: value for name, value in usage.items() if value is not None})
@@ -366,7 +385,7 @@ class SandboxReader(EventReader):
         call.code, call.language = as_json(given), "json"
 
     def _end(self, delta: Mapping[str, Any]) -> None:
-        if delta["stop_reason"] == "pause_turn":
+        if delta.get("stop_reason") == "pause_turn":
             self.paused = True
         else:
             super()._end(delta)
@@ -429,11 +448,7 @@ class AnthropicModel(HostedModel):
         reader = reader or EventReader(answer)
         cuts = len(sendable_stops(answer.stops)) < len(answer.stops)
         stream = await self._client.messages.create(stream=True, **fields)
-
-        def read(event: Any) -> None:
-            reader.read(event.model_dump(warnings=False))
-
-        await read_stream(stream, read, answer, close=stream.close, cuts=cuts)
+        await read_stream(sent(stream.response), reader.piece, answer, close=stream.close, cuts=cuts)
 
     async def _answer(
         self, request: Request, fields: dict[str, Any], media: MediaReader, listener: Listener

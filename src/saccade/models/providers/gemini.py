@@ -25,11 +25,12 @@ from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaReader, Request, Usage, can_be_inferred
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.exchanges import hooks
-from saccade.models.failures import COMMON, ErrorDetails, PackageErrors
+from saccade.models.failures import COMMON, ErrorDetails, FilteredRequestError, PackageErrors
 from saccade.models.hosted import HostedModel, OpenCall, OpenPicture, kept, need_keeper, read_stream
 from saccade.models.pictures import decoded_picture, encoded_picture, frames_not_chosen, saved_picture
 from saccade.models.providers.openai import paired
 from saccade.models.registry import Provider
+from saccade.models.tolerances import end_of
 from saccade.record.content import ImagePart, Message, Part, TextPart, ToolCall
 from saccade.record.execution import ExecutionFile, Status
 from saccade.record.trajectory import FinishReason
@@ -101,21 +102,11 @@ def _alone(at: int, calls: list[OpenCall]) -> OpenCall:
 
 _MOST_STOPS = 5
 """Stop strings that the API takes."""
-_FILTERED: Final = (
-    "SAFETY",
-    "RECITATION",
-    "LANGUAGE",
-    "BLOCKLIST",
-    "PROHIBITED_CONTENT",
-    "SPII",
-    "IMAGE_SAFETY",
-    "IMAGE_PROHIBITED_CONTENT",
-    "IMAGE_RECITATION",
-    "MODEL_ARMOR",
+_FINISH: Final = (
+    *("STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
+    *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "MODEL_ARMOR"),
 )
-_FINISH: Final = {"STOP": FinishReason.STOP, "MAX_TOKENS": FinishReason.LENGTH} | dict.fromkeys(
-    _FILTERED, FinishReason.FILTERED
-)
+"""The protocol's reasons for an end."""
 _UNSIGNED: Final = b"skip_thought_signature_validator"
 """What the API documents for a call that none of its models made, as in a conversation begun with another one."""
 _NEEDS_NONE: Final = re.compile(r"(models/)?gemini-[12][.-]")
@@ -170,7 +161,7 @@ def read_chunk(chunk: Mapping[str, Any], answer: PartialAnswer, calls: list[Open
 
     Raises:
         OutageError: it does not follow the protocol, or the model's function call could not be read by its API.
-        ModelRefusedError: the service refuses to let the model read the request.
+        FilteredRequestError: the service refuses to let the model read the request.
     """
     try:
         _read(chunk, answer, [] if calls is None else calls)
@@ -183,9 +174,8 @@ def _read(chunk: Mapping[str, Any], answer: PartialAnswer, calls: list[OpenCall]
     blocked = chunk.get("prompt_feedback") or {}
     if reason := blocked.get("block_reason"):
         words = blocked.get("block_reason_message") or ""
-        raise ModelRefusedError(
-            f"gemini does not let the model read this request ({_name(reason)}){': ' * bool(words)}{words}. Change the "
-            "question or its pictures."
+        raise FilteredRequestError(
+            f"gemini does not let the model read this request ({_name(reason)}){': ' * bool(words)}{words}."
         )
     for candidate in chunk.get("candidates") or ():
         if not candidate.get("index"):
@@ -209,10 +199,13 @@ def _read_candidate(candidate: Mapping[str, Any], answer: PartialAnswer, calls: 
     reason = candidate.get("finish_reason")
     if reason is None:
         return
-    finish = _FINISH.get(_name(reason))
-    if finish is None:
-        words = candidate.get("finish_message") or ""
-        raise OutageError(f"ended its answer for the reason {_name(reason)}{': ' * bool(words)}{words}.")
+    name, words = _name(reason), candidate.get("finish_message") or ""
+    try:
+        finish = end_of(name, answer, _FINISH)
+    except OutageError:
+        raise OutageError(f"ended its answer for the reason {name}{': ' * bool(words)}{words}.") from None
+    if finish is FinishReason.FILTERED and words:
+        answer.note(words)
     answer.finish = FinishReason.TOOL_CALL if answer.calls and finish is FinishReason.STOP else finish
 
 
@@ -230,6 +223,7 @@ def _usage(usage: Mapping[str, Any]) -> Usage:
         prompt_tokens=None if prompt is None else prompt + (usage.get("tool_use_prompt_token_count") or 0),
         cached_tokens=usage.get("cached_content_token_count") or 0,
         sampled_tokens=sum(counted) if counted else None,
+        reasoning_tokens=thought,
     )
 
 
@@ -326,6 +320,9 @@ class GeminiModel(HostedModel):
             await self._stream(fields, answer, calls, cuts)
         else:
             read_chunk(_plain(await self._models.generate_content(**fields)), answer, calls)
+            if answer.finish is None and (answer.raw or answer.calls):
+                answer.bend("no end", "being a whole body")
+                answer.finish = FinishReason.TOOL_CALL if answer.calls else FinishReason.STOP
 
     @property
     def _models(self) -> Any:

@@ -24,12 +24,14 @@ from typing import Any
 from saccade.core.retry import OutageError
 from saccade.errors import ModelDeniedError, ModelRefusedError, RegistryError, SettingsError
 from saccade.models.answer import PartialAnswer, first_named
-from saccade.models.base import MediaReader, Request, Usage, can_be_inferred
+from saccade.models.base import MediaReader, Request, can_be_inferred
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.failures import RefusedParameterError
 from saccade.models.hosted import DISPENSABLE, HostedModel, read_stream, refuse_hosted
 from saccade.models.pictures import encoded_picture, frames_not_chosen
 from saccade.models.registry import PROVIDERS, Provider
+from saccade.models.tolerances import add_content, argument_piece, calls_of, end_of, flat, read_usage, thought_of
+from saccade.models.wire import Sent, raise_sent, sent, sent_whole
 from saccade.record.content import ImagePart, Message, Part, TextPart, ToolCall
 from saccade.record.trajectory import FinishReason
 
@@ -132,18 +134,19 @@ def paired(messages: Sequence[Message]) -> tuple[Message, ...]:
     A call without a result is left out. A result without a call loses its `call_id` and stands after the others.
     """
     pairs: list[Message] = []
+    used: set[str] = set()
     at = 0
     while at < len(messages):
         message, first = messages[at], at + 1
         at = first
         while message.calls and at < len(messages) and messages[at].role == "tool":
             at += 1
-        pairs += _exchange(message, messages[first:at], f"call_{first}")
+        pairs += _exchange(message, messages[first:at], f"call_{first}", used)
     return tuple(message for message in pairs if message.parts or message.calls or message.call_id)
 
 
-def _exchange(message: Message, results: Sequence[Message], stem: str) -> list[Message]:
-    """One message and what answers its calls; identifiers that are missing begin with `stem`."""
+def _exchange(message: Message, results: Sequence[Message], stem: str, used: set[str]) -> list[Message]:
+    """One message and what answers its calls; identifiers that are missing or `used` before begin with `stem`."""
     if not message.calls:
         return [message if message.call_id is None else message.model_copy(update={"call_id": None})]
     unanswered = list(message.calls)
@@ -156,7 +159,8 @@ def _exchange(message: Message, results: Sequence[Message], stem: str) -> list[M
             loose.append(result.model_copy(update={"call_id": None}))
             continue
         unanswered.remove(call)
-        identifier = call.call_id or f"{stem}_{len(calls)}"
+        identifier = call.call_id if call.call_id and call.call_id not in used else f"{stem}_{len(calls)}"
+        used.add(identifier)
         calls.append(call.model_copy(update={"call_id": identifier}))
         answers.append(result.model_copy(update={"call_id": identifier}))
     return [message.model_copy(update={"calls": tuple(calls)}), *answers, *loose]
@@ -169,13 +173,8 @@ def _exchange(message: Message, results: Sequence[Message], stem: str) -> list[M
 # pictures.
 
 
-_FINISH = {
-    "stop": FinishReason.STOP,
-    "length": FinishReason.LENGTH,
-    "tool_calls": FinishReason.TOOL_CALL,
-    "function_call": FinishReason.TOOL_CALL,
-    "content_filter": FinishReason.FILTERED,
-}
+_FINISH = ("stop", "length", "tool_calls", "function_call", "content_filter")
+"""The protocol's reasons for an end."""
 _MOST_STOPS = 4
 """Stop strings that the original API takes."""
 _TOKEN_ID = re.compile(r"token_id:(\d+)")
@@ -262,74 +261,88 @@ def request_fields(
     return fields
 
 
-def read_body(body: Mapping[str, Any], answer: PartialAnswer, *, streamed: bool) -> None:
-    """Read an answer that came in one piece, or a chunk of one that is `streamed`; the last chunk may hold no choice.
+def read_body(body: Any, answer: PartialAnswer, *, whole: bool) -> None:
+    """Read an answer that came whole, or a chunk of a stream; None is the mark at its end, and one may hold no choice.
 
     Raises:
         OutageError: it does not follow the protocol.
+        SentError: it holds an error of the server's.
     """
+    if body is None:
+        _end_without_reason(answer, "its [DONE]")
+        return
     try:
-        if streamed:
-            _read_chunk(body, answer)
-        else:
+        raise_sent(body)
+        if whole:
             _read_message(body, answer)
+        else:
+            _read_chunk(body, answer)
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise OutageError("sent an answer that does not follow the protocol.") from error
 
 
 def _read_message(body: Mapping[str, Any], answer: PartialAnswer) -> None:
     choices = body.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0].get("message"), dict):
+    if not isinstance(choices, list) or not choices:
+        raise_sent(body, flat="message" in body or "detail" in body)
         raise OutageError("sent an answer without a message.")
-    _read_choice(choices[0], choices[0]["message"], answer)
+    name = "delta" if choices[0].get("message") is None and choices[0].get("delta") else "message"
+    message = choices[0].get(name)
+    raise_sent(choices[0])
+    if not isinstance(message, dict):
+        raise OutageError("sent an answer without a message.")
+    if name == "delta":
+        answer.bend("message", name)
+    _read_choice(choices[0], message, answer)
+    for at, (_, call_id, called, arguments) in enumerate(calls_of(message, answer)):
+        call = answer.call(at)
+        call.call_id, call.name, call.arguments = call_id or None, called, argument_piece(arguments, answer)
     _read_frame(body, answer)
+    _end_without_reason(answer, "being a whole body")
 
 
 def _read_chunk(body: Mapping[str, Any], answer: PartialAnswer) -> None:
-    for choice in body.get("choices") or ():
+    choices = body.get("choices") or ()
+    for choice in choices:
         if choice.get("index", 0) in (0, None):
-            _read_choice(choice, choice.get("delta") or {}, answer)
+            raise_sent(choice)
+            delta = choice.get("delta")
+            if delta is None and isinstance(choice.get("message"), dict):
+                delta = choice["message"]
+                answer.bend("message", "message")
+            delta = delta or {}
+            _read_choice(choice, delta, answer)
+            for at, (number, *piece) in enumerate(calls_of(delta, answer)):
+                answer.call_piece(at if number is None else number, *piece)
     _read_frame(body, answer)
+    if not choices and isinstance(body.get("usage"), dict):
+        _end_without_reason(answer, "the counts of tokens at its end")
+
+
+def _end_without_reason(answer: PartialAnswer, by: str) -> None:
+    """An answer that is whole although no reason was given."""
+    begun = answer.raw or answer.calls or answer.declined or by == "being a whole body"
+    if answer.finish is None and answer.watch.stopped is None and begun:
+        answer.bend("no end", by)
+        answer.finish = FinishReason.TOOL_CALL if answer.calls else FinishReason.STOP
 
 
 def _read_frame(body: Mapping[str, Any], answer: PartialAnswer) -> None:
-    answer.model = body.get("model") or answer.model
-    usage = body.get("usage")
-    if isinstance(usage, dict):
-        details = usage.get("prompt_tokens_details") or {}
-        answer.usage = Usage(
-            prompt_tokens=usage.get("prompt_tokens"),
-            cached_tokens=details.get("cached_tokens"),
-            sampled_tokens=usage.get("completion_tokens"),
-        )
+    model = body.get("model")
+    answer.model = model if isinstance(model, str) and model else answer.model
+    read_usage(body, answer)
 
 
 def _read_choice(choice: Mapping[str, Any], message: Mapping[str, Any], answer: PartialAnswer) -> None:
-    text = message.get("content") or message.get("refusal") or ""
-    if not isinstance(text, str):
-        raise OutageError("sent a text that is none.")
-    answer.add_thought(_thought(message))
-    answer.add_text(text)
-    for at, piece in enumerate(message.get("tool_calls") or ()):
-        number = piece.get("index")
-        call = answer.call(at if number is None else number)
-        function = piece.get("function") or {}
-        call.call_id = piece.get("id") or call.call_id
-        call.name = function.get("name") or call.name
-        call.arguments += function.get("arguments") or ""
+    answer.add_thought(thought_of(message))
+    add_content(message.get("content"), answer)
+    if refusal := message.get("refusal"):
+        answer.decline(flat(refusal))
     _read_tokens(choice, answer)
-    reason = choice.get("finish_reason")
+    reason = end_of(choice.get("finish_reason"), answer, _FINISH)
     if reason is not None:
-        if reason not in _FINISH:
-            raise OutageError(f"ended its answer for the reason {reason!r}.")
-        answer.finish = FinishReason.FILTERED if message.get("refusal") else _FINISH[reason]
+        answer.finish = reason
         answer.stop_named = first_named((choice.get("stop_reason"), choice.get("matched_stop")), answer.stops)
-
-
-def _thought(message: Mapping[str, Any]) -> str:
-    """What the server took out of the text; servers that send it under both names repeat it."""
-    values = (message.get(name) for name in ("reasoning_content", "reasoning"))
-    return next((thought for thought in values if isinstance(thought, str)), "")
 
 
 def _read_tokens(choice: Mapping[str, Any], answer: PartialAnswer) -> None:
@@ -421,10 +434,11 @@ class OpenAIModel(HostedModel):
             await self._fetch(fields, answer)
 
     async def _fetch(self, fields: Mapping[str, Any], answer: PartialAnswer) -> None:
-        body = await self._client.chat.completions.create(model=self._endpoint.model, **fields)
-        if not hasattr(body, "model_dump"):
-            raise OutageError("sent an answer that is no JSON.")
-        read_body(body.model_dump(warnings=False), answer, streamed=False)
+        reply = await self._client.chat.completions.with_raw_response.create(model=self._endpoint.model, **fields)
+        for piece in sent_whole(reply.content):
+            if not piece.whole:
+                answer.bend("streamed")
+            read_body(piece.body, answer, whole=piece.whole)
 
     async def _stream(self, fields: Mapping[str, Any], answer: PartialAnswer, cuts: bool) -> None:
         if not self._server.ids_in_streams:
@@ -433,10 +447,12 @@ class OpenAIModel(HostedModel):
             model=self._endpoint.model, stream=True, stream_options={"include_usage": True}, **fields
         )
 
-        def read(chunk: Any) -> None:
-            read_body(chunk.model_dump(warnings=False), answer, streamed=True)
+        def read(piece: Sent) -> None:
+            if piece.whole:
+                answer.bend("whole")
+            read_body(piece.body, answer, whole=piece.whole)
 
-        await read_stream(stream, read, answer, close=stream.close, cuts=cuts)
+        await read_stream(sent(stream.response), read, answer, close=stream.close, cuts=cuts)
 
 
 def _without_ids(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from saccade.core.retry import OutageError
 from saccade.errors import ModelRefusedError
 from saccade.models.answer import Listener, PartialAnswer
-from saccade.models.base import Completion, MediaReader, Request, Usage
+from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.hosted import (
     HostedModel,
@@ -39,6 +39,8 @@ from saccade.models.hosted import (
 from saccade.models.pictures import encoded_picture
 from saccade.models.providers.openai import paired
 from saccade.models.registry import Provider
+from saccade.models.tolerances import argument_piece, end_of, flat, read_usage
+from saccade.models.wire import Sent, raise_sent, sent, sent_whole
 from saccade.record.content import ImagePart, Message, Part, TextPart, ToolCall
 from saccade.record.execution import Status
 from saccade.record.trajectory import FinishReason
@@ -54,7 +56,8 @@ from saccade.record.trajectory import FinishReason
 
 
 _REASONING: Final = "reasoning.encrypted_content"
-_INCOMPLETE: Final = {"max_output_tokens": FinishReason.LENGTH, "content_filter": FinishReason.FILTERED}
+_INCOMPLETE: Final = ("max_output_tokens", "content_filter")
+_CUT: Final = (FinishReason.LENGTH, FinishReason.FILTERED)
 
 
 def request_fields(request: Request, media: MediaReader, *, without: Collection[str] = ()) -> dict[str, Any]:
@@ -103,12 +106,21 @@ class ResponseReader:
         self._answer = answer
         self._reasoning: list[dict[str, Any]] = []
         """What goes back before the next call."""
-        self._refused = False
+
+    def piece(self, sent: Sent, *, asked_whole: bool = False) -> None:
+        """An event of a stream, or the response as a whole."""
+        if sent.whole is not asked_whole:
+            self._answer.bend("whole" if sent.whole else "streamed")
+        if sent.whole:
+            self.response(sent.body)
+        elif sent.body is not None:
+            self.event(sent.body)
 
     def response(self, body: Mapping[str, Any]) -> None:
         """The response. Raises `OutageError` if it failed, or does not follow the protocol."""
         try:
-            for item in body["output"]:
+            raise_sent(body)
+            for item in body.get("output") or ():
                 self._texts(item)
                 self._item(item)
             self._end(body)
@@ -119,61 +131,64 @@ class ResponseReader:
         """The next event. Raises `OutageError` as `response` does."""
         kind = str(event.get("type")).removeprefix("response.")
         try:
-            if kind in ("output_text.delta", "refusal.delta"):
+            if kind == "output_text.delta":
                 self._answer.add_text(event["delta"])
-            elif kind == "reasoning_summary_text.delta":
+            elif kind == "refusal.delta":
+                self._answer.decline(event["delta"])
+            elif kind in ("reasoning_summary_text.delta", "reasoning_text.delta"):
                 self._answer.add_thought(event["delta"])
             elif kind == "output_item.done":
                 self._item(event["item"])
             elif kind in ("completed", "incomplete", "failed"):
                 self._end(event["response"])
             elif kind == "error":
-                raise OutageError(f"broke off with an error: {event['message']}.")
+                raise_sent(event, flat=True)
         except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
             raise OutageError(f"sent an event {kind!r} that does not follow the protocol.") from error
 
     def _texts(self, item: Mapping[str, Any]) -> None:
         """What a stream sends piece by piece."""
         if item["type"] == "reasoning":
-            for part in item.get("summary") or ():
-                self._answer.add_thought(part["text"])
+            self._answer.add_thought(flat(item.get("summary") or item.get("content")))
+        elif item["type"] == "message" and isinstance(item["content"], str):
+            self._answer.add_text(item["content"])
         elif item["type"] == "message":
             for part in item["content"]:
-                self._answer.add_text(part["refusal"] if part["type"] == "refusal" else part["text"])
+                if part["type"] == "refusal":
+                    self._answer.decline(part["refusal"])
+                elif part["type"] in ("output_text", "text"):
+                    self._answer.add_text(part["text"])
+                else:
+                    self._answer.bend("unknown part", repr(part["type"]))
 
     def _item(self, item: Mapping[str, Any]) -> None:
         kind = item["type"]
-        if kind == "message":
-            self._refused |= any(part["type"] == "refusal" for part in item["content"])
-        elif kind == "reasoning" and (sealed := item.get("encrypted_content")):
+        if kind == "reasoning" and (sealed := item.get("encrypted_content")):
             summary = item.get("summary") or []
             self._reasoning.append({"type": "reasoning", "summary": summary, "encrypted_content": sealed})
         elif kind == "function_call":
             call = self._answer.call(len(self._answer.calls))
-            call.name, call.call_id, call.arguments = item["name"], item["call_id"], item["arguments"]
+            call.name, call.call_id = item["name"], item.get("call_id") or item.get("id")
+            call.arguments = argument_piece(item.get("arguments"), self._answer)
             call.sealed = json.dumps(self._reasoning) if self._reasoning else None
             self._reasoning = []
 
     def _end(self, body: Mapping[str, Any]) -> None:
-        answer, status = self._answer, body["status"]
+        answer, status = self._answer, body.get("status")
         answer.model = body.get("model") or answer.model
-        if usage := body.get("usage"):
-            answer.usage = Usage(
-                prompt_tokens=usage["input_tokens"],
-                cached_tokens=(usage.get("input_tokens_details") or {}).get("cached_tokens"),
-                sampled_tokens=usage["output_tokens"],
-            )
+        read_usage(body, answer)
         if status == "incomplete":
             reason = (body.get("incomplete_details") or {}).get("reason")
-            if reason not in _INCOMPLETE:
+            if end_of(reason, answer, _INCOMPLETE) not in _CUT:
                 raise OutageError(f"broke its answer off for the reason {reason!r}.")
-            answer.finish = _INCOMPLETE[reason]
-        elif status == "completed":
-            ended = FinishReason.TOOL_CALL if answer.calls else FinishReason.STOP
-            answer.finish = FinishReason.FILTERED if self._refused else ended
+            answer.finish = end_of(reason, answer, _INCOMPLETE)
+        elif status == "completed" or (not status and isinstance(body.get("output"), list)):
+            if not status:
+                answer.bend("no end", "being a whole body")
+            answer.finish = FinishReason.TOOL_CALL if answer.calls else FinishReason.STOP
         else:
-            words = (body.get("error") or {}).get("message") or "no reason was given"
-            raise OutageError(f"ended its answer as {status}: {words}.")
+            raise_sent(body)
+            raise OutageError(f"ended its answer as {status}: no reason was given.")
 
 
 def _items(messages: Sequence[Message], media: MediaReader) -> list[dict[str, Any]]:
@@ -288,18 +303,14 @@ class ResponsesModel(HostedModel):
             await self._fetch(fields, reader)
 
     async def _fetch(self, fields: Mapping[str, Any], reader: ResponseReader) -> None:
-        body = await self._client.responses.create(model=self._endpoint.model, **fields)
-        if not hasattr(body, "model_dump"):
-            raise OutageError("sent an answer that is no JSON.")
-        reader.response(body.model_dump(warnings=False))
+        reply = await self._client.responses.with_raw_response.create(model=self._endpoint.model, **fields)
+        for piece in sent_whole(reply.content):
+            reader.piece(piece, asked_whole=True)
 
     async def _stream(self, fields: Mapping[str, Any], answer: PartialAnswer, reader: ResponseReader) -> None:
         stream = await self._client.responses.create(model=self._endpoint.model, stream=True, **fields)
 
-        def read(event: Any) -> None:
-            reader.event(event.model_dump(warnings=False))
-
-        await read_stream(stream, read, answer, close=stream.close, cuts=True)
+        await read_stream(sent(stream.response), reader.piece, answer, close=stream.close, cuts=True)
 
     async def _answer(
         self, request: Request, fields: dict[str, Any], media: MediaReader, listener: Listener

@@ -1,0 +1,309 @@
+"""Where servers depart from the protocols that they speak: one table of what is read all the same, and its readers.
+
+A departure is read the same whichever server it comes from. It is noted in the record (`Turn.notes`), and the log says
+it once for each model. What says that an answer broke off, or that another try may cure it, stays an outage.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from saccade.core.retry import OutageError
+from saccade.models.base import Usage
+from saccade.record.trajectory import FinishReason
+
+if TYPE_CHECKING:
+    from saccade.models.answer import PartialAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """One departure."""
+
+    words: str
+    """For the record and the log; `{}` is what came."""
+    servers: str
+    """Who sends it, with the report where there is one."""
+
+
+TOLERANCES: Final[Mapping[str, Tolerance]] = {
+    "end": Tolerance(
+        "The reason for the end came as {} and was read as {}.",
+        "LiteLLM#12481 (end_turn), Together (eos), Cohere, Bedrock and GLM through gateways",
+    ),
+    "unknown end": Tolerance(
+        "The reason for the end, {}, is unknown and was read as a stop.",
+        "gateways",
+    ),
+    "blank end": Tolerance(
+        "A reason for the end came as {}, which was read as none.",
+        "SGLang#3912, Ollama#4357",
+    ),
+    "no end": Tolerance(
+        "No reason for the end was given; the answer is whole by {}.",
+        "AIShell#350, pi#4558",
+    ),
+    "parts": Tolerance(
+        "The text came as a list of parts; they were joined.",
+        "Mistral (vercel/ai#8072, inspect_ai#2389)",
+    ),
+    "unknown part": Tolerance(
+        "A part of the kind {} was left out of the text.",
+        "Mistral (references), OpenRouter (pictures)",
+    ),
+    "arguments": Tolerance(
+        "The arguments of a call came as {} in place of JSON text.",
+        "llama.cpp#20198, LiteLLM#37792",
+    ),
+    "no arguments": Tolerance(
+        "The arguments of a call came as {}, which was read as none.",
+        "vLLM#19419",
+    ),
+    "double arguments": Tolerance(
+        "The arguments of a call were JSON text inside JSON text.",
+        "vLLM#54964 (Hermes parser, Granite 4)",
+    ),
+    "one number": Tolerance(
+        "Two calls came under one number; they were told apart.",
+        "LiteLLM#37792",
+    ),
+    "split name": Tolerance(
+        "The name of a function came in pieces; they were joined.",
+        "Gemini's OpenAI protocol (continue#5849), NeMo Switchyard#785",
+    ),
+    "bare call": Tolerance(
+        "A call came as {}.",
+        "OpenAI's older protocol, Ollama's own",
+    ),
+    "message": Tolerance(
+        "The message stood under `{}`.",
+        "gateways",
+    ),
+    "usage": Tolerance(
+        "Counts of tokens stood under `{}`.",
+        "Moonshot (pi#2017), Groq",
+    ),
+    "whole": Tolerance(
+        "A stream was asked for, and the answer came whole.",
+        "gateways, mock servers",
+    ),
+    "streamed": Tolerance(
+        "A whole answer was asked for, and it came as a stream.",
+        "gateways",
+    ),
+}
+"""Name -> departure."""
+
+
+# Why an answer ended.
+
+_ENDS: Final[Mapping[FinishReason, str]] = {
+    FinishReason.STOP: "stop end_turn eos eos_token end end_of_turn stop_sequence stop_string stop_token complete "
+    "completed finish finished done ok success",
+    FinishReason.LENGTH: "length max_tokens max_length max_output_tokens max_new_tokens max_completion_tokens "
+    "token_limit model_length model_context_window_exceeded context_length context_length_exceeded max_output_reached",
+    FinishReason.TOOL_CALL: "tool_calls tool_call tool_use tool function_call function_calls",
+    FinishReason.FILTERED: "content_filter content_filtered filtered safety recitation language blocklist spii "
+    "sensitive prohibited_content image_safety image_prohibited_content image_recitation model_armor "
+    "guardrail_intervened error_toxic moderation blocked",
+    FinishReason.DECLINED: "refusal refused refuse declined",
+}
+ENDS: Final[Mapping[str, FinishReason]] = {word: end for end, words in _ENDS.items() for word in words.split()}
+"""Words of any provider for the end, in small letters with underscores."""
+_BROKEN: Final = re.compile(
+    r"error|abort|fail|interrupt|cancel|network|insufficient|time_?out|unavailable|overload|exception|crash|kill|lost"
+    r"|disconnect|malformed|unexpected|invalid|incomplete|busy|preempt|unspecified|missing|too_many|^other$|no_image"
+    r"|image_other"
+)
+"""Words that say that something broke."""
+
+
+def end_of(word: object, answer: PartialAnswer, known: Collection[str]) -> FinishReason | None:
+    """Return the reason that `word` gives for the end, None if it gives none; what is not among `known` is noted.
+
+    Raises:
+        OutageError: it says that something broke.
+    """
+    if isinstance(word, Mapping):  # SGLang's own form
+        word = word.get("type")
+    if word is None:
+        return None
+    key = (
+        str(word).strip().rpartition(".")[2].lower().replace("-", "_").replace(" ", "_").removeprefix("finish_reason_")
+    )
+    if key in ("", "null", "none"):
+        answer.bend("blank end", repr(word))
+        return None
+    end = ENDS.get(key)
+    if end is None and _BROKEN.search(key):
+        raise OutageError(f"ended its answer for the reason {word!r}.")
+    if end is None:
+        answer.bend("unknown end", repr(word))
+    elif word not in known:
+        answer.bend("end", repr(word), end.value)
+    if end in (FinishReason.FILTERED, FinishReason.DECLINED):
+        answer.note(f"The provider ended the answer with {word!r}.")
+    return end or FinishReason.STOP
+
+
+# Texts.
+
+_TEXTS: Final = frozenset({"text", "output_text", "input_text", "text_delta"})
+_THOUGHTS: Final = frozenset(
+    {"thinking", "reasoning", "reasoning_text", "reasoning_content", "thought", "summary_text"}
+)
+_UNDER: Final = ("text", "thinking", "reasoning", "content", "summary", "value")
+"""Where a part has its text."""
+
+
+def flat(value: object) -> str:
+    """Return the text of a part, however deep it lies in lists and objects."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "".join(map(flat, value))
+    if isinstance(value, Mapping):
+        return next((flat(value[name]) for name in _UNDER if value.get(name)), "")
+    return ""
+
+
+def add_content(value: object, answer: PartialAnswer) -> None:
+    """Put the content of a message into `answer`: a text, or a list of parts.
+
+    Raises:
+        OutageError: it is neither.
+    """
+    if isinstance(value, str) or value is None:
+        answer.add_text(value or "")
+        return
+    if not isinstance(value, list | dict):
+        raise OutageError("sent a text that is none.")
+    parts = value if isinstance(value, list) else [value]
+    if parts:
+        answer.bend("parts")
+    for part in parts:
+        kind = part.get("type", "text") if isinstance(part, dict) else "text"
+        if kind in _TEXTS:
+            answer.add_text(flat(part))
+        elif kind in _THOUGHTS:
+            answer.add_thought(flat(part))
+        elif kind == "refusal":
+            answer.decline(str(part.get("refusal") or ""))
+        else:
+            answer.bend("unknown part", repr(kind))
+
+
+def thought_of(message: Mapping[str, Any]) -> str:
+    """Return what the server took out of the text; servers that send it under several names repeat it."""
+    for name in ("reasoning_content", "reasoning", "thinking", "reasoning_details"):
+        if thought := flat(message.get(name)):
+            return thought
+    return ""
+
+
+# Calls.
+
+
+def argument_piece(value: object, answer: PartialAnswer) -> str:
+    """Return a piece of a call's arguments as JSON text."""
+    if isinstance(value, str):
+        return value
+    if value is None or value == []:
+        answer.bend("no arguments", json.dumps(value))
+        return ""
+    answer.bend("arguments", "an object" if isinstance(value, dict) else f"`{json.dumps(value)[:40]}`")
+    return json.dumps(value, ensure_ascii=False)
+
+
+def calls_of(message: Mapping[str, Any], answer: PartialAnswer) -> Iterator[tuple[int | None, str, str, object]]:
+    """Yield the number, id, name and arguments of each call, or piece of one, in a message of chat completions."""
+    calls = message.get("tool_calls") or ()
+    if isinstance(calls, Mapping):
+        answer.bend("bare call", "an object in place of a list")
+        calls = (calls,)
+    for call in calls:
+        function = call.get("function")
+        if not isinstance(function, Mapping):
+            if function is None and not call.get("name"):
+                function = {}
+            else:
+                answer.bend("bare call", "a name without its `function`")
+                function = call if function is None else {**call, "name": function}
+        sent = function.get("arguments", "")
+        name, call_id = function.get("name"), call.get("id")
+        number = call.get("index")
+        yield number, "" if call_id is None else str(call_id), str(name or ""), sent
+    old = message.get("function_call")
+    if isinstance(old, Mapping) and not calls:
+        answer.bend("bare call", "`function_call`, the older form")
+        yield 0, "", str(old.get("name") or ""), old.get("arguments", "")
+
+
+def parsed_arguments(text: str, answer: PartialAnswer) -> dict[str, Any] | None:
+    """Return the arguments of a call that is whole; None if they are no JSON object."""
+    if text.strip() in ("", "null", "[]", "None", '""'):
+        if text.strip():
+            answer.bend("no arguments", f"`{text.strip()}`")
+        return {}
+    try:
+        value = json.loads(text)
+        if isinstance(value, str):
+            value = json.loads(value)
+            if isinstance(value, dict):
+                answer.bend("double arguments")
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+# Counts of tokens.
+
+
+def _count(counts: Mapping[str, Any], *names: str) -> int | None:
+    for name in names:
+        value = counts.get(name)
+        if isinstance(value, str) and value.isdigit():
+            value = int(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+            return int(value)
+    return None
+
+
+def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    return next((usage[name] for name in names if isinstance(usage.get(name), Mapping)), {})
+
+
+def usage_of(usage: Mapping[str, Any]) -> Usage:
+    """Return the counts, under the names of OpenAI's two APIs or those of DeepSeek and Moonshot.
+
+    xAI does not count thoughts among what was written, which shows in the total.
+    """
+    prompt = _count(usage, "prompt_tokens", "input_tokens")
+    sampled = _count(usage, "completion_tokens", "output_tokens")
+    read = _details(usage, "prompt_tokens_details", "input_tokens_details")
+    written = _details(usage, "completion_tokens_details", "output_tokens_details")
+    thought = _count(written, "reasoning_tokens")
+    thought = _count(usage, "reasoning_tokens") if thought is None else thought
+    cached = _count(read, "cached_tokens")
+    cached = _count(usage, "prompt_cache_hit_tokens", "cached_tokens") if cached is None else cached
+    total = _count(usage, "total_tokens")
+    if thought and None not in (prompt, sampled) and total == (prompt or 0) + (sampled or 0) + thought:
+        sampled = (sampled or 0) + thought
+    return Usage(prompt_tokens=prompt, cached_tokens=cached, sampled_tokens=sampled, reasoning_tokens=thought)
+
+
+def read_usage(body: Mapping[str, Any], answer: PartialAnswer) -> None:
+    """Put the counts of tokens of a body of chat completions into `answer`, wherever they stand."""
+    if isinstance(usage := body.get("usage"), Mapping):
+        answer.usage = usage_of(usage)
+        return
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) else {}
+    for place, holder in (("x_groq", body.get("x_groq")), ("choices[0]", first)):
+        if isinstance(holder, Mapping) and isinstance(usage := holder.get("usage"), Mapping):
+            answer.bend("usage", place)
+            answer.usage = usage_of(usage)
