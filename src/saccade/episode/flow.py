@@ -18,9 +18,10 @@ does not count; a backend that counts its prompt itself is exact.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -34,6 +35,8 @@ from saccade.record.content import Action, Answer, Code, ImagePart, Message, Par
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason, Sampling, StopReason, TokenCounts, Turn, conversation
+
+_log = logging.getLogger(__name__)
 
 # What the loop asks its driver to do, and what the driver says in return. Frozen data, nothing runs here.
 
@@ -121,6 +124,11 @@ Event = Effect | Reply | Wrote | Notice
 
 
 _SEVERAL: Final = "Only the first of the calls was made. Make one call at a time."
+
+
+@cache  # in every episode of a run it is the same
+def _warn_left(note: str) -> None:
+    _log.warning(note)
 
 
 # Turns without an action: how many there are at the end of an episode, and what may help.
@@ -337,7 +345,10 @@ class _Talk:
         action = ParseError(reason="The model refused.") if declined else dialect.parse(spoken, completion.finish)
         left = None if calls or declined or isinstance(action, Answer) else dialect.left_in_text(spoken)
         self.several = left is not None and left.several
-        notes = completion.notes if left is None else (*completion.notes, left.note)
+        notes = completion.notes
+        if left is not None:
+            _warn_left(left.note)
+            notes += (left.note,)
         usage = completion.usage
         self.turns.append(
             Turn(

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import quote
@@ -122,8 +122,6 @@ def trajectory(plan: Plan, outcome: EpisodeOutcome, *, model: str, seconds: floa
     """The trajectory of `outcome`; `model` is the name under which it was asked, `seconds` its wall time."""
     layers = [turn.execution.layers for turn in outcome.turns if turn.execution is not None and turn.execution.layers]
     _log.info("%s: %s after %d turns and %.1f s.", plan.id, outcome.stop.value, len(outcome.turns), seconds)
-    for note in dict.fromkeys(note for turn in outcome.turns for note in turn.notes):
-        _warn(model, note)
     return Trajectory(
         id=plan.id,
         task=plan.task,
@@ -137,11 +135,6 @@ def trajectory(plan: Plan, outcome: EpisodeOutcome, *, model: str, seconds: floa
         created=datetime.now(UTC),
         seconds=seconds,
     )
-
-
-@lru_cache(maxsize=256)  # a server that departs from its protocol does so in every episode
-def _warn(model: str, note: str) -> None:
-    _log.warning("%s: %s", model, note)
 
 
 def begun(plan: Plan, model: str) -> Trajectory:
