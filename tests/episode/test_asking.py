@@ -95,7 +95,7 @@ def test_all_else_is_let_through() -> None:
 
 def test_a_model_that_writes_prose_ends_after_a_few_turns() -> None:
     for dialect in ("pyvision", "native"):
-        silent = NOTHING if dialect == "pyvision" else ""
+        silent = NOTHING if dialect == "pyvision" else "<answer>"
         effects, outcome = by_hand(plan(dialect), [silent] * 4)
         assert len(effects) == 4
         assert outcome.stop is StopReason.NO_ACTION

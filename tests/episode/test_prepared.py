@@ -64,7 +64,7 @@ def test_a_large_one_is_shown_small_with_its_transparency(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("most", "scaled"), [(3200, False), (3199, True)])
 def test_a_picture_is_scaled_from_one_pixel_too_many_on(tmp_path: Path, most: int, scaled: bool) -> None:
     store = MediaStore(tmp_path)
-    assert bool(scaled_down(picture_task(store), most, store)) is scaled  # 80 x 40
+    assert bool(scaled_down(picture_task(store), most, store, load_dialect("native"))) is scaled  # 80 x 40
 
 
 @pytest.mark.parametrize(

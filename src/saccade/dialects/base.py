@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Literal, Self, cast
 
+from saccade.dialects.boxes import SENTENCES, BoxSpace
 from saccade.dialects.prompt_texts import NO_PROMPTS, SYSTEM, Prompts
 from saccade.dialects.question import split_at_media
 from saccade.errors import SettingsError
@@ -124,6 +125,16 @@ class Observation:
     """Pictures shown so far, these included."""
 
 
+@dataclass(frozen=True, slots=True)
+class LeftInText:
+    """A call that was to come apart from the text, and stands in it."""
+
+    note: str
+    """For a person: how it was read, and what makes the server take it out."""
+    several: bool
+    """Whether there are more than the one that is made."""
+
+
 class Dialect(ABC):
     """One way of speaking, usually a frozen dataclass whose fields are the first five attributes and `prompts`.
 
@@ -147,6 +158,9 @@ class Dialect(ABC):
     """Whether typed tools can be offered by name."""
     tools: tuple[ToolSpec, ...] = ()
     """The typed tools that are offered."""
+    boxes: BoxSpace = BoxSpace.FULL
+    """What the numbers of boxes in typed calls count. Of a dialect of code: `SHOWN` gives its code the pictures as they
+    are shown, so that there too both are the same."""
     shows_videos: bool = False
     """Whether messages hold videos as such; others name frames of them, or have code open the files."""
     provider_runs: ClassVar[bool] = False
@@ -156,6 +170,11 @@ class Dialect(ABC):
     def functions(self) -> tuple[ToolSpec, ...]:
         """Functions that the model calls through its API's own function calling; empty for a dialect of text."""
         return ()
+
+    @property
+    def code_sees_shown(self) -> bool:
+        """Whether code finds the pictures as they are shown, and not at full size."""
+        return self.boxes is BoxSpace.SHOWN and not self.offers_tools
 
     @abstractmethod
     def open(self, task: Task) -> Opening:
@@ -188,6 +207,10 @@ class Dialect(ABC):
         """Return the text that `parse` reads of a turn in which the model wrote `text` and called functions."""
         return text
 
+    def left_in_text(self, text: str) -> LeftInText | None:
+        """Return what there is to say of a call that the model's server left in `text`; None if it left none."""
+        return None
+
     def call_shape(self, text: str) -> str:
         """Return the shape in which the typed call was written that `parse` reads from `text`; empty for only one."""
         return ""
@@ -210,6 +233,24 @@ class Dialect(ABC):
     def with_text(self, name: str, text: str) -> Self:
         """Return the same dialect with `text` in the place `name` of its prompts."""
         return self._with(prompts=Prompts({**self.prompts.templates, name: text}, self.prompts.source))
+
+    def with_boxes(self, boxes: BoxSpace) -> Self:
+        """Return the same dialect for a model whose boxes count that; its own system message says so.
+
+        Raises:
+            SettingsError: it cannot be told so.
+        """
+        if "boxes" not in getattr(self, "__dataclass_fields__", {}):
+            raise SettingsError(f"dialect {self.id} fixes what boxes count ({self.boxes}). Leave boxes out.")
+        if boxes is BoxSpace.THOUSAND and not self.offers_tools:
+            raise SettingsError(
+                f"dialect {self.id} has code and no typed calls, and what numbers in code count is the code's own. "
+                "Use boxes=full or boxes=shown."
+            )
+        changed = self._with(boxes=boxes)
+        if boxes is self.boxes or not self.offers_tools or not self.prompts.templates.get(SYSTEM):
+            return changed
+        return changed.with_text(SYSTEM, f"{self.prompts.templates[SYSTEM].rstrip()}\n{SENTENCES[boxes]}\n")
 
     def with_tools(self, tools: tuple[ToolSpec, ...]) -> Self:
         """Return the same dialect, offering `tools`. Raises `SettingsError` if it offers none."""

@@ -31,6 +31,7 @@ from saccade.dialects.base import (
     system_message,
     with_notes,
 )
+from saccade.dialects.boxes import BoxSpace
 from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompts
 from saccade.dialects.question import TagGuard, pictures_of, question_values
 from saccade.dialects.text import CUT, answer_in, blocks, checked, tagged_code, was_cut
@@ -86,6 +87,7 @@ class CodeVDialect(Dialect):
     session: SessionOptions = _SESSION
     sandbox: Limits = field(default_factory=lambda: Limits(wall_seconds=10, cpu_seconds=10))
     limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=5))
+    boxes: BoxSpace = BoxSpace.FULL
 
     def open(self, task: Task) -> Opening:
         """A system and a user message, pictures first. Raises `SettingsError` for a task with a video."""

@@ -1,7 +1,8 @@
 """`deepeyes`: a typed call of a zoom tool in `<tool_call>`, the cut-out back in `<tool_response>`.
 
-`bbox_2d` counts in absolute pixels of the task's first picture at its full size, always: the call names no picture, and
-a cut-out is never cut again. Role `user` brings the response; an error comes bare, `Error: ...`, without the wrapper.
+`bbox_2d` counts in pixels of the task's first picture as it is shown, and is cut out of that picture at its full size
+(`boxes` says so of a model that counts otherwise): the call names no picture, and a cut-out is never cut again. Role
+`user` brings the response; an error comes bare, `Error: ...`, without the wrapper.
 Presets differ in which of several calls in one turn is run: `train` the last, `eval` the first.
 
 Not reproduced of the released code: an answer or a call inside a closed thought counts only if there is none outside;
@@ -12,9 +13,9 @@ call or an answer is told so and does not end the episode; nothing evaluates mod
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal, Self, cast
 
 from saccade.dialects.base import (
     Dialect,
@@ -27,6 +28,7 @@ from saccade.dialects.base import (
     system_message,
     with_notes,
 )
+from saccade.dialects.boxes import SENTENCES, BoxSpace
 from saccade.dialects.calls import CallShape, ReadCall, listed, read_call, write_call
 from saccade.dialects.prompt_texts import CORRECTION, REMINDER, SYSTEM, TOOL, USER, Prompts, as_written
 from saccade.dialects.question import TagGuard, pictures_of, question_values
@@ -39,19 +41,20 @@ from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason
 from saccade.sandbox.base import Limits, SessionOptions
 
+ZOOM_BOX: Final[Mapping[str, object]] = {
+    "type": "array",
+    "items": {"type": "number"},
+    "minItems": 4,
+    "maxItems": 4,
+    "description": "The box as [x1, y1, x2, y2] in pixels of the picture: left, top, right, bottom.",
+}
 ZOOM = ToolSpec(
     name="image_zoom_in_tool",
     description="Cuts a box out of the picture, so that small things in it can be seen.",
     parameters={
         "type": "object",
         "properties": {
-            "bbox_2d": {
-                "type": "array",
-                "items": {"type": "number"},
-                "minItems": 4,
-                "maxItems": 4,
-                "description": "The box as [x1, y1, x2, y2] in pixels of the picture: left, top, right, bottom.",
-            },
+            "bbox_2d": dict(ZOOM_BOX),
             "label": {"type": "string", "description": "What is looked for in the box."},
         },
         "required": ["bbox_2d"],
@@ -105,6 +108,7 @@ class DeepEyesDialect(Dialect):
     session: SessionOptions = _SESSION
     sandbox: Limits = _SANDBOX
     limits: EpisodeLimits = _LIMITS
+    boxes: BoxSpace = BoxSpace.SHOWN
 
     def open(self, task: Task) -> Opening:
         """The first messages. Raises `SettingsError` for a task with a video."""
@@ -121,6 +125,15 @@ class DeepEyesDialect(Dialect):
             files={},
             pictures=len(pictures),
         )
+
+    def with_boxes(self, boxes: BoxSpace) -> Self:
+        """Return the same dialect for a model whose boxes count that; the description of the zoom says so."""
+        if boxes is self.boxes:
+            return self
+        bbox = {**ZOOM_BOX, "description": f"The box as [x1, y1, x2, y2]: left, top, right, bottom. {SENTENCES[boxes]}"}
+        properties = {**cast(dict[str, object], ZOOM.parameters["properties"]), "bbox_2d": bbox}
+        zoom = replace(ZOOM, parameters={**ZOOM.parameters, "properties": properties})
+        return replace(self, boxes=boxes, tools=tuple(zoom if tool == ZOOM else tool for tool in self.tools))
 
     def parse(self, text: str, finish: FinishReason) -> Action:
         """An answer that is not empty wins; else the first or last call; else a parse error."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from saccade.dialects.base import Dialect, Observation, Opening, question_parts, system_message
+from saccade.dialects.left_calls import left_call
 from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
 from saccade.dialects.pyvision import information
 from saccade.dialects.question import pictures_of, question_values
@@ -86,6 +87,8 @@ class DirectDialect(Dialect):
             return Answer(text=answers[-1])
         if finish is FinishReason.LENGTH:
             return ParseError(reason="The text was cut off by the token limit before there was an answer.")
+        if left_call(text) is not None:
+            return ParseError(reason="The text calls a function, and there is none here.")
         return Answer(text=text.strip()) if text.strip() else ParseError(reason="The text is empty.")
 
     def write(self, action: Action, thought: str = "") -> str:

@@ -9,7 +9,8 @@ is parsed, and what a model is trained on, is one text, made by `with_calls`: th
 
 `parse` reads such lines at the end of the text. The `id` is a JSON string, left out where the API has none. The first
 call is the action: an API asked for one call at a time gives one. Results have role `tool` and follow the call that
-they answer, so they need no identifier.
+they answer, so they need no identifier. A call that the server left in the text, in the form of the model's family, is
+made too (`left_calls`).
 
 The answer is in `<answer>`; a text without a call and without the tag is an answer as a whole, unless it was cut off or
 withheld. Pictures have numbers, `image_0` on: so they are named in messages and bound as variables. Videos are not
@@ -27,6 +28,8 @@ from typing import ClassVar
 
 from saccade.dialects.base import (
     Dialect,
+    Fault,
+    LeftInText,
     Observation,
     Opening,
     join_texts,
@@ -36,7 +39,9 @@ from saccade.dialects.base import (
     system_message,
     with_notes,
 )
+from saccade.dialects.boxes import BoxSpace
 from saccade.dialects.calls import CallShape, ReadCall, dump_json, read_call
+from saccade.dialects.left_calls import LeftCall, left_call
 from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompts
 from saccade.dialects.question import TagGuard, question_values
 from saccade.dialects.text import blocks
@@ -79,6 +84,7 @@ OWN = Prompts(
 )
 
 _LABEL = "image_"
+_CUT_CALL = "The call was cut off by the token limit."
 _GUARD = TagGuard((r"tool_call(?:\s[^>]*)?", "answer"))
 _CALL_LINE = re.compile(r'<tool_call(?: id=(?P<id>"(?:[^"\\]|\\.)*"))?>(?P<call>\{.*\})</tool_call>')
 _SESSION = SessionOptions(preload=("np", "plt", "Image", "cv2"))
@@ -108,6 +114,7 @@ class NativeDialect(Dialect):
     session: SessionOptions = _SESSION
     sandbox: Limits = _SANDBOX
     limits: EpisodeLimits = _LIMITS
+    boxes: BoxSpace = BoxSpace.FULL
     prompts: Prompts = OWN
 
     @property
@@ -137,18 +144,21 @@ class NativeDialect(Dialect):
         )
 
     def parse(self, text: str, finish: FinishReason) -> Action:
-        """The first call at the end of the text, or the answer."""
+        """The first call at the end of the text, or the answer; else a call that the server left in the text."""
         text = clean_text(text)
         if finish is FinishReason.FILTERED:
             return ParseError(reason="The provider withheld the text.")
         call = _first_of_the_last_calls(text)
         if call is not None and finish is FinishReason.LENGTH:
-            return ParseError(reason="The call was cut off by the token limit.")
-        if call is not None:
-            return _action(call)
+            return ParseError(reason=_CUT_CALL)
+        left = self._left(text)
+        if call is not None and not (isinstance(read := _of_line(call), ParseError) and left is not None):
+            return read
         answer = next((block.body.strip() for block in reversed(blocks(text, "answer")) if block.closed), None)
-        if answer is not None:
+        if answer is not None and left is None:
             return Answer(text=answer)
+        if left is not None:
+            return ParseError(reason=_CUT_CALL) if finish is FinishReason.LENGTH else _action(left.call)
         if finish is FinishReason.LENGTH:
             return ParseError(reason="The text was cut off by the token limit before there was a call or an answer.")
         if self._broken_call(text):
@@ -156,6 +166,15 @@ class NativeDialect(Dialect):
         if "<answer>" in text or not text.strip():
             return ParseError(reason="There is neither a call nor an answer in <answer> and </answer>.")
         return Answer(text=text.strip())
+
+    def left_in_text(self, text: str) -> LeftInText | None:
+        """Which parser of calls the server lacks."""
+        left = self._left(clean_text(text))
+        return None if left is None else LeftInText(left.note, left.several)
+
+    def _left(self, text: str) -> LeftCall | None:
+        """The call after the last answer in tags, in whatever form the model's family writes calls."""
+        return left_call(text.rpartition("</answer>")[2], self.functions)
 
     def write(self, action: Action, thought: str = "") -> str:
         """The canonical text. Raises ValueError for an action that cannot be said in this dialect."""
@@ -211,14 +230,20 @@ def _first_of_the_last_calls(text: str) -> re.Match[str] | None:
     return first
 
 
-def _action(line: re.Match[str]) -> Action:
+def _of_line(line: re.Match[str]) -> Action:
     read = read_call(line["call"], {CallShape.ARGUMENTS})
     if not isinstance(read, ReadCall):
         return ParseError(reason=read.reason)
-    if read.call.name != PYTHON.name:
-        return read.call.model_copy(update={"call_id": _identifier(line["id"])})
-    code = read.call.arguments.get("code")
-    if not isinstance(code, str) or len(read.call.arguments) != 1 or not code.strip():
+    return _action(read.call.model_copy(update={"call_id": _identifier(line["id"])}))
+
+
+def _action(call: ToolCall | Fault) -> Action:
+    if isinstance(call, Fault):
+        return ParseError(reason=call.reason)
+    if call.name != PYTHON.name:
+        return call
+    code = call.arguments.get("code")
+    if not isinstance(code, str) or len(call.arguments) != 1 or not code.strip():
         return ParseError(reason='The function python takes one argument, "code", a text that is not empty.')
     return Code(code=code)
 

@@ -1,8 +1,9 @@
-"""What of a task a model may see: its question with the choices, its pictures and videos by number, where they stand.
+r"""What of a task a model may see: its question with the choices, its pictures and videos by number, where they stand.
 
 The gold answer, the evidence and the program of a task are never read here. Placeholders of pictures in a question are
 `<image>` (the n-th one is the n-th picture), `<image 1>` (counted from one) and `<IMAGE_PLACE_HOLDER_0>` (from zero);
-where videos are shown as such, `<video>` (the n-th one is the n-th video).
+where videos are shown as such, `<video>` (the n-th one is the n-th video). A literal `<image>` or `<video>` that is no
+place is written with a backslash before its end: `<image\>`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,20 @@ class VideoNotShownError(SettingsError):
 
 
 _PLACEHOLDER = re.compile(r"<image>|<image (?P<one>\d{1,4})>|<IMAGE_PLACE_HOLDER_(?P<zero>\d{1,4})>|(?P<video><video>)")
+
+
+_LITERAL = re.compile(r"<(image|video)(\\*)>")
+_WRITTEN = re.compile(r"<(image|video)\\(\\*)>")
+
+
+def escape_places(text: str) -> str:
+    r"""Return `text` with every literal `<image>` and `<video>` as `<image\>`; one with backslashes gets one more."""
+    return _LITERAL.sub(r"<\1\2\\>", text)
+
+
+def unescape_places(text: str) -> str:
+    """Return what `escape_places` was given."""
+    return _WRITTEN.sub(r"<\1\2>", text)
 
 
 def question_text(task: Task) -> str:
@@ -97,7 +112,7 @@ def _split(text: str, pictures: Sequence[int], videos: Sequence[int]) -> tuple[s
             pieces += [text[start : mark.start()], known[number]]
             start = mark.end()
     pieces.append(text[start:])
-    return tuple(piece for piece in pieces if piece != "")
+    return tuple(unescape_places(piece) if isinstance(piece, str) else piece for piece in pieces if piece != "")
 
 
 def pictures_of(task: Task, dialect: str) -> tuple[tuple[str, ImagePart], ...]:

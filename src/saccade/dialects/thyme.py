@@ -4,7 +4,9 @@ r"""`thyme`: code in `<code>`, and one assistant message that holds the whole tr
 
 An observation has role `assistant`: it continues the assistant message before it, without a change of turns; whoever
 sends the messages joins neighbours of that role. The picture is named by its path in the prompt and in `image_path`;
-code saves what it wants to see and prints where. `<think>` opens once, in the first turn, and closes before the answer.
+where it is shown scaled down, its size in the prompt and the file are those of what is shown (`boxes=full`: of the
+picture itself). Code saves what it wants to see and prints where. `<think>` opens once, in the first turn, and closes
+before the answer.
 
 Not reproduced of the released code: printed text lost beside a picture, errors hidden from the model in evaluation,
 number formats and crop coordinates rewritten, greedy sampling of code alone (so `<code>` is no stop string). Shown
@@ -30,6 +32,7 @@ from saccade.dialects.base import (
     system_message,
     with_notes,
 )
+from saccade.dialects.boxes import BoxSpace
 from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
 from saccade.dialects.question import TagGuard, pictures_of, question_values
 from saccade.dialects.text import answer_in, blocks, code_in_block
@@ -83,6 +86,7 @@ class ThymeDialect(Dialect):
     session: SessionOptions = _SESSION
     sandbox: Limits = _SANDBOX
     limits: EpisodeLimits = _LIMITS
+    boxes: BoxSpace = BoxSpace.SHOWN
     prompts: Prompts = OWN
 
     def open(self, task: Task) -> Opening:

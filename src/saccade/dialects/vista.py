@@ -39,6 +39,7 @@ from saccade.dialects.base import (
     system_message,
     with_notes,
 )
+from saccade.dialects.boxes import BoxSpace
 from saccade.dialects.calls import ALL_SHAPES, SHORT, CallShape, ReadCall, listed, read_call, resolve_name, write_call
 from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, TOOL, USER, Prompts, as_written
 from saccade.dialects.question import TagGuard, pictures_of, question_values
@@ -117,6 +118,7 @@ class VistaDialect(Dialect):
     session: SessionOptions = _SESSION
     sandbox: Limits = _SANDBOX
     limits: EpisodeLimits = _LIMITS
+    boxes: BoxSpace = BoxSpace.FULL
 
     def open(self, task: Task) -> Opening:
         """The first messages. Raises `SettingsError` for a task with a video."""

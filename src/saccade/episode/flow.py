@@ -18,20 +18,25 @@ does not count; a backend that counts its prompt itself is exact.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import islice
 from typing import Final, TypeVar
 
 from saccade.dialects.base import Dialect, Observation, Opening
-from saccade.episode.task_media import ShownAs, as_shown
+from saccade.dialects.boxes import Seen, in_pixels
+from saccade.episode.repeats import REPEAT_NOTICE, repeat_words, repeats, told
+from saccade.episode.task_media import ShownAs, as_shown, opened_as_shown
 from saccade.models.base import Completion, Request, ToolSpec
 from saccade.record.base import clean_text
 from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, ToolCall
 from saccade.record.execution import Execution, Status
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, FinishReason, Sampling, StopReason, TokenCounts, Turn, conversation
+
+_log = logging.getLogger(__name__)
 
 # What the loop asks its driver to do, and what the driver says in return. Frozen data, nothing runs here.
 
@@ -61,6 +66,7 @@ class Call:
     """Call a typed tool. Answered by `Ran`."""
 
     call: ToolCall
+    """Its boxes in pixels of the pictures at their full size; the turn has the call as the model wrote it."""
     pictures: Mapping[str, ImagePart]
     """The pictures that the tool may look at, by the names that the model knows, oldest first."""
     shown: int
@@ -115,6 +121,14 @@ class Notice:
 
 Event = Effect | Reply | Wrote | Notice
 """What somebody who watches an episode hears, in the order in which it happens."""
+
+
+_SEVERAL: Final = "Only the first of the calls was made. Make one call at a time."
+
+
+@cache  # in every episode of a run it is the same
+def _warn_left(note: str) -> None:
+    _log.warning(note)
 
 
 # Turns without an action: how many there are at the end of an episode, and what may help.
@@ -189,7 +203,8 @@ class Plan:
     settings: str = ""
     """The resolved settings of the command, for the record."""
     shown: Mapping[str, ShownAs] = field(default_factory=dict)
-    """Pictures that the first messages show otherwise than they are, by sha256; code and tools have the pictures."""
+    """Pictures that the first messages show otherwise than they are, by sha256. Tools have the pictures themselves, and
+    so has code unless the dialect's `code_sees_shown`."""
     notes: tuple[str, ...] = ()
     """What was done to media and limits beforehand, for a person."""
     opened: Opening | None = field(default=None, compare=False, repr=False)
@@ -203,7 +218,14 @@ class Plan:
     @cached_property
     def opening(self) -> Opening:
         """How the episode begins. Raises `SettingsError` for a task that the dialect cannot show."""
+        if self.dialect.code_sees_shown and self.shown:
+            return opened_as_shown(self.task, self.dialect, self.shown)
         return as_shown(self.opened or self.dialect.open(self.task), self.shown)
+
+    def shown_part(self, part: ImagePart) -> ImagePart:
+        """As what a picture of the task is shown."""
+        other = self.shown.get(part.sha256)
+        return part if other is None else other.part
 
     @cached_property
     def functions(self) -> tuple[ToolSpec, ...]:
@@ -281,6 +303,8 @@ class _Talk:
     """The limit because of which the model was asked for its answer, and so for its last turn."""
     failed: int = 0
     """Calls that did not end well."""
+    several: bool = False
+    """Whether the last text holds more calls than the one that is made."""
     model: str = ""
 
     def __post_init__(self) -> None:
@@ -290,6 +314,7 @@ class _Talk:
         self.shown = opening.pictures
         self.pixels = sum(part.width * part.height for message in opening.messages for part in message.media)
         self.pictures = {name: part for name, part in bound.items() if isinstance(part, ImagePart)}
+        self.seen = {name: Seen(part, self.plan.shown_part(part)) for name, part in self.pictures.items()}
         self.unbound: dict[str, ImagePart] = {}
 
     def request(self) -> Request:
@@ -318,6 +343,12 @@ class _Talk:
             calls, spoken = completion.tool_calls, dialect.transcribe(text, completion.tool_calls)
         declined = completion.finish is FinishReason.DECLINED
         action = ParseError(reason="The model refused.") if declined else dialect.parse(spoken, completion.finish)
+        left = None if calls or declined or isinstance(action, Answer) else dialect.left_in_text(spoken)
+        self.several = left is not None and left.several
+        notes = completion.notes
+        if left is not None:
+            _warn_left(left.note)
+            notes += (left.note,)
         usage = completion.usage
         self.turns.append(
             Turn(
@@ -337,7 +368,7 @@ class _Talk:
                 ),
                 dollars=usage.dollars,
                 finish_reason=completion.finish,
-                notes=tuple(map(clean_text, completion.notes)),
+                notes=tuple(map(clean_text, notes)),
                 model_seconds=reply.seconds,
             )
         )
@@ -364,7 +395,8 @@ class _Talk:
         if isinstance(action, Code):
             bindings, self.unbound = self.unbound, {}
             return Run(action.code, bindings, tuple(self.turns))
-        return Call(action, dict(self.pictures), self.shown, tuple(self.turns))
+        call = in_pixels(action, self.plan.dialect.boxes, self.seen)
+        return Call(call, dict(self.pictures), self.shown, tuple(self.turns))
 
     def watch(self, ran: Ran) -> StopReason | None:
         """Keep what was run, and show it if it may be shown; the reason to stop, if there is one."""
@@ -376,7 +408,15 @@ class _Talk:
         allowed = self.plan.limits.failed_calls
         if allowed is not None and self.failed > allowed:
             return StopReason.FAILED_CALL_LIMIT
-        return self._show(self.plan.dialect.observe(execution, self.shown))
+        same, most = repeats(self.turns), self.plan.limits.repeated_calls
+        if most is not None and same >= most:
+            return StopReason.STUCK
+        observation = self.plan.dialect.observe(execution, self.shown)
+        if self.several:
+            observation = told(observation, _SEVERAL)
+        if most is not None and same >= REPEAT_NOTICE:
+            observation = told(observation, repeat_words(execution, same))
+        return self._show(observation)
 
     def correct(self, error: Action) -> StopReason | None:
         """Tell the model that it asked for nothing, if the dialect does; else the episode ends."""
@@ -413,6 +453,10 @@ class _Talk:
             detail = " ".join(last.notes)
         elif reason is StopReason.EMPTY:
             detail = f"the model wrote nothing in its last {empty} turn{'s' * (empty > 1)}. {_NOTHING}"
+        elif reason is StopReason.STUCK:
+            detail = (
+                f"{repeat_words(last.execution, repeats(self.turns)).partition('. ')[0]}." if last.execution else ""
+            )
         else:
             detail = self.idleness(reason)
         return self.end(reason, detail)
@@ -440,6 +484,7 @@ class _Talk:
             return StopReason.PIXEL_LIMIT
         self.shown, self.pixels = observation.pictures, pixels
         self.pictures.update(observation.bindings)
+        self.seen |= {name: Seen(part, part) for name, part in observation.bindings.items()}
         self.unbound.update(observation.bindings)
         message = observation.message
         calls = self.turns[-1].calls

@@ -53,7 +53,7 @@ def prepared(task: Task, dialect: Dialect, settings: EpisodeSettings, store: Med
         MediaError: a video or a picture cannot be read.
     """
     task = _with_frames(task, dialect, settings, store)
-    shown = scaled_down(task, settings.media.shown_pixels, store)
+    shown = scaled_down(task, settings.media.shown_pixels, store, dialect)
     opening = dialect.open(task)
     check_room(task, dialect, opening, store, local=not has_own_limits(settings.sandbox))
     return Prepared(task, dialect, shown, opening)
@@ -83,7 +83,7 @@ def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, sto
             notes.append(f"{settings.frames.given} changes nothing: {why}")
     if not with_frames.media:
         return Prepared(with_frames, dialect, {}, opening, tuple(notes))
-    shown = scaled_down(with_frames, settings.media.shown_pixels, store)
+    shown = scaled_down(with_frames, settings.media.shown_pixels, store, dialect)
     names = {item.part.sha256: own_name(item.name) for item in with_frames.media}
     notes += [f"{names[sha256]}: {item.note}" for sha256, item in shown.items()]
     roomy = dialect

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import ceil, floor
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from saccade.dialects.base import Opening
+from saccade.dialects.boxes import BOXES, IMAGES, BoxSpace
 from saccade.dialects.registry import recorded_dialect
 from saccade.episode.looks import ImageFile, Reader, Value, View, numbers
 from saccade.errors import MediaError, SaccadeError
@@ -86,8 +89,6 @@ def _distinctive(small: Packed) -> list[tuple[int, int]] | None:
 
 MOST: Final = 40
 """Regions of one turn that are kept; more could not be told apart on a page."""
-_BOXES: Final = ("box", "bbox", "bbox_2d")
-_IMAGES: Final = ("image", "target_image", "image_id", "image_index")
 
 
 class PictureReader(Protocol):
@@ -120,6 +121,8 @@ class _Opening:
     names: dict[str, Value]
     files: dict[str, View]
     label: str
+    pictures: Mapping[str, View]
+    """Those of the task, in the size in which calls and code count."""
     shown: int
     """Pictures that the model saw before its first turn."""
 
@@ -138,7 +141,8 @@ class _Search:
         self.located: dict[str, View] = {}
         """By sha256: pictures that came back and are a part of the task's."""
         self.numbered: list[View | None] = []
-        self.numbered += list(_pictures(trajectory.task).values())[: self.opening.shown]
+        self.numbered += list(self.opening.pictures.values())[: self.opening.shown]
+        self.boxes = BoxSpace(trajectory.provenance.boxes or BoxSpace.FULL)
         self.packed: dict[str, Packed | None] = {}
 
     def run(self) -> Iterator[Region]:
@@ -165,13 +169,18 @@ class _Search:
 
     def _asked(self, call: ToolCall) -> tuple[View, ...]:
         arguments = call.arguments
-        box = next((_numbers(arguments[key]) for key in _BOXES if key in arguments), None)
-        view = self._target(next((arguments[key] for key in _IMAGES if key in arguments), None))
+        box = next((_numbers(arguments[key]) for key in BOXES if key in arguments), None)
+        view = self._target(next((arguments[key] for key in IMAGES if key in arguments), None))
         if box is None or view is None:
             return ()
+        if self.boxes is BoxSpace.THOUSAND:
+            view = replace(view, width=1000, height=1000)
         if arguments.get("units") == "normalized" or call.name.endswith("_normalized"):
             box = (box[0] * view.width, box[1] * view.height, box[2] * view.width, box[3] * view.height)
         part = view.crop(box)
+        if part is not None and self.boxes is not BoxSpace.FULL:  # as tools round what was mapped: outwards
+            left, top, right, bottom = (round(edge, 3) for edge in part.box)
+            part = replace(part, box=(floor(left), floor(top), ceil(right), ceil(bottom)))
         return () if part is None else (_plain(part),)
 
     def _target(self, wanted: object) -> View | None:
@@ -236,11 +245,29 @@ def _opening(trajectory: Trajectory) -> _Opening:
     try:
         opening = recorded_dialect(trajectory.provenance.dialect).open(trajectory.task)
     except SaccadeError:
-        return _Opening({}, {}, "image_", len(pictures))
+        return _Opening({}, {}, "image_", pictures, len(pictures))
+    if trajectory.provenance.boxes == BoxSpace.SHOWN:
+        pictures = _as_shown(pictures, opening, trajectory)
     files = {path: pictures[name] for path, name in opening.files.items() if name in pictures}
     names: dict[str, Value] = {key: pictures[name] for key, name in opening.bindings.items() if name in pictures}
     names |= {key: ImageFile(files[path]) for key, path in opening.strings.items() if path in files}
-    return _Opening(names, files, opening.label, opening.pictures)
+    return _Opening(names, files, opening.label, pictures, opening.pictures)
+
+
+def _as_shown(pictures: Mapping[str, View], opening: Opening, trajectory: Trajectory) -> dict[str, View]:
+    """The pictures in the size in which the prompt shows them, where it shows the same number of pictures."""
+    planned, shown = (
+        [part for message in messages for part in message.media if isinstance(part, ImagePart)]
+        for messages in (opening.messages, trajectory.prompt)
+    )
+    if len(planned) != len(shown):
+        return dict(pictures)
+    sizes = {before.sha256: (part.width, part.height) for before, part in zip(planned, shown, strict=True)}
+    views = dict(pictures)
+    for name, part in _parts(trajectory.task).items():
+        width, height = sizes.get(part.sha256, (part.width, part.height))
+        views[name] = replace(views[name], width=width, height=height)
+    return views
 
 
 def _plain(view: View) -> View:

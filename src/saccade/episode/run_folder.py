@@ -160,6 +160,7 @@ def _provenance(plan: Plan, model: str, revision: str = "", layers: tuple[str, .
         limits=plan.limits,
         state_policy="" if plan.hosted else session.state.value,
         tools=tuple(tool.name for tool in plan.dialect.tools),
+        boxes=plan.dialect.boxes.value,
         repairs=session.repairs,
         layers=layers,
         settings=plan.settings,

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ from saccade.core.disk import check_files
 from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.core.settings import Settings, differences, load_saved, save_settings
 from saccade.dialects.base import Dialect, ToolList
+from saccade.dialects.boxes import BoxSpace
 from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import TRAJECTORIES, RunFolder, mended
 from saccade.episode.workbench import equipped
@@ -95,6 +96,9 @@ class PromptSettings(Settings):
     """How long a call of a typed tool may take, and in how many processes they run."""
     tool_list: ToolList = ""
     """How the prompt lists them: `short` or `schema`; empty: as the dialect, or the prompt file, has it."""
+    boxes: Literal["", "full", "shown", "thousand"] = ""
+    """What the model's boxes count: pixels of the `full` picture, pixels as `shown` (Qwen2.5-VL), or 0 to a `thousand`
+    along each side (Qwen3-VL, InternVL); empty: as the dialect has it. See `saccade.dialects.boxes`."""
     tool_hints: bool = False
     """Whether the prompt also says which tools suit which questions (`saccade.dialects.calls`)."""
 
@@ -102,7 +106,7 @@ class PromptSettings(Settings):
         """The dialect with the user's prompt and tools, and the toolbox.
 
         Raises:
-            SettingsError: it takes no prompt, or no tools.
+            SettingsError: it takes no prompt, no tools, or no such boxes.
             PromptFileError: the prompt file cannot be used.
             RegistryError: there is no such tool.
         """
@@ -110,6 +114,8 @@ class PromptSettings(Settings):
             from saccade.dialects.calls import with_tool_list
 
             dialect = with_tool_list(dialect, self.tool_list)
+        if self.boxes:
+            dialect = dialect.with_boxes(BoxSpace(self.boxes))
         if self.prompt_names and not self.prompt_file:
             raise SettingsError("prompt_names are names in a prompt file, and none is given. Name it in prompt_file.")
         if self.prompt_file:

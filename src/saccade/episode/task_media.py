@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from saccade.dialects.base import Dialect, Opening, join_texts
+from saccade.dialects.boxes import SENTENCES
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, Message, Part, TextPart, VideoPart
@@ -193,8 +194,18 @@ def as_shown(opening: Opening, shown: Mapping[str, ShownAs]) -> Opening:
     return replace(opening, messages=tuple(_message(item, shown) for item in opening.messages)) if shown else opening
 
 
-def scaled_down(task: Task, most_pixels: int, store: MediaStore) -> dict[str, ShownAs]:
-    """The pictures of the task that have more than `most_pixels`, scaled down to it, by sha256.
+def opened_as_shown(task: Task, dialect: Dialect, shown: Mapping[str, ShownAs]) -> Opening:
+    """How the dialect begins if all that it is told of the pictures is about them as they are shown."""
+    media = [
+        item.model_copy(update={"part": other.part}) if (other := shown.get(item.part.sha256)) else item
+        for item in task.media
+    ]
+    small = {item.part.sha256: item for item in shown.values()}
+    return as_shown(dialect.open(task.model_copy(update={"media": tuple(media)})), small)
+
+
+def scaled_down(task: Task, most_pixels: int, store: MediaStore, dialect: Dialect) -> dict[str, ShownAs]:
+    """The pictures of the task that have more than `most_pixels`, scaled down to it, by sha256, with a word about it.
 
     Raises:
         MediaError: one cannot be decoded.
@@ -204,7 +215,7 @@ def scaled_down(task: Task, most_pixels: int, store: MediaStore) -> dict[str, Sh
         for item in task.media
         if isinstance(item.part, ImagePart) and item.part.width * item.part.height > most_pixels
     }
-    return {name: _scaled(part, store.put_smaller(part, most_pixels)) for name, part in large.items()}
+    return {name: _scaled(part, store.put_smaller(part, most_pixels), dialect) for name, part in large.items()}
 
 
 def of_videos(task: Task) -> dict[str, ShownAs]:
@@ -220,10 +231,15 @@ def of_videos(task: Task) -> dict[str, ShownAs]:
     return shown
 
 
-def _scaled(part: ImagePart, small: ImagePart) -> ShownAs:
+def _scaled(part: ImagePart, small: ImagePart, dialect: Dialect) -> ShownAs:
     full, seen = f"{part.width}x{part.height}", f"{small.width}x{small.height}"
     scale = part.width / small.width
-    return ShownAs(small, f"this picture has {full} pixels and is shown scaled down to {seen}, 1 pixel for {scale:.2f}")
+    note = f"this picture has {full} pixels and is shown scaled down to {seen}, 1 pixel for {scale:.2f}"
+    if dialect.code_sees_shown:
+        note += "; code has it as shown"
+    elif dialect.offers_tools:
+        note += f". {SENTENCES[dialect.boxes]}"
+    return ShownAs(small, note)
 
 
 def _message(message: Message, shown: Mapping[str, ShownAs]) -> Message:

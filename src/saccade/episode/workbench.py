@@ -170,6 +170,9 @@ class Workbench:
             )
         opening = self._plan.opening
         media = {item.name: item.part for item in self._plan.task.media}
+        if self._plan.dialect.code_sees_shown:
+            shown = self._plan.shown_part
+            media = {name: shown(part) if isinstance(part, ImagePart) else part for name, part in media.items()}
         files = {path: self._store.get_bytes(media[name].sha256) for path, name in opening.files.items()}
         bindings: dict[str, Binding] = dict(opening.strings)
         for variable, name in opening.bindings.items():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self
+from typing import Annotated, Final, Self
 
-from pydantic import AwareDatetime, FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from pydantic import AwareDatetime, Field, FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from saccade.record.base import SCHEMA_VERSION, Name, Record, SchemaVersion, Text
 from saccade.record.content import Action, Answer, Code, ImagePart, Message, TextPart, ToolCall, VideoPart
@@ -159,6 +159,8 @@ class StopReason(StrEnum):
     """The model refused to answer. Counts as any other end without an answer."""
     FILTERED = "filtered"
     """The provider's filter withheld the answer or the request. Counts as any other end without an answer."""
+    STUCK = "stuck"
+    """The model made the same call again and again, with the same outcome."""
     CANCELLED = "cancelled"
     MODEL_LOST = "model_lost"
     """The model's backend failed. An outage of ours: never enters a loss."""
@@ -202,6 +204,9 @@ class EpisodeLimits(Record):
     """Calls that may fail; the next failure ends the episode, unseen by the model."""
     idle_turns: PositiveInt | None = None
     """Turns in a row without an action or an answer, of which the last one ends the episode as `no_action`."""
+    repeated_calls: Annotated[int, Field(ge=2)] | None = 5
+    """Calls in a row that are the same and come to the same, of which the last one ends the episode as `stuck`. From
+    the third on the model is told."""
 
 
 class Provenance(Record):
@@ -219,6 +224,8 @@ class Provenance(Record):
     """What the sandbox did with the state after an exception."""
     tools: tuple[Text, ...] = ()
     """Names of the typed tools that were on offer."""
+    boxes: Text = ""
+    """What the numbers of boxes in the model's calls count, as `saccade.dialects.boxes` names it; empty: full size."""
     repairs: tuple[Text, ...] = ()
     layers: tuple[Text, ...] = ()
     """Isolation layers that were on."""
@@ -344,6 +351,7 @@ STOPS: Final[Mapping[StopReason, StopFacts]] = {
     StopReason.EMPTY: StopFacts("The model wrote nothing.", broken=Broken.NO_ACTION),
     StopReason.MODEL_DECLINED: StopFacts("The model refused to answer.", broken=Broken.NO_ACTION),
     StopReason.FILTERED: StopFacts("The provider's filter withheld the answer, or the question from the model."),
+    StopReason.STUCK: StopFacts("The model made the same call again and again.", "repeated_calls"),
     StopReason.CANCELLED: StopFacts("The episode was cancelled."),
     StopReason.MODEL_LOST: StopFacts("The model's backend failed. This is an outage, not a mistake of the model."),
     StopReason.MODEL_REFUSED: StopFacts("The model's backend refused the request. This is no mistake of the model."),

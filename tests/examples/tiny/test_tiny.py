@@ -16,6 +16,7 @@ from tests.plugins.worlds.experts.cases import NEAR
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES, RunFolder
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
+from saccade.plugins.worlds.cli_demo import Exam, ExamRow, hold_exam
 from saccade.plugins.worlds.solvers.questions import solver_for
 from saccade.record.codec import read_lines
 from saccade.record.content import Answer, Code, Message, TextPart
@@ -25,7 +26,6 @@ from saccade.tasks.worlds.base import load_world, make_task
 from saccade.tasks.worlds.rng import Rng
 from saccade.tokens.local_model import LocalModel
 from saccade.training.sft.examples import SftCallback
-from saccade.plugins.worlds.cli_demo import Exam, ExamRow, hold_exam
 from saccade.training.sft.synth.jobs import Job
 from saccade.training.sft.synth.made import Made
 from saccade.training.sft.synth.outcome import SynthProgress

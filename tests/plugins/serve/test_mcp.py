@@ -162,6 +162,66 @@ async def test_a_wrong_call_is_an_error_to_read(tool: str, arguments: dict[str, 
     assert sandbox.opened == 0
 
 
+_NOISE = "import numpy as np\nnoise = np.random.RandomState(0).randint(0, 255, ({height}, {width}, {bands}), 'u1')\n"
+
+
+def size_of(result: Any) -> tuple[int, int]:
+    """Characters of text, and of pictures as they are sent."""
+    blocks = result.content
+    return sum(len(block.text) for block in blocks if block.type == "text"), sum(
+        len(block.data) for block in blocks if block.type == "image"
+    )
+
+
+async def test_one_result_stays_small_and_says_what_was_cut() -> None:
+    async with inside() as client:
+
+        async def run(code: str) -> Any:
+            return await client.call_tool("run_python", {"code": code})
+
+        long = await run("for i in range(50_000): print('line', i)")
+        assert 50_000 < size_of(long)[0] < 100_000
+        assert "line 0\n" in text(long)
+        assert "line 49999" in text(long)
+        assert re.search(r"\[[\d,]+ of [\d,]+ characters were cut out here. Print parts", text(long))
+        raised = await run("raise ValueError('x' * 500_000)")
+        assert raised.is_error
+        assert size_of(raised)[0] < 100_000
+        short = await run("print('a' * 70_000)")
+        assert "cut out" not in text(short)
+
+        for width, height, bands, count in ((1200, 900, 3, 8), (1200, 900, 4, 2), (3000, 2000, 3, 1), (40, 3000, 3, 5)):
+            code = _NOISE.format(height=height, width=width, bands=bands)
+            code += f"for k in range({count}):\n    Image.fromarray(np.roll(noise, k, 0)).show()"
+            noisy = await run(code)
+            assert size_of(noisy)[1] <= 1_000_000
+            assert size_of(noisy)[0] < 100_000
+            shown = pictures(noisy)
+            assert len(shown) == count
+            assert "the pictures of one result have 1,000,000 bytes at most" in text(noisy)
+            assert all(abs(one.width / one.height - width / height) < 0.1 * width / height for one in shown)
+
+        plain = await run("for k in range(3): Image.new('RGB', (640, 480), (k, 0, 0)).show()")
+        assert [one.size for one in pictures(plain)] == [(640, 480)] * 3
+        assert "at most" not in text(plain)
+
+        # What small pictures leave is for the large one.
+        code = _NOISE.format(height=500, width=400, bands=3)
+        mixed = await run(code + "Image.fromarray(noise).show()\nfor k in range(9): Image.new('RGB', (9, 9)).show()")
+        assert pictures(mixed)[0].size == (400, 500)
+
+
+async def test_of_many_pictures_the_last_are_named() -> None:
+    async with inside(result_picture_bytes=60_000, result_characters=1000) as client:
+        code = "for k in range(5): Image.new('RGB', (9, 9), (k, 0, 0)).show()"
+        many = await client.call_tool("run_python", {"code": code})
+        assert len(pictures(many)) == 3
+        assert "2 more pictures, image_3 to image_4, are not shown here; show fewer at a time." in text(many)
+        session = session_of(many)
+        later = await client.call_tool("run_python", {"session": session, "code": "image_4"})
+        assert len(pictures(later)) == 1
+
+
 async def test_limits_of_sessions_pictures_and_size() -> None:
     from tests.plugins.serve.fakes import FakeSandbox
 

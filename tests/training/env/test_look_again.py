@@ -163,7 +163,7 @@ def test_limits_truncate(store: MediaStore, limits: dict[str, Any], texts: list[
 def test_no_action_terminates(store: MediaStore) -> None:
     with environment(store, "pyvision-rl-image:repo") as env:
         env.reset(seed=0)
-        _, reward, terminated, truncated, info = env.step("")
+        _, reward, terminated, truncated, info = env.step("Hm.")
         assert info["stop"] is StopReason.NO_ACTION
         assert (reward, terminated, truncated, info["action"]) == (0.0, True, False, "parse_error")
 

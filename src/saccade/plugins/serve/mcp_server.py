@@ -12,6 +12,7 @@ import importlib.metadata
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from itertools import islice
 from typing import Annotated, Any
 
 import mcp_types as types
@@ -114,18 +115,20 @@ def mcp_app(server: Server[McpToolsMcpTools], settings: McpSettings, *, token: s
 
 # What a session gave back, as content of MCP: text and pictures in order, failures as errors for a model to read.
 
+_LEAST_BYTES = 20_000
+"""Of a picture, as base64: of many pictures, so many are sent that each may have as much."""
 _LOST = "The sandbox failed, through no fault of the code. Call again without `session`, which opens a new one."
 _TOOL_LOST = "The tool failed, through no fault of the call. Call it again, or do without it."
 
 
-def answer(looked: SessionCall, store: MediaStore, most_pixels: int, *, opened: str = "") -> types.CallToolResult:
+def answer(looked: SessionCall, store: MediaStore, settings: McpSettings, *, opened: str = "") -> types.CallToolResult:
     """A call's outcome; `opened` is the name of the session if the call opened it."""
     execution = looked.execution
     content: list[types.ContentBlock] = [*_opened(opened)]
     if text := _text(execution):
         content.append(types.TextContent(text=text))
-    for name, picture in zip(looked.names, execution.pictures, strict=True):
-        content += picture_content(name, picture.image, store, most_pixels)
+    parts = [picture.image for picture in execution.pictures]
+    content += picture_content(dict(zip(looked.names, parts, strict=True)), store, settings)
     if not content:
         content.append(types.TextContent(text="(nothing was printed or shown)"))
     return types.CallToolResult(content=content, is_error=execution.status is not Status.OK)
@@ -141,14 +144,60 @@ def refused(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
 
 
-def picture_content(name: str, part: ImagePart, store: MediaStore, most_pixels: int) -> list[types.ContentBlock]:
-    """The picture behind a line with its name and size, scaled down if it has more than `most_pixels`."""
-    line, shown = f"{name}: {part.width}x{part.height} pixels", part
-    if part.width * part.height > most_pixels:
-        shown = store.put_smaller(part, most_pixels)
-        line += f", shown here scaled down to {shown.width}x{shown.height}"
-    data = base64.b64encode(store.get_bytes(shown.sha256)).decode()
-    return [types.TextContent(text=line), types.ImageContent(data=data, mime_type=shown.mime)]
+def picture_content(
+    pictures: Mapping[str, ImagePart], store: MediaStore, settings: McpSettings
+) -> list[types.ContentBlock]:
+    """Each picture behind a line with its name and size, scaled down where it, or all together, would be too large."""
+    most = settings.result_picture_bytes
+    sent = dict(islice(pictures.items(), most // _LEAST_BYTES))
+    shown = {name: _limited(part, store, settings.shown_pixels) for name, part in sent.items()}
+    left, room = len(shown), most
+    content: dict[str, list[types.ContentBlock]] = {name: [] for name in sent}
+    for name in sorted(shown, key=lambda name: _size(shown[name], store)):  # what small ones leave is for large ones
+        part, data = _fitting(shown[name], store, room // left)
+        room, left = room - len(data), left - 1
+        line = f"{name}: {sent[name].width}x{sent[name].height} pixels"
+        if (part.width, part.height) != (sent[name].width, sent[name].height):
+            line += f", shown here scaled down to {part.width}x{part.height}"
+        if part != shown[name]:
+            line += f" (the pictures of one result have {most:,} bytes at most; show a part of it, or fewer pictures)"
+        content[name] = [types.TextContent(text=line), types.ImageContent(data=data, mime_type=part.mime)]
+    blocks = [block for each in content.values() for block in each]
+    if others := [name for name in pictures if name not in sent]:
+        text = f"{len(others)} more pictures, {others[0]} to {others[-1]}, are not shown here; show fewer at a time."
+        blocks.append(types.TextContent(text=text))
+    return blocks
+
+
+def _limited(part: ImagePart, store: MediaStore, most_pixels: int) -> ImagePart:
+    return store.put_smaller(part, most_pixels) if part.width * part.height > most_pixels else part
+
+
+def _size(part: ImagePart, store: MediaStore) -> int:
+    """Bytes of the picture as base64."""
+    return -(-store.path(part.sha256).stat().st_size // 3) * 4
+
+
+def _fitting(part: ImagePart, store: MediaStore, most: int) -> tuple[ImagePart, str]:
+    """The picture with at most `most` bytes as base64: encoded anew, and then scaled down as far as that needs."""
+    fitting, pixels = part, part.width * part.height
+    while _size(fitting, store) > most and pixels > 0:
+        fitting = store.put_smaller(part, pixels)
+        pixels = int(pixels * min(0.8, most / _size(fitting, store)))
+    return fitting, base64.b64encode(store.get_bytes(fitting.sha256)).decode()
+
+
+def shortened(result: types.CallToolResult, most: int) -> types.CallToolResult:
+    """The result with at most `most` characters in each text; a line says what was cut out of its middle."""
+    content: list[types.ContentBlock] = []
+    for block in result.content:
+        if isinstance(block, types.TextContent) and len(block.text) > most:
+            half, whole = most // 2, len(block.text)
+            line = f"[{whole - 2 * half:,} of {whole:,} characters were cut out here. Print parts of it to read them.]"
+            content.append(types.TextContent(text=f"{block.text[:half]}\n{line}\n{block.text[whole - half :]}"))
+        else:
+            content.append(block)
+    return result.model_copy(update={"content": content})
 
 
 def _opened(name: str) -> list[types.ContentBlock]:
@@ -238,7 +287,7 @@ class McpToolsMcpTools:
 
     def __init__(self, sessions: VisionSessions, toolbox: Toolbox) -> None:
         self._sessions, self._toolbox = sessions, toolbox
-        self._shown_pixels = sessions.settings.shown_pixels
+        self._settings = sessions.settings
         self._calls: dict[str, Callable[[Any], Awaitable[types.CallToolResult]]] = {
             "run_python": self._run,
             "upload": self._upload,
@@ -261,6 +310,9 @@ class McpToolsMcpTools:
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None) -> types.CallToolResult:
         """What a tool gives back; for a wrong call, an error that says what is wrong."""
+        return shortened(await self._called(name, arguments), self._settings.result_characters)
+
+    async def _called(self, name: str, arguments: Mapping[str, Any] | None) -> types.CallToolResult:
         try:
             if name in self._calls:
                 return await self._calls[name](check_arguments(DESCRIPTIONS[name][0], arguments or {}))
@@ -276,7 +328,7 @@ class McpToolsMcpTools:
         async with self._sessions.use(given.session) as (name, session):
             looked = await session.run(given.code)
             return await asyncio.to_thread(
-                answer, looked, session.store, self._shown_pixels, opened=_new(given.session, name)
+                answer, looked, session.store, self._settings, opened=_new(given.session, name)
             )
 
     async def _typed(self, tool: str, arguments: dict[str, Any]) -> types.CallToolResult:
@@ -288,7 +340,7 @@ class McpToolsMcpTools:
             raise CallRefusedError(f"{tool} needs `session`, the name that upload gave for the session of the picture.")
         async with self._sessions.use(name) as (_, session):
             looked = await session.call(tool, arguments)
-            return await asyncio.to_thread(answer, looked, session.store, self._shown_pixels)
+            return await asyncio.to_thread(answer, looked, session.store, self._settings)
 
     async def _upload(self, given: Upload) -> types.CallToolResult:
         settings = self._sessions.settings
@@ -302,7 +354,8 @@ class McpToolsMcpTools:
             text = f"{taken.name} is in {variable}{note}."
             if not isinstance(taken.part, ImagePart):
                 return said(text, opened=opened)
-            content = await asyncio.to_thread(picture_content, variable, taken.part, session.store, self._shown_pixels)
+            pictures = {variable: taken.part}
+            content = await asyncio.to_thread(picture_content, pictures, session.store, settings)
             return said(text, *content, opened=opened)
 
     async def _branch(self, given: Branch) -> types.CallToolResult:

@@ -217,6 +217,10 @@ class McpSettings(BaseModel):
     """Largest picture or video that is taken."""
     shown_pixels: int = Field(default=1_500_000, ge=28 * 28)
     """A larger picture goes to the client scaled down to it, with a line that says so; code and tools have it whole."""
+    result_characters: int = Field(default=80_000, ge=1000)
+    """Most characters of text in one result, of which many clients take 25,000 tokens; the middle is cut out."""
+    result_picture_bytes: int = Field(default=1_000_000, ge=20_000)
+    """Most bytes of all pictures in one result, as they are sent (base64); larger ones are scaled down."""
     folders: tuple[Path, ...] = ()
     """Folders of this machine from which pictures may be uploaded by path; none: by data alone."""
 

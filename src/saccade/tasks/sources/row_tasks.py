@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
+from saccade.dialects.question import escape_places
 from saccade.errors import DataError
 from saccade.media.decode import suffixes_of
 from saccade.media.store import MediaStore
@@ -341,7 +342,8 @@ def _check_places(plain: Mapping[str, Any], pictures: int) -> None:
     """Raise `FieldError` if the question has places for more pictures than the row has."""
     places = plain["question"].count("<image>")
     if places > pictures:
-        raise FieldError("images", f"the question has places for {places} pictures, and the row has {pictures}")
+        counts = f"the question has places for {places} pictures, and the row has {pictures}"
+        raise FieldError("images", f"{counts}; one that is no picture's place is written {escape_places(_PLACE)}")
 
 
 class RowSpot(NamedTuple):

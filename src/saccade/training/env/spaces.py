@@ -18,6 +18,7 @@ from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space, create_empty_array
 from numpy.typing import NDArray
 
+from saccade.dialects.question import escape_places
 from saccade.media.modes import to_rgb
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, Message, Role, TextPart, VideoPart
@@ -182,10 +183,10 @@ RolePart = tuple[Role, TextPart | ImagePart | VideoPart]
 
 
 class EnvObservation(TypedDict):
-    """What is new in the conversation since the last observation; all of it at the start.
+    r"""What is new in the conversation since the last observation; all of it at the start.
 
-    The text marks roles and places of media for a reader: `[user]` on a line, `<image>`, `<video>`. A program may print
-    the same marks; the messages in `info` are exact.
+    The text marks roles and places of media for a reader: `[user]` on a line, `<image>`, `<video>`. Where a text holds
+    such a place itself, it has a backslash (`<image\>`). A program may print roles; the messages in `info` are exact.
     """
 
     text: str
@@ -214,4 +215,4 @@ def observation(parts: Iterable[RolePart], store: MediaStore) -> EnvObservation:
 
 
 def _written(part: TextPart | ImagePart | VideoPart) -> str:
-    return part.text if isinstance(part, TextPart) else f"<{part.kind}>"
+    return escape_places(part.text) if isinstance(part, TextPart) else f"<{part.kind}>"

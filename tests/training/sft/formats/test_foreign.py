@@ -265,10 +265,14 @@ def test_sharegpt_is_written_as_llama_factory_reads_it(scene: Scene) -> None:
     assert {path.name for path in target.iterdir()} == {"data.jsonl", "dataset_info.json", "media", REFUSED}
 
 
-def test_a_text_that_holds_a_placeholder_is_refused(scene: Scene) -> None:
+def test_a_text_that_holds_a_placeholder_keeps_it_escaped(scene: Scene) -> None:
     written = scene.episode("pyvision@1:repo", [("see <image>", scene.execution("x"))])
-    _, done = scene.convert(scene.write(written), "saccade", "swift")
-    assert "holds <image> itself" in done.refused[0].reason
+    target, done = scene.convert(scene.write(written), "saccade", "swift")
+    assert done.refused == ()
+    (row,) = [json.loads(line) for line in (target / "data.jsonl").read_text().splitlines()]
+    said = "".join(message["content"] for message in row["messages"])
+    assert said.count("<image>") == len(row["images"]) == 1
+    assert "see <image\\>" in said
 
 
 def test_a_list_in_one_file_and_files_that_are_none(foreign: Foreign) -> None:
@@ -541,7 +545,6 @@ WRONG: dict[str, tuple[Any, str]] = {
         [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]}],
         "",
     ),
-    "placeholder": ([{"role": "user", "content": "<image>"}], "holds <image> itself"),
     "no action": ([{"role": "user", "content": "q"}, {"role": "assistant", "content": "Hm."}], "turn 0 holds no act"),
 }
 

@@ -87,8 +87,8 @@ class LookObservation(Observation):  # type: ignore[misc]
     """
 
     text: str = ""
-    """All of it as one text that marks roles (`[user]`) and places of media (`<image>`, `<video>`). A program may print
-    the same marks: `messages` are exact."""
+    r"""All of it as one text that marks roles (`[user]`) and places of media (`<image>`, `<video>`; in a text that
+    holds one itself `<image\>`). A program may print roles: `messages` are exact."""
     messages: list[LookMessage] = Field(default_factory=list)
     pictures: list[LookPicture] = Field(default_factory=list)
     """Those that stand in `messages`, in order."""

@@ -1,22 +1,26 @@
-"""A trajectory as a plain conversation: roles, texts with a placeholder for each picture, and the pictures in order.
+r"""A trajectory as a plain conversation: roles, texts with a placeholder for each picture, and the pictures in order.
 
 This is what the formats of conversations have in common, and so what they hold: prompt, the text of every turn, every
 observation, and of the task its id, question, gold answer, source and the media that the prompt shows (under new
 names). A last request for the answer becomes part of the observation before it; calls of an API are kept in the
 canonical text of their dialect. They do not hold executions, token ids, log-probabilities, counts, times, prices,
 scores, groups, choices, evidence, programs, sampling, limits, and why an episode ended other than with an answer.
-`held` is a trajectory without all that; reading a written row gives exactly it.
+`held` is a trajectory without all that; reading a written row gives exactly it. A text that holds a placeholder itself
+has a backslash in it, `<image\>`, so that placeholders and pictures agree; one warning says so.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from pydantic import ValidationError
 
 from saccade.dialects.base import Dialect, join_texts
+from saccade.dialects.question import escape_places, unescape_places
 from saccade.dialects.registry import recorded_dialect
 from saccade.errors import RecordError, RegistryError
 from saccade.record.base import clean_text
@@ -30,6 +34,8 @@ _PLACEHOLDER = re.compile(f"({IMAGE}|{VIDEO})")
 # In a dialect whose observations continue the assistant's message. Its guard keeps these tags out of what was printed.
 _CONTINUED = re.compile(r"(<sandbox_output>.*?</sandbox_output>)", re.DOTALL)
 _MARK = "\ufffc"
+_ESCAPED = (IMAGE, VIDEO, escape_places(IMAGE))
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +160,7 @@ def _task(about: ConversationFacts, prompt: Sequence[Message]) -> Task:
     asked = next((message.text for message in reversed(prompt) if message.role == "user"), "")
     return Task(
         id=about.task or about.id,
-        question=asked.strip() if about.question is None else about.question,
+        question=escape_places(asked.strip()) if about.question is None else about.question,
         media=tuple(NamedMedia(name=f"media_{number}", part=part) for number, part in enumerate(media)),
         answer=about.answer,
         source=about.source,
@@ -171,20 +177,22 @@ def _joined(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def placeholders(parts: Sequence[Part]) -> str:
-    """Return the text of a message, with a placeholder for each picture and video.
-
-    Raises `RecordError` if it holds one.
-    """
+    """Return the text of a message, with a placeholder for each picture and video; one that it holds is escaped."""
     pieces = []
-    for part in parts:
+    for part in join_texts(parts):
         if isinstance(part, TextPart):
-            match = _PLACEHOLDER.search(part.text)
-            if match:
-                raise RecordError(f"a text holds {match[0]} itself, which would be taken for a picture's place")
-            pieces.append(part.text)
+            escaped = escape_places(part.text)
+            if escaped != part.text:
+                _warn_escaped()
+            pieces.append(escaped)
         else:
             pieces.append(IMAGE if isinstance(part, ImagePart) else VIDEO)
     return "".join(pieces)
+
+
+@cache
+def _warn_escaped() -> None:
+    _log.warning("A text holds %s or %s itself: it is written as %s, for it is no picture's place.", *_ESCAPED)
 
 
 def _with_media(talk: Conversation) -> tuple[Message, ...]:
@@ -196,7 +204,7 @@ def _with_media(talk: Conversation) -> tuple[Message, ...]:
         parts: list[Part] = []
         for piece in _PLACEHOLDER.split(clean_text(line.text)):
             if piece not in (IMAGE, VIDEO):
-                parts.append(TextPart(text=piece))
+                parts.append(TextPart(text=unescape_places(piece)))
                 continue
             part = next(images if piece == IMAGE else videos, None)
             if part is None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
+from saccade.dialects.question import escape_places, unescape_places
 from saccade.errors import RecordError, SaccadeError
 from saccade.media.store import MediaStore
 from saccade.record.base import clean_text
@@ -90,7 +91,7 @@ def checked_messages(trajectory: Trajectory, out: MediaOut) -> list[dict[str, An
 def _part(piece: str, urls: Iterator[str]) -> dict[str, Any]:
     if piece == IMAGE:
         return {"type": "image_url", "image_url": {"url": next(urls)}}
-    return {"type": "text", "text": piece}
+    return {"type": "text", "text": unescape_places(piece)}
 
 
 def _closed(line: RoleMessage) -> str:
@@ -134,9 +135,7 @@ def _line(number: int, message: object, media: MediaIn, parts: list[ImagePart]) 
     for item in content if isinstance(content, list) else [{"type": "text", "text": content}]:
         kind, said = (item.get("type"), item.get("text")) if isinstance(item, dict) else (None, None)
         if kind == "text" and isinstance(said, str):
-            if IMAGE in said:
-                raise RecordError(f"a text of message {number} holds {IMAGE} itself, which stands for a picture")
-            pieces.append(said)
+            pieces.append(escape_places(said))
         elif kind == "image_url":
             parts.append(media.image(_url(number, item.get("image_url"))))
             pieces.append(IMAGE)

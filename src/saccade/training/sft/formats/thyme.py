@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from saccade.dialects.base import Dialect
+from saccade.dialects.question import escape_places
 from saccade.dialects.registry import load_dialect
 from saccade.dialects.thyme import OUTPUT_FOLDER
 from saccade.errors import RecordError
@@ -118,7 +119,8 @@ class ThymeCodec(ConversationCodec):
             raise RecordError(f"it is of dialect {trajectory.provenance.dialect}, and this format holds thyme alone")
         kept = held(trajectory)
         asked = next((message.text for message in reversed(kept.prompt) if message.role == "user"), "")
-        return kept.model_copy(update={"task": kept.task.model_copy(update={"question": asked.strip()})})
+        asked = escape_places(asked.strip())
+        return kept.model_copy(update={"task": kept.task.model_copy(update={"question": asked})})
 
     def encode(self, trajectory: Trajectory, out: MediaOut) -> Row:
         """Return the conversation as a row.
