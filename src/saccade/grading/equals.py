@@ -81,15 +81,19 @@ def cut(text: str, form: re.Pattern[str]) -> list[str]:
 
 
 _EQUALS = re.compile("[=≈]")
+_PLAIN = re.compile(r"-?[0-9]{1,60}(?:\.[0-9]{1,60})?")
 
 
 def stated(text: str) -> str | None:
-    """Return the side of an equation that states a value; `text` where it is no equation, None where none does."""
+    """Return the side that states a value, None where none does; `text` as it is `spelt` where it is no equation."""
     found = list(_EQUALS.finditer(one := spelt(text)))
     if not found:
-        return text
+        return one
     head, last = one[: found[-1].start()], one[found[-1].end() :]
     sides = [side.strip() for side in cut(_clause(head), _EQUALS)]
+    numbers = [float(side) for side in (*sides, last) if _PLAIN.fullmatch(side.strip())]
+    if "≈" not in one and any(abs(number - numbers[-1]) > abs(numbers[-1]) / 100 for number in numbers):  # 4 = 3
+        return None
     if is_name(last) and last.strip(" .") and not _says_words(last) and len(sides) == 1:  # 5 = x
         return sides[0]
     return last.strip() if is_name(sides[0]) or all(map(is_worked, sides)) else None
@@ -108,7 +112,7 @@ def _clause(head: str) -> str:
 
 def is_name(text: str) -> bool:
     """Tell whether `text` is a name or only words, and no formula in unknowns."""
-    plain = text.strip(" *_$`\\:\t\n")
+    plain = text.strip(" *_$`:\t\n").rstrip("\\")
     if not plain or NAME.fullmatch(plain) or _CHANCE.fullmatch(plain):
         return not _PRODUCT.fullmatch(plain)
     rest = _without_words(plain)
@@ -132,7 +136,7 @@ def _without_words(text: str) -> str:
 
 
 def _is_word(run: str) -> bool:
-    """Whether letters are a word and no product of unknowns, no function and no name such as `AB`."""
-    if run.isupper() and len(run) <= 4 or re.fullmatch(FUNCTIONS, run) or _PRODUCT.fullmatch(run):
-        return run.casefold() in _SHORT_WORDS
-    return True
+    """Whether letters are a word and no product of unknowns (`xy`, `nRT`), no function and no name such as `AB`."""
+    if re.fullmatch(FUNCTIONS, run) or _PRODUCT.fullmatch(run):
+        return run in _SHORT_WORDS
+    return all(part[1:].islower() or (part.isupper() and len(part) > 4) for part in run.split("-"))

@@ -223,7 +223,7 @@ _BOUND_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _BOUND_AFTER = re.compile(
-    r"^\s*(?:\+|-\s?\w|!|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over|a\s|one\s)|\w*\s?at\s(?:least|most)\b"
+    r"^\s*(?:[<>≤≥≠±]|\\pm\b|\+|-\s?\w|!|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over|a\s|one\s)|\w*\s?at\s(?:least|most)\b"
     r"|(?:squared|cubed|plus|minus|factorial)\b|times\s+(?:as\b|more|less|larger|smaller|the\b|that|[-0-9a-z]*[0-9]|of\b|greater|fewer|bigger"
     r"|taller|longer|higher|faster))",
     re.IGNORECASE,
