@@ -13,9 +13,9 @@ from saccade.grading.formula import (
     LONGEST,
     SETTINGS,
     NoValueError,
-    differ_in_kind,
     read_formula,
     same_formula,
+    told_apart,
     values_of,
 )
 
@@ -68,7 +68,10 @@ READ = {
     r"\frac{1}{2}": 0.5,
     r"\frac12": 0.5,
     r"\frac{12}{3}": 4,
-    r"3\frac14": 0.75,
+    r"3\frac14": 3.25,
+    r"-1\frac{1}{2}\pi": -1.5 * math.pi,
+    r"2\frac{3}{2}": 3,
+    r"2\frac{x}{x}": 2,
     r"\frac12+1": 1.5,
     r"\frac12 \cdot 4 - 1": 1,
     r"\frac1{4}": 0.25,
@@ -209,7 +212,7 @@ def test_letters_stand_for_values_of_their_own() -> None:
 )
 def test_formulas_that_are_the_same(left: str, right: str) -> None:
     assert same_formula(left, right) is same_formula(right, left) is True
-    assert differ_in_kind(left, right) is False
+    assert told_apart(left, right) is False
 
 
 @pytest.mark.parametrize(
@@ -263,7 +266,7 @@ def test_formulas_that_are_not_the_same(left: str, right: str) -> None:
     ],
 )
 def test_formulas_of_another_kind(left: str, right: str) -> None:
-    assert differ_in_kind(left, right) is True
+    assert told_apart(left, right) is True
     assert same_formula(left, right) is False
 
 
@@ -291,7 +294,7 @@ def test_formulas_of_another_kind(left: str, right: str) -> None:
 def test_what_is_no_formula_is_the_same_as_nothing(text: str) -> None:
     assert read_formula(text) is None
     assert not same_formula(text, text)
-    assert not differ_in_kind(text, "(1, 2)")
+    assert not told_apart(text, "(1, 2)")
 
 
 def test_the_longest_formula_and_the_deepest_brackets_are_read() -> None:

@@ -28,6 +28,7 @@ from saccade.grading.clean import (
     tight,
     unwrapped,
 )
+from saccade.grading.equals import leads_to_value
 from saccade.grading.number_words import with_digits
 from saccade.grading.quantities import DOUBT
 
@@ -207,7 +208,9 @@ def _in_bold(text: str) -> list[tuple[int, str]]:
 
 
 def _last_copula(plain: str) -> re.Match[str] | None:
-    links = list(_COPULA.finditer(plain))
+    links = [
+        link for link in _COPULA.finditer(plain) if link[0][0] not in "=≈" or leads_to_value(plain[: link.start()])
+    ]
     firm = [link for link in links if link[0].split()[0].casefold() not in _WEAK_LINKS]
     best = firm or links
     return best[-1] if best else None

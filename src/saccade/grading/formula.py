@@ -29,7 +29,10 @@ _TOKEN = re.compile(
     r"|(?P<function>(?:arc)?(?:sin|cos|tan)|sqrt|log|ln|exp|pi)(?![A-Za-z])"
     r"|(?P<name>[A-Za-z](?:_(?:\{\w{1,8}\}|\w))?)|(?P<sign>\*\*|[-+*/^(){}\[\]!|×·÷°]))"
 )
-_WORD = re.compile(r"(?<![\\A-Za-z])(?!(?:arc)?(?:sin|cos|tan)(?![A-Za-z])|(?:sqrt|log|exp)(?![A-Za-z]))[A-Za-z]{3,}")
+_WORD = re.compile(
+    r"(?<![\\A-Za-z])(?!(?:xyz|abc)(?![A-Za-z])|(?:arc)?(?:sin|cos|tan)(?![A-Za-z])|(?:sqrt|log|exp)(?![A-Za-z]))"
+    r"(?:[A-Za-z][a-z]{2,}|[A-Z]{3,}|[A-Za-z]{4,})"
+)
 _FUNCTIONS: Final[dict[str, Callable[[complex], complex]]] = {
     "sin": cmath.sin,
     "cos": cmath.cos,
@@ -45,6 +48,15 @@ _FUNCTIONS: Final[dict[str, Callable[[complex], complex]]] = {
 _TIMES: Final = ("*", "×", "·", "\\times", "\\cdot")
 _OVER: Final = ("/", "÷", "\\div")
 _CLOSING: Final = {"(": ")", "{": "}", "[": "]"}
+
+
+_TURNS: Final = frozenset(("sin", "cos", "tan"))
+_ROUNDING: Final = 8e-16
+"""What a float may be off for its size: a sum that is left with less than that has come to nothing."""
+
+
+def _settled(value: complex, size: float) -> complex:
+    return value if abs(value) > size * _ROUNDING else 0j
 
 
 class NoValueError(Exception):
@@ -110,7 +122,9 @@ class _Reader:
         value = self._product()
         while self._next() in ("+", "-"):
             sign = self._take()
-            value = value + self._product() if sign == "+" else value - self._product()
+            term = self._product()
+            whole = value + term if sign == "+" else value - term
+            value = _settled(whole, max(abs(value), abs(term)))
         self._depth -= 1
         return value
 
@@ -155,7 +169,7 @@ class _Reader:
     def _atom(self) -> complex:
         token = self._take()
         if token[:1].isdigit() or token.startswith("."):
-            return complex(float(token.replace(",", "")))
+            return complex(float(token.replace(",", "")) + self._mixed(token))
         if token in _CLOSING:
             value = self._sum()
             if self._take() != _CLOSING[token]:
@@ -170,7 +184,8 @@ class _Reader:
         if name in ("pi", "π"):
             return complex(math.pi)
         if name in _FUNCTIONS:
-            return _FUNCTIONS[name](self._power())
+            inside = self._power()
+            return _settled(_FUNCTIONS[name](inside), max(1.0, abs(inside)) if name in _TURNS else 0.0)
         if token == "e":
             return complex(math.e)
         if not token or (not token[0].isalpha() and not token.startswith("\\")):
@@ -178,6 +193,17 @@ class _Reader:
         if token.startswith("\\") and name not in _GREEK:
             raise NoValueError
         return complex(0.5 + (zlib.crc32(f"{self._setting}:{token}".encode()) % 100_003) / 50_001.5)
+
+    def _mixed(self, whole: str) -> float:
+        r"""The fraction of a mixed number, `3\frac{1}{4}`; nothing where it is a factor, as in `2\frac{x}{3}`."""
+        match = _MIXED.match(" ".join(self._tokens[self._place : self._place + 7]))
+        if match is None or not whole.isdigit():
+            return 0.0
+        above, below = (match["a"], match["b"]) if match["a"] else match["digits"]
+        if not 0 < int(above) < int(below):
+            return 0.0
+        self._place += len(match[0].split())
+        return int(above) / int(below)
 
     def _argument(self) -> complex:
         if self._next() == "{":
@@ -202,6 +228,7 @@ class _Reader:
         return cmath.sqrt(inside) if degree == 2 else inside ** (1 / degree)
 
 
+_MIXED = re.compile(r"\\frac (?:\{ (?P<a>[0-9]{1,9}) \} \{ (?P<b>[0-9]{1,9}) \}|(?P<digits>[0-9]{2})(?![0-9]))")
 _GREEK: Final = frozenset(
     "alpha beta gamma delta theta lambda mu omega phi rho sigma tau epsilon eta".split()  # noqa: SIM905
 )
@@ -243,10 +270,18 @@ def same_formula(left: str, right: str) -> bool:
     return first is not None and second is not None and _same(first, second)
 
 
-def differ_in_kind(left: str, right: str) -> bool:
-    """Tell whether both are formulas and differ in kind: set, point, matrix, or type of bracket."""
+def told_apart(left: str, right: str) -> bool:
+    """Tell whether both are formulas that surely differ: in value, or in kind (set, point, matrix, type of bracket)."""
     first, second = read_formula(left), read_formula(right)
-    return first is not None and second is not None and first.brackets != second.brackets
+    if first is None or second is None:
+        return False
+    if first.brackets != second.brackets:
+        return True
+    return not (_OPEN.search(left) or _OPEN.search(right) or _same(first, second))
+
+
+# Read in another way by some: `i` as the imaginary unit, `log` without its base.
+_OPEN = re.compile(r"(?<![A-Za-z\\])i(?![A-Za-z])|log(?![A-Za-z])")
 
 
 @lru_cache

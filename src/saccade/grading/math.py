@@ -9,6 +9,7 @@ decided within the limits is wrong, and the verdict says so.
 from __future__ import annotations
 
 import atexit
+import cmath
 import contextlib
 import importlib.util
 import json
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -27,9 +28,11 @@ from typing import Final
 from saccade.errors import UnavailableError
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
 from saccade.grading.clean import tight, unwrapped
+from saccade.grading.equals import SIGNS
 from saccade.grading.extract import words_said
-from saccade.grading.formula import differ_in_kind, same_formula
+from saccade.grading.formula import read_formula, same_formula, told_apart
 from saccade.grading.quantities import DOUBT, quantity
+from saccade.grading.relations import same_statement
 from saccade.grading.text import number_said, same_quantity, same_text
 from saccade.record.task import Task
 
@@ -145,6 +148,7 @@ _COMMANDS: Final = frozenset(
     ).split()
 )
 _ALPHABET: Final = re.compile(r"[A-Za-z0-9\s+\-*/^_=.,()\[\]{}|<>:'°%·×÷π√∞≤≥≠∪∩∈±∅&\\]*")
+_RATIO = re.compile(r"[0-9]\s?:\s?[0-9]")  # a time or a ratio, which the algebra would divide
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _WORD = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{4,}")
 _PLAIN_SQRT = re.compile(r"(?<![\\A-Za-z])sqrt\s?\(([^()]*)\)")
@@ -171,7 +175,7 @@ _SIGNS: Final = {
 
 def comparable_formula(text: str) -> str | None:
     """`text` as LaTeX that may be parsed, or None if it is no such formula."""
-    if len(text) > LONGEST or not text.strip() or _ALPHABET.fullmatch(text) is None:
+    if len(text) > LONGEST or not text.strip() or _ALPHABET.fullmatch(text) is None or _RATIO.search(text):
         return None
     for sign, command in _SIGNS.items():
         text = text.replace(sign, command)
@@ -221,32 +225,43 @@ def _said(candidate: str) -> object:
 
 
 def _best(prediction: str, golds: Sequence[str]) -> Verdict:
-    """The verdict by the accepted answer that is met, or else by the first one."""
-    concluded = re.split(r"\b(?:is|are|equals)\b", prediction)[-1].strip()
-    if (
-        concluded != prediction
-        and DOUBT.search(prediction) is None
-        and any(same_formula(concluded, gold) for gold in golds)
-    ):
-        return right("equal formulas", prediction)
-    verdict = _compare(prediction, golds[0])
-    others = (_compare(prediction, gold) for gold in golds[1:])
-    return verdict if verdict.accepted else next((other for other in others if other.accepted), verdict)
+    """The verdict by the accepted answer that is met, or else by the first one; the end of a sentence counts too."""
+    verdicts = [_compare(prediction, gold) for gold in golds]
+    concluded = _CONCLUDED.split(prediction)[-1].strip()
+    ends = concluded not in ("", prediction) and DOUBT.search(prediction) is None
+    if ends and (read_formula(concluded) is not None or _RELATED.search(concluded)):
+        verdicts += [replace(_compare(concluded, gold), extracted=prediction) for gold in golds]
+    return next((verdict for verdict in verdicts if verdict.accepted), verdicts[0])
+
+
+_CONCLUDED = re.compile(r"\b(?:is|are|equals)\b:?")
+_RELATED = re.compile(rf"[{SIGNS}±∪]|\\(?:leq?|geq?|neq?|in|pm|cup)\b|\b(?:and|or)\b|,")
 
 
 def _compare(prediction: str, gold: str) -> Verdict:
+    if same_text(prediction, gold) or tight(unwrapped(prediction)) == tight(unwrapped(gold)) != "":
+        return right("same text", prediction)
+    if DOUBT.search(prediction):
+        return wrong("takes something back", prediction)
+    stated = same_statement(prediction, gold, lambda value, target: _compare_values(value, target).accepted)
+    if stated is None:
+        return _compare_values(prediction, gold)
+    if stated:
+        return right("equal equations, inequalities or solutions", prediction)
+    return wrong("other equations, inequalities or solutions", prediction)
+
+
+def _compare_values(prediction: str, gold: str) -> Verdict:
     if same_text(prediction, gold) or tight(unwrapped(prediction)) == tight(unwrapped(gold)) != "":
         return right("same text", prediction)
     number, target = quantity(prediction), quantity(gold)
     if number is not None and target is not None:
         same = same_quantity(number, target)
         return right("same number", prediction) if same else wrong("another number or unit", prediction)
-    if DOUBT.search(prediction):
-        return wrong("takes something back", prediction)
-    if same_formula(prediction, gold):
+    if same_formula(prediction, gold) or ((number or target) and _is_rounded(prediction, gold)):
         return right("equal formulas", prediction)
-    if differ_in_kind(prediction, gold):
-        return wrong("another kind of formula: a set is no point, and a matrix no number", prediction)
+    if told_apart(prediction, gold):
+        return wrong("a formula of another value or kind: a set is no point, and a matrix no number", prediction)
     formulas = comparable_formula(unwrapped(gold)), comparable_formula(prediction)
     if formulas[0] is None or formulas[1] is None:
         return wrong("another text, and not two formulas that can be compared", prediction)
@@ -254,6 +269,20 @@ def _compare(prediction: str, gold: str) -> Verdict:
     if found is None:
         return wrong("could not be compared within the limits", prediction)
     return right("equal formulas", prediction) if found else wrong("another formula", prediction)
+
+
+_DECIMAL = re.compile(r"[0-9]\.[0-9]{6,}")
+_SIX_PLACES: Final = 5e-7
+
+
+def _is_rounded(prediction: str, gold: str) -> bool:
+    """Whether one of two constants is a decimal of six places or more and the other one to within half a millionth."""
+    first, second = read_formula(prediction), read_formula(gold)
+    if first is None or second is None or first.brackets or second.brackets or first.unit != second.unit:
+        return False
+    decimal = _DECIMAL.search(prediction) or _DECIMAL.search(gold)
+    pairs = zip(first.values, second.values, strict=True)
+    return decimal is not None and all(cmath.isclose(a, b, rel_tol=_SIX_PLACES) for a, b in pairs)
 
 
 MATH = MathGrader()

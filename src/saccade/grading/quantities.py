@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Final
 
 from saccade.grading.clean import clean, unwrapped
+from saccade.grading.equals import FUNCTIONS, stated
 from saccade.grading.number_words import says_another, with_digits
 
 # Numerals are read exactly: `1,234.5`, `-3/4`, `1 3/4`, `\frac{3}{4}`, `1.5e3`, `2 × 10^-3`. Those in a formula, time,
@@ -222,7 +223,7 @@ _BOUND_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _BOUND_AFTER = re.compile(
-    r"^\s*(?:\+|-\s?\w|!|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over|a\s|one\s)|\w*\s?at\s(?:least|most)\b"
+    r"^\s*(?:[<>≤≥≠±]|\\pm\b|\+|-\s?\w|!|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over|a\s|one\s)|\w*\s?at\s(?:least|most)\b"
     r"|(?:squared|cubed|plus|minus|factorial)\b|times\s+(?:as\b|more|less|larger|smaller|the\b|that|[-0-9a-z]*[0-9]|of\b|greater|fewer|bigger"
     r"|taller|longer|higher|faster))",
     re.IGNORECASE,
@@ -253,6 +254,8 @@ _SO_OFTEN = re.compile(
 _NOT_SO_OFTEN = re.compile(
     r"\b(?:than|at|least|most|about|nearly|almost|around|roughly|or|more|less|as)\b", re.IGNORECASE
 )
+# `f(5)`, `sqrt 5`, `log(5)`, `-(-5)`, `±5`: the number of a formula, not what it comes to.
+_APPLIED = re.compile(rf"(?:[A-Za-z}}+*/^√-][(\[{{]|±|\\pm|\b(?:{FUNCTIONS})\s?[(\[{{]?)\s*$", re.IGNORECASE)
 _ABOUT = re.compile(
     r"(?:\b(?:about|approximately|around|roughly|approx\.?|circa|some|ca\.)|[~≈]|\\approx|\\sim)\s*$", re.I
 )
@@ -309,16 +312,9 @@ def quantity(text: str) -> Quantity | None:
     often = _SO_OFTEN.fullmatch(plain)
     if often is not None and DOUBT.search(plain) is None and _NOT_SO_OFTEN.search(plain) is None:
         return Quantity(Fraction(_TIMES[often["often"].casefold()]))
-    for part in (_after_equals(plain), plain):
-        found = _only_number(part)
-        if found is not None:
-            said, number = found
-            return _read(said, number)
-    return None
-
-
-def _after_equals(text: str) -> str:
-    return re.split(r"=|≈|\\approx", text)[-1].strip() if DOUBT.search(text) is None else text
+    value = stated(plain) if DOUBT.search(plain) is None else plain
+    found = None if value is None else _only_number(value)
+    return None if found is None else _read(*found)
 
 
 def _only_number(text: str) -> tuple[str, Numeral] | None:
@@ -332,6 +328,8 @@ def _only_number(text: str) -> tuple[str, Numeral] | None:
 
 def _read(text: str, number: Numeral) -> Quantity | None:
     before, after = text[: number.start], text[number.end :]
+    if _APPLIED.search(before):
+        return None
     if DOUBT.search(before) or DOUBT.search(after) or _BOUND_BEFORE.search(before) or _BOUND_AFTER.search(after):
         return None
     if _is_formula(before) or _is_formula(after):

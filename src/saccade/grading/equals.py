@@ -1,0 +1,142 @@
+r"""Split texts at `=` and the signs of inequalities, and tell which equations state a value.
+
+`x = 5`, `Area = 5`, `P(A) = 5`, `2 + 3 = 5` and `A = bh/2 = 5` state 5. `x^2 = 5`, `2x = 5`, `x + y = 5` and `f(2) = 5`
+are statements about something else: none of them may be paid for its right side.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+SIGNS: Final = "=≈<>≤≥≠∈"
+"""The signs of relations in the one spelling that `spelt` gives them."""
+_COMMANDS: Final = {
+    "≤": r"\\(?:leqslant|leqq|leq|le)(?![A-Za-z])|<=|=<",
+    "≥": r"\\(?:geqslant|geqq|geq|ge)(?![A-Za-z])|>=|=>",
+    "≠": r"\\(?:neq|ne)(?![A-Za-z])|!=|\\not\s?=",
+    "<": r"\\lt(?![A-Za-z])",
+    ">": r"\\gt(?![A-Za-z])",
+    "∈": r"\\in(?![A-Za-z])",
+    "≈": r"\\(?:approx|simeq)(?![A-Za-z])",
+    "=": r"\\equiv(?![A-Za-z])|:=|==",
+}
+_SPELLINGS = re.compile("|".join(f"(?P<s{ord(sign)}>{forms})" for sign, forms in _COMMANDS.items()))
+_ARROW = re.compile(r"⇒|⟹|⇔|\\(?:Rightarrow|implies|iff|Leftrightarrow)(?![A-Za-z])|(?<=[^\s=<>])\s*=>")
+
+_LETTER: Final = (
+    r"(?:(?:Δ|\\Delta\s?)?\\(?:alpha|beta|gamma|delta|epsilon|eta|theta|lambda|mu|phi|varphi|rho|sigma|tau|omega|Delta|Omega)(?![A-Za-z])"
+    r"|(?:Δ|\\Delta\s?)?(?:[A-Z]{1,4}|[a-zα-ωΑ-Ω]))"
+)
+_NAME: Final = (
+    rf"(?:(?:m\s?)?(?:\\angle|∠|\\triangle|△)\s?[A-Z0-9]{{1,3}}|\\(?:overline|vec|hat|bar)\s?\{{\s?[A-Za-z]{{1,2}}\s?\}}"
+    rf"|\\frac\s?\{{d\^?2?{_LETTER}\}}\{{d{_LETTER}(?:\^2)?\}}|d[a-z]/d[a-z]"
+    rf"|{_LETTER}(?:_\s?(?:\{{[\w,\s]{{1,8}}\}}|\w)|[0-9]{{1,2}}(?![0-9.]))?'*)"
+)
+NAME = re.compile(
+    rf"(?P<letter>{_NAME})(?:\^\s?\{{?-1\}}?(?=\s?\())?(?P<argument>\s?\(\s?{_LETTER}'?(?:\s?,\s?{_LETTER}){{0,3}}\s?\))?"
+)
+"""One name: `x`, `x_1`, `AB`, `\\angle A`, `f(x)`, `f'(x)`, `dy/dx`."""
+_CHANCE = re.compile(r"(?:P|Pr|E|Var)\s?\(.*\)")
+FUNCTIONS: Final = "sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln|lg|exp|sqrt|mod|max|min|gcd|lcm|det"
+_WORD = re.compile(r"(?<![\\A-Za-z_^{])[A-Za-z]{2,}(?:-[A-Za-z]{2,})*(?![A-Za-z_^])")
+_PRODUCT = re.compile(r"xyz|abc|[a-z]{2}")
+_SHORT_WORDS: Final = frozenset(
+    "is of in to at or as by we so it on an if be no cm mm km kg mg ml ft lb oz hr".split()  # noqa: SIM905
+)
+_ARTICLE = re.compile(r"(?<![A-Za-z])[aAI](?=\s[a-z]{3})")
+_SPEAKS_ON = re.compile(
+    r"[;:\n]|[,.]\s|\b(?:so|thus|hence|therefore|then|gives?|means?|where|when|if|and|since|with|that|get|have)\b", re.I
+)
+_KNOWN = re.compile(
+    rf"\\(?:frac|d?frac|sqrt|cdot|times|div|left|right|pi|circ|binom|quad|text|{FUNCTIONS})(?![A-Za-z])|\b(?:{FUNCTIONS}|pi)\b|π"
+)
+_WORKED = re.compile(rf"[-+*/^×·÷√|!<>()\[\]{{}}]|[0-9]|\\[A-Za-z]+|\b(?:{FUNCTIONS})\b")
+
+
+def spelt(text: str) -> str:
+    """Return `text` with one sign for each relation, and only what follows its last arrow (`2x = 6 ⇒ x = 3`)."""
+    first, *further = _ARROW.split(text)
+    text = further[-1] if further and "=" in first and further[-1].strip() else text
+    return _SPELLINGS.sub(lambda match: chr(int((match.lastgroup or "s0")[1:])), text)
+
+
+def outside(text: str, form: re.Pattern[str]) -> list[re.Match[str]]:
+    """Return the places where `form` occurs outside of all brackets."""
+    depth, depths = 0, []
+    for sign in text:
+        depth = max(0, depth - (sign in ")}]"))
+        depths.append(depth)
+        depth += sign in "({["
+    return [match for match in form.finditer(text) if depths[match.start()] == 0]
+
+
+def cut(text: str, form: re.Pattern[str]) -> list[str]:
+    """Split `text` where `form` occurs outside of all brackets."""
+    parts, start = [], 0
+    for match in outside(text, form):
+        parts.append(text[start : match.start()])
+        start = match.end()
+    return [*parts, text[start:]]
+
+
+_EQUALS = re.compile("[=≈]")
+_PLAIN = re.compile(r"-?[0-9]{1,60}(?:\.[0-9]{1,60})?")
+
+
+def stated(text: str) -> str | None:
+    """Return the side that states a value, None where none does; `text` as it is `spelt` where it is no equation."""
+    found = list(_EQUALS.finditer(one := spelt(text)))
+    if not found:
+        return one
+    head, last = one[: found[-1].start()], one[found[-1].end() :]
+    sides = [side.strip() for side in cut(_clause(head), _EQUALS)]
+    numbers = [float(side) for side in (*sides, last) if _PLAIN.fullmatch(side.strip())]
+    if "≈" not in one and any(abs(number - numbers[-1]) > abs(numbers[-1]) / 100 for number in numbers):  # 4 = 3
+        return None
+    if is_name(last) and last.strip(" .") and not _says_words(last) and len(sides) == 1:  # 5 = x
+        return sides[0]
+    return last.strip() if is_name(sides[0]) or all(map(is_worked, sides)) else None
+
+
+def leads_to_value(head: str) -> bool:
+    """Tell whether what stands before a last `=` names a value, or works it out."""
+    return stated(f"{head}=0") is not None
+
+
+def _clause(head: str) -> str:
+    """Return what is said last in `head`, unless a bracket would be torn."""
+    last = _SPEAKS_ON.split(head)[-1]
+    return last if last.strip() and last.count("(") == last.count(")") else head
+
+
+def is_name(text: str) -> bool:
+    """Tell whether `text` is a name or only words, and no formula in unknowns."""
+    plain = text.strip(" *_$`:\t\n").rstrip("\\")
+    if not plain or NAME.fullmatch(plain) or _CHANCE.fullmatch(plain):
+        return not _PRODUCT.fullmatch(plain)
+    rest = _without_words(plain)
+    names = NAME.findall(rest)
+    return _WORKED.search(NAME.sub(" ", rest)) is None and (len(names) <= 1 or rest != plain)
+
+
+def is_worked(text: str) -> bool:
+    """Tell whether `text` is worked out with numbers and words alone: `2 + 3`, `length × width`."""
+    rest = _KNOWN.sub(" ", _without_words(text.strip(" *_$`")))
+    return re.search(r"[^\W\d_]", rest) is None
+
+
+def _says_words(text: str) -> bool:
+    return _without_words(text) != text
+
+
+def _without_words(text: str) -> str:
+    text = _ARTICLE.sub(" ", text)
+    return _WORD.sub(lambda match: " " if _is_word(match[0]) else match[0], text)
+
+
+def _is_word(run: str) -> bool:
+    """Whether letters are a word and no product of unknowns (`xy`, `nRT`), no function and no name such as `AB`."""
+    if re.fullmatch(FUNCTIONS, run) or _PRODUCT.fullmatch(run):
+        return run in _SHORT_WORDS
+    return all(part[1:].islower() or (part.isupper() and len(part) > 4) for part in run.split("-"))
