@@ -138,8 +138,9 @@ def test_every_parameter_is_what_it_is_without_being_said() -> None:
         "anls": "AnlsGrader(strict_numbers=True, threshold=0.5)",
         "anls-published": "AnlsGrader(strict_numbers=False, threshold=0.5)",
         "vqa": "VqaGrader()",
-        "box": "BoxGrader(threshold=0.5)",
-        "iou": "IouGrader(threshold=0.5)",
+        "box": "BoxGrader(threshold=0.5, scale=0, order='xyxy')",
+        "iou": "IouGrader(threshold=0.5, scale=0, order='xyxy')",
+        "point": "PointGrader(scale=0, order='xy')",
     }
 
 

@@ -17,6 +17,7 @@ from typing import Final
 from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
 from saccade.grading.clean import clean, folded, unwrapped
 from saccade.grading.formula import same_formula
+from saccade.grading.languages import BECAUSE, DENIES, assertion_in_english
 from saccade.grading.quantities import DOUBT, quantity
 from saccade.grading.text import bare, same_quantity, same_text, starts_as_number
 from saccade.record.task import Task
@@ -235,6 +236,7 @@ class YesNoGrader:
 def asserts(text: str) -> bool | None:
     """Return True for yes, False for no, None for neither."""
     plain = folded(unwrapped(clean(text))).strip(" .,;:!()[]*_\"'")
+    plain = assertion_in_english(plain)
     if plain in _SINGLE:
         return _SINGLE[plain]
     first = _FIRST.fullmatch(plain)
@@ -252,8 +254,9 @@ def asserts(text: str) -> bool | None:
 
 
 def _backed(asserted: bool, rest: str) -> bool | None:
-    """Return the first assertion, or None if the rest contradicts it."""
-    if _EITHER.search(rest) or (asserted and DOUBT.search(rest)):
+    """Return the first assertion, or None if the rest contradicts it; "No, there are no dogs" does not."""
+    others = {word[0] for word in _EITHER.finditer(rest)} - (frozenset() if asserted else {"no"})
+    if others or (asserted and DOUBT.search(rest)):
         return None
     return asserted
 
@@ -405,6 +408,7 @@ _TAKEN_BACK = re.compile(
     r"|but (?:maybe|perhaps|it (?:could|might)|i could))\b|\?\s*$",
     re.IGNORECASE,
 )
+_DENIED_AT_ONCE = re.compile(rf"\s?(?!{BECAUSE})(?:[^\s.,;:]{{1,8}}\s?)?(?:{DENIES})", re.IGNORECASE)  # "B ist falsch"
 _RATHER = re.compile(r"^[\s,;.]*(?:rather than|instead of|over)\b", re.IGNORECASE)
 _NO_ANSWER = "taken back"
 _REJECTS = re.compile(
@@ -489,7 +493,8 @@ def _labelled(plain: str, options: AnswerOptions) -> tuple[int | None] | None:
         word = form is _CAPITAL and groups["label"] in "AI" and rest[:1].isspace() and not options.begins(rest, index)
         if word and _AFTER_A_LETTER.match(rest) is None:
             continue
-        return (index if _agrees(rest, index, options) else None,)
+        denied = not groups.get("stopped") and _DENIED_AT_ONCE.match(rest)
+        return (index if _agrees(rest, index, options) and not denied else None,)
     return None
 
 

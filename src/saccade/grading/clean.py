@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from saccade.grading.wrappers import stated_in_json, without_end_tokens
 from saccade.record.base import clean_text
 
 LONGEST_ANSWER: Final = 200_000
@@ -33,28 +34,40 @@ _ONE_FORM: Final = str.maketrans(
         **dict.fromkeys("º˚", "°"),
         "⁄": "/",
         "∕": "/",
+        **dict.fromkeys("【〔", "("),
+        **dict.fromkeys("】〕", ")"),
+        **dict.fromkeys("「」『』", '"'),
         "٪": "%",
-        "。": ".",
+        "٫": ".",
+        "٬": ",",
+        **dict.fromkeys("。।॥۔", "."),
         "\r": "\n",
         "\u2028": "\n",
         "\u2029": "\n",
     }
 )
-# What some servers leave behind an answer.
-_END_TOKENS = re.compile(r"(?:\s?(?:<\|(?:im_end|endoftext|eot_id|end)\|>|</s>|<eos>))+\s*\Z")
+_WIDE_STOPS: Final = str.maketrans(
+    {"，": ", ", "、": ", ", "：": ": ", "；": "; ", "！": "! ", "？": "? ", "。": ". "}
+    | {"،": ", ", "؛": "; ", "؟": "? "}
+)
+_WIDE_STOP = re.compile(r"[，、：；！？。،؛؟](?![0-9０-９\s])")
+_CIRCLED = re.compile("(?<=[①-⑳Ⓐ-ⓩ])(?=[①-⑳Ⓐ-ⓩ])")
+_FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
 _UNUSUAL = re.compile(r"[^\n -~]")
 _DIGIT_GAP = re.compile("(?<=[0-9])[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))")
 
 
 def clean(text: str) -> str:
     """`text` in one spelling; at most `LONGEST_ANSWER` characters of it are looked at."""
-    text = _END_TOKENS.sub("", clean_text(text[:LONGEST_ANSWER]))
+    text = without_end_tokens(clean_text(text[:LONGEST_ANSWER]))
     if text.isascii():
         return _UNUSUAL.sub(_visible, text.replace("\r", "\n"))
     text = _SUPER.sub(lambda match: "^" + match[0].translate(_PLAIN), text)
     text = _VULGAR.sub(_spelt_fraction, text)
+    text = _WIDE_STOP.sub(lambda match: match[0].translate(_WIDE_STOPS), _CIRCLED.sub(", ", text))
     text = _DIGIT_GAP.sub("", text.translate(_ONE_FORM))
     text = unicodedata.normalize("NFKC", text).translate(_ONE_FORM)
+    text = _FOREIGN_DIGIT.sub(lambda match: str(unicodedata.decimal(match[0])), text)
     return _UNUSUAL.sub(_visible, text)
 
 
@@ -164,9 +177,8 @@ def _without_pair(text: str) -> str:
     return text.removeprefix("**").removesuffix("**") if text.count("**") == 1 else text
 
 
-# Marks of an answer (tags, boxes, phrases, braces) are each found in one pass over the text.
+# Marks of an answer (boxes, JSON, phrases, braces) are each found in one pass over the text.
 
-_TAG: Final = re.compile(r"<(?P<close>/?)answer>", re.IGNORECASE)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s?(?=\{)")
 _PHRASE = re.compile(
     r"\b(?:answer|ans|final\s(?:answer|result)"
@@ -207,26 +219,18 @@ class Candidate:
     """Whether the mark stands by itself (a box, "Answer:" at the start of a line), not within a sentence."""
 
 
-def tagged(text: str) -> list[str]:
-    """Return the contents of answer tags; an unclosed one (stop strings are often cut off) runs to the end."""
-    parts: list[str] = []
-    start: int | None = None
-    for tag in _TAG.finditer(text):
-        if start is None and not tag["close"]:
-            start = tag.end()
-        elif start is not None and tag["close"]:
-            parts.append(text[start : tag.start()])
-            start = None
-    return parts if start is None else [*parts, text[start:]]
-
-
 def marked(text: str) -> list[Candidate]:
     """Return boxes and phrases in order; a phrase that leads to a box is that box."""
     boxes = list(_boxed(text))
     found = [(end, Candidate(inside, strong=True)) for _, end, inside in boxes]
+    stated = list(stated_in_json(text))
+    found += [(start, Candidate(said, strong=True)) for start, said in stated]
+    first = text.rfind("{", 0, stated[0][0]) if stated else -1
+    last = text.find("}", stated[-1][0]) if stated else -1
     starts = sorted(start for start, _, _ in boxes)
     for start, end, candidate in _phrased(text):
-        if bisect_left(starts, start) == bisect_right(starts, end):
+        inside = first >= 0 and first <= start <= last
+        if bisect_left(starts, start) == bisect_right(starts, end) and not inside:
             found.append((start, candidate))
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
 

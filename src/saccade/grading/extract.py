@@ -1,13 +1,13 @@
 r"""Extract the final answer from a text, in this order of search.
 
-1. inside `<answer>…</answer>`, in any letter case, and there again by the rules below;
-2. after a mark: `\boxed{…}`, "Answer: …", "the answer is …", "the correct option is …";
+1. inside `<answer>…</answer>` and other tags (`wrappers`), and there again by the rules below;
+2. after a mark: `\boxed{…}`, `{"answer": …}`, "Answer: …", "the answer is …", in any of the `languages`;
 3. inside `{…}` that belongs to no formula, as BlindTest asks for it;
 4. unmarked: the whole text, its last line, or the sentence that concludes it (`prose`).
 
 The first rule that finds something decides. The grader tells which answers say the same (`Says`); different ones are no
-answer, so that nobody is graded by the better of two. A line that only leads to the answer ("Thus, the correct answer
-is:") is none, and neither is text between `<think>` tags.
+answer, so that nobody is graded by the better of two, unless one corrects the other ("no, wait"): the last word counts.
+A line that only leads to the answer ("Thus, the correct answer is:") is none, and neither is a thought (`<think>`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from saccade.grading.clean import (
     clean,
     curly,
     marked,
-    tagged,
     tight,
     unwrapped,
 )
 from saccade.grading.equals import leads_to_value
+from saccade.grading.languages import WAIT, in_english
 from saccade.grading.number_words import with_digits
 from saccade.grading.quantities import DOUBT
+from saccade.grading.wrappers import insides, without_thoughts
 
 _NUMBER: Final = re.compile(r"(?<![0-9.,])[0-9]{1,9}(?![0-9]|[.,][0-9])")
 _IN_ALL = re.compile(
@@ -92,7 +93,7 @@ _CONCLUDES = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(
-    r"(?<=[^\W_][.!?])(?<!\b[A-Z][.])(?<!vs\.)(?<!\bNo\.)(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)[*_\"')]*\s+(?=[A-Z*(\"$\\])"
+    r"(?<=[^\W_][.!?])(?<!\b[A-Z][.])(?<!vs\.)(?<!\bNo\.)(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)[*_\"')]*\s+(?=[A-ZÀ-ÞЀ-Я\u0590-\uffdc*(\"$\\])"
 )
 _ITEM = re.compile(r"[0-9]{1,2}[.)]")
 _FENCE = re.compile(r"^\s*(?:```|~~~|\'\'\')")
@@ -267,11 +268,15 @@ def final_answer(text: str, says: Says = words_said, prose: bool = False) -> Ext
     """
     if len(text) > LONGEST_ANSWER:
         return Extraction(None, f"the answer is longer than {LONGEST_ANSWER} characters")
-    said = _after_thinking(clean(text))
-    parts = tagged(said)
+    return _in_part(in_english(without_thoughts(clean(text))), says, prose)
+
+
+def _in_part(text: str, says: Says, prose: bool) -> Extraction:
+    """Extract the answer inside tags, and inside tags within these."""
+    parts = insides(text)
     if not parts:
-        return _inside(said, says, prose)
-    found = [_inside(part, says, prose) for part in parts[-_MOST:]]
+        return _inside(_corrected(text, says), says, prose)
+    found = [_in_part(part, says, prose) for part in parts[-_MOST:]]
     problem = next((item for item in found if item.text is None), None)
     if problem is not None:
         return problem
@@ -287,6 +292,30 @@ def _inside(text: str, says: Says, prose: bool) -> Extraction:
         if found is not None:
             return found
     return unmarked_answer(text, says, prose)
+
+
+_NO_WAIT = re.compile(
+    r"(?:^|[.,;:!?…)*-]|\bbut)\s*(?:oh,?\s|hmm,?\s|hold on,?\s)?"
+    r"(?i:no,?\swait|wait,?\sno|no,?\sactually|actually,?\sno|wait|actually|scratch\sthat|correction|sorry|my\smistake"
+    r"|i\smean|i\smeant|on\ssecond\sthoughts?|no(?=[,!…-]|\.(?!\s?[0-9]))"
+    r"|(?:sorry,\s)?i\s(?:misread|miscounted|made\sa\smistake|was\swrong)[^.\n]{0,40}"
+    rf"|let\sme\s(?:correct\s(?:that|this|myself)|recount|redo\s(?:that|this))|{WAIT})"
+    r"(?=\s*(?:[.,;:!…-]|$)|\s(?:it's|it\sis|the\sanswer)|\s\W?[A-Z0-9])\s*[.,;:!…\s-]*",
+    re.MULTILINE,
+)
+"""What announces a correction, at the start of a clause."""
+_SHORT_CORRECTION: Final = 12
+
+
+def _corrected(text: str, says: Says) -> str:
+    """Return what follows the last correction ("no, wait") if that answers anew; else all of `text`."""
+    corrections = list(_NO_WAIT.finditer(text))
+    if not corrections or not text[: corrections[-1].start()].strip():
+        return text
+    rest = text[corrections[-1].end() :].strip()
+    if marked(rest) or (len(rest.split()) <= _SHORT_CORRECTION and says(_bare(rest)) is not None):
+        return rest
+    return text
 
 
 def _shortened(one: Candidate) -> Candidate:
@@ -365,12 +394,3 @@ def _same(index: int, last: int, plain: Sequence[Candidate], sayings: Sequence[o
     is_text = isinstance(sayings[last], str) and later[:1].isalpha()
     said_before = f" {later} " in spot and DOUBT.search(earlier) is None and " or " not in spot
     return plain[last].strong and not plain[index].strong and is_text and said_before
-
-
-def _after_thinking(text: str) -> str:
-    """Return the text after the last `</think>`; nothing after an unclosed `<think>`."""
-    lower = text.lower() if text.isascii() else text
-    end = lower.rfind("</think>")
-    rest = text[end + len("</think>") :] if end >= 0 else text
-    start = rest.find("<think>")
-    return rest[:start] if start >= 0 else rest

@@ -13,6 +13,7 @@ from typing import Final
 
 from saccade.grading.clean import clean, unwrapped
 from saccade.grading.equals import FUNCTIONS, stated
+from saccade.grading.languages import DENIES
 from saccade.grading.number_words import says_another, with_digits
 
 # Numerals are read exactly: `1,234.5`, `-3/4`, `1 3/4`, `\frac{3}{4}`, `1.5e3`, `2 × 10^-3`. Those in a formula, time,
@@ -213,7 +214,7 @@ def is_known(word: str) -> bool:
 
 DOUBT = re.compile(
     r"\b(?:not|never|neither|nor|no|none|nothing|cannot|without|unless|except|wrong|incorrect|false|maybe|perhaps|"
-    r"possibly|probably|might|could|unsure|unclear|unknown|either|instead)\b|n't\b|\?\s*$",
+    r"possibly|probably|might|could|unsure|unclear|unknown|either|instead)\b|n't\b|\?\s*$|" + DENIES,
     re.IGNORECASE,
 )
 """Words that take an assertion back, or leave it open."""

@@ -41,8 +41,9 @@ GRADERS: Final = Registry[Grader](
         "anls@1": "saccade.grading.anls:ANLS",
         "anls-published@1": "saccade.grading.anls:PUBLISHED",
         "vqa@1": "saccade.grading.vqa:VQA",
-        "box@1": "saccade.grading.anls:BOX",
-        "iou@1": "saccade.grading.anls:IOU",
+        "box@1": "saccade.grading.boxes:BOX",
+        "iou@1": "saccade.grading.boxes:IOU",
+        "point@1": "saccade.grading.boxes:POINT",
     },
     has_members(("grade",)),
 )

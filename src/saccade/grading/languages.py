@@ -1,0 +1,204 @@
+r"""Say in English what announces, denies or corrects an answer in other languages, by one table (`languages.toml`).
+
+`in_english` writes a foreign lead as the English one, so that all behind it is read by the same rules: "Die richtige
+Antwort lautet B" becomes "the answer is B", `故选B` too. Phrases are regular expressions, in the spelling that `clean`
+gives a text; a space in them is any white space. Denials are not translated: graders search for them (`DENIES`).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Final
+
+_LETTERS: Final = "A-ZА-ЕΑ-Εأابتثجحدههـوक-ङক-ঙก-ง가나다라마甲乙丙丁戊アイウエオㄱㄴㄷㄹㅁ"
+LETTER: Final = (
+    rf"[*\"']{{0,3}}(?:[(\[]\s?(?<![A-Za-zА-я])[{_LETTERS}a-z]\s?[)\]]"
+    rf"|(?<![A-Za-zА-я])(?-i:[{_LETTERS}])(?![A-Za-zА-я\u0600-\u0dff]))[*\"']{{0,3}}"
+)
+"""A letter that may name an option, in the scripts that number options so."""
+_INDIC: Final = "[\u0900-\u0dff]"  # vowel signs are no letters to `re`
+_BEFORE: Final = rf"(?<![^\W\d_])(?<!{_INDIC})"
+_AFTER: Final = rf"(?![^\W\d_])(?!{_INDIC})"
+
+
+@dataclass(frozen=True)
+class Language:
+    """How answers are announced in one language; each field holds alternatives of a regular expression."""
+
+    stems: str
+    """One of these words, lower-case, is in every text that the row applies to."""
+    lead: str
+    """What names the answer: "the correct answer"."""
+    verb: str
+    """Links the lead and the answer: "is"."""
+    option: str
+    """What may stand between the link and a letter: "option"."""
+    choose: str
+    """What leads to a letter at once: "I choose"."""
+    right: str
+    """What makes the letter before it the answer: "is correct"."""
+    yes: str
+    no: str
+    because: str
+    deny: str
+    """What takes an assertion back or leaves it open."""
+    wait: str
+    """What announces a correction: "no, wait"."""
+    nothing: str
+    """A sentence that counts nothing, as a whole; `#` is what is not there."""
+    tail: str = ""
+    """What ends a sentence behind its answer, where the verb comes last."""
+    spaced: bool = True
+    """Whether words are divided by spaces."""
+    comma: bool = True
+    """Whether decimals are written with a comma."""
+
+    @cached_property
+    def rules(self) -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]:
+        """The substitutions that write an answer of this language in English, in their order."""
+        before, after = (_BEFORE, _AFTER) if self.spaced else ("", "")
+        option = rf"(?:(?:{self.option})\s?:?\s?(?={LETTER}))?"
+        link = rf"[*_\"]{{0,3}}\s?(?:(?:{self.verb}){after}\s?(?P<late>:)?|(?P<colon>[:=]))[*_]{{0,3}}\s?{option}"
+        lead = rf"{before}(?:{self.lead})"
+        end = r"(?=\s*(?:[.!,;\n]|$))"
+        said = r"(?P<said>(?:[^\n.!?;,]|[.,](?=[0-9])){1,200}?)"
+        found: list[tuple[str, Callable[[re.Match[str]], str]]] = [
+            (rf"{before}(?:{self.option})?\s?(?P<said>{LETTER})\s?(?:{self.right}){after}{end}", _after_all)
+        ]
+        if self.tail:
+            found.append((rf"{lead}(?:{link}|\s?{option}){said}\s?(?:{self.tail}){end}", _after_all))
+            found.append((rf"{lead}\s?{option}(?P<said>{LETTER}){end}", _after_all))
+        found.append((lead + link, lambda match: _marked(match, "")))
+        found.append(
+            (rf"{before}(?:{self.choose})\s?:?\s?(?:{self.option})?\s?(?={LETTER})", lambda _: " the answer is ")
+        )
+        return tuple((_compiled(pattern), make) for pattern, make in found)
+
+
+def _after_all(match: re.Match[str]) -> str:
+    return _marked(match, match["said"].strip())
+
+
+def _marked(match: re.Match[str], said: str) -> str:
+    """The English lead, with a colon where the foreign one has one."""
+    groups = match.groupdict()
+    colon = groups.get("colon") or groups.get("late")
+    line = match.string[: match.start()].rpartition("\n")[2].strip(" *_#>")
+    space = " " if line else ""
+    return f"{space}Answer: {said}" if colon else f"{space}the answer is {said}"
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(_spelt(pattern), re.IGNORECASE)
+
+
+def _spelt(pattern: str) -> str:
+    """A pattern of the table as it meets cleaned text: composed, without joiners, any white space for a blank."""
+    plain = unicodedata.normalize("NFKC", pattern).replace("\u200c", "")
+    return plain.replace(" ?", r"\s?").replace(" ", r"\s+")
+
+
+_TABLE: Final = tomllib.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
+LANGUAGES: Final = {code: Language(**row) for code, row in _TABLE.items()}
+"""By code; the table is `languages.toml`."""
+
+_ALSO_ENGLISH: Final = frozenset(("o", "ou", "ni", "no"))
+"""Denials that English texts hold too, as denials, names or letters."""
+
+
+def _of_all(field: str) -> str:
+    """The alternatives of a field in all languages, words of spaced ones within their bounds."""
+    parts = []
+    for language in LANGUAGES.values():
+        words = "|".join(word for word in getattr(language, field).split("|") if word not in _ALSO_ENGLISH)
+        parts.append(rf"{_BEFORE}(?:{words}){_AFTER}" if language.spaced else rf"(?:{words})")
+    return _spelt("|".join(parts))
+
+
+DENIES: Final = _of_all("deny")
+"""A pattern of what takes an assertion back or leaves it open, in all languages but English."""
+BECAUSE: Final = _of_all("because")
+WAIT: Final = _of_all("wait")
+"""A pattern of what announces a correction, in all languages but English."""
+
+_ANSWERED = re.compile(r"(?:the answer is|Answer:) [*_$(\[]{0,3}-?[0-9]+,[0-9]{1,2}(?![0-9,])")
+
+
+def in_english(text: str) -> str:
+    """Write what announces an answer in other languages as English does, in cleaned text."""
+    lower = text.lower()
+    for code, language in LANGUAGES.items():
+        if not any(stem in lower for stem in _stems(code)):
+            continue
+        before = text
+        for pattern, make in language.rules:
+            text = pattern.sub(make, text)
+        if language.comma and text != before:
+            text = _ANSWERED.sub(lambda match: match[0].replace(",", "."), text)
+    return text
+
+
+@cache
+def _stems(code: str) -> tuple[str, ...]:
+    return tuple(unicodedata.normalize("NFKC", LANGUAGES[code].stems).split())
+
+
+def assertion_in_english(text: str) -> str:
+    """Write a yes or no at the start of a folded text, and the "because" after it, in English; else the text itself."""
+    for code in LANGUAGES:
+        first, because = _assertion(code)
+        said = first.match(text)
+        if said is not None:
+            rest = because.sub(r"\1 because ", text[said.end() :], count=1)
+            return ("yes" if said["yes"] else "no") + rest
+    return text
+
+
+@cache
+def _assertion(code: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    language = LANGUAGES[code]
+    because = rf"({'' if not language.spaced else '(?<=[^^])'}[,.;]?)\s?(?:{language.because})" + (
+        _AFTER if language.spaced else ""
+    )
+    follows = rf"(?=\s*(?:[.,;:!\n-]|$|\(|\s(?:{language.because}))" + (
+        ")" if language.spaced else rf"|\s*(?:{language.because}))"
+    )
+    tail = rf"(?:{language.tail})?" if language.tail else ""
+    yes, no = (_longest_first(words) for words in (language.yes, language.no))
+    first = rf"(?:(?P<yes>{yes})|(?P<no>{no})){tail}{follows}"
+    return _compiled(first), _compiled(because)
+
+
+def _longest_first(words: str) -> str:
+    return "|".join(sorted(words.split("|"), key=len, reverse=True))
+
+
+_NO_COUNT: Final = _spelt(
+    "答案|信息|資訊|资讯|足够|足夠|办法|辦法|关系|數據|数据|選項|选项|答え|情報|選択肢|답|정보|선택지|respuesta|información|datos|suficiente|opci|"
+    "duda|idea|réponse|information|donn|assez|choix|option|doute|antwort|angabe|daten|zweifel|ahnung|resposta|"
+    "informa|dados|opç|dúvida|risposta|informazion|dati|opzion|dubbi|ответ|данн|информаци|вариант|сомнен|"
+    "возможност|відповід|даних|odpowied|danych|informacj|opcji|antwoord|informatie|gegevens|cevap|bilgi|"
+    "seçenek|đáp án|thông tin|dữ liệu|câu trả lời|jawaban|informasi|data|pilihan|คำตอบ|ข้อมูล|إجابة|جواب|"
+    "معلومات|بيانات|پاسخ|اطلاعات|उत्तर|जानकारी|উত্তর|তথ্য|más|menos|plus|moins|mehr|weniger|mais|più|meno|"
+    "больше|меньше"
+)
+"""Words after which a denial counts nothing: "there is no answer"."""
+_WHAT: Final = rf"(?P<what>(?:(?!{_NO_COUNT})[^\d,.;:!?\n]){{1,40}}?)"
+
+
+@cache
+def _nothing() -> re.Pattern[str]:
+    parts = [language.nothing.replace("?P<what>", "") for language in LANGUAGES.values()]
+    plain = _WHAT.replace("?P<what>", "?:")
+    return re.compile(rf"(?:{'|'.join(_spelt(part) for part in parts).replace('#', plain)})\s*[.!]?", re.IGNORECASE)
+
+
+def counts_nothing(text: str) -> bool:
+    """Tell whether a text says in another language than English that there is none of something."""
+    return _nothing().fullmatch(text) is not None
