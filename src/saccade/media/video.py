@@ -6,9 +6,9 @@
 
 Frames are numbered in the order in which they are shown, as the `VideoReader` of the sandbox numbers them: it is the
 same code. Sizes and pictures are as displayed: turned as the file asks, and longer on one side where its pixels are not
-square. Every error is a `MediaError`, or `UnavailableError` where PyAV (the extra `video`) is needed and absent: GIF and
-WebP do without. Sound is ignored. Does not promise that every frame of a file is whole: damage that no decoder notices
-is not reported.
+square. Every error is a `MediaError`, or `UnavailableError` where PyAV (the extra `video`) is needed and absent: GIF
+and WebP do without. Sound is ignored. Does not promise that every frame of a file is whole: damage that no decoder
+notices is not reported.
 """
 
 from __future__ import annotations
