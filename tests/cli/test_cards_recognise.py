@@ -165,3 +165,38 @@ def test_questions_of_ones_own_are_no_data_set_for_sure(tmp_path: Path, capsys: 
     (folder / "README.md").write_text("# Kwai-Keye/Thyme-RL\n")
     main(["cards", "check", str(folder)])
     assert capsys.readouterr().out.startswith(f"{folder} is thyme-rl@1: ")
+
+
+def ai2d_of_the_hub(folder: Path) -> None:
+    write_parquet(
+        folder / "data/test-0.parquet",
+        [{"question": f"What {n}?", "options": ["x", "y"], "answer": "1", "image": CELL} for n in range(3)],
+    )
+
+
+def chartqa_of_github(folder: Path) -> None:
+    write_png(folder / "test/png/a.png")
+    write_json(folder / "test/test_human.json", [{"imgname": "a.png", "query": "How many?", "label": "3"}])
+
+
+def test_ai2d_is_no_chartqa(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ai2d_of_the_hub(tmp_path / "downloads")
+    assert main(["cards", "check", str(tmp_path / "downloads")]) == 0
+    assert f"{tmp_path / 'downloads'} is vista-ai2d@1" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_a_set_one_level_down_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chartqa_of_github(tmp_path / "ChartQA Dataset")
+    main(["cards", "check", str(tmp_path)])
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'ChartQA Dataset'} is ")
+
+
+def test_a_folder_of_many_sets_is_called_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chartqa_of_github(tmp_path / "all/ChartQA")
+    ai2d_of_the_hub(tmp_path / "all/ai2d")
+    mmk12(tmp_path / "all/MMK12")
+    assert main(["cards", "check", str(tmp_path / "all")]) == 2
+    err = capsys.readouterr().err
+    assert "holds several data sets" in err
+    for name, card in (("ai2d", "vista-ai2d@1"), ("MMK12", "mmk12@1"), ("ChartQA", "chartqa@1")):
+        assert any(name in line and card in line for line in err.splitlines()), (name, err)

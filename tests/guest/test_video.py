@@ -7,10 +7,12 @@ import os
 import random
 import struct
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.media import clips
 from tests.media.clips import clip, number_of
 
@@ -113,6 +115,38 @@ def test_rotation_that_the_file_asks_for() -> None:
     assert (turned.timeline.width, turned.timeline.height) == (clips.HEIGHT, clips.WIDTH)
     assert (turned.picture(2) == np.rot90(upright.picture(2), -1)).all()
     assert turned.picture(1, (32, 64)).shape == (64, 32, 3)
+
+
+@pytest.mark.parametrize("container", ["mp4", "matroska"])
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [
+        (Fraction(2, 1), (256, 64)),
+        (Fraction(1, 2), (128, 128)),
+        (Fraction(64, 45), (182, 64)),
+        (Fraction(1, 1), (128, 64)),
+        (Fraction(0, 1), (128, 64)),
+    ],
+)
+def test_pixels_that_are_not_square_are_displayed_as_players_do(
+    shape: Fraction, size: tuple[int, int], container: str
+) -> None:
+    data = clips.clip("libx264", container, 5, sample_aspect_ratio=shape)
+    frames = read_frames(io.BytesIO(data))
+    assert (frames.timeline.width, frames.timeline.height) == size
+    assert frames.picture(3).shape == (size[1], size[0], 3)
+    back = Image.fromarray(frames.picture(3)).resize((clips.WIDTH, clips.HEIGHT), Image.Resampling.BOX)
+    assert number_of(back) == 3
+    if container == "mp4":
+        turned = read_frames(io.BytesIO(clips.turned(data, clips.CLOCKWISE)))
+        assert (turned.timeline.height, turned.timeline.width) == size
+        assert (turned.picture(3) == np.rot90(frames.picture(3), -1)).all()
+
+
+def test_pixels_so_long_that_a_frame_is_too_large_are_refused() -> None:
+    data = clips.clip("libx264", "matroska", 2, sample_aspect_ratio=Fraction(10, 1))
+    with pytest.raises(VideoTooLargeError, match=r"1280x64 pixels .*10 times as wide as high"):
+        read_frames(io.BytesIO(data), FrameLimits(pixels=20_000))
 
 
 @pytest.mark.parametrize(

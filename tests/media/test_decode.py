@@ -505,6 +505,8 @@ def test_limits_hold_what_they_say_and_no_more() -> None:
         "pixels": 500_000_000,
         "side": 500_000,
         "total_pixels": 400_000_000,
+        "pages": 50,
+        "pdf_dpi": 150,
     }
 
 

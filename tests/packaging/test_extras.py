@@ -80,6 +80,23 @@ out.release()
     assert (done["status"], done["stdout"], len(done["pictures"])) == ("ok", "12\n", 1), done
 
 
+def heic(made: Environment) -> None:
+    written = "import pillow_heif; pillow_heif.register_heif_opener(); Image.new('RGB', (64, 48), 'red').save('a.heic')"
+    made.run("python", "-c", f"from PIL import Image; {written}")
+    asked_about(made, "a.heic")
+
+
+def pdf(made: Environment) -> None:
+    Image.new("RGB", (64, 48), "red").save(made.folder / "a.pdf")
+    asked_about(made, "a.pdf")
+
+
+def asked_about(made: Environment, name: str) -> None:
+    (made.folder / "script.json").write_text('["<answer>red</answer>"]', encoding="utf-8")
+    asked = (name, "Which colour?", "--model", "scripted:script.json", "--dialect", "direct", "--json")
+    assert json.loads(made.run("saccade", "ask", *asked))["answer"] == "red"
+
+
 def ocr(made: Environment) -> None:
     code = """
 from PIL import Image, ImageDraw, ImageFont
@@ -173,7 +190,20 @@ with SyncSandbox(LocalSandbox()) as box, box.open({}) as session:
     assert made.run("python", "-c", code).strip() == "('scipy', 1.0)"
 
 
-LIGHT: tuple[Callable[[Environment], None], ...] = (models, env, data, video, ocr, math, serve, otel, mcp, sandbox)
+LIGHT: tuple[Callable[[Environment], None], ...] = (
+    models,
+    env,
+    data,
+    video,
+    heic,
+    pdf,
+    ocr,
+    math,
+    serve,
+    otel,
+    mcp,
+    sandbox,
+)
 ENTRIES = {
     "serve": (
         "saccade.plugins.serve.agent_app",
@@ -187,6 +217,8 @@ ENTRIES = {
     "math": ("saccade.grading.registry",),
     "ocr": ("saccade.plugins.vista.ocr",),
     "video": ("saccade.media.video", "av"),
+    "heic": ("pillow_heif",),
+    "pdf": ("pypdfium2",),
     "sandbox": ("skimage", "sklearn", "pandas", "shapely", "pytesseract"),
     "data": ("saccade.training.sft.formats.base", "openpyxl", "pyarrow", "atif"),
     "otel": ("saccade.plugins.integrations.otel",),

@@ -42,7 +42,7 @@ def photo() -> Image.Image:
 
 
 def seen(media: Any, store: MediaStore) -> Image.Image:
-    part = take(media, store, USUAL).part
+    part = take(media, store, USUAL).parts[0]
     assert isinstance(part, ImagePart)
     return store.open(part).decode()
 
@@ -108,7 +108,9 @@ def test_turned_deep_and_many_paged_pictures_are_right_or_said(tmp_path: Path, s
     assert seen(encoded(photo().convert("P"), "PNG"), store).mode == "RGB"
     path = tmp_path / "scan.tif"
     path.write_bytes(encoded(photo(), "TIFF", save_all=True, append_images=[photo(), photo()]))
-    assert take(path, store, USUAL).note == "scan.tif has 3 pages: the first is used"
+    assert len(take(path, store, USUAL).parts) == 3
+    named = task_from_files("Which?", [path, photo()], store).media
+    assert [item.name for item in named] == [*(f"{at}-scan.tif, page {at + 1}" for at in range(3)), "3-picture"]
 
 
 @pytest.mark.parametrize("format_", ["GIF", "WEBP", "PNG"])
@@ -116,7 +118,9 @@ def test_an_animation_is_a_video(format_: str, store: MediaStore) -> None:
     if format_ == "PNG":
         pytest.importorskip("av", reason="the extra `video` is not installed")
     frames = [Image.new("RGB", (16, 16), (shade, 0, 0)) for shade in (0, 90, 180)]
-    part = take(encoded(frames[0], format_, save_all=True, append_images=frames[1:], duration=500), store, USUAL).part
+    part = take(encoded(frames[0], format_, save_all=True, append_images=frames[1:], duration=500), store, USUAL).parts[
+        0
+    ]
     assert isinstance(part, VideoPart)
     assert part.frames == 3
 
@@ -133,8 +137,8 @@ def test_a_video_is_known_by_its_bytes(tmp_path: Path, store: MediaStore) -> Non
         path = tmp_path / name
         path.write_bytes(clips.clip(codec, container, 12))
         taken = take(path, store, USUAL)
-        assert isinstance(taken.part, VideoPart)
-        assert (taken.name, taken.part.frames) == (name, 12)
+        assert isinstance(taken.parts[0], VideoPart)
+        assert (taken.name, taken.parts[0].frames) == (name, 12)
 
 
 @pytest.mark.parametrize(
@@ -229,8 +233,8 @@ def test_addresses_are_downloaded_when_that_is_allowed(web: str, store: MediaSto
     allowed = OwnMediaSettings(allow_urls=True)
     for path in ("/a/photo%201.png?size=1", "/unsaid/photo%201.png"):
         taken = take(web + path, store, allowed)
-        assert isinstance(taken.part, ImagePart)
-        assert (taken.name, taken.part.width) == ("photo 1.png", 6)
+        assert isinstance(taken.parts[0], ImagePart)
+        assert (taken.name, taken.parts[0].width) == ("photo 1.png", 6)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ def check(
     from saccade.tasks.benchmarks.registry import load_card
 
     say = teller(as_json)
-    chosen = load_card(card or _recognised(data, say))
+    name, data = (card, data) if card else _recognised(data, say)
+    chosen = load_card(name)
     check_graders(chosen)
     if store is not None:
         findings = _read(chosen, data, store)
@@ -92,15 +93,29 @@ def check(
         raise typer.Exit(1)
 
 
-def _recognised(data: Path, say: Callable[[str], None]) -> str:
-    """Return the card of a folder: the one of its name, else the one that reads it; what else could read it is said."""
-    from saccade.tasks.benchmarks.check import card_matches
+def _recognised(data: Path, say: Callable[[str], None]) -> tuple[str, Path]:
+    """Return the card of a folder and the folder: the card of its name, else the one that reads it or what is in it.
+
+    Says what else could read it.
+    """
+    from saccade.tasks.benchmarks.check import card_matches, sets_below
     from saccade.tasks.benchmarks.registry import cards
 
-    matches = card_matches(data) if data.is_dir() else []
     own = data.resolve().name
+    matches = card_matches(data) if data.is_dir() else []
     if own in cards().names() and not any(item.card.name == own for item in matches):
-        return own
+        return own, data
+    if data.is_dir() and own not in cards().names() and not any(item.named for item in matches[:1]):
+        below = sets_below(data)
+        if len({match.card.id for match in below.values()}) > 1:
+            held = "\n".join(f"  {path}: {match.name}" for path, match in below.items())
+            raise SettingsError(
+                f"{data} holds several data sets. Check one of them; for eval and training name {data} with --data:\n"
+                f"{held}"
+            )
+        if below and not (matches and matches[0].likely and not matches[0].guessed):
+            data = next(iter(below))
+            matches = card_matches(data)
     if not matches:
         held = ", ".join(sorted(path.name for path in data.iterdir())[:_FILES_SHOWN]) if data.is_dir() else "no folder"
         raise SettingsError(
@@ -116,7 +131,7 @@ def _recognised(data: Path, say: Callable[[str], None]) -> str:
         say(f"guessed       by the form of its rows alone; for questions of your own: saccade tasks check {data}")
     if names := [name for name in others if name.partition(":")[0] != best.card.id][:_FILES_SHOWN]:
         say(f"read also by  {', '.join(names)} (name one with --card)")
-    return best.name
+    return best.name, data
 
 
 def _splits(card: Card, data: Path) -> list[tuple[str, str, bool]]:

@@ -174,7 +174,9 @@ class StreamFrames:
             order = counted((frame.time for _, frame in self._running), rate, self._limits.frames)
         self._order = order
         self._restart()
-        width, height = (first.width, first.height) if self._turns % 2 == 0 else (first.height, first.width)
+        width, height = self._displayed(first)
+        if self._turns % 2:
+            width, height = height, width
         return Timeline(
             width=width,
             height=height,
@@ -184,6 +186,17 @@ class StreamFrames:
             keys=tuple(key.number for key in order.keys) or (0,),
             container=self._container.format.name,
         )
+
+    def _displayed(self, frame: Any) -> tuple[int, int]:
+        """Size at which pixels are square, as players show it: the side that is too short is made longer."""
+        shape = self._stream.sample_aspect_ratio or 1
+        width, height = round(frame.width * max(1, shape)), round(frame.height * max(1, 1 / shape))
+        if width * height > self._limits.pixels:
+            raise VideoTooLargeError(
+                f"a frame of {width}x{height} pixels (its pixels are {shape} times as wide as high) is over the limit "
+                f"of {self._limits.pixels}"
+            )
+        return width, height
 
     def _restart(self) -> None:
         """Open the container anew, ready to decode from its start in this thread alone."""

@@ -32,7 +32,10 @@ class FrameLimits:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What is known of a video once its packets were read. Size is after the rotation that the file asks for."""
+    """What is known of a video once its packets were read.
+
+    Its size is as displayed: with square pixels, and turned as the file asks.
+    """
 
     width: int
     height: int

@@ -3,8 +3,9 @@
 Refuses by its header what would grow beyond the limits, and refuses truncated files, unknown formats and broken
 metadata that a decoder stumbles over. A picture takes 4 bytes a pixel in memory, and twice that while it is decoded if
 it must be turned or its mode be changed. Every error is a `MediaError`; no warning leaves this module. Honours the EXIF
-orientation; ignores colour profiles. Does not notice what the format's own decoder does not notice, such as a JPEG
-whose damaged middle still decodes, and relies on `PIL.ImageFile.LOAD_TRUNCATED_IMAGES` being off, as it is by default.
+orientation, and turns colours into sRGB by the file's profile. Does not notice what the format's own decoder does not
+notice, such as a JPEG whose damaged middle still decodes, and relies on `PIL.ImageFile.LOAD_TRUNCATED_IMAGES` being
+off, as it is by default.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from PIL import Image, UnidentifiedImageError
 
 from saccade.core.png import MOST_PIXELS, quick_image
-from saccade.errors import DecodeError, MediaError, TooLargeError
+from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableError
+from saccade.media.colours import in_srgb
+from saccade.media.documents import check_pages, kind, load_heic, refusal
 from saccade.media.modes import WHITE, adopted, to_plain, to_rgb, upright
 
 MIB: Final = 1024 * 1024
@@ -34,6 +37,7 @@ MIME_TYPES: Final = {
     "AVIF": "image/avif",
     "BMP": "image/bmp",
     "GIF": "image/gif",
+    "HEIF": "image/heic",
     "JPEG": "image/jpeg",
     "JPEG2000": "image/jp2",
     "MPO": "image/jpeg",  # what Pillow calls a JPEG that holds further ones
@@ -44,7 +48,8 @@ MIME_TYPES: Final = {
 }
 """The formats that are read, by Pillow's name, and their types."""
 
-_READERS = tuple(name for name in MIME_TYPES if name != "MPO")  # the JPEG reader finds it out
+_READERS = tuple(name for name in MIME_TYPES if name not in ("MPO", "HEIF"))  # the JPEG reader finds MPO out
+_SUBFILE, _REDUCED_OR_MASK = 254, 0b101  # of TIFF: what a frame is
 _EXIF_ORIENTATION = 0x0112
 _QUICK_BYTES = 5 * MOST_PIXELS
 """Of a file that is read as a whole: its pixels could not be larger if none were compressed."""
@@ -67,6 +72,10 @@ class DecodeLimits:
     """Longest side in pixels."""
     total_pixels: int = 400_000_000
     """Pixels of all frames together, for `decode_frames`."""
+    pages: int = 50
+    """Of a PDF or a TIFF, where each is a picture."""
+    pdf_dpi: int = 150
+    """Dots per inch at which a page of a PDF becomes a picture; 1240x1754 pixels for A4."""
 
 
 DEFAULT_LIMITS: Final = DecodeLimits()
@@ -106,6 +115,17 @@ class PictureHeader:
     """Whether they are frames of an animation; else further ones are pages."""
 
 
+class Decoded(NamedTuple):
+    """A picture as everything else takes it, and how that came about."""
+
+    image: Image.Image
+    """L, RGB or RGBA, upright, sRGB."""
+    as_it_is: bool
+    """Whether a program that knows nothing of colour profiles gets the same colours from the file."""
+    note: str
+    """What of the file could not be followed; empty for nothing."""
+
+
 def decode(
     data: Source,
     *,
@@ -129,13 +149,20 @@ def decode(
 
 def decode_plain(data: Source, *, limits: DecodeLimits = DEFAULT_LIMITS) -> Image.Image:
     """As `decode`, in the mode that the file has: L, RGB or RGBA. Raises the same."""
+    return decode_noted(data, limits=limits).image
+
+
+def decode_noted(data: Source, *, limits: DecodeLimits = DEFAULT_LIMITS) -> Decoded:
+    """As `decode_plain`, with what became of the file's colours. Raises the same."""
     with _decoding(), _opened(data, limits) as image:
         if (quick := _read_quickly(data, image)) is not None:
-            return quick
+            return Decoded(quick, True, "")
         _load(image)
         _check_size(image.size, limits)  # a GIF frame can be larger than the header said
         orientation = _orientation(image)
-        return upright(adopted(image), orientation)
+        colours = in_srgb(image)
+        plain = upright(adopted(colours.image), orientation)
+        return Decoded(plain, not colours.changed and image.format != "HEIF", colours.note)
 
 
 def decode_smaller(data: Source, most_pixels: int, *, limits: DecodeLimits = DEFAULT_LIMITS) -> Image.Image:
@@ -144,13 +171,51 @@ def decode_smaller(data: Source, most_pixels: int, *, limits: DecodeLimits = DEF
         width, height = image.size
         scale = min(1.0, math.sqrt(most_pixels / (width * height)))
         size = max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
-        image.draft(None, size)
+        if image.format == "JPEG":
+            image.draft(None, size)
         _load(image)
         orientation = _orientation(image)
-        plain = adopted(image)
+        plain = adopted(in_srgb(image).image)
         if plain.size != size:
             plain = plain.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
         return upright(plain, orientation)
+
+
+def decode_pages(data: Source, *, limits: DecodeLimits = DEFAULT_LIMITS) -> tuple[Decoded, ...]:
+    """Decode every page of a TIFF that is a picture of its own, not a preview or a mask of another.
+
+    Raises:
+        TooLargeError: also for more pages than `limits.pages`, or for too many pixels of all pages together.
+        DecodeError: also if there is nothing but a preview, as in the raw files of cameras.
+    """
+    pages: list[Decoded] = []
+    pixels = 0
+    with _decoding(), _opened(data, limits) as image:
+        with _quiet():
+            check_pages(getattr(image, "n_frames", 1), 4 * limits.pages)  # previews and masks among them
+        number = 0
+        while _seek(image, number):
+            number += 1
+            if int(getattr(image, "tag_v2", {}).get(_SUBFILE, 0)) & _REDUCED_OR_MASK:
+                continue
+            check_pages(len(pages) + 1, limits.pages)
+            _check_size(image.size, limits)
+            pixels += image.width * image.height
+            if pixels > limits.total_pixels:
+                raise TooLargeError(
+                    f"its first {len(pages) + 1} pages hold {pixels:,} pixels, over the limit of "
+                    f"{limits.total_pixels:,}. Give fewer pages or smaller ones."
+                )
+            _load(image)
+            orientation = _orientation(image)
+            colours = in_srgb(image)
+            page = colours.image.copy() if colours.image is image else colours.image
+            pages.append(Decoded(upright(to_plain(page), orientation), not colours.changed, colours.note))
+    if not pages:
+        raise DecodeError(
+            "it holds a preview only, as the raw files of cameras do. Develop it, and give the picture as JPEG or PNG."
+        )
+    return tuple(pages)
 
 
 def header(data: Source) -> PictureHeader | None:
@@ -208,7 +273,7 @@ def _decoding() -> Iterator[None]:
     """Turn whatever a decoder raises into an error of ours."""
     try:
         yield
-    except MediaError:
+    except (MediaError, UnavailableError):
         raise
     except MemoryError as error:
         raise TooLargeError("the picture needs more memory than there is for it. Give a smaller one.") from error
@@ -237,8 +302,18 @@ def _opened(data: Source, limits: DecodeLimits) -> Iterator[Image.Image]:
                 f"the encoded picture has {size:,} bytes, over the limit of {limits.data_bytes:,}. "
                 "Give a smaller one, or raise the limit (media.max_bytes)."
             )
+        file.seek(0)
+        head = file.read(4096)
+        heic = kind(head) == "heic"
+        if heic:
+            load_heic()
         with _quiet(), _any_size():
-            image = Image.open(file, formats=_READERS)
+            try:
+                image = Image.open(file, formats=("HEIF",) if heic else _READERS)
+            except UnidentifiedImageError as error:
+                if said := refusal(head):
+                    raise UnknownFormatError(said) from error
+                raise
         with image:
             _check_size(image.size, limits)
             yield image
@@ -333,10 +408,12 @@ def _quiet() -> Iterator[None]:
 
 
 SUFFIXES: Final = {
+    "application/pdf": (".pdf",),
     "image/apng": (".apng",),
     "image/avif": (".avif",),
     "image/bmp": (".bmp", ".dib"),
     "image/gif": (".gif",),
+    "image/heic": (".heic", ".heif", ".hif"),
     "image/jp2": (".jp2", ".j2k", ".jpx"),
     "image/jpeg": (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
     "image/png": (".png",),
@@ -357,7 +434,11 @@ SUFFIXES: Final = {
     "video/x-mxf": (".mxf",),
 }
 """By the type that `saccade.media` finds in a file; the first ending of each is written."""
-_KINDS: Final = {suffix: mime.partition("/")[0] for mime, suffixes in SUFFIXES.items() for suffix in suffixes}
+_KINDS: Final = {
+    suffix: mime.partition("/")[0].replace("application", "image")
+    for mime, suffixes in SUFFIXES.items()
+    for suffix in suffixes
+}
 
 
 def suffixes_of(kind: str) -> tuple[str, ...]:

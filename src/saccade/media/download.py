@@ -130,12 +130,16 @@ class MediaSettings(Settings):
     """Width times height of one picture. Decoding takes 8 bytes a pixel for a moment, then 4 while a sandbox has it."""
     max_bytes: PositiveInt = _LIMITS.data_bytes
     """Of a picture's file."""
+    pages: PositiveInt = _LIMITS.pages
+    """Most pages of a PDF or a TIFF; each is a picture."""
+    pdf_dpi: int = Field(_LIMITS.pdf_dpi, ge=18, le=1200)
+    """Dots per inch at which a page of a PDF is drawn; A4 has 1240x1754 pixels at 150."""
     shown_pixels: int = Field(36_000_000, ge=_LEAST_SHOWN)
     """A larger picture is shown to the model scaled down to it, with a line that says so; code has it at full size."""
 
     @property
     def limits(self) -> DecodeLimits:
-        return DecodeLimits(data_bytes=self.max_bytes, pixels=self.max_pixels)
+        return DecodeLimits(data_bytes=self.max_bytes, pixels=self.max_pixels, pages=self.pages, pdf_dpi=self.pdf_dpi)
 
 
 class OwnMediaSettings(MediaSettings):

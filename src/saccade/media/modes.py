@@ -1,6 +1,6 @@
 """Any Pillow mode as one of three: L (grey), RGB, RGBA, eight bits a channel.
 
-Colours are taken as sRGB: colour profiles are not applied. Values beyond eight bits are scaled, not clipped:
+Colours are taken as sRGB (`saccade.media.colours`). Values beyond eight bits are scaled, not clipped:
 16-bit samples from 0..65535, floats from 0..1 or 0..255 whichever holds them, all other ranges from their own
 minimum and maximum.
 """

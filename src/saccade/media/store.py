@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import logging
 import os
 import re
 import secrets
@@ -24,22 +25,27 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256 as _sha256
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from PIL import Image
 
 from saccade.core.disk import writing
 from saccade.core.png import quick_png
 from saccade.errors import MediaError, MissingMediaError, TooLargeError
+from saccade.media.colours import in_srgb
 from saccade.media.decode import (
     DEFAULT_LIMITS,
     VIDEO_LIMITS,
     DecodeLimits,
     VideoLimits,
+    decode_noted,
+    decode_pages,
     decode_plain,
     decode_smaller,
+    header,
     mime_type,
 )
+from saccade.media.documents import first_bytes, kind, pdf_pages
 from saccade.media.modes import PLAIN_MODES, WHITE, to_plain, to_rgb
 from saccade.record.content import ImageMode, ImagePart, VideoPart
 
@@ -120,6 +126,7 @@ def data_url(data: bytes) -> str:
     return f"data:{mime_type(data)};base64,{base64.b64encode(data).decode('ascii')}"
 
 
+_log = logging.getLogger(__name__)
 _OF_READING = (errno.ENOENT, errno.EACCES, errno.EISDIR, errno.ENOTDIR, errno.EPERM)
 _HEX = re.compile(r"[0-9a-f]{64}")
 # A picture that a sandbox shows is stored once and read often, by `saccade.core.png`.
@@ -156,6 +163,14 @@ class StoredImage:
         return self._store.get_bytes(self.sha256)
 
 
+class Pages(NamedTuple):
+    """The pictures of one file."""
+
+    parts: tuple[ImagePart, ...]
+    note: str = ""
+    """What of the file could not be followed, or is left out; empty for nothing."""
+
+
 @dataclass(slots=True)
 class _Writes:
     """What stores of one folder share."""
@@ -185,7 +200,11 @@ class MediaStore:
         return self.__dict__ | {"root": self.root.absolute()}
 
     def put_image(self, image: Image.Image) -> ImagePart:
-        """Store the pixels losslessly, as PNG. Modes other than L, RGB and RGBA are made plain first."""
+        """Store the pixels losslessly, as PNG, in sRGB. Modes other than L, RGB and RGBA are made plain first."""
+        if "icc_profile" in image.info:
+            image, _, note = in_srgb(image)
+            if note:
+                _log.warning("a picture of %dx%d pixels: %s", *image.size, note)
         plain = image if image.mode in PLAIN_MODES and not image.info else to_plain(image)
         name = self.put_blob(encode(plain, _FAST_PNG))
         return _part(name, plain, "image/png")
@@ -193,20 +212,55 @@ class MediaStore:
     def put_bytes(self, data: bytes) -> ImagePart:
         """Store an encoded picture as it is, after it was decoded once to see that it can be.
 
+        One whose colours are not sRGB, or whose format programs do not know, is stored as PNG: what follows takes
+        colours as sRGB.
+
         Raises:
             TooLargeError: it is beyond the store's limits.
             DecodeError: it is no picture, or a broken one.
+            UnavailableError: what reads its format is not installed.
         """
-        image = decode_plain(data, limits=self.limits)
-        return _part(self.put_blob(data), image, mime_type(data))
+        return _said(*self._put(data))
 
     def put_file(self, path: str | os.PathLike[str]) -> ImagePart:
         """As `put_bytes`, for a file, which is not read whole. Raises the same, and `MediaError` if there is none."""
+        return _said(*self._put(Path(path)))
+
+    def put_pages(self, source: bytes | Path) -> Pages:
+        """As `put_bytes`; of a PDF, and of a TIFF with several pages, each page is a picture.
+
+        Raises:
+            TooLargeError: also for more pages than the store's limits allow.
+        """
+        limits, head = self.limits, first_bytes(source)
+        if kind(head) == "pdf":
+            drawn = pdf_pages(source, most=limits.pages, dpi=limits.pdf_dpi, pixels=limits.pixels)
+            return Pages(tuple(self.put_image(page) for page in drawn))
+        about = header(source) if kind(head) or head[:2] in (b"II", b"MM") else None
+        if about is not None and about.format == "TIFF":
+            pages = decode_pages(source, limits=limits)
+            if about.frames > 1:
+                notes = dict.fromkeys(page.note for page in pages if page.note)
+                return Pages(tuple(self.put_image(page.image) for page in pages), "; ".join(notes))
+        part, note = self._put(source)
+        if about is not None and about.frames > 1:
+            note = "; ".join(filter(None, (f"it holds {about.frames} pictures: the main one is used", note)))
+        return Pages((part,), note)
+
+    def _put(self, source: bytes | Path) -> tuple[ImagePart, str]:
+        """Store one picture; say what of its file could not be followed."""
+        if isinstance(source, bytes):
+            found = decode_noted(source, limits=self.limits)
+            if found.as_it_is:
+                return _part(self.put_blob(source), found.image, mime_type(source)), found.note
+            return self.put_image(found.image), found.note
         with self._new_partial() as partial:
-            name = _copy(path, partial, self.limits.data_bytes, "media.max_bytes")
-            image, mime = decode_plain(partial, limits=self.limits), mime_type(partial)
-            self._adopt(partial, name)
-        return _part(name, image, mime)
+            name = _copy(source, partial, self.limits.data_bytes, "media.max_bytes")
+            found, mime = decode_noted(partial, limits=self.limits), mime_type(partial)
+            if found.as_it_is:
+                self._adopt(partial, name)
+        part = _part(name, found.image, mime) if found.as_it_is else self.put_image(found.image)
+        return part, found.note
 
     def put_smaller(self, part: ImagePart, most_pixels: int) -> ImagePart:
         """Store the picture `part` again, scaled down to `most_pixels`: as JPEG, as PNG if it has transparency.
@@ -359,6 +413,12 @@ def _part(name: str, image: Image.Image, mime: str) -> ImagePart:
     return ImagePart.model_validate(
         {"sha256": name, "width": image.width, "height": image.height, "mode": image.mode, "mime": mime}
     )
+
+
+def _said(part: ImagePart, note: str) -> ImagePart:
+    if note:
+        _log.warning("a picture of %dx%d pixels: %s", part.width, part.height, note)
+    return part
 
 
 def _video_part(name: str, facts: VideoFacts) -> VideoPart:

@@ -5,9 +5,10 @@
         frame.index, frame.second, frame.image
 
 Frames are numbered in the order in which they are shown, as the `VideoReader` of the sandbox numbers them: it is the
-same code. Sizes and pictures are those after the rotation that the file asks for. Every error is a `MediaError`, or
-`UnavailableError` where PyAV (the extra `video`) is needed and absent: GIF and WebP do without. Sound is ignored.
-Does not promise that every frame of a file is whole: damage that no decoder notices is not reported.
+same code. Sizes and pictures are as displayed: turned as the file asks, and longer on one side where its pixels are not
+square. Every error is a `MediaError`, or `UnavailableError` where PyAV (the extra `video`) is needed and absent: GIF
+and WebP do without. Sound is ignored. Does not promise that every frame of a file is whole: damage that no decoder
+notices is not reported.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class VideoFacts:
     """What a record says of a video, see `VideoPart`."""
 
     width: int
-    """Pixels, after rotation."""
+    """Pixels, as displayed."""
     height: int
     frames: int
     fps: float

@@ -1,7 +1,7 @@
 """Take a user's pictures and videos: a path, a web address, bytes, a Pillow image or a numpy array.
 
 The bytes of a file decide, not its name, whether it is a still picture or a video (as an animated GIF, WebP or PNG is).
-Of a file with several pages the first is used, with a note. Errors name files as the user did.
+Each page of a PDF or a TIFF is a picture. Errors name files as the user did.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from PIL import Image, ImageOps
 
 from saccade.errors import DecodeError, MediaError, SettingsError, TooLargeError, UnavailableError
 from saccade.media.decode import MIME_TYPES, header, named_as
+from saccade.media.documents import first_bytes, kind, refusal
 from saccade.media.download import OwnMediaSettings, download, is_url, name_in
 from saccade.media.store import MediaStore
 from saccade.record.base import clean_text
@@ -43,7 +44,8 @@ class Taken:
 
     name: str
     """The user's name for it; for a file without the folder."""
-    part: ImagePart | VideoPart
+    parts: tuple[ImagePart | VideoPart, ...]
+    """Several only of a document, a part for each page."""
     note: str = ""
     """A remark for the user."""
 
@@ -58,11 +60,11 @@ def take(media: OwnMedia, store: MediaStore, settings: OwnMediaSettings) -> Take
     """
     if isinstance(media, bytes):
         taken = _encoded(media, "bytes", store, settings)
-        return replace(taken, name="video" if isinstance(taken.part, VideoPart) else "picture")
+        return replace(taken, name="video" if isinstance(taken.parts[0], VideoPart) else "picture")
     if isinstance(media, Image.Image):
         return _image(media, store, settings)
     if isinstance(media, np.ndarray):
-        return Taken("array", store.put_image(_checked(_of_array(media), "the array", settings)))
+        return Taken("array", (store.put_image(_checked(_of_array(media), "the array", settings)),))
     if isinstance(media, str) and is_url(media):
         return _downloaded(media, store, settings)
     if isinstance(media, str) and (scheme := _SCHEME.match(media)):
@@ -109,21 +111,22 @@ def _encoded(
     """Take an encoded file; errors call it `name`."""
     short = short or Path(name).name
     with _calling(name):
-        kind = None if named_as("video", name) else header(source)
-    if kind is not None and not kind.moving:
-        with _calling(name):
-            part = store.put_bytes(source) if isinstance(source, bytes) else store.put_file(source)
-        pages = kind.frames > 1 and kind.format != "MPO"  # of a phone's JPEG the others are previews
-        return Taken(short, part, f"{short} has {kind.frames} pages: the first is used" if pages else "")
+        head = first_bytes(source)
+        about = None if kind(head) == "pdf" or (named_as("video", name) and not kind(head)) else header(source)
+        if kind(head) or (about is not None and not about.moving):
+            pages = store.put_pages(source)
+            return Taken(short, pages.parts, f"{short}: {pages.note}" if pages.note else "")
+        if said := refusal(head):
+            raise DecodeError(said)
     try:
-        return Taken(short, store.put_video(source, limits=settings.video_limits, name=name))
+        return Taken(short, (store.put_video(source, limits=settings.video_limits, name=name),))
     except (DecodeError, UnavailableError) as error:
-        if kind is not None or named_as("video", name):
+        if about is not None or named_as("video", name):
             raise
         if isinstance(error, DecodeError) and not named_as("image", name):
             raise DecodeError(
-                f"{name} is neither a picture of a known format ({', '.join(MIME_TYPES)}) nor a video that FFmpeg can "
-                "read. Convert it to PNG, JPEG or MP4."
+                f"{name} is neither a picture of a known format ({', '.join(MIME_TYPES)}), nor a PDF, nor a video that "
+                "FFmpeg can read. Convert it to PNG, JPEG or MP4."
             ) from error
         with _calling(name):
             store.put_bytes(source if isinstance(source, bytes) else source.read_bytes()[:1024])
@@ -135,7 +138,7 @@ def _calling(name: str) -> Iterator[None]:
     """Prefix errors about a picture with its name."""
     try:
         yield
-    except (DecodeError, TooLargeError) as error:
+    except (DecodeError, TooLargeError, UnavailableError) as error:
         said = "is no picture that can be used" if isinstance(error, DecodeError) else "cannot be used"
         raise type(error)(f"{name} {said}: {error}") from error
 
@@ -152,7 +155,7 @@ def _image(image: Image.Image, store: MediaStore, settings: OwnMediaSettings) ->
             raise DecodeError(f"{error}. The file behind it is broken or closed.") from error
         part = store.put_image(upright)
     note = f"{name} has {image.n_frames} frames or pages: the current one is used" if several else ""  # type: ignore[attr-defined]
-    return Taken(name, part, note)
+    return Taken(name, (part,), note)
 
 
 def _of_array(array: NDArray[Any]) -> Image.Image:
@@ -216,9 +219,12 @@ def brought(
     settings = settings or OwnMediaSettings()
     store = store.limited(settings.limits)
     parts = [take(item, store, settings) for item in media]
-    named = tuple(
-        NamedMedia(name=f"{number}-{clean_text(item.name)}", part=item.part) for number, item in enumerate(parts)
-    )
+    pages = [
+        (f"{item.name}, page {page}" if len(item.parts) > 1 else item.name, part)
+        for item in parts
+        for page, part in enumerate(item.parts, 1)
+    ]
+    named = tuple(NamedMedia(name=f"{at}-{clean_text(name)}", part=part) for at, (name, part) in enumerate(pages))
     choices = tuple(map(clean_text, choices))
     digest = sha256("\0".join([question, *choices, *(item.part.sha256 for item in named)]).encode()).hexdigest()
     task = Task(

@@ -22,7 +22,7 @@ from tests.tasks.benchmarks.cases import (
 
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
-from saccade.record.task import AnswerType
+from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.benchmark import open_benchmark, tasks_of_rows
 from saccade.tasks.benchmarks.registry import load_card
 from saccade.tasks.benchmarks.values import RowProblem
@@ -376,3 +376,37 @@ def test_vsi_bench_numbers_and_choices_over_videos(tmp_path: Path) -> None:
     assert (number.answer_type, number.answer) == (AnswerType.NUMBER, "4")
     assert (choice.choices, choice.answer) == (("chair", "table"), "table")
     assert isinstance(number.media[0].part, VideoPart)
+
+
+def test_mathverse_vision_only_asks_what_the_picture_asks(tmp_path: Path) -> None:
+    ask = "According to the question shown in the image, please directly answer"
+    rows = [
+        ("1", "multi-choice", "", f"{ask} and provide the correct option letter.", "D"),
+        ("2", "free-form", "", f"{ask} and provide the final value.", "12"),
+        ("3", "multi-choice", "", f"{ask} and provide the correct option letter.", "Z"),
+    ]
+    row = {"problem_index": "1", "problem_version": "Vision Only", "question_for_eval": "In the figure, AB = 3. ..."}
+    write_json(
+        tmp_path / "testmini.json",
+        [
+            {
+                **row,
+                "sample_index": i,
+                "question_type": kind,
+                "question": q,
+                "query_wo": wo,
+                "answer": a,
+                "image": "x.png",
+            }
+            for i, kind, q, wo, a in rows
+        ],
+    )
+    write_png(tmp_path / "x.png")
+    choice, free, broken = read("mathverse", tmp_path, tmp_path / "store")
+    assert isinstance(choice, Task)
+    assert isinstance(free, Task)
+    assert (choice.choices, choice.answer, choice.answer_type) == (("A", "B", "C", "D"), "D", AnswerType.CHOICE)
+    assert choice.question == rows[0][3]
+    assert "AB = 3" not in choice.question, "its text stands in the picture"
+    assert (free.choices, free.answer, "variant=Vision Only" in free.tags) == ((), "12", True)
+    assert isinstance(broken, RowProblem)

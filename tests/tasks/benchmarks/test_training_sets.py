@@ -23,7 +23,7 @@ from tests.tasks.benchmarks.cases import (
 from tests.tasks.benchmarks.test_vista_sources import tasks_of
 
 from saccade.record.content import ImagePart, VideoPart
-from saccade.record.task import AnswerType
+from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.loaders.training_rows import final_answer
 from saccade.tasks.benchmarks.values import RowProblem
 
@@ -324,3 +324,24 @@ def test_base64_of_a_file_that_is_no_picture_is_a_broken_row(tmp_path: Path) -> 
     (problem,) = read("thyme-sft", tmp_path, tmp_path / "store")
     assert isinstance(problem, RowProblem)
     assert (problem.row, problem.field) == (0, "images")
+
+
+def test_llava_cot_answers_in_the_conclusion(tmp_path: Path) -> None:
+    def row(reply: str, question: str = "<image>\nWhat is it?") -> dict[str, Any]:
+        turns = [{"from": "human", "value": question}, {"from": "gpt", "value": reply}]
+        return {"id": reply[:3] + question[-3:], "image": "chartqa/a.png", "conversations": turns}
+
+    write_png(tmp_path / "images/chartqa/a.png")
+    said = "<SUMMARY>s</SUMMARY><REASONING>r</REASONING>"
+    choices = "Which?\nA. red\nB. blue\nAnswer with the option's letter."
+    rows = [row(f"1{said}<CONCLUSION> A cat. </CONCLUSION>"), row(f"2{said}<CONCLUSION>B</CONCLUSION>", choices)]
+    rows += [row(f"3{said}<CONCLUSION>The answer is B.</CONCLUSION>", choices), row(f"4{said}")]
+    write_jsonl(tmp_path / "train.jsonl", rows)
+    free, letter, words, broken = read("llava-cot", tmp_path, tmp_path / "store")
+    assert isinstance(free, Task)
+    assert isinstance(letter, Task)
+    assert isinstance(words, Task)
+    assert (free.question, free.answer) == ("What is it?", "A cat.")
+    assert (letter.choices, letter.answer, words.answer) == (("red", "blue"), "blue", "blue")
+    assert isinstance(broken, RowProblem)
+    assert "no part CONCLUSION" in str(broken)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
-from tests.tasks.benchmarks.cases import only_tasks, png, read, write_json, write_parquet, write_png
+from tests.tasks.benchmarks.cases import card_of, only_tasks, png, read, write_json, write_parquet, write_png
 
 from saccade.errors import DataError
+from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
 from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.benchmark import open_benchmark
+from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import load_card
 from saccade.tasks.benchmarks.values import RowProblem
 from saccade.tasks.sources.card_reader import CardReader
@@ -321,3 +324,57 @@ def test_tabmwp_and_mathvista_and_mathvision(tmp_path: Path) -> None:
     write_parquet(tmp_path / "m/data/test-0.parquet", [{**vision, "decoded_image": {"bytes": png(), "path": None}}])
     (task,) = tasks_of("vista-mathvision", tmp_path / "m", tmp_path)
     assert (task.question, task.answer, task.split) == ("q <image 1>", "16", "train")
+
+
+def test_mapqa_lists_are_sets_and_yes_is_yes_or_no(tmp_path: Path) -> None:
+    base = tmp_path / "MapQA_U/questions"
+    write_png(tmp_path / "MapQA_U/images/m.png")
+    answers: list[Any] = [["Ohio", "Iowa"], "Ohio", "Yes", ["Ohio"]]
+    write_json(
+        base / "test-QA.json", [{"map_id": "m.png", "question": "Which?", "answer": answer} for answer in answers]
+    )
+    tasks = tasks_of("vista-mapqa", tmp_path, tmp_path)
+    kinds = [AnswerType.LIST, AnswerType.TEXT, AnswerType.YES_NO, AnswerType.LIST]
+    assert [task.answer_type for task in tasks] == kinds
+    card = load_card("vista-mapqa")
+    grader = load_grader(card.grader_of(tasks[0]).spec)
+    for said, right in (("Ohio", 0), ("Ohio, Iowa", 1), ("Iowa and Ohio", 1), ("Ohio, Iowa, Utah", 0)):
+        assert (grader.grade(f"<answer>{said}</answer>", tasks[0]).correct == 1) is bool(right), said
+
+
+@pytest.mark.parametrize(
+    ("own", "lost", "stated"),
+    [
+        ({"cases": [{"when": {"answer": "yes"}, "answer_type": "text"}]}, "cases", {"cases": []}),
+        ({"only": {"kind": "a"}}, "only", {"only": {}}),
+        ({"fields.boxes": "bbox"}, "fields.boxes", {"fields.boxes": []}),
+        ({"fields.group": "g"}, "fields.group", {"fields.group": "other"}),
+        ({"fields.hint": "h"}, "fields.hint", {"fields.hint": []}),
+        ({"fields.answer_names": {"0": "no"}}, "fields.answer_names", {"fields.answer_names": {}}),
+        (
+            {"fields.tags": {"level": "level"}, "metric": {"id": "accuracy@1", "by": ["level"]}},
+            "fields.tags.level",
+            {"fields.tags": {"level": "grade"}},
+        ),
+    ],
+)
+def test_a_form_cannot_lose_what_the_cards_own_declares(own: dict[str, Any], lost: str, stated: dict[str, Any]) -> None:
+    def changed(data: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+        for name, value in changes.items():
+            *above, last = name.split(".")
+            held = data
+            for step in above:
+                held = held[step]
+            held[last] = value
+        return data
+
+    form = {
+        "title": "another",
+        "loader": {"id": "rows@1", "files": "b.jsonl"},
+        "fields": {"question": "q", "images": "i", "answer": "a"},
+    }
+    card = changed(card_of().model_dump(mode="json"), own)
+    with pytest.raises(ValueError, match=f"'another' says nothing of {re.escape(lost)}, which"):
+        Card.model_validate({**card, "forms": [form]})
+    made = Card.model_validate({**card, "forms": [changed(form, stated)]})
+    assert made.forms[0].title == "another"

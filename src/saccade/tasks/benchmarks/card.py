@@ -60,7 +60,9 @@ class Reading(Settings):
     media: tuple[str, ...] = ()
     """Further folders, relative to the data set's, where media that rows name may lie."""
     known_from: str = ""
-    """Where the form of the rows is known from, and when it was read; empty where files of the source were read."""
+    """Where the form of the rows is known from: the repository and the file that was read, and when."""
+    met: str = ""
+    """Which real file of the source was read with this form, and when; empty: none, only rows made by hand after it."""
 
 
 class Fields(Settings):
@@ -108,6 +110,8 @@ class Case(Settings):
 
     when: Mapping[str, Names]
     answer_type: AnswerType
+    choices: tuple[str, ...] = ()
+    """Of such a row without choices of its own: the letters of options that stand in its picture."""
 
 
 class Choices(Settings):
@@ -200,8 +204,19 @@ class Size(Settings):
     """How many of them the paper took, where nobody says which."""
 
 
+_NOT_TO_BE_LOST: Final = (
+    "hint", "answer_names", "without_answers", "default_choices", "boxes", "box_keys", "box_labels", "split", "group",
+    "variant", "published",
+)  # fmt: skip
+"""Fields which, if the card's own form has them, each other form must state as well: empty where it has none."""
+
+
 class Form(Settings):
-    """Another form in which the data of a card are published, as by their own source."""
+    """Another form in which the data of a card are published, as by their own source.
+
+    Nothing of the card's own form is silently without its counterpart here: `cases`, `only`, the tags of
+    `metric.by` and `_NOT_TO_BE_LOST` must be stated if the card states them.
+    """
 
     title: str
     """Who publishes it so, in a few words."""
@@ -260,6 +275,25 @@ class Card(Settings):
     def grader_of(self, task: Task) -> GraderChoice:
         """The grader of a task of this benchmark."""
         return self.graders[task.answer_type]
+
+    @model_validator(mode="after")
+    def _forms_lose_nothing(self) -> Self:
+        for form in self.forms:
+            lost = [name for name in ("cases", "only") if getattr(self, name) and name not in form.model_fields_set]
+            lost += [
+                f"fields.{name}"
+                for name in _NOT_TO_BE_LOST
+                if getattr(self.fields, name) and name not in form.fields.model_fields_set
+            ]
+            lost += [
+                f"fields.tags.{tag}" for tag in self.metric.by if tag in self.fields.tags.keys() - form.fields.tags
+            ]
+            if lost:
+                raise ValueError(
+                    f"the form {form.title!r} says nothing of {', '.join(lost)}, which the card's own form has: state "
+                    "it there too, empty where there is none"
+                )
+        return self
 
     @model_validator(mode="after")
     def _graders_for_all(self) -> Self:

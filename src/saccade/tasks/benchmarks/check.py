@@ -155,6 +155,21 @@ def card_matches(folder: Path) -> list[CardMatch]:
     return sorted((item for item in made if item.tasks), key=lambda item: item.rank, reverse=True)
 
 
+_MOST_FOLDERS = 200
+
+
+def sets_below(folder: Path) -> dict[Path, CardMatch]:
+    """Find the data sets in the folders directly below one, each with the card that reads it best.
+
+    Of those that nothing but the form of their rows speaks for, only what is alone there counts.
+    """
+    below = [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")]
+    found = {path: matches[0] for path in below[:_MOST_FOLDERS] if (matches := card_matches(path))}
+    likely = {path: match for path, match in found.items() if match.likely}
+    named = {path: match for path, match in likely.items() if match.named}
+    return named or (likely if len(likely) == 1 else {})
+
+
 def other_splits(card: Card, folder: Path) -> Iterator[tuple[str, bool]]:
     """The further splits that a card lists, and whether the folder holds them."""
     for split in _splits(card):
@@ -199,11 +214,11 @@ def _read(
         if isinstance(row, RowProblem) or not matches(row.fields, card.only):
             continue
         try:
-            draft(row.fields, card)
+            choices = draft(row.fields, card).choices
         except FieldError:
             continue
         tasks += 1
-        fields = max(fields, _known(row.fields, card))
+        fields = max(fields, _known(row.fields, card) + bool(choices))
         media += _has_media(row.fields, card, places)
     patterns = (pattern for pattern in card.loader.files if any(folder.glob(pattern)))
     exact = len(next(patterns, "").replace("*", ""))
@@ -211,10 +226,11 @@ def _read(
 
 
 def _known(row: Mapping[str, Any], card: Card) -> int:
-    """How many of the fields that a card names a row has."""
+    """Count the fields that a card names and a row has itself; what loaders add to every row says nothing."""
     given = card.fields
-    names = [given.id, given.question, given.hint, given.images, given.videos, given.answer, given.choices, given.boxes]
-    return sum(first_value(row, each) is not None for each in (*names, given.split, *given.tags.values()) if each)
+    names = [given.id, given.question, given.hint, given.images, given.videos, given.answer, given.boxes]
+    own = [[name for name in each if not re.search(r"(^|\{)_", name)] for each in (*names, *given.tags.values())]
+    return sum(first_value(row, each) is not None for each in (*own, given.split) if each)
 
 
 def _has_media(row: Mapping[str, Any], card: Card, places: MediaFiles) -> bool:
@@ -238,7 +254,7 @@ def _about(folder: Path) -> str:
 
 
 def _is_named(card: Card, about: str) -> bool:
-    repository = card.source.name.rpartition("/")[2] if "/" in card.source.name else ""
+    repository = card.source.name.rpartition("/")[2]
     return any(len(name) > 3 and name in about for name in (_plain(card.name), _plain(repository)))
 
 

@@ -273,6 +273,7 @@ def _question(row: Mapping[str, Any], card: Card) -> tuple[str, tuple[str, ...]]
         question, choices = split_question(text)
         if choices and not _names_one(row, card, choices):
             question, choices = text, ()
+    choices = choices or next((case.choices for case in card.cases if case.choices and matches(row, case.when)), ())
     hint = first_value(row, card.fields.hint)
     if hint is not None:
         question = f"{as_text(hint, 'hint').strip()}\n{question}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,7 @@ from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.tasks.benchmarks.values import FieldError, missing, short
 
+_log = logging.getLogger(__name__)
 _LONGEST_PATH = 1024
 _SHORTEST_BASE64 = 64
 _OFTEN = 1000
@@ -136,12 +138,13 @@ def decoded(text: str) -> bytes | None:
 class RowMediaReader:
     """Reads the media of rows into `store`.
 
-    A picture is a path, bytes, base64, a data URL, a mapping of these, or a Pillow image; a video is a path.
+    A picture is a path, bytes, base64, a data URL, a mapping of these, or a Pillow image; each page of a PDF or a TIFF
+    is a picture. A video is a path.
     """
 
     files: MediaFiles
     store: MediaStore
-    _seen: dict[bytes, ImagePart] = field(default_factory=dict, repr=False)
+    _seen: dict[bytes, tuple[ImagePart, ...]] = field(default_factory=dict, repr=False)
     """Pictures by sha256: variants of one question repeat its picture, and decoding is slow."""
     _probed: dict[tuple[Path, int, int], VideoPart] = field(default_factory=dict, repr=False)
     """Videos by path, size and time of change, since they are too large to read twice."""
@@ -152,7 +155,7 @@ class RowMediaReader:
         Raises:
             FieldError: one of them is not there, or is no picture that can be used.
         """
-        return tuple(self._image(item) for item in items(value))
+        return tuple(part for item in items(value) for part in self._pictures(item))
 
     def video(self, value: object) -> VideoPart:
         """The video at a path.
@@ -175,14 +178,17 @@ class RowMediaReader:
         except MediaError as error:
             raise FieldError("videos", f"{short(value)}: {error}") from error
 
-    def _image(self, value: object) -> ImagePart:
+    def _pictures(self, value: object) -> tuple[ImagePart, ...]:
         try:
             if isinstance(value, Image.Image):
-                return self.store.put_image(value)
+                return (self.store.put_image(value),)
             data = self._data(value)
             digest = sha256(data).digest()
             if digest not in self._seen:
-                self._seen[digest] = self.store.put_bytes(data)
+                pages = self.store.put_pages(data)
+                if pages.note:
+                    _log.warning("%s: %s", value if _is_path(value) else "a picture in a row", pages.note)
+                self._seen[digest] = pages.parts
             return self._seen[digest]
         except (MediaError, OSError) as error:
             raise FieldError("images", f"{short(value)}: {error}") from error
@@ -203,6 +209,10 @@ class RowMediaReader:
                 return data
             raise FieldError("images", self.files.absent(value))
         raise FieldError("images", f"{short(value)} names no picture")
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= _LONGEST_PATH and not value.startswith("data:")
 
 
 def items(value: object) -> list[Any]:

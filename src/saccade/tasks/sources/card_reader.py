@@ -23,10 +23,11 @@ from saccade.tasks.benchmarks.make_task import draft, make_task, tags_of
 from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader, items
 from saccade.tasks.benchmarks.row_files import SourceRow
 from saccade.tasks.benchmarks.values import FieldError, RowProblem, first_value, matches
+from saccade.tasks.sources.folder import open_table
 from saccade.tasks.sources.readers import TaskSummary
 from saccade.tasks.sources.row_tasks import with_open
 from saccade.tasks.sources.shares import shuffled
-from saccade.tasks.sources.tables import UNREAD, RowPlace, open_table
+from saccade.tasks.sources.tables import UNREAD, RowPlace
 
 
 class CardSpot(NamedTuple):

@@ -11,20 +11,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from saccade.core.registry import did_you_mean
-from saccade.errors import SettingsError
+from saccade.errors import DataError, SettingsError
 from saccade.media.decode import suffixes_of
-from saccade.tasks.sources.tables import SUFFIXES
+from saccade.tasks.sources.delimited import DelimitedTable
+from saccade.tasks.sources.tables import ArrowTable, HeldTable, LineTable, ParquetTable, RowTable
 
 TASKS: Final = "tasks.jsonl"
 TRAJECTORIES: Final = "trajectories.jsonl"
 VIDEOS: Final = suffixes_of("video")
 PICTURES: Final = suffixes_of("image")
+SUFFIXES: Final = (".jsonl", ".ndjson", ".json", ".tsv", ".csv", ".parquet", ".arrow")
+"""Of files whose rows are read."""
 _NO_ROWS = ("dataset_info.json", "dataset_infos.json", "state.json", "dataset_dict.json", "report.json", "summary.json")
 _REFUSED: Final = "refused.jsonl"
 """Rows that `saccade convert` refused; ignored where there are other rows."""
@@ -130,3 +133,25 @@ def _walked(folder: Path) -> Iterator[Path]:
     for path in folder.rglob("*"):
         if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
             yield path
+
+
+def open_table(file: Path, encoding: str = "") -> RowTable:
+    """Open a file as a table, by its suffix; `encoding` is that of a TSV or CSV which does not tell.
+
+    Raises:
+        DataError: its suffix is unknown.
+    """
+    suffix = file.suffix.lower()
+    if suffix in (".tsv", ".csv"):
+        return DelimitedTable(file, encoding)
+    kinds: dict[str, Callable[[Path], RowTable]] = {
+        ".jsonl": LineTable,
+        ".ndjson": LineTable,
+        ".json": HeldTable,
+        ".parquet": ParquetTable,
+        ".arrow": ArrowTable,
+    }
+    if kind := kinds.get(suffix):
+        return kind(file)
+    office = " Save the sheet as CSV." if suffix in (".xlsx", ".xls", ".ods") else " Convert it to one of them."
+    raise DataError(f"{file} is of an unknown kind; rows are read from {', '.join(SUFFIXES)}.{office}")

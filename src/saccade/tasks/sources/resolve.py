@@ -113,17 +113,16 @@ def _card(source: SourceSettings, defaults: SourceDefaults) -> SourceReader:
     from saccade.tasks.benchmarks.benchmark import open_benchmark
     from saccade.tasks.sources.card_reader import CardReader
 
-    _refuse(source, "a card", ("knobs", "question", "media"))
+    _refuse(source, "a card", ("knobs", "question", "media", "encoding"))
     card = load_card(f"{source.name}:{source.split}" if source.split else source.name)
     data = Path(source.data) if source.data else defaults.data
     return CardReader(open_benchmark(card, data))
 
 
 def _path(source: SourceSettings, path: Path, defaults: SourceDefaults) -> SourceReader:
-    from saccade.tasks.sources.folder import TRAJECTORIES, files_in
+    from saccade.tasks.sources.folder import TRAJECTORIES, files_in, open_table
     from saccade.tasks.sources.readers import RecordReader
     from saccade.tasks.sources.row_tasks import RowReader, RowTasks
-    from saccade.tasks.sources.tables import open_table
 
     _refuse(source, "a file or folder", ("knobs",))
     if path.is_dir():
@@ -144,7 +143,7 @@ def _path(source: SourceSettings, path: Path, defaults: SourceDefaults) -> Sourc
         raise SettingsError(f"{source.name} holds questions of its own; `question` is for a folder of media alone.")
     folder = path if path.is_dir() else path.parent
     rows = RowTasks(label, source.model_copy(update={"media": tuple(map(str, further))}))
-    return RowReader(rows, tuple(map(open_table, files)), folder)
+    return RowReader(rows, tuple(open_table(file, source.encoding) for file in files), folder)
 
 
 def _of_media(source: SourceSettings, folder: Path, files: tuple[Path, ...]) -> SourceReader:
@@ -161,7 +160,7 @@ def _of_media(source: SourceSettings, folder: Path, files: tuple[Path, ...]) -> 
 def _world(source: SourceSettings, defaults: SourceDefaults) -> SourceReader:
     name, split = bare_name(source.name), WORLDS.split(source.name.removeprefix(_WORLD))[1]
     world = load_world(name)
-    _refuse(source, "a world", ("data", "media", "question"))
+    _refuse(source, "a world", ("data", "media", "question", "encoding"))
     source = replace_split(source, name, split or "")
     knobs = load_settings(world.knobs, overrides=[f"{key}={json.dumps(value)}" for key, value in source.knobs.items()])
     count = min((most for most in (source.most, defaults.most) if most), default=defaults.world_tasks)

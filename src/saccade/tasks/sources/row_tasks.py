@@ -202,8 +202,8 @@ class RowTasks:
         if (recorded := self._recorded(row)) is not None:
             return replace(summary_of(recorded), id=self._id(_named(plain)))
         said = draft(plain, _card(*_shape(plain), self.settings.fields))
-        if plain.get("images") is not UNREAD:
-            _check_places(plain, len(items(plain.get("images", []))))
+        if plain.get("images") is not UNREAD and not any(map(_has_pages, listed := items(plain.get("images", [])))):
+            _check_places(plain, len(listed))
         kind = _type(said, plain)
         answered, count = said.answer is not None, pictures + videos
         return TaskSummary(self._id(said.id), plain["tags"], kind, answered, count, _grader(plain), videos=videos)
@@ -336,6 +336,11 @@ def _look_for(plain: Mapping[str, Any], name: str, files: MediaFiles) -> int:
         if item is not UNREAD:
             files.named(item)
     return len(listed)
+
+
+def _has_pages(item: object) -> bool:
+    """Tell whether a file may give several pictures, so that they are counted when the task is made."""
+    return isinstance(item, str) and item.lower().endswith((".pdf", ".tif", ".tiff"))
 
 
 def _check_places(plain: Mapping[str, Any], pictures: int) -> None:

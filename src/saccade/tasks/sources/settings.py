@@ -78,6 +78,8 @@ class SourceSettings(Settings):
     """Further folders to search for the media of a file's rows."""
     fields: FieldNames = FieldNames()
     """Unusual field names of a file's rows."""
+    encoding: str = Field("", pattern=r"^[A-Za-z0-9_-]*$")
+    """Of the text of a TSV or CSV, by Python's name, as in `cp1251`; empty: found out."""
     knobs: dict[str, bool | int | FiniteFloat | str | list[str]] = Field(default_factory=dict)
     """Knobs of a generated world."""
 

@@ -1,6 +1,6 @@
 """Read files of rows: scan all rows without their pictures, then read any row by its place.
 
-    table = open_table(Path("rows.jsonl"))
+    table = LineTable(Path("rows.jsonl"))
     places = [place for place, row in table.scan() if isinstance(row, SourceRow)]
     row = table.read(places[7])
 
@@ -10,10 +10,9 @@ parquet and Arrow.
 
 from __future__ import annotations
 
-import csv
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -22,7 +21,6 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from saccade.errors import DataError
 from saccade.tasks.benchmarks.row_files import (
-    LONGEST_CELL,
     SourceRow,
     load_pyarrow,
     open_parquet,
@@ -112,60 +110,6 @@ def line_at(file: Path, at: int) -> bytes:
     with reading(file), file.open("rb") as lines:
         lines.seek(at)
         return lines.readline()
-
-
-@dataclass(frozen=True, slots=True)
-class DelimitedTable:
-    """TSV or CSV with a header; quoted cells may hold line breaks."""
-
-    file: Path
-    delimiter: str
-
-    def scan(self) -> Iterator[tuple[RowPlace, SourceRow | RowProblem]]:
-        csv.field_size_limit(LONGEST_CELL)
-        with reading(self.file), self.file.open("rb") as binary:
-            names = self._head()
-            lines = _Counted(binary)
-            cells = csv.reader(lines, delimiter=self.delimiter)
-            next(cells, None)
-            number, at = 0, lines.read
-            for row in cells:
-                if row:
-                    yield RowPlace(number, at), self._row(names, row, number)
-                    number += 1
-                at = lines.read
-
-    def read(self, place: RowPlace) -> SourceRow:
-        with reading(self.file), self.file.open("rb") as binary:
-            binary.seek(place.at)
-            cells = next(csv.reader(_Counted(binary), delimiter=self.delimiter), [])
-            row = self._row(self._head(), cells, place.number)
-        if isinstance(row, RowProblem):
-            raise DataError(f"{self.file} was changed while it was in use: {row}. Start again.")
-        return row
-
-    def _head(self) -> list[str]:
-        with self.file.open("rb") as binary:
-            return next(csv.reader(_Counted(binary), delimiter=self.delimiter), [])
-
-    def _row(self, names: list[str], cells: list[str], number: int) -> SourceRow | RowProblem:
-        if len(cells) != len(names):
-            wrong = f"it has {len(cells)} cells where the head has {len(names)}"
-            return RowProblem(self.file.name, number, "row", wrong)
-        return as_row(self.file, number, dict(zip(names, cells, strict=True)))
-
-
-class _Counted:
-    """Iterates over the lines of a file as text and counts the bytes read."""
-
-    def __init__(self, binary: Any) -> None:
-        self._binary, self.read = binary, 0
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self._binary:
-            encoding = "utf-8" if self.read else "utf-8-sig"
-            self.read += len(line)
-            yield line.decode(encoding)
 
 
 class HeldTable:
@@ -318,26 +262,3 @@ def _holds_bytes(kind: Any) -> bool:
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return _holds_bytes(kind.value_type)
     return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
-
-
-SUFFIXES: Final = (".jsonl", ".ndjson", ".json", ".tsv", ".csv", ".parquet", ".arrow")
-"""Of files whose rows are read."""
-
-
-def open_table(file: Path) -> RowTable:
-    """Open a file as a table, by its suffix. Raises `DataError` for an unknown one."""
-    suffix = file.suffix.lower()
-    if suffix in (".tsv", ".csv"):
-        return DelimitedTable(file, "\t" if suffix == ".tsv" else ",")
-    kinds: dict[str, Callable[[Path], RowTable]] = {
-        ".jsonl": LineTable,
-        ".ndjson": LineTable,
-        ".json": HeldTable,
-        ".parquet": ParquetTable,
-        ".arrow": ArrowTable,
-    }
-    if kind := kinds.get(suffix):
-        return kind(file)
-    raise DataError(
-        f"{file} is of an unknown kind; rows are read from {', '.join(SUFFIXES)}. Convert it to one of them."
-    )

@@ -49,6 +49,7 @@ LOADERS: Final = Registry[Loader](
         "folders@1": "saccade.tasks.benchmarks.loaders.rows:FOLDERS",
         "beside@1": "saccade.tasks.benchmarks.loaders.rows:BESIDE",
         "llava-final@1": "saccade.tasks.benchmarks.loaders.training_rows:LLAVA_FINAL",
+        "llava-cot@1": "saccade.tasks.benchmarks.loaders.training_rows:LLAVA_COT",
         "solution@1": "saccade.tasks.benchmarks.loaders.training_rows:SOLUTION",
         "thyme@1": "saccade.tasks.benchmarks.loaders.training_rows:THYME",
         "thyme-rl@1": "saccade.tasks.benchmarks.loaders.training_rows:THYME_RL",

@@ -245,7 +245,7 @@ class VlmEvalKit:
     """VLMEvalKit's TSV: `index`, `image` or `image_path`, `question`, often `hint`, `A`, `B`, ..., `answer`.
 
     `image` is base64, a list of these, or the index of another row with the same picture, which a second reading of the
-    file looks up.
+    file looks up. As VLMEvalKit has it, a cell of at most 64 characters is an index (`vlmeval/dataset/image_base.py`).
     """
 
     def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
@@ -255,7 +255,7 @@ class VlmEvalKit:
         for file in files:
             shared: dict[str, str] | None = None
             for row in read_rows(file):
-                if isinstance(row, SourceRow) and (wanted := _reference(row.fields)) is not None:
+                if isinstance(row, SourceRow) and (wanted := picture_index(row.fields)) is not None:
                     shared = _shared_images(file) if shared is None else shared
                     yield _resolved(row, wanted, shared)
                 else:
@@ -265,29 +265,31 @@ class VlmEvalKit:
         return sum(map(count_rows, files))
 
 
-def _reference(fields: Mapping[str, Any]) -> str | None:
-    """The index of the row whose picture this row shows, or None if it has its own."""
+def picture_index(fields: Mapping[str, Any]) -> str | None:
+    """Return the `image` cell of a row if it is so short that it may be the index of the row with the picture."""
     image = fields.get("image")
-    short = isinstance(image, str) and 0 < len(image) <= _LONGEST_INDEX
-    return image if short and isinstance(image, str) and image.isalnum() else None
+    short = isinstance(image, str) and 0 < len(image) <= _LONGEST_INDEX and "index" in fields
+    return image if short and isinstance(image, str) else None
 
 
 def _resolved(row: SourceRow, wanted: str, shared: Mapping[str, str]) -> SourceRow | RowProblem:
     image = shared.get(wanted)
-    if image is None:
-        return row.problem("image", f"it is that of row {wanted!r}, which is not there or has none of its own")
-    return replace(row, fields={**row.fields, "image": image})
+    if image is not None:
+        return replace(row, fields={**row.fields, "image": image})
+    if not wanted.isalnum():
+        return row  # the path of a file
+    return row.problem("image", f"it is that of row {wanted!r}, which is not there or has none of its own")
 
 
 def _shared_images(file: Path) -> dict[str, str]:
-    """The pictures to which other rows refer, by the index of the row that has them."""
+    """Return the pictures to which other rows refer, by the index of the row that has them."""
     rows = (row.fields for row in read_rows(file) if isinstance(row, SourceRow))
-    wanted = {reference for fields in rows if (reference := _reference(fields)) is not None}
+    wanted = {reference for fields in rows if (reference := picture_index(fields)) is not None}
     again = (row.fields for row in read_rows(file) if isinstance(row, SourceRow))
     return {
         str(fields["index"]): fields["image"]
         for fields in again
-        if _reference(fields) is None and str(fields.get("index")) in wanted and isinstance(fields.get("image"), str)
+        if picture_index(fields) is None and str(fields.get("index")) in wanted and isinstance(fields.get("image"), str)
     }
 
 

@@ -1,6 +1,7 @@
 r"""Load rows on which published models were trained, which hold more than a question and its answer.
 
 `llava-final`   conversations whose reply ends in the answer (MathV360K, GeoQA+ of InternVL)
+`llava-cot`     conversations whose reply has the answer in its part CONCLUSION (LLaVA-CoT)
 `solution`      the answer in tags, as `<answer>B</answer>`, under `answer` or `solution` (SpaceR, LongVILA, R1-V)
 `thyme`         question with the lines about its picture, response with code and answer, first the picture that the
                 question shows and then those that code made (Thyme-SFT)
@@ -21,6 +22,7 @@ from saccade.tasks.benchmarks.values import FieldError, first_value, missing, sh
 
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
+_CONCLUSION = re.compile(r"<CONCLUSION>(.*?)</CONCLUSION>", re.DOTALL | re.IGNORECASE)
 _SAID = re.compile(r"\b(?:final |correct )?answer\s*(?:is|:)\s*[:：]?\s*([^\n]+)", re.IGNORECASE)
 _SAID_IN_CHINESE = re.compile(r"答案\s*(?:是|为|选|[:：])+\s*([^\n]+)")
 
@@ -50,6 +52,15 @@ def from_llava_final(row: Row) -> Row:
     """As `from_llava`, the answer being what the reply marks as such."""
     plain = from_llava(row)
     return {**plain, "answer": _marked(plain["answer"], "the reply")}
+
+
+def from_llava_cot(row: Row) -> Row:
+    """As `from_llava`, the answer being the reply's part CONCLUSION, or what that marks as the answer."""
+    plain = from_llava(row)
+    parts = _CONCLUSION.findall(plain["answer"]) if isinstance(plain["answer"], str) else []
+    if not parts or not parts[-1].strip():
+        raise FieldError("answer", f"the reply has no part CONCLUSION: {short(plain['answer'])}")
+    return {**plain, "answer": final_answer(parts[-1]) or parts[-1].strip()}
 
 
 def from_solution(row: Row) -> Row:
@@ -144,6 +155,7 @@ def _marked(text: object, where: str) -> str:
 
 
 LLAVA_FINAL = RowLoader(from_llava_final)
+LLAVA_COT = RowLoader(from_llava_cot)
 SOLUTION = RowLoader(from_solution)
 THYME = RowLoader(from_thyme)
 THYME_RL = RowLoader(from_thyme_rl)
