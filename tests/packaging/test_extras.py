@@ -187,7 +187,7 @@ ENTRIES = {
     "math": ("saccade.grading.registry",),
     "ocr": ("saccade.plugins.vista.ocr",),
     "video": ("saccade.media.video", "av"),
-    "sandbox": ("skimage", "sklearn", "pandas", "shapely", "pytesseract"),
+    "sandbox": ("skimage", "sklearn", "pandas", "shapely"),
     "data": ("saccade.training.sft.formats.base", "openpyxl", "pyarrow", "atif"),
     "otel": ("saccade.plugins.integrations.otel",),
     "bench": ("jupyter_client", "smolagents"),

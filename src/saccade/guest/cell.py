@@ -20,7 +20,6 @@ import signal
 import sys
 import time
 import warnings
-from _thread import _count as count_threads
 from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,6 +36,7 @@ from .outbox import Outbox
 from .pixels import DRAWN
 from .repairs import RepairContext, RepairPass, find_passes, repair_text, repair_tree, repairing
 from .shown import ShownPictures, close
+from .threads import count_threads, settle
 from .workspace import Entry, Workspace, WorkspaceTooLarge
 
 _sources: dict[str, list[str]] = {}
@@ -195,7 +195,7 @@ _waitid, _waitpid, _getpid = getattr(os, "waitid", None), os.waitpid, os.getpid
 class ProcessState:
     """Restores timers, signal handlers, trace functions and builtins at the end of the block.
 
-    A thread or a process does not survive the next fork, so a call that leaves one is refused: see `left_running`.
+    A process that a call leaves running has the call refused: see `children_left`.
     """
 
     def __enter__(self) -> Self:
@@ -219,31 +219,19 @@ class ProcessState:
             if handler is not None and _getsignal(number) is not handler:
                 _setsignal(number, handler)
 
-    def left_running(self) -> str | None:
-        """Say what still runs after a moment of grace and what to do about it, or None."""
-        threads = _more_threads(self.threads)
-        children = not self.had_children and _has_children()
-        if not threads and not children:
+    def children_left(self) -> str | None:
+        """Say which processes still run after a moment of grace and what to do about it, or None."""
+        if self.had_children or not _has_children():
             return None
-        if children:
-            _stop_resource_tracker()
+        _stop_resource_tracker()
         end = monotonic() + GRACE
-        while threads or children:
+        while _has_children():
             if monotonic() >= end:
-                break
+                return (
+                    "a process that the code had started was still running when the code ended. Processes cannot be "
+                    "kept between calls: wait() for them (and use `with` for a Pool), then the call can be kept."
+                )
             sleep(_STEP)
-            threads = _more_threads(self.threads)
-            children = children and _has_children()
-        if threads:
-            return (
-                f"{threads} thread(s) were still running when the code ended. Threads cannot be kept between calls: "
-                "join() them (and use `with` for a ThreadPoolExecutor), then the call can be kept."
-            )
-        if children:
-            return (
-                "a process that the code had started was still running when the code ended. Processes cannot be kept "
-                "between calls: wait() for them (and use `with` for a Pool), then the call can be kept."
-            )
         return None
 
 
@@ -256,10 +244,6 @@ def restore_builtins(saved: dict[str, Any]) -> None:
     for name, value in saved.items():
         if live.get(name) is not value:
             live[name] = value
-
-
-def _more_threads(before: int) -> int:
-    return max(0, count_threads() - before)
 
 
 def _has_children() -> bool:
@@ -438,7 +422,8 @@ def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
         if _getpid() != around.pid:
             _leave_child(cell)
     cell.step("the open files", lambda: cell.refuse(make_room()))
-    cell.step("what was left running", lambda: cell.refuse(around.left_running()))
+    cell.step("the threads", lambda: _settle_threads(cell, around.threads))
+    cell.step("the processes", lambda: cell.refuse(around.children_left()))
     cell.step("the figures", lambda: close(shown.finished_figures()))
     cell.step("the files", lambda: _report_files(cell))
     cell.step("the output", lambda: _finish_output(cell))
@@ -500,6 +485,13 @@ def _take_value(cell: _Cell, value: object) -> None:
         cell.notes.append(f"the value was cut: the first {LONGEST_VALUE} of {len(text)} characters are shown")
         text = text[:LONGEST_VALUE]
     cell.value = text
+
+
+def _settle_threads(cell: _Cell, before: int) -> None:
+    note, why = settle(before, GRACE, is_cell)
+    if note is not None:
+        cell.notes.append(note)
+    cell.refuse(why)
 
 
 def _leave_child(cell: _Cell) -> NoReturn:

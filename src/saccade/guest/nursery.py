@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from . import folders, inspection, privileges, seccomp, session, wire
+from . import adapt, folders, inspection, privileges, seccomp, session, wire
 from .compact import fill_gaps, use_large_pages
 from .config import GuestConfig
 from .fork import Forker
@@ -213,6 +213,7 @@ def prepare(
     for module in settings["modules"]:
         importlib.import_module(module)
     warm_up()  # last, since it leaves the random states seeded
+    adapt.install()
     # The folder that holds this package must not be importable for a guest.
     sys.path[:] = [entry for entry in sys.path if entry and not os.path.isdir(os.path.join(entry, "guest"))]
     sys.argv[:] = [""]

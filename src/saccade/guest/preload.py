@@ -25,7 +25,7 @@ PRELOAD: dict[str, str] = {
     **{name: f"PIL.{name}" for name in ("Image", "ImageDraw", "ImageEnhance", "ImageFilter", "ImageOps")},
     **{"VideoReader": "decord:VideoReader", "cpu": "decord:cpu", "np": "numpy", "plt": "matplotlib.pyplot"},
 }
-"""Name -> the module that it stands for, or `module:name in it`. `decord` is `guest.images`."""
+"""Name -> the module that it stands for, or `module:name in it`. `decord` is `guest.video`."""
 
 SEED = 0
 """Random numbers of every session start from here, so that a run can be repeated."""
@@ -40,7 +40,7 @@ def lookup(name: str) -> Any:
         raise ValueError(f"{name!r} cannot be preloaded; known names are {', '.join(sorted(PRELOAD))}")
     module, _, attribute = PRELOAD[name].partition(":")
     if module == "decord":
-        importlib.import_module(".images", __package__).install()
+        importlib.import_module(".video", __package__).install()
     loaded = importlib.import_module(module)
     return getattr(loaded, attribute) if attribute else loaded
 
