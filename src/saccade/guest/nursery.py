@@ -22,7 +22,7 @@ from .compact import fill_gaps, use_large_pages
 from .config import GuestConfig
 from .fork import Forker
 from .jail import JailPlan, enter, rehearse
-from .preload import warm_up
+from .preload import add_cjk_font, warm_up
 from .root import NAMESPACES, WORKSPACE, Standing, build_private_root, plan_root
 from .session_entry import FAMILY_SESSIONS, SessionEntry
 from .template import NextStep
@@ -323,10 +323,13 @@ def _layers(
 
 
 def versions() -> dict[str, str]:
-    """Versions of the interpreter and of the libraries that are there."""
+    """Versions of the interpreter and of the libraries that are there, and the font of letters that most fonts lack."""
     texts = {"python": platform.python_version()}
     for name in _LIBRARIES:
         module = sys.modules.get(name)
         if module is not None:
             texts[name] = str(getattr(module, "__version__", "?"))
+    texts["CJK font"] = add_cjk_font() or (
+        "none: such letters are empty boxes in figures; to have one: apt install fonts-noto-cjk"
+    )
     return texts
