@@ -6,13 +6,14 @@ import pickle
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from saccade.guest import wire
+from saccade.guest import images, wire
 from saccade.guest.images import RAW_MODES, SharedImage, bind, map_array, map_image
 from saccade.guest.wire import sealed_memfd
 
@@ -73,8 +74,9 @@ def test_an_array_may_be_changed_for_this_process_alone() -> None:
 
 
 @pytest.fixture
-def host() -> Iterator[tuple[socket.socket, list[dict[str, Any]]]]:
+def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[socket.socket, list[dict[str, Any]]]]:
     """A host that hands out one picture for every request, and remembers the requests."""
+    monkeypatch.setattr(images, "_loaded", {})
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     asked: list[dict[str, Any]] = []
 
@@ -134,6 +136,25 @@ def test_every_use_brings_the_pixels_once(host: Host, use: Any) -> None:
     use(image)
     assert asked == [{"op": "need", "key": "k"}]
     assert type(image) is Image.Image
+
+
+def test_equal_pictures_are_asked_for_once_and_changed_apart(host: Host) -> None:
+    sock, asked = host
+    one, two, three = (SharedImage.of("k", "RGB", (30, 20), sock) for _ in range(3))
+    one.putpixel((0, 0), (1, 2, 3))
+    del one
+    assert two.getpixel((0, 0)) == three.getpixel((0, 0)) == picture("RGB").getpixel((0, 0))
+    ImageDraw.Draw(two).rectangle((0, 0, 9, 9), fill="red")
+    assert three.tobytes() == picture("RGB").tobytes()
+    assert asked == [{"op": "need", "key": "k"}]
+
+
+def test_threads_that_load_at_the_same_time_get_each_its_own(host: Host) -> None:
+    sock, asked = host
+    pictures = [SharedImage.of(f"k{number % 8}", "RGB", (30, 20), sock) for number in range(64)]
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(lambda image: image.tobytes(), [*pictures, *pictures])) == {picture("RGB").tobytes()}
+    assert sorted(request["key"] for request in asked) == [f"k{number}" for number in range(8)]
 
 
 def test_a_picture_that_cannot_be_loaded_says_why(host: Host) -> None:

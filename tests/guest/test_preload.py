@@ -9,7 +9,7 @@ import sys
 import pytest
 from tests.guest.cells import Start
 
-from saccade.guest.preload import PRELOAD, preload
+from saccade.guest.preload import CJK_FONTS, PRELOAD, add_cjk_font, preload
 
 
 def test_names_are_bound() -> None:
@@ -22,11 +22,15 @@ def test_names_are_bound() -> None:
 
 
 def test_a_name_out_of_a_module() -> None:
-    from saccade.guest import images
+    from saccade.guest import video
 
     namespace: dict[str, object] = {}
     preload(namespace, ("VideoReader", "decord", "cpu"))
-    assert namespace == {"VideoReader": images.VideoReader, "decord": images, "cpu": images.cpu}
+    decord = sys.modules["decord"]
+    assert namespace == {"VideoReader": video.VideoReader, "decord": decord, "cpu": video.cpu}
+    names = {name for name in vars(decord) if not name.startswith("_")}
+    assert names == {"VideoReader", "cpu", "gpu", "bridge", "DECORDError"}  # no helper of ours
+    assert decord.__name__ == "decord"
 
 
 def test_every_name_in_a_session(start: Start) -> None:
@@ -34,6 +38,25 @@ def test_every_name_in_a_session(start: Start) -> None:
     guest = start(preload=tuple(PRELOAD))
     result = guest.run("print(np.pi > 3, Image.new, plt.show, ImageOps.invert, cv2.imread)\nstring.digits")
     assert (result.status, result.value) == ("ok", "'0123456789'")
+
+
+def test_a_font_of_this_machine_draws_chinese_by_whatever_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A font of other letters stands for it here, under a name that is known to have them."""
+    import matplotlib
+    from matplotlib.font_manager import FontEntry, findfont, fontManager
+
+    known = list(fontManager.ttflist)
+    monkeypatch.setattr(fontManager, "ttflist", known)
+    assert add_cjk_font() in (None, *CJK_FONTS)
+    mono = next(entry for entry in known if entry.name == "DejaVu Sans Mono")
+    own = FontEntry(fname=mono.fname, name="WenQuanYi Zen Hei", weight=400)
+    monkeypatch.setattr(fontManager, "ttflist", [*(e for e in known if e.name not in CJK_FONTS), own])
+    with matplotlib.rc_context():
+        monkeypatch.setattr(matplotlib, "rcParamsDefault", matplotlib.rcParamsDefault.copy())
+        assert add_cjk_font() == add_cjk_font() == "WenQuanYi Zen Hei"
+        assert matplotlib.rcParams["font.sans-serif"].count("WenQuanYi Zen Hei") == 1
+        for name in ("SimHei", "Microsoft YaHei", "Noto Sans CJK SC", "SimSun"):
+            assert findfont(name, fallback_to_default=False) == mono.fname
 
 
 def test_warm_up_leaves_no_traces_and_nothing_to_load() -> None:

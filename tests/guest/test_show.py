@@ -161,50 +161,93 @@ sys.meta_path[sys.meta_path.index(real)] = Hiding
 """
 
 
-def without_ipython(code: str, folder: Path) -> str:
-    """What a program prints in an interpreter that has no IPython, whatever is installed here."""
-    command = [sys.executable, "-c", WITHOUT_IPYTHON + code]
-    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    return run.stdout
-
-
-def test_stand_in_for_ipython(tmp_path: Path) -> None:
-    code = (
-        "from saccade.guest import show\n"
-        "from PIL import Image\n"
-        "seen = []\n"
-        "show.install(lambda *things: seen.extend(things))\n"
-        "from IPython.display import HTML, Image as Shown, Markdown, clear_output, display\n"
-        "from IPython import get_ipython\n"
-        "Image.new('RGB', (3, 2)).save('a.png')\n"
-        "display(Shown('a.png'), Shown(filename='a.png'), Shown(open('a.png', 'rb').read()))\n"
-        "clear_output(wait=True)\n"
-        "print([show.rendered(s).size for s in seen], repr(Markdown('**b**')), HTML('<p>').data, get_ipython())\n"
-    )
-    assert without_ipython(code, tmp_path) == "[(3, 2), (3, 2), (3, 2)] **b** <p> None\n"
-
-
-def test_warm_up_and_figures_without_ipython(tmp_path: Path) -> None:
-    """Before and after a program imports the stand-in: matplotlib looks at it whenever a backend is chosen."""
+@pytest.mark.parametrize("hidden", [WITHOUT_IPYTHON, "import sys\n"])
+def test_the_stand_in_for_ipython_is_the_same_whatever_is_installed(tmp_path: Path, hidden: str) -> None:
+    """Before and after a program imports it: matplotlib looks at it whenever a backend is chosen."""
     code = """
 from saccade.guest.preload import warm_up
 warm_up()
-assert "IPython" not in sys.modules
+assert not [name for name in sys.modules if name.startswith("IPython")]
 import IPython, importlib.util
 assert IPython.__spec__ is importlib.util.find_spec("IPython")
-assert IPython.display.display is display
+assert IPython.display.display is IPython.display.display is display
+from IPython.core.display import HTML, display
+from IPython.display import Image, Markdown, clear_output, SVG
+print(repr(Markdown('**b**')), HTML('<p>').data, bool(IPython.get_ipython()), clear_output(wait=True))
 import matplotlib, matplotlib.pyplot as plt
 matplotlib.use("svg")
 plt.switch_backend("agg")
 plt.ion()
 plt.plot([1, 2])
 try:
-    import IPython.core
+    import IPython.terminal.embed
 except ModuleNotFoundError as error:
     print(error.name)
 """
-    assert without_ipython(code, tmp_path) == "IPython.core\n"
+    run = subprocess.run(
+        [sys.executable, "-c", hidden + code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (run.stdout, run.stderr) == ("**b** <p> False None\nIPython.terminal\n", "")
+
+
+PICTURES = """
+import base64, io, pathlib
+from IPython.display import Image as Shown, display
+PIL = Image.new("RGB", (3, 2), "red")
+PIL.save("a.png"); PIL.save("b.jpg")
+file = io.BytesIO(); PIL.save(file, "PNG"); data = file.getvalue()
+url = "data:image/png;base64," + base64.b64encode(data).decode()
+class Text:
+    def _repr_png_(self): return base64.b64encode(data).decode()
+class Pair:
+    def _repr_jpeg_(self): return open("b.jpg", "rb").read(), {"width": 3}
+"""
+OBJECTS = (
+    *("Shown(data)", "Shown(data=data, width=200)", "Shown('a.png')", "Shown(filename='b.jpg')", "Text()", "Pair()"),
+    *("Shown(pathlib.Path('a.png'))", "Shown(url)", "Shown(bytearray(data), format='png', embed=True)", "PIL"),
+)
+
+
+@pytest.mark.parametrize("thing", OBJECTS)
+def test_an_object_that_draws_itself_is_a_picture_shown_or_as_the_value(start: Start, thing: str) -> None:
+    for code, source in ((f"display({thing})", "display"), (thing, "value")):
+        guest = start()
+        guest.run(IMPORTS + PICTURES)
+        guest.ask("commit")
+        result = guest.run(code)
+        assert (result.status, result.sources, result.sizes) == ("ok", [source], [(3, 2)]), result.report
+        assert (result.value, result.stdout) == (None, "")
+
+
+def test_a_picture_of_the_network_and_one_that_is_broken_say_so(guest: Guest) -> None:
+    guest.run(PICTURES.replace("PIL", "_"))
+    assert "the sandbox has no network" in guest.run("Shown(url='https://x.org/a.png')").traceback
+    broken = guest.run("Shown(data=b'not a picture')")
+    assert (broken.status, broken.pictures) == ("ok", [])
+    assert "Image object" in broken.value
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("plt.imshow(np.zeros((4, 4)))", True),
+        ("fig, ax = plt.subplots(); ax.plot([1, 2])\nax", True),
+        ("plt.figure(); plt.plot([1]); plt.figure(); plt.plot([2])", True),
+        ("plt.plot([1]); plt.show()", False),
+        ("fig = figure(); display(fig)", False),
+        ("figure()", False),  # the value
+        ("plt.plot([1]); plt.savefig('a.png')", False),
+        ("plt.plot([1]); plt.savefig(__import__('io').BytesIO())", False),
+        ("plt.plot([1]); plt.close()", False),
+        ("plt.figure(figsize=(2, 2))\n1", False),  # nothing is in it
+        ("fig = plt.figure(); plt.plot([1]); fig.canvas.draw(); a = np.asarray(fig.canvas.buffer_rgba())", False),
+    ],
+)
+def test_a_figure_that_stays_open_is_told_of_once(guest: Guest, code: str, told: bool) -> None:
+    result = guest.run(IMPORTS + code)
+    assert result.status == "ok", result.report
+    assert any("open and w" in note for note in result.notes) is told, result.notes
+    assert guest.run("print(1)").notes == []
 
 
 @needs_cv2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import random
@@ -16,8 +17,8 @@ from PIL import Image
 from tests.media import clips
 from tests.media.clips import clip, number_of
 
-from saccade.guest import images
-from saccade.guest.images import DECORDError, VideoReader
+from saccade.guest import video
+from saccade.guest.video import DECORDError, VideoReader
 from saccade.guest.video_stream import (
     Index,
     KeyFrame,
@@ -232,7 +233,7 @@ def test_a_file_is_not_held_open_and_not_mixed_with_another(tmp_path: Path) -> N
 @pytest.fixture
 def reader(tmp_path: Path) -> VideoReader:
     (tmp_path / "v.mp4").write_bytes(clips.h264(60))
-    return VideoReader(str(tmp_path / "v.mp4"), ctx=images.cpu(0), num_threads=1)
+    return VideoReader(str(tmp_path / "v.mp4"), ctx=video.cpu(0), num_threads=1)
 
 
 def test_indexing(reader: VideoReader) -> None:
@@ -294,7 +295,7 @@ def test_size_and_file_objects() -> None:
 
 
 def test_the_cache_is_bounded(reader: VideoReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "CACHE_BYTES", 5 * clips.WIDTH * clips.HEIGHT * 3)
+    monkeypatch.setattr(video, "CACHE_BYTES", 5 * clips.WIDTH * clips.HEIGHT * 3)
     for index in range(20):
         reader[index]
     assert list(reader._kept) == [15, 16, 17, 18, 19]
@@ -310,9 +311,11 @@ def test_errors(tmp_path: Path) -> None:
     assert "missing.mp4" in repr(later)
     with pytest.raises(FileNotFoundError):
         len(later)
+    video.install()
+    bridge = importlib.import_module("decord.bridge")
     with pytest.raises(ImportError, match="numpy arrays"):
-        images.bridge.set_bridge("torch")
-    images.bridge.set_bridge("native")
+        bridge.set_bridge("torch")
+    bridge.set_bridge("native")
 
 
 STORED = [Packet(0, 0, True, 2), Packet(6, 2, False, 2), Packet(2, 4, False, 2), Packet(8, 6, True, 4)]

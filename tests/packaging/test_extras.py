@@ -219,7 +219,7 @@ ENTRIES = {
     "video": ("saccade.media.video", "av"),
     "heic": ("pillow_heif",),
     "pdf": ("pypdfium2",),
-    "sandbox": ("skimage", "sklearn", "pandas", "shapely", "pytesseract"),
+    "sandbox": ("skimage", "sklearn", "pandas", "shapely"),
     "data": ("saccade.training.sft.formats.base", "openpyxl", "pyarrow", "atif"),
     "otel": ("saccade.plugins.integrations.otel",),
     "bench": ("jupyter_client", "smolagents"),

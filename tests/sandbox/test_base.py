@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from saccade.errors import SandboxClosedError
-from saccade.sandbox import zygote_client
-from saccade.sandbox.base import finished
+from saccade.errors import ProtocolError, SandboxClosedError, SandboxError, SettingsError
+from saccade.sandbox import remote_wire, zygote_client
+from saccade.sandbox.base import Limits, SessionOptions, check_call, finished
 from saccade.sandbox.local import LocalSandbox
 
 
@@ -91,3 +92,42 @@ async def test_a_close_that_is_cancelled_leaves_nothing(monkeypatch: pytest.Monk
     assert not folder.exists()
     with pytest.raises(SandboxClosedError):
         await session.run("1")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Limits(wal_seconds=1), "wal_seconds: no such setting. Did you mean 'wall_seconds'"),
+        (lambda: Limits(wall_seconds=-1), "wall_seconds: input should be greater than 0, got -1"),
+        (lambda: Limits(pictures="many"), "pictures: input should be a valid integer"),
+        (lambda: SessionOptions(sate="keep"), "sate: no such setting. Did you mean 'state'"),
+        (lambda: SessionOptions(state="undo"), "state: input should be"),
+    ],
+)
+def test_a_mistake_in_python_is_an_error_of_ours_with_a_suggestion(make: Callable[[], Any], words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        make()
+
+
+def test_settings_that_are_read_keep_the_place_of_a_mistake() -> None:
+    with pytest.raises(ValidationError):
+        Limits.model_validate({"wal_seconds": 1})
+    assert Limits(wall_seconds=3, pictures=2) == Limits.model_validate({"wall_seconds": 3, "pictures": 2})
+    assert Limits(wall_seconds=3).model_copy(update={"pictures": 2}).pictures == 2
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), "5", True, b"1", 1j])
+def test_what_is_no_time_is_refused(seconds: Any) -> None:
+    with pytest.raises(SandboxError, match="wall_seconds is a number above 0"):
+        check_call("1", seconds)
+
+
+def test_what_is_no_code_is_refused_and_any_time_is_shortened_to_the_limit() -> None:
+    for code in (None, b"1", 5, ["1"]):
+        with pytest.raises(SandboxError, match="code is text"):
+            check_call(code, None)
+    for seconds in (None, 1e-9, 5, 10**400, float("inf")):
+        check_call("1", seconds)
+    for number in (10**400, -(10**400), float("inf"), float("nan"), -1):
+        with pytest.raises(ProtocolError, match="must be finite and not negative"):
+            remote_wire.number({"wall_seconds": number}, "wall_seconds")

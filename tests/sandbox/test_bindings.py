@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import os
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -190,3 +191,32 @@ def test_bands_are_the_whole_picture(mode: str, band: int, monkeypatch: pytest.M
     raw = {"L": "L", "RGB": "RGBX", "RGBA": "RGBA"}[mode]
     assert os.pread(fd, 1000, 0) == noise.tobytes("raw", raw)
     os.close(fd)
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"a" * 256: b""}, "at most|may have 255 bytes"),
+        ({"é" * 128: b""}, "may have 255 bytes"),
+        ({"/".join(["d" * 200] * 20): b""}, "a path 3,800"),
+        ({"a\ud800": b""}, "half a character"),
+        ({"a": b"", "a/b": b""}, "'a' is given twice, or as a file and as a folder"),
+        ({"a": b"", "./a": b""}, "'a' is given twice"),
+        ({"a": "text"}, "are bytes, not str"),
+        ({5: b""}, "a path is text"),
+        ({f"{number}/x": b"" for number in range(9)}, "9 files in 9 folders are more than the workspace holds"),
+    ],
+)
+def test_files_that_cannot_be_written_are_refused_before_a_session_starts(files: Any, words: str) -> None:
+    with pytest.raises(SandboxError, match=words):
+        bound_all({}, files, Limits(workspace_files=16))
+
+
+def test_files_that_are_just_within_the_limits_are_taken() -> None:
+    files = {"a" * 255: b"", "\u00e9" * 127: b"", "d/e": b"", "d/f\n": b"", " ": b"", **{str(n): b"" for n in range(9)}}
+    assert len(bound_all({}, files, Limits(workspace_files=16))) == 14
+
+
+def test_a_name_that_python_reads_otherwise_is_refused() -> None:
+    with pytest.raises(SandboxError, match="is read by Python as 'x'"):
+        bound("\uff58", 1)

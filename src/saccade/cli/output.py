@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
 import typer
 
+from saccade.core.unseen import spelled
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID, TextColumn
@@ -54,13 +56,11 @@ def _plain(value: Any) -> object:
 MOST_LINES: Final = 3
 """Of an error."""
 _MARKS = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "\u2421"}
-_MARKS |= {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
-_MARKS |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)}
 
 
 def visible(text: str) -> str:
-    """Return `text` without anything that a terminal would obey."""
-    return text.translate(_MARKS)
+    """Return `text` without anything that a terminal would obey, or that nobody could see."""
+    return spelled(text.translate(_MARKS), joined=True)
 
 
 def plain_console(**options: Any) -> Console:

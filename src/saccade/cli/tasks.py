@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.output import AsJson, count_bar, counted, print_json, teller, waiting
+from saccade.cli.output import AsJson, count_bar, counted, print_json, teller, visible, waiting
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def check(
 
     opened = _opened(sources, n, data, split, tag)
     for line in () if as_json else lines(opened):
-        print(line)
+        print(visible(line))
     wrong = [*grader_problems(opened.parts), *map(str, opened.problems)]
     if not quick:
         with tempfile.TemporaryDirectory(prefix="saccade-check-") as folder:
@@ -68,7 +68,7 @@ def check(
     if as_json:
         print_json({"sources": counts(opened), "broken": wrong})
     for problem in wrong[:_BROKEN_SHOWN]:
-        print(f"  {problem}", file=sys.stderr)
+        print(visible(f"  {problem}"), file=sys.stderr)
     if len(wrong) > _BROKEN_SHOWN:
         print(f"  and {len(wrong) - _BROKEN_SHOWN} more", file=sys.stderr)
     if wrong:
@@ -91,7 +91,7 @@ def show(
 
     with tempfile.TemporaryDirectory(prefix="saccade-show-") as folder:
         for task in _drawn(_opened(sources, n, data, split, tag, seed), n, _store(folder)):
-            print(dumps(task) if as_json else _text(task))
+            print(dumps(task) if as_json else visible(_text(task)))
 
 
 @app.command()
@@ -177,7 +177,7 @@ def _write_form(to: str, overrides: list[str], opened: TaskPool, n: int | None, 
                 form.write(opened.make(name, store), store, out, settings)
             except DataError as error:
                 left_out.append(str(error))
-                print(f"left out: {error}", file=sys.stderr)
+                print(visible(f"left out: {error}"), file=sys.stderr)
             else:
                 written += 1
     if as_json:

@@ -20,10 +20,10 @@ import signal
 import sys
 import time
 import warnings
-from _thread import _count as count_threads
 from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from inspect import CO_COROUTINE
 from time import monotonic, sleep
 from traceback import StackSummary, TracebackException
 from types import CodeType, ModuleType, TracebackType
@@ -33,10 +33,12 @@ from PIL import Image
 
 from .config import GuestConfig
 from .descriptors import make_room
+from .notebook import drawn, read_notebook, timed
 from .outbox import Outbox
 from .pixels import DRAWN
 from .repairs import RepairContext, RepairPass, find_passes, repair_text, repair_tree, repairing
 from .shown import ShownPictures, close
+from .threads import count_threads, settle
 from .workspace import Entry, Workspace, WorkspaceTooLarge
 
 _sources: dict[str, list[str]] = {}
@@ -51,6 +53,8 @@ class Program:
     body: CodeType | None = None
     value: CodeType | None = None
     passes: tuple[RepairPass, ...] = ()
+    timed: bool = False
+    """Whether it prints how long it took."""
     repairs: list[dict[str, str]] = field(default_factory=list)
 
     def log(self, name: str, note: str) -> None:
@@ -67,16 +71,28 @@ def prepare(program: Program, code: str, namespace: MutableMapping[str, Any], co
         program.passes = find_passes(config.repairs)
         code = repair_text(code, program.passes, program.log)
         remember(program.filename, code)
-    tree = ast.parse(code, program.filename)
+    try:
+        tree = ast.parse(code, program.filename)
+    except SyntaxError as error:
+        code, program.timed = read_notebook(code, error, program.log)
+        tree = ast.parse(code, program.filename)
     if program.passes:
         context = RepairContext(namespace, config.path_aliases)
         repair_tree(tree, program.passes, context, program.log)
     last = tree.body[-1] if tree.body else None
     if config.last_expression and isinstance(last, ast.Expr) and not _is_silenced(code, last):
         tree.body.pop()
-        program.value = compile(ast.Expression(last.value), program.filename, "eval", dont_inherit=True)
+        program.value = _compiled(ast.Expression(last.value), program.filename)
     if tree.body:
-        program.body = compile(tree, program.filename, "exec", dont_inherit=True)
+        program.body = _compiled(tree, program.filename)
+
+
+def _compiled(tree: ast.Expression | ast.Module, filename: str) -> CodeType:
+    """The code; it makes a coroutine if the tree has an `await` outside of functions, as in a notebook."""
+    mode = "eval" if isinstance(tree, ast.Expression) else "exec"
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    code: CodeType = compile(tree, filename, mode, flags=flags, dont_inherit=True)
+    return code
 
 
 def remember(filename: str, code: str) -> None:
@@ -195,7 +211,7 @@ _waitid, _waitpid, _getpid = getattr(os, "waitid", None), os.waitpid, os.getpid
 class ProcessState:
     """Restores timers, signal handlers, trace functions and builtins at the end of the block.
 
-    A thread or a process does not survive the next fork, so a call that leaves one is refused: see `left_running`.
+    A process that a call leaves running has the call refused: see `children_left`.
     """
 
     def __enter__(self) -> Self:
@@ -219,31 +235,19 @@ class ProcessState:
             if handler is not None and _getsignal(number) is not handler:
                 _setsignal(number, handler)
 
-    def left_running(self) -> str | None:
-        """Say what still runs after a moment of grace and what to do about it, or None."""
-        threads = _more_threads(self.threads)
-        children = not self.had_children and _has_children()
-        if not threads and not children:
+    def children_left(self) -> str | None:
+        """Say which processes still run after a moment of grace and what to do about it, or None."""
+        if self.had_children or not _has_children():
             return None
-        if children:
-            _stop_resource_tracker()
+        _stop_resource_tracker()
         end = monotonic() + GRACE
-        while threads or children:
+        while _has_children():
             if monotonic() >= end:
-                break
+                return (
+                    "a process that the code had started was still running when the code ended. Processes cannot be "
+                    "kept between calls: wait() for them (and use `with` for a Pool), then the call can be kept."
+                )
             sleep(_STEP)
-            threads = _more_threads(self.threads)
-            children = children and _has_children()
-        if threads:
-            return (
-                f"{threads} thread(s) were still running when the code ended. Threads cannot be kept between calls: "
-                "join() them (and use `with` for a ThreadPoolExecutor), then the call can be kept."
-            )
-        if children:
-            return (
-                "a process that the code had started was still running when the code ended. Processes cannot be kept "
-                "between calls: wait() for them (and use `with` for a Pool), then the call can be kept."
-            )
         return None
 
 
@@ -256,10 +260,6 @@ def restore_builtins(saved: dict[str, Any]) -> None:
     for name, value in saved.items():
         if live.get(name) is not value:
             live[name] = value
-
-
-def _more_threads(before: int) -> int:
-    return max(0, count_threads() - before)
 
 
 def _has_children() -> bool:
@@ -374,7 +374,7 @@ LONGEST_VALUE = 16_000
 _MOST_NOTES = 100
 
 # The program may replace these where they come from.
-_exit, _run, _evaluate = os._exit, exec, eval
+_exit, _evaluate = os._exit, eval
 _perf_counter, _process_time, _AnyError = time.perf_counter, time.process_time, BaseException
 
 
@@ -438,8 +438,9 @@ def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
         if _getpid() != around.pid:
             _leave_child(cell)
     cell.step("the open files", lambda: cell.refuse(make_room()))
-    cell.step("what was left running", lambda: cell.refuse(around.left_running()))
-    cell.step("the figures", lambda: close(shown.finished_figures()))
+    cell.step("the threads", lambda: _settle_threads(cell, around.threads))
+    cell.step("the processes", lambda: cell.refuse(around.children_left()))
+    cell.step("the figures", lambda: _leave_figures(cell))
     cell.step("the files", lambda: _report_files(cell))
     cell.step("the output", lambda: _finish_output(cell))
     return _report(cell, _perf_counter() - started)
@@ -465,11 +466,10 @@ def _execute(cell: _Cell, code: str, around: ProcessState) -> None:
         return
     cpu, start, value = _process_time(), _perf_counter(), None
     try:
-        with repairing(program.passes, program.log):
-            if program.body is not None:
-                _run(program.body, namespace)
-            if program.value is not None:
-                value = _evaluate(program.value, namespace)
+        with repairing(program.passes, program.log) as stack:
+            if program.timed:
+                stack.enter_context(timed())
+            value = _run(program, namespace)
     except _AnyError as error:
         restore_builtins(around.builtins)
         cell.failed(error)
@@ -479,11 +479,29 @@ def _execute(cell: _Cell, code: str, around: ProcessState) -> None:
     cell.step("the value", lambda: _take_value(cell, value))
 
 
+def _run(program: Program, namespace: dict[str, Any]) -> object:
+    """The value of the last expression; both parts in one event loop if one of them awaits."""
+    value: Any = None
+    codes = [code for code in (program.body, program.value) if code is not None]
+    if any(code.co_flags & CO_COROUTINE for code in codes):
+        import asyncio
+
+        with asyncio.Runner() as runner:
+            for code in codes:
+                value = _evaluate(code, namespace)
+                value = runner.run(value) if code.co_flags & CO_COROUTINE else value
+    else:
+        for code in codes:
+            value = _evaluate(code, namespace)
+    return None if program.value is None else value
+
+
 def _take_value(cell: _Cell, value: object) -> None:
     """Report the value of the last expression: a picture as a picture, anything else by its repr."""
     if value is None:
         return
-    if isinstance(value, DRAWN) and cell.context.shown.add(value, "value"):
+    picture = value if isinstance(value, DRAWN) else drawn(value)
+    if picture is not None and cell.context.shown.add(picture, "value"):
         return
     try:
         text = repr(value)
@@ -500,6 +518,21 @@ def _take_value(cell: _Cell, value: object) -> None:
         cell.notes.append(f"the value was cut: the first {LONGEST_VALUE} of {len(text)} characters are shown")
         text = text[:LONGEST_VALUE]
     cell.value = text
+
+
+def _leave_figures(cell: _Cell) -> None:
+    """Close what was shown, and say of what is open that it was not."""
+    shown = cell.context.shown
+    close(shown.finished_figures())
+    if cell.status == "ok":
+        shown.tell_of_open_figures()
+
+
+def _settle_threads(cell: _Cell, before: int) -> None:
+    note, why = settle(before, GRACE, is_cell)
+    if note is not None:
+        cell.notes.append(note)
+    cell.refuse(why)
 
 
 def _leave_child(cell: _Cell) -> NoReturn:

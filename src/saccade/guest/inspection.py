@@ -8,6 +8,7 @@ False and nothing is promised about programs that have patched their runtime.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -82,10 +83,23 @@ def visible(pid: int) -> bool:
 def left_running(pid: int, threads: int) -> str | None:
     """What runs beside the stopped process `pid` of so many `threads`, and is killed then, or None."""
     if threads != 1:
-        return "a thread is still running: join every thread before the code ends"
+        return (
+            f"a thread is still running{_thread_names(pid)}: join every thread before the code ends, and let a library "
+            "that has threads of its own use one"
+        )
     if groups.purge(pid):
         return f"{STRAY}: wait for it before the code ends"
     return None
+
+
+def _thread_names(pid: int) -> str:
+    """The names of the process's further threads as the kernel knows them, where they tell anything."""
+    names = set()
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/comm", "rb") as file:
+            names.add(file.read(16).decode("ascii", "replace").strip())
+    names -= {name for name in names if name.startswith("python")}
+    return f" ({', '.join(sorted(names)[:5])})" if names else ""
 
 
 def improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:

@@ -17,12 +17,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from . import folders, inspection, privileges, seccomp, session, wire
+from . import adapt, folders, inspection, privileges, seccomp, session, wire
 from .compact import fill_gaps, use_large_pages
 from .config import GuestConfig
 from .fork import Forker
 from .jail import JailPlan, enter, rehearse
-from .preload import warm_up
+from .preload import add_cjk_font, warm_up
 from .root import NAMESPACES, WORKSPACE, Standing, build_private_root, plan_root
 from .session_entry import FAMILY_SESSIONS, SessionEntry
 from .template import NextStep
@@ -213,6 +213,7 @@ def prepare(
     for module in settings["modules"]:
         importlib.import_module(module)
     warm_up()  # last, since it leaves the random states seeded
+    adapt.install()
     # The folder that holds this package must not be importable for a guest.
     sys.path[:] = [entry for entry in sys.path if entry and not os.path.isdir(os.path.join(entry, "guest"))]
     sys.argv[:] = [""]
@@ -322,10 +323,13 @@ def _layers(
 
 
 def versions() -> dict[str, str]:
-    """Versions of the interpreter and of the libraries that are there."""
+    """Versions of the interpreter and of the libraries that are there, and the font of letters that most fonts lack."""
     texts = {"python": platform.python_version()}
     for name in _LIBRARIES:
         module = sys.modules.get(name)
         if module is not None:
             texts[name] = str(getattr(module, "__version__", "?"))
+    texts["CJK font"] = add_cjk_font() or (
+        "none: such letters are empty boxes in figures; to have one: apt install fonts-noto-cjk"
+    )
     return texts

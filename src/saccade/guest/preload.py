@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import ctypes
+import dataclasses
 import importlib
 import importlib.util
 import io
@@ -25,7 +26,7 @@ PRELOAD: dict[str, str] = {
     **{name: f"PIL.{name}" for name in ("Image", "ImageDraw", "ImageEnhance", "ImageFilter", "ImageOps")},
     **{"VideoReader": "decord:VideoReader", "cpu": "decord:cpu", "np": "numpy", "plt": "matplotlib.pyplot"},
 }
-"""Name -> the module that it stands for, or `module:name in it`. `decord` is `guest.images`."""
+"""Name -> the module that it stands for, or `module:name in it`. `decord` is `guest.video`."""
 
 SEED = 0
 """Random numbers of every session start from here, so that a run can be repeated."""
@@ -40,7 +41,7 @@ def lookup(name: str) -> Any:
         raise ValueError(f"{name!r} cannot be preloaded; known names are {', '.join(sorted(PRELOAD))}")
     module, _, attribute = PRELOAD[name].partition(":")
     if module == "decord":
-        importlib.import_module(".images", __package__).install()
+        importlib.import_module(".video", __package__).install()
     loaded = importlib.import_module(module)
     return getattr(loaded, attribute) if attribute else loaded
 
@@ -82,10 +83,47 @@ def draw_unseen() -> None:
     figure.canvas.draw()
 
 
+CJK_FONTS = (
+    *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Noto Sans SC", "Source Han Sans SC"),
+    *("Source Han Sans CN", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback", "Arial Unicode MS"),
+    *("SimHei", "Microsoft YaHei", "PingFang SC", "Heiti SC", "IPAexGothic", "IPAGothic", "TakaoGothic"),
+    *("NanumGothic", "Malgun Gothic", "UnDotum"),
+)
+"""Families with Chinese, Japanese or Korean letters, the widest first; programs ask for any of them."""
+_ASKED_FOR = ("SimSun", "KaiTi", "FangSong", "STHeiti", "STSong", "MS Gothic", "Yu Gothic", "Meiryo", "AppleGothic")
+
+
+def add_cjk_font() -> str | None:
+    """Let figures draw Chinese, Japanese and Korean letters by a font of this machine; its name, or None.
+
+    It is used for letters that the other fonts lack, and for every family of `CJK_FONTS` that is not there.
+    """
+    import matplotlib
+    from matplotlib.font_manager import findSystemFonts, fontManager
+
+    added = next((name for name in matplotlib.rcParams["font.sans-serif"] if name in CJK_FONTS), None)
+    if added is not None:
+        return added
+    # The list of fonts is kept on disk, and may be older than a font.
+    for path in set(findSystemFonts()) - {entry.fname for entry in fontManager.ttflist}:
+        with contextlib.suppress(Exception):
+            fontManager.addfont(path)
+    there = {entry.name for entry in fontManager.ttflist}
+    chosen = next((name for name in CJK_FONTS if name in there), None)
+    if chosen is not None:
+        own = [entry for entry in fontManager.ttflist if entry.name == chosen]
+        missing = {*CJK_FONTS, *_ASKED_FOR} - there
+        fontManager.ttflist += [dataclasses.replace(entry, name=name) for name in sorted(missing) for entry in own]
+        for options in (matplotlib.rcParams, matplotlib.rcParamsDefault):
+            options["font.sans-serif"] = [*options["font.sans-serif"], chosen]
+    return chosen
+
+
 def _warm_figures() -> None:
     import matplotlib
 
     matplotlib.use("Agg")
+    add_cjk_font()
     import matplotlib.pyplot as plt
     import numpy as np
     from matplotlib.patches import Rectangle

@@ -16,11 +16,8 @@ import signal
 import socket
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
 from typing import Any
 
 from . import descriptors, images, outbox, wire
@@ -36,71 +33,6 @@ from .privileges import die_with_parent
 from .shown import ShownPictures, use
 from .syscalls import syscall
 from .workspace import Workspace, WorkspaceTooLarge
-
-# Packages are adapted or hidden at import where they ask for what a session does not have:
-#
-#     threadpoolctl   looks for libraries with threads in /proc/self/maps, on behalf of scikit-learn; it finds none, so
-#                     each stays at its one thread. Pools that grew would leave threads behind.
-#     pytesseract     starts the program tesseract, and a session starts no programs: its calls say so.
-#     pyarrow         starts threads at import that never end: no call could be kept. Others (pandas) import it where it
-#                     is there, so it is hidden.
-
-
-def _find_none(module: ModuleType) -> None:
-    kind: Any = getattr(module, "ThreadpoolController", None)
-    if hasattr(kind, "_load_libraries"):
-        kind._load_libraries = lambda self: None
-
-
-def _say_why(module: ModuleType) -> None:
-    def refused(*args: Any, **options: Any) -> None:
-        raise PermissionError("a session starts no programs, and pytesseract needs the program tesseract")
-
-    for name in ("run_tesseract", "get_tesseract_version", "get_languages"):
-        if hasattr(module, name):
-            setattr(module, name, refused)
-
-
-THREADED = frozenset({"pyarrow"})
-_ADAPTED: Mapping[str, Callable[[ModuleType], None]] = {
-    "threadpoolctl": _find_none,
-    "pytesseract.pytesseract": _say_why,
-}
-
-
-class _Adapting(Loader):
-    """A loader that adapts what it has loaded."""
-
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
-        _ADAPTED[module.__name__](module)
-
-
-class _Finder(MetaPathFinder):
-    def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name.partition(".")[0] in THREADED:
-            raise ModuleNotFoundError(f"{name} starts threads that never end, so a session does not have it", name=name)
-        if name not in _ADAPTED:
-            return None
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Adapting(spec.loader)
-        return spec
-
-
-def adapt_packages() -> None:
-    """Adapt packages, and hide those that start threads, at every import from now on."""
-    sys.meta_path.insert(0, _Finder())
-
 
 _READ, _WRITE = 1, 2
 _SHARED, _PRIVATE, _FIXED, _ANONYMOUS = 0x01, 0x02, 0x10, 0x20
@@ -159,7 +91,6 @@ def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module
-    adapt_packages()
     preload(module.__dict__, config.preload)
     workspace = Workspace(wire.WORKSPACE_FD, config.workspace_bytes, config.workspace_files)
     results = Outbox(wire.OUTBOX_FD, config)

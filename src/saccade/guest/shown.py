@@ -7,9 +7,11 @@ shown again without a change is kept once.
 
 from __future__ import annotations
 
+import functools
 import time
 from os import getpid
 from typing import Any
+from weakref import WeakSet
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -31,6 +33,8 @@ class ShownPictures:
     def __init__(self, config: GuestConfig, outbox: Outbox) -> None:
         self.config = config
         self.outbox = outbox
+        self._known: WeakSet[Figure] = WeakSet()
+        """Figures that were shown or saved, or of which it was said that they were not."""
         self.begin()
 
     def begin(self) -> None:
@@ -76,6 +80,7 @@ class ShownPictures:
                 return False
             if isinstance(thing, Figure):
                 self._figures[id(thing)] = thing
+                self._known.add(thing)
             return True
         finally:
             self.seconds += time.perf_counter() - start
@@ -106,6 +111,24 @@ class ShownPictures:
     def finished_figures(self) -> list[Figure]:
         """Figures that were shown without `plt.show` and not touched since; they need not stay open."""
         return [figure for figure in self._figures.values() if not figure.stale]
+
+    def saved(self, figure: Figure) -> None:
+        """Take note that a figure was written to a file."""
+        self._known.add(figure)
+
+    def tell_of_open_figures(self) -> None:
+        """Note once that figures with something in them were neither shown nor saved.
+
+        A notebook would show them; the systems of the papers show what `plt.show()` shows, and so does this one.
+        """
+        managers = [Gcf.figs[number] for number in sorted(Gcf.figs)]
+        figures = [manager.canvas.figure for manager in managers]
+        # Its first child is the paper. One that was drawn and not touched since has gone its way as an array.
+        fresh = [one for one in figures if one not in self._known and one.stale and len(one.get_children()) > 1]
+        if fresh:
+            what = "a figure is open and was" if len(fresh) == 1 else f"{len(fresh)} figures are open and were"
+            self.note(f"{what} not shown: plt.show() shows what is open")
+        self._known.update(fresh)
 
     def _store(self, pixels: Pixels, source: str, path: str | None) -> None:
         area = pixels.width * pixels.height
@@ -172,7 +195,7 @@ _WINDOWED = frozenset(
     ]
 )
 
-_use = matplotlib.use
+_use, _savefig = matplotlib.use, Figure.savefig
 _switch_backend = plt.switch_backend
 
 
@@ -189,6 +212,7 @@ def install() -> None:
         (plt, "show", show),
         (plt, "pause", pause),
         (Figure, "show", show_figure),
+        (Figure, "savefig", save_figure),
         (FigureManagerBase, "show", lambda manager: show_figure(manager.canvas.figure)),
         (FigureManagerBase, "pyplot_show", classmethod(show)),
     )
@@ -216,6 +240,15 @@ def show_figure(figure: Figure, *_args: object, **_kwargs: object) -> None:
     shown = current()
     if shown is not None:
         shown.add(figure, "figure")
+
+
+@functools.wraps(_savefig)
+def save_figure(figure: Figure, *args: Any, **options: Any) -> None:
+    """`Figure.savefig`, of which a note is taken."""
+    _savefig(figure, *args, **options)
+    shown = current()
+    if shown is not None:
+        shown.saved(figure)
 
 
 def close(figures: list[Figure]) -> None:

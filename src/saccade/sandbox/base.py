@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 import keyword
+import unicodedata
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from saccade.core.settings import mistaken, mistakes_of
 from saccade.errors import SandboxError
 from saccade.sandbox.isolation import Isolation
 from saccade.sandbox.result import RunResult
@@ -27,7 +29,22 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 
 
-class Limits(BaseModel):
+class _Checked(BaseModel):
+    """Settings whose mistakes are a `SettingsError` with the nearest names where they are made from Python."""
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise mistaken(mistakes_of(type(self), error), type(self).__name__) from None
+
+        # What is read from a file or a request is checked by whoever reads it, with the place of each mistake.
+        __init__.__pydantic_base_init__ = True
+
+
+class Limits(_Checked):
     """Limits of a session. Every one is enforced from outside the guest's program."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -111,8 +128,19 @@ a numpy uint8 array (becomes one), or a JSON value."""
 
 def check_name(name: str) -> None:
     """Raise `SandboxError` unless `name` can be that of a variable."""
+    if unicodedata.normalize("NFKC", name) != name:
+        raise SandboxError(f"{name!r} is read by Python as {unicodedata.normalize('NFKC', name)!r}: use that name.")
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
         raise SandboxError(f"{name!r} is not a name for a variable: use a Python identifier such as image_clue_0.")
+
+
+def check_call(code: object, wall_seconds: object) -> None:
+    """Raise `SandboxError` unless `code` is text and `wall_seconds` is a number above 0, or None."""
+    if not isinstance(code, str):
+        raise SandboxError(f"code is text, not {type(code).__name__}")
+    is_number = isinstance(wall_seconds, int | float) and not isinstance(wall_seconds, bool)
+    if wall_seconds is not None and not (is_number and wall_seconds > 0):  # type: ignore[operator]
+        raise SandboxError(f"wall_seconds is a number above 0, not {str(wall_seconds)[:40]!r}")
 
 
 def as_json(name: str, value: object) -> str:
@@ -126,7 +154,7 @@ def as_json(name: str, value: object) -> str:
         ) from error
 
 
-class SessionOptions(BaseModel):
+class SessionOptions(_Checked):
     """How a session treats the code it is given. Data of a dialect."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

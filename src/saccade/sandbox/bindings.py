@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -59,6 +60,8 @@ def bound(name: str, value: object) -> Bound:
 def bound_file(path: str, data: bytes, limits: Limits) -> Bound:
     """`data` ready to be written to `path` in the workspace. Raises `SandboxError` for a path that leaves it."""
     name = workspace_path(path)
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise SandboxError(f"the contents of {path!r} are bytes, not {type(data).__name__}: give e.g. text.encode()")
     if len(data) > min(limits.file_bytes, limits.workspace_bytes):
         raise SandboxError(
             f"{path!r} has {len(data):,} bytes: more than the limits of the sandbox allow for one file (file_bytes "
@@ -67,12 +70,46 @@ def bound_file(path: str, data: bytes, limits: Limits) -> Bound:
     return Bound({"kind": "file", "path": name}, Memfd(sealed_memfd("saccade-file", data)))
 
 
+LONGEST_NAME = 255
+"""Bytes of the name of a file or folder, as Linux has it."""
+LONGEST_PATH = 3800
+"""Bytes of a path in the workspace; the kernel takes 4,096 with the folder in which that lies."""
+
+
 def workspace_path(path: str) -> str:
     """`path` in its plain form. Raises `SandboxError` unless it is a relative path that stays in the workspace."""
+    if not isinstance(path, str):
+        raise SandboxError(f"{path!r} is not a path below the workspace: a path is text")
     pure = PurePosixPath(path)
     if not path or pure.is_absolute() or ".." in pure.parts or "\0" in path or str(pure) == ".":
         raise SandboxError(f"{path!r} is not a path below the workspace: use a relative path without '..'")
+    try:
+        sizes = [len(part.encode()) for part in (str(pure), *pure.parts)]
+    except UnicodeEncodeError:
+        raise SandboxError(f"{path!r} cannot be the name of a file: it has half a character in it") from None
+    if sizes[0] > LONGEST_PATH or max(sizes[1:]) > LONGEST_NAME:
+        raise SandboxError(
+            f"{path[:100]!r}... is too long: a name may have {LONGEST_NAME} bytes, a path {LONGEST_PATH:,}. Shorten it."
+        )
     return str(pure)
+
+
+def _check_together(files: Mapping[str, bytes], paths: list[str], limits: Limits) -> None:
+    """Raise `SandboxError` unless the files with these plain `paths` can lie in one workspace."""
+    total = sum(map(len, files.values()))
+    if total > limits.workspace_bytes:
+        raise SandboxError(
+            f"the {len(files)} files have {total:,} bytes together: more than the workspace holds (workspace_bytes "
+            f"{limits.workspace_bytes:,}). Give fewer files, or open the sandbox with a larger workspace."
+        )
+    folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"."}
+    if twice := {path for path, count in Counter(paths).items() if count > 1 or path in folders}:
+        raise SandboxError(f"{min(twice)!r} is given twice, or as a file and as a folder: give each path once")
+    if len(paths) + len(folders) > limits.workspace_files:
+        raise SandboxError(
+            f"{len(paths):,} files in {len(folders):,} folders are more than the workspace holds (workspace_files "
+            f"{limits.workspace_files:,}). Give fewer files, or allow more."
+        )
 
 
 def bound_all(bindings: Mapping[str, object], files: Mapping[str, bytes], limits: Limits) -> list[Bound]:
@@ -84,13 +121,8 @@ def bound_all(bindings: Mapping[str, object], files: Mapping[str, bytes], limits
         *(bound(name, value) for name, value in bindings.items()),
         *(bound_file(path, data, limits) for path, data in files.items()),
     ]
-    total = sum(map(len, files.values()))
-    if total > limits.workspace_bytes:
-        raise SandboxError(
-            f"the {len(files)} files have {total:,} bytes together: more than the workspace holds (workspace_bytes "
-            f"{limits.workspace_bytes:,}). Give fewer files, or open the sandbox with a larger workspace."
-        )
-    paths = {item.spec["path"] for item in items if item.spec["kind"] == "file"}
+    paths = [item.spec["path"] for item in items if item.spec["kind"] == "file"]
+    _check_together(files, paths, limits)
     for item in items:
         if item.spec["kind"] == "video" and item.spec["path"] not in paths:
             raise SandboxError(

@@ -132,10 +132,4 @@ OFFERED: Final = (
     OfferedPackage("sklearn", "scikit-learn", "in one thread and one process, whatever n_jobs says"),
     OfferedPackage("pandas", "pandas"),
     OfferedPackage("shapely", "shapely"),
-    OfferedPackage(
-        "pytesseract",
-        "pytesseract",
-        "imports, but its calls are refused: it starts the program tesseract, and a session starts no programs; the "
-        "typed tool ocr reads texts (extra ocr)",
-    ),
 )

@@ -224,6 +224,8 @@ ANSWER_SECONDS = 30.0
 not work for so long."""
 ASLEEP_SECONDS = 0.1
 """For how long a session that should get ready must be seen to sleep: it may wait for a processor, but not so."""
+MOST_REQUESTS = 1000
+"""How often a call may ask for pictures that it was sent already, which only a hostile program does at all."""
 LEAST_SECONDS = 1.0
 """How long a call waits for that at least, however short its own limit is."""
 
@@ -399,7 +401,7 @@ class Link:
 
     async def _report_or_death(self, limit: asyncio.Timeout) -> dict[str, Any] | Death:
         """The frame that reports the call, or how its process ended; what pictures take meanwhile is not its time."""
-        served: set[str] = set()
+        asked = 0
         while True:
             frame = await self._channel.receive_unless(self._died)
             if frame is None:
@@ -407,9 +409,11 @@ class Link:
             if frame.get("op") == "result":
                 return frame
             key = frame.get("key")
-            if frame.get("op") != "need" or not isinstance(key, str) or key not in self.lazy or key in served:
+            if frame.get("op") != "need" or not isinstance(key, str) or key not in self.lazy:
                 raise GuestFaultError("an unexpected frame")
-            served.add(key)
+            asked += 1
+            if asked > len(self.lazy) + MOST_REQUESTS:
+                raise GuestFaultError("pictures were asked for far too often")
             await self._serve_image(key, limit)
 
     async def _serve_image(self, key: str, limit: asyncio.Timeout) -> None:

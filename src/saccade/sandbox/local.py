@@ -28,7 +28,7 @@ from saccade.errors import IsolationError, SandboxClosedError, SandboxError, San
 from saccade.guest.preload import PRELOAD
 from saccade.guest.session_entry import FAMILY_SESSIONS
 from saccade.record.execution import Status
-from saccade.sandbox.base import Binding, Limits, SessionOptions, StatePolicy, finished
+from saccade.sandbox.base import Binding, Limits, SessionOptions, StatePolicy, check_call, finished
 from saccade.sandbox.bindings import Bound, Memfd, bound, bound_all, messages
 from saccade.sandbox.capacity import Gate, check_room
 from saccade.sandbox.cgroup import Cgroups, sweep
@@ -71,7 +71,11 @@ class LocalSession:
         self._pending.extend([bound(name, value) for name, value in bindings.items()])
 
     async def run(self, code: str, *, wall_seconds: float | None = None) -> RunResult:
-        """Run one cell; see `Session.run`. Raises `SandboxClosedError` after `close`, and nothing else."""
+        """Run one cell; see `Session.run`.
+
+        Raises `SandboxClosedError` after `close`, `SandboxError` for what is no code or no time, and nothing else.
+        """
+        check_call(code, wall_seconds)
         self._check_open()
         async with self._lock:
             self._check_open()

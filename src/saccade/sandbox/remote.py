@@ -38,7 +38,7 @@ from saccade.errors import (
 )
 from saccade.record.execution import Status
 from saccade.sandbox import remote_wire as wire
-from saccade.sandbox.base import Binding, LazyImage, Limits, SessionOptions
+from saccade.sandbox.base import Binding, LazyImage, Limits, SessionOptions, check_call
 from saccade.sandbox.isolation import Isolation
 from saccade.sandbox.remote_codec import Outgoing, RawPixels, from_lazy, prepare, snapshot, unpack_result
 from saccade.sandbox.result import RunResult
@@ -480,8 +480,10 @@ class RemoteSession:
 
         Raises:
             SandboxClosedError: the session or its sandbox is closed.
-            SandboxError, MediaError: the token is refused, or a value bound before this call cannot be used.
+            SandboxError, MediaError: the token is refused, a value bound before this call cannot be used, or what is
+                given is no code or no time.
         """
+        check_call(code, wall_seconds)
         async with self._turn:
             self._check_open()
             await self._finish_cancelling()
@@ -532,13 +534,13 @@ class RemoteSession:
 
     async def _run(self, code: str, wall_seconds: float | None) -> RunResult:
         limit = self._sandbox.limits.wall_seconds
-        seconds = min(limit, wall_seconds) if wall_seconds is not None else limit
+        seconds = limit if wall_seconds is None else float(min(limit, wall_seconds))
         sent, self._pending = self._pending, {}
         self._number += 1
         path = f"/v1/sessions/{self.id}/runs/{self._number}"
         try:
             outgoing = await asyncio.to_thread(prepare, sent) if sent else Outgoing()
-            fields = {"code": code, "wall_seconds": wall_seconds, "bindings": outgoing.fields}
+            fields = {"code": code, "wall_seconds": seconds, "bindings": outgoing.fields}
             body = wire.pack(fields)
             reply = await self._sandbox._uploads.send("PUT", path, body, outgoing, seconds + GRACE_SECONDS)
             return await asyncio.to_thread(unpack_result, reply.body)

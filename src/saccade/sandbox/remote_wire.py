@@ -12,8 +12,8 @@ This module promises neither secrecy nor authenticity: those are TLS and the bea
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 
 from saccade.errors import ProtocolError
@@ -126,7 +126,7 @@ def number(fields: WireFields, name: str) -> float:
     value = fields.get(name)
     if type(value) not in (int, float) or not isinstance(value, int | float):
         raise ProtocolError(f"`{name}` must be a number.")
-    if not math.isfinite(value) or value < 0:
+    if not 0 <= value <= sys.float_info.max:
         raise ProtocolError(f"`{name}` must be finite and not negative.")
     return float(value)
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 import codecs
 import errno
-import itertools
 import os
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, ValidationError
 
+from saccade.core.unseen import spelled
 from saccade.guest.wire import REPORT_ROOM, Layout
 from saccade.record.execution import Status
 from saccade.sandbox.base import Limits
@@ -34,18 +33,6 @@ MOST_TEXT = 100_000
 """Characters of a value or a traceback."""
 _CHUNK = 1 << 20
 _BYTES_PER_PIXEL = {"L": 1, "RGB": 3, "RGBA": 4}
-_OBEYED = (
-    *(range(0x09), range(0x0B, 0x20), range(0x7F, 0xA0)),  # control characters, but tab and newline
-    *(range(0x2028, 0x202F), range(0x2066, 0x2070), range(0x200E, 0x2010), (0x061C,)),  # direction and lines
-    *(range(0x200B, 0x200E), range(0x2060, 0x2066), range(0xFFF9, 0xFFFC), (0xAD,), (0x180E,), (0xFEFF,)),  # unseen
-    *(range(0xE0000, 0xE0080), range(0xD800, 0xE000)),  # the same, and halves of surrogate pairs
-)
-"""Characters that a terminal obeys, or that change how others are read."""
-_SPELLED = {
-    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-    for code in itertools.chain(*_OBEYED)
-}
-_UNPRINTABLE = re.compile(f"[{''.join(f'{chr(some[0])}-{chr(some[-1])}' for some in _OBEYED)}]")
 _Count = Annotated[int, Field(ge=0, le=1 << 62)]
 
 
@@ -242,19 +229,14 @@ def _picture(fd: int, claimed: _Picture) -> Picture:
 
 def _plain(text: str) -> str:
     """One line that a terminal shows and does not obey."""
-    return _spelled(text).replace("\n", "\\n")
+    return spelled(text).replace("\n", "\\n")
 
 
 def _shown(text: str | None) -> str | None:
     """Lines that a terminal shows and does not obey, not longer than a report's may be."""
     if text is None:
         return None
-    spelled = _spelled(text)
-    if len(spelled) > MOST_TEXT:
-        return f"{spelled[:MOST_TEXT]} [cut: the first {MOST_TEXT:,} of {len(spelled):,} characters are shown]"
-    return spelled
-
-
-def _spelled(text: str) -> str:
-    # The table is slow for text that needs nothing, and a function for each match slow for text that is full of them.
-    return text.translate(_SPELLED) if _UNPRINTABLE.search(text) else text
+    shown = spelled(text)
+    if len(shown) > MOST_TEXT:
+        return f"{shown[:MOST_TEXT]} [cut: the first {MOST_TEXT:,} of {len(shown):,} characters are shown]"
+    return shown

@@ -42,7 +42,7 @@ def planned(split: Split, index: int, knobs: VideoKnobs | None = None) -> tuple[
 
 def reader_of(sample: WorldSample) -> object:
     pytest.importorskip("av")
-    from saccade.guest.images import VideoReader
+    from saccade.guest.video import VideoReader
 
     clip = sample.media["video_clue_0"]
     assert isinstance(clip, Clip)

@@ -19,6 +19,7 @@ from PIL import Image
 from saccade.core.disk import new_folder
 from saccade.core.registry import Registry, has_members
 from saccade.core.settings import Settings
+from saccade.core.unseen import spelled
 from saccade.errors import DataError, MediaError, RecordError
 from saccade.media.store import MediaStore
 from saccade.record.codec import dumps
@@ -173,13 +174,17 @@ def sheet_picture(tasks: Sequence[Task], store: MediaStore) -> Image.Image:
 def sheet_page(title: str, facts: Sequence[str], tasks: Sequence[Task], store: MediaStore) -> str:
     """Write an HTML page of all tasks below `facts`; it loads nothing and runs no script."""
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    above = "".join(f"<p>{escape(fact)}</p>" for fact in facts)
+    above = "".join(f"<p>{_html(fact)}</p>" for fact in facts)
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style><h1>{escape(title)}</h1>{above}"
+        f"<title>{_html(title)}</title><style>{_STYLE}</style><h1>{_html(title)}</h1>{above}"
         f"<main>{''.join(_article(task, store) for task in tasks)}</main></html>\n"
     )
+
+
+def _html(text: str) -> str:
+    return escape(spelled(text, joined=True))
 
 
 def as_sample(task: Task, store: MediaStore) -> WorldSample:
@@ -206,13 +211,13 @@ def _article(task: Task, store: MediaStore) -> str:
     shown = BytesIO()
     tile(as_sample(task, store)).save(shown, "WEBP", quality=84)
     data = base64.b64encode(shown.getvalue()).decode("ascii")
-    choices = f"<p>{escape(' | '.join(task.choices))}</p>" if task.choices else ""
+    choices = f"<p>{_html(' | '.join(task.choices))}</p>" if task.choices else ""
     answer = "not known" if task.answer is None else task.answer
     how = task.grader or f"by type: {task.answer_type.value}"
     return (
-        f'<article><img alt="" src="data:image/webp;base64,{data}"><p>{escape(task.question)}</p>{choices}'
-        f"<p><b>= {escape(answer)}</b></p><small>{escape(task.id)}<br>grader {escape(how)}<br>"
-        f"{escape(', '.join(task.tags))}</small></article>"
+        f'<article><img alt="" src="data:image/webp;base64,{data}"><p>{_html(task.question)}</p>{choices}'
+        f"<p><b>= {_html(answer)}</b></p><small>{_html(task.id)}<br>grader {_html(how)}<br>"
+        f"{_html(', '.join(task.tags))}</small></article>"
     )
 
 
