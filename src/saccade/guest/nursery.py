@@ -22,7 +22,7 @@ from .compact import fill_gaps, use_large_pages
 from .config import GuestConfig
 from .fork import Forker
 from .jail import JailPlan, enter, rehearse
-from .preload import warm_up
+from .preload import fix_machine, warm_up
 from .root import NAMESPACES, WORKSPACE, Standing, build_private_root, plan_root
 from .session_entry import FAMILY_SESSIONS, SessionEntry
 from .template import NextStep
@@ -229,6 +229,7 @@ def prepare(
         places = PlainWorkspaces(settings["folder"])
     os.environ["HOME"] = os.environ["TMPDIR"] = WORKSPACE if private else PLAIN_WORKSPACE
     folders.install(os.environ["HOME"])
+    fix_machine()
     privileges.limit_capabilities()
     left_out = dict.fromkeys(settings["without"], "left out on purpose")
     if standing.uids and not private and not _readable_for(standing.first_uid, readable, forker):

@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import io
 import json
+import os
 import random
 import traceback
 from collections.abc import Iterable
@@ -67,6 +68,18 @@ def warm_up() -> None:
     _hold_ffmpeg()
     random.seed(SEED)
     importlib.import_module("numpy").random.seed(SEED)
+
+
+def fix_machine() -> None:
+    """Have `os.sysconf` tell the memory of the machine as it is now: a session cannot ask, and libc would make it up."""
+    ask, pages = os.sysconf, os.sysconf("SC_PHYS_PAGES")
+    known = [name for name in ("SC_PHYS_PAGES", "SC_AVPHYS_PAGES") if name in os.sysconf_names]
+    told = dict.fromkeys((*known, *(os.sysconf_names[name] for name in known)), pages)
+
+    def sysconf(name: str | int, /) -> int:
+        return told[name] if name in told else ask(name)
+
+    os.sysconf = sysconf
 
 
 def draw_unseen() -> None:
