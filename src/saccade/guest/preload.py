@@ -71,7 +71,7 @@ def warm_up() -> None:
 
 
 def fix_machine() -> None:
-    """Have `os.sysconf` tell the memory of the machine as it is now: a session cannot ask, and libc would make it up."""
+    """Have `os.sysconf` tell the memory that the machine has: a session cannot ask, and libc would make it up."""
     ask, pages = os.sysconf, os.sysconf("SC_PHYS_PAGES")
     known = [name for name in ("SC_PHYS_PAGES", "SC_AVPHYS_PAGES") if name in os.sysconf_names]
     told = dict.fromkeys((*known, *(os.sysconf_names[name] for name in known)), pages)
