@@ -386,7 +386,7 @@ class Workspace:
         self._rebuild()
 
     def _compare(self) -> tuple[Changes, bool]:
-        """Return the changes, and whether the folders are the same."""
+        """Return the changes, and whether the folders are the same, and everything is listed in the same order."""
         self._touched, self._spread = set(), set()
         now = self.scan(self._look_closer)
         index = self._index
@@ -403,7 +403,7 @@ class Workspace:
             for entries in (now, index)
         ]
         changes = Changes(*(tuple(sorted(paths)) for paths in (created, changed, deleted)))
-        return changes, folders[0] == folders[1]
+        return changes, folders[0] == folders[1] and [*now] == [*index]
 
     def _look_closer(self, cursor: Cursor, path: str, name: str, entry: Entry) -> Entry:
         """Compare the contents of a file whose metadata is as it was."""

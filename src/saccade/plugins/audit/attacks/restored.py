@@ -5,11 +5,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from saccade.plugins.audit.attacks.attack import Attack
 from saccade.plugins.audit.attacks.rollback import between, trace
 
+
+def _undone(name: str, tries: str, before: str, code: str, after: str) -> Attack:
+    return replace(trace(name, tries, before, code, after), must_look=True)
+
+
+def _branched(name: str, tries: str, before: str, look: str) -> Attack:
+    """A branch, another one, and the origin after one more call must all see what `look` wants to see."""
+    return replace(between(name, tries, before, look, look, look), must_look=True)
+
+
 _TREE = """
-for n in "abcdef": open(n, "w").write(n)
+for n in "abcfgh": open(n, "w").write(n)
 os.mkdir("d"); os.symlink("a", "s"); os.link("b", "hard"); os.mkdir("e")
 for n in "pqrst": open("d/" + n, "w").write(n)
 def listed(): return [os.listdir(p) for p in (".", "d", "e")]
@@ -47,6 +59,7 @@ import mmap, struct
 open("m.bin", "wb").write(bytes(4096)); f = open("m.bin", "r+b"); m = mmap.mmap(f.fileno(), 0)
 base = ctypes.addressof(ctypes.c_char.from_buffer(m))
 number = {"x86_64": dict(robust=273, rseq=334), "aarch64": dict(robust=99, rseq=293)}[platform.machine()]
+def call(name, *args): return _libc.syscall(*map(ctypes.c_long, (number[name], *args)))
 """
 
 
@@ -56,26 +69,26 @@ _BACK = "\nos.chdir(os.environ['TMPDIR'])"
 def _stands(name: str, tries: str, before: str, also: str = "") -> Attack:
     """A session whose current folder is odd: it lives on, with its state, after calls that are kept and that fail."""
     look = "if keep != 'kept' or not os.path.exists(os.environ['TMPDIR'] + '/keep.txt'): breach('the state is gone')\n"
-    return trace(name, tries, before, "open(os.environ['TMPDIR'] + '/left', 'w').close()", look + also + _BACK)
+    return _undone(name, tries, before, "open(os.environ['TMPDIR'] + '/left', 'w').close()", look + also + _BACK)
 
 
 RESTORED = (
-    trace(
+    _undone(
         "order_of_names",
         "change the order in which folders list their names",
         _TREE,
         "import shutil\nos.remove('c'); os.remove('b'); shutil.rmtree('d'); os.rename('e', 'x'); os.rename('x', 'e')",
         _ORDER,
     ),
-    trace(
+    _undone(
         "order_of_names_without_a_change",
         "rename folders to and fro, so that nothing but their order is another",
         _TREE,
         "for n in 'e', 'd': os.rename(n, 'x'); os.rename('x', n)\nos.utime('.', ns=(0, 0))",
         _ORDER,
     ),
-    between("order_of_names_in_a_branch", "see a branch by the order of its names", _TREE, _ORDER, _ORDER, _ORDER),
-    trace(
+    _branched("order_of_names_in_a_branch", "see a branch by the order of its names", _TREE, _ORDER),
+    _undone(
         "room_beyond_the_end",
         "take room beyond the ends of files, and put their times back",
         _ROOM + "for i in range(6): open(f'f{i}', 'w').write('x' * 10 * i)\nseen = room()",
@@ -84,29 +97,27 @@ RESTORED = (
         "    os.utime(f'f{i}', ns=(old.st_atime_ns, old.st_mtime_ns))",
         _SAME_ROOM,
     ),
-    trace(
+    _undone(
         "room_in_holes",
         "take room in a hole of a file, and put its times back",
         _ROOM + "f = open('f', 'w'); f.truncate(4 << 20); f.close(); seen = room()",
         "old = os.stat('f'); print(grow('f', 0, 4 << 20)); os.utime('f', ns=(old.st_atime_ns, old.st_mtime_ns))",
         _SAME_ROOM,
     ),
-    trace(
+    _undone(
         "kept_room_is_given_up",
         "give up room beyond the end that a kept call took",
         _ROOM + "open('f', 'w').write('x' * 10); print(grow('f', 0, 1 << 20)); seen = room()",
         "os.truncate('f', 10); os.utime('f', (5, 5))",
         _SAME_ROOM,
     ),
-    between(
+    _branched(
         "kept_room_in_a_branch",
         "see a branch by the room that it has",
         _ROOM + "open('f', 'w').write('x' * 10); print(grow('f', 0, 1 << 20)); seen = room()",
         _SAME_ROOM,
-        _SAME_ROOM,
-        _SAME_ROOM,
     ),
-    trace(
+    _undone(
         "removed_large_file_that_is_open",
         "remove a file that is open and fills more than half of the disk",
         "rest = [open(f'r{i}', 'w+b') for i in range(3)]\nfor r in rest: r.write(b'y' * (7 << 20)); r.flush()",
@@ -115,21 +126,21 @@ RESTORED = (
         "    r.seek(0)\n"
         "    if r.read() != b'y' * (7 << 20) or os.fstat(r.fileno()).st_mode & 0o777 != 0o600: breach('it differs')",
     ),
-    trace(
+    _undone(
         "path_of_a_removed_file",
         "keep a file without a name by O_PATH, and write to it",
         "open('x', 'w').write('kept'); p = os.open('x', os.O_PATH); os.remove('x')",
         "open(f'/proc/self/fd/{p}', 'r+').write('LEFT')",
         "if 'LEFT' in str(try_quietly(lambda: open(f'/proc/self/fd/{p}').read())): breach('the file is there')",
     ),
-    trace(
+    _undone(
         "path_of_a_removed_folder",
         "keep a folder without a name by O_PATH, and enter it",
         "os.mkdir('x'); p = os.open('x', os.O_PATH); os.rmdir('x')",
         "os.chmod(f'/proc/self/fd/{p}', 0o711)",
         "if try_quietly(os.listdir, f'/proc/self/fd/{p}') is not None: breach('the folder is there')",
     ),
-    trace(
+    _undone(
         "names_of_one_symlink",
         "break up the two names of one symlink, and make one of two",
         "for a, b in ('s1', 's2'), ('s3', 's4'): os.symlink('keep.txt', a)\n"
@@ -138,13 +149,13 @@ RESTORED = (
         "os.remove('s1'); os.remove('s4'); os.link('s3', 's4', follow_symlinks=False)",
         "if look() != seen or os.lstat('s1').st_ino != os.lstat('s2').st_ino: breach(f'{seen} became {look()}')",
     ),
-    between(
+    _branched(
         "names_of_one_symlink_in_a_branch",
         "see a branch by the number of names of a symlink",
         "os.symlink('keep.txt', 's1'); os.link('s1', 's2', follow_symlinks=False)",
         "if [os.lstat(n).st_nlink for n in ('s1', 's2')] != [2, 2]: breach('they are two')",
     ),
-    trace(
+    _undone(
         "names_in_a_closed_folder",
         "remove a name of a file whose other names are in folders that nobody may enter",
         "os.mkdir('d'); open('d/x', 'w').write('same'); os.link('d/x', 'y'); os.symlink('no', 'd/s')\n"
@@ -153,7 +164,7 @@ RESTORED = (
         "os.chmod('d', 0o700)\n"
         "if [os.lstat(n).st_nlink for n in ('d/x', 'y', 'd/s', 't')] != [2] * 4: breach('they are two')",
     ),
-    trace(
+    _undone(
         "place_in_a_folder",
         "remove what a folder that was read in part has still to list",
         _FOLDER + "for n in 'abcdefgh': open(n, 'w').close()\n"
@@ -163,50 +174,52 @@ RESTORED = (
         "if sorted(set(first + rest) - {'.', '..'}) != everything or set(first) & set(rest): "
         "breach(f'{first}, then {rest}')",
     ),
-    between(
+    _branched(
         "place_in_a_folder_in_a_branch",
         "read on in a folder that was read in part before a branch was made",
         _FOLDER + "os.mkdir('d')\nfor n in 'abcdefgh': open('d/' + n, 'w').close()\n"
         "d = os.open('d', os.O_RDONLY); first = names(d, 120)",
-        *["if len(set(first + (rest := names(d)))) != 10 or set(first) & set(rest): breach(f'{first}, {rest}')"] * 3,
+        "if len(set(first + (rest := names(d)))) != 10 or set(first) & set(rest): breach(f'{first}, {rest}')",
     ),
-    trace(
+    _undone(
         "end_of_a_folder",
         "make files in a folder that was read to its end",
         _FOLDER + "d = os.open('.', os.O_RDONLY); names(d)",
         "for n in 'abc': open(n, 'w').close()\nos.remove('keep.txt')",
         "if rest := names(d): breach(f'it lists {rest} more')",
     ),
-    between(
+    _branched(
         "private_pages_without_rights",
         "hide private changes of a mapped file behind PROT_NONE while a branch is made, beyond the file's end, too",
         _LIBC + "open('m.bin', 'wb').write(b'A' * 5000); f = open('m.bin', 'r+b')\n"
         "at = [_libc.mmap(None, 3 << 14, 3, 2, f.fileno(), 0) for _ in range(3)]\n"
         "for place in at: ctypes.memmove(place, b'PRIVATE', 7); ctypes.memmove(place + 4096, b'SECOND', 6)\n"
         "for place, rights in zip(at, (0, 2, 1)): _libc.mprotect(place, 3 << 14, rights)",
-        *[
-            _LIBC + "for place in at:\n"
-            "    _libc.mprotect(place, 3 << 14, 3)\n"
-            "    got = ctypes.string_at(place, 8), ctypes.string_at(place + 4096, 7)\n"
-            "    if got != (b'PRIVATEA', b'SECONDA'): breach(f'it holds {got}')"
-        ]
-        * 3,
+        _LIBC + "for place in at:\n"
+        "    _libc.mprotect(place, 3 << 14, 3)\n"
+        "    got = ctypes.string_at(place, 8), ctypes.string_at(place + 4096, 7)\n"
+        "    if got != (b'PRIVATEA', b'SECONDA'): breach(f'it holds {got}')",
     ),
-    trace(
+    Attack(
         "list_of_robust_locks",
+        "rollback",
         "have the kernel write to a mapped file when the process that keeps the state ends",
-        _KERNEL_WRITES + "m[64:72] = struct.pack('Q', base); m[0:24] = struct.pack('QqQ', base + 64, 16, 0)\n"
-        "m[80:84] = struct.pack('I', os.getpid()); _libc.syscall(number['robust'], ctypes.c_void_p(base), 24)\n"
+        "pass",
+        before=_KERNEL_WRITES + "m[64:72] = struct.pack('Q', base); m[0:24] = struct.pack('QqQ', base + 64, 16, 0)\n"
+        "m[80:84] = struct.pack('I', os.getpid()); call('robust', base, 24)\n"
         "word = m[80:84]",
-        "import time\ntime.sleep(0.1)",
-        "if m[80:84] != word or open('m.bin', 'rb').read()[80:84] != word: breach(f'{word} became {m[80:84]}')",
+        after="if m[80:84] != word or open('m.bin', 'rb').read()[80:84] != word: breach(f'{word} became {m[80:84]}')",
+        must_look=True,
     ),
-    trace(
+    _branched(
         "number_of_the_processor",
         "have the kernel write the processor's number to a mapped file",
         _KERNEL_WRITES + "m[:] = b'\\xff' * 4096\n"
-        "for size in 32, 28: _libc.syscall(number['rseq'], ctypes.c_void_p(base), size, 0, 1)",
-        "import time\ntime.sleep(0.1)",
+        "size = lambda name: ctypes.c_ssize_t.in_dll(_libc, name).value\n"
+        "_libc.pthread_self.restype = ctypes.c_void_p\n"
+        "try: call('rseq', _libc.pthread_self() + size('__rseq_offset'), 32, 1, 0x53053053)\n"
+        "except ValueError: pass\n"
+        "call('rseq', base, 32, 0, 0x53053053)",
         "if m[:] != b'\\xff' * 4096: breach('it was written')",
     ),
     _stands("current_folder_in_proc", "stand in a folder of /proc", "try_quietly(os.chdir, '/proc/self/fd')"),
@@ -227,7 +240,7 @@ RESTORED = (
         "stand in a folder whose name is no UTF-8",
         "os.mkdir(b'\\xff\\xfe'); os.chdir(b'\\xff\\xfe')",
     ),
-    trace(
+    _undone(
         "mask_of_all_rights",
         "set the umask so that what is made has no rights, and remove folders",
         "os.makedirs('d/e'); open('d/e/x', 'w').write('x'); os.symlink('x', 'd/s'); os.umask(0o777)",
@@ -235,17 +248,18 @@ RESTORED = (
         "if os.umask(0o77) != 0o777 or open('d/e/x').read() != 'x' or os.stat('d/e').st_mode & 0o777 != 0o700 or "
         "keep != 'kept': breach('the state is gone')",
     ),
-    between(
+    _branched(
         "mask_of_all_rights_in_a_branch",
         "branch with a umask of all rights",
         "os.makedirs('d/e'); open('d/e/x', 'w').write('x'); os.umask(0o777)",
         "if open('d/e/x').read() != 'x': breach('it differs')",
     ),
-    trace(
+    _undone(
         "memory_to_the_last_byte",
         "keep all the memory that there is, so that the runtime has none to put back files",
-        "hoard = []\nfor size in 1 << 24, 1 << 20, 1 << 16, 1 << 12, 1 << 9:\n"
-        "    try:\n        while True: hoard.append(bytearray(size))\n    except MemoryError: pass",
+        "hoard, room = [], bytearray(2 << 20)\nfor size in 1 << 24, 1 << 20, 1 << 16, 1 << 12, 1 << 9:\n"
+        "    try:\n        while True: hoard.append(bytearray(size))\n    except MemoryError: pass\n"
+        "del room",
         "os.remove('keep.txt')",
         "del hoard\nif keep != 'kept' or not os.path.exists('keep.txt'): breach('the state is gone')",
     ),
