@@ -63,13 +63,13 @@ def call(name, *args): return _libc.syscall(*map(ctypes.c_long, (number[name], *
 """
 
 
-_BACK = "\nos.chdir(os.environ['TMPDIR'])"
+_BACK = "os.chdir(os.environ['TMPDIR'])"
 
 
 def _stands(name: str, tries: str, before: str, also: str = "") -> Attack:
     """A session whose current folder is odd: it lives on, with its state, after calls that are kept and that fail."""
     look = "if keep != 'kept' or not os.path.exists(os.environ['TMPDIR'] + '/keep.txt'): breach('the state is gone')\n"
-    return _undone(name, tries, before, "open(os.environ['TMPDIR'] + '/left', 'w').close()", look + also + _BACK)
+    return _undone(name, tries, before, "open(os.environ['TMPDIR'] + '/left', 'w').close()", look + also)
 
 
 RESTORED = (
@@ -224,7 +224,12 @@ RESTORED = (
     ),
     _stands("current_folder_in_proc", "stand in a folder of /proc", "try_quietly(os.chdir, '/proc/self/fd')"),
     _stands("current_folder_is_a_process", "stand in /proc/thread-self", "try_quietly(os.chdir, '/proc/thread-self')"),
-    _stands("current_folder_outside", "stand in the root folder", "os.chdir('/')", "if os.getcwd() != '/': breach(1)"),
+    _stands(
+        "current_folder_outside",
+        "stand in the root folder",
+        "os.chdir('/')",
+        "if os.getcwd() != '/': breach('it stands elsewhere')\n" + _BACK,
+    ),
     _stands(
         "current_folder_closed", "stand in a folder that is closed", "os.mkdir('d'); os.chdir('d'); os.chmod('.', 0)"
     ),
@@ -239,6 +244,7 @@ RESTORED = (
         "names_that_are_no_text",
         "stand in a folder whose name is no UTF-8",
         "os.mkdir(b'\\xff\\xfe'); os.chdir(b'\\xff\\xfe')",
+        _BACK,
     ),
     _undone(
         "mask_of_all_rights",
