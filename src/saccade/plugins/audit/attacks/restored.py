@@ -31,7 +31,10 @@ _ORDER = "if listed() != seen: breach(f'{seen} became {listed()}')"
 
 _ROOM = """
 def grow(name, start, length): return _libc.fallocate(os.open(name, os.O_RDWR), 1, *map(ctypes.c_long, (start, length)))
-def room(): return [os.stat(n).st_blocks for n in sorted(os.listdir("."))], os.statvfs(".").f_bfree
+def room():
+    disk = os.statvfs(".")
+    own = disk.f_blocks * disk.f_frsize <= target["workspace_bytes"]
+    return [os.stat(n).st_blocks for n in sorted(os.listdir("."))], disk.f_bfree if own else None
 """
 _SAME_ROOM = "if room() != seen: breach(f'{seen} became {room()}')"
 
@@ -263,10 +266,27 @@ RESTORED = (
     _undone(
         "memory_to_the_last_byte",
         "keep all the memory that there is, so that the runtime has none to put back files",
-        "hoard, room = [], bytearray(2 << 20)\nfor size in 1 << 24, 1 << 20, 1 << 16, 1 << 12, 1 << 9:\n"
+        "hoard, room = [], bytearray(8 << 20)\nfor size in 1 << 24, 1 << 20, 1 << 16, 1 << 12, 1 << 9:\n"
         "    try:\n        while True: hoard.append(bytearray(size))\n    except MemoryError: pass\n"
         "del room",
         "os.remove('keep.txt')",
         "del hoard\nif keep != 'kept' or not os.path.exists('keep.txt'): breach('the state is gone')",
+    ),
+    _undone(
+        "folder_above_the_own",
+        "leave files, links and folders in the folder above the workspace, and fill it",
+        "",
+        "for make, *names in ((os.mkdir, '../m'), (os.symlink, 'x', '../s'), (os.link, 'keep.txt', '../l'),\n"
+        "    (os.rename, 'keep.txt', '../r'), (open, '../left', 'w')): try_quietly(make, *names)\n"
+        "for i in range(6): try_quietly(lambda: open(f'../big{i}', 'wb').write(b'x' * (8 << 20)))",
+        "for name in 'left', 'm', 's', 'l', 'r', 'big0':\n"
+        "    if os.path.lexists('../' + name): breach(f'{name} is there')",
+    ),
+    _branched(
+        "link_above_the_own_folder",
+        "lay a link to an own file where a branch can reach it",
+        "try_quietly(os.link, 'keep.txt', '../l'); try_quietly(os.symlink, os.getcwd(), '../s')",
+        "for name in '../l', '../s/keep.txt':\n"
+        "    if os.path.exists(name): breach('the file is there'); open(name, 'w').write('BRANCH')",
     ),
 )
