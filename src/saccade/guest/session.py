@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -208,14 +208,21 @@ def keep(state: Interpreter) -> None:
 
 
 def undo_traces(state: Interpreter) -> None:
-    """Undo what a discarded call has left outside its memory: files, and what is open. Ends the process if it fails."""
-    try:
+    """Undo what a discarded call has left outside its memory: files, and what is open."""
+    with or_end(state, "what the last code did could not be undone"):
         descriptors.give_back_room(state.standing)
         state.workspace.restore()
         if descriptors.put_back(state.standing):
             state.workspace.take_note()
+
+
+@contextlib.contextmanager
+def or_end(state: Interpreter, what: str) -> Iterator[None]:
+    """Where the block raises, end this process, and tell the host why."""
+    try:
+        yield
     except BaseException as error:
-        wire.send(state.sock, {"op": "failed", "error": f"what the last code did could not be undone: {error!r}"[:500]})
+        wire.send(state.sock, {"op": "failed", "error": f"{what}: {error!r}"[:500]})
         os._exit(1)
 
 
@@ -247,7 +254,8 @@ def lead(state: Interpreter) -> None:
             remap(message["maps"])
             state.workspace.take_note()
         elif message["op"] == "branch":
-            become_branch(state, fds, message["maps"])
+            with or_end(state, "its files could not be made anew"):
+                become_branch(state, fds, message["maps"])
             return
 
 

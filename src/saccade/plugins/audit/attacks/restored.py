@@ -140,7 +140,7 @@ RESTORED = (
         "path_of_a_removed_folder",
         "keep a folder without a name by O_PATH, and enter it",
         "os.mkdir('x'); p = os.open('x', os.O_PATH); os.rmdir('x')",
-        "os.chmod(f'/proc/self/fd/{p}', 0o711)",
+        "os.open('y', os.O_CREAT | os.O_WRONLY, dir_fd=p)",
         "if try_quietly(os.listdir, f'/proc/self/fd/{p}') is not None: breach('the folder is there')",
     ),
     _undone(
