@@ -20,6 +20,7 @@ import signal
 import sys
 import time
 import warnings
+from _thread import _count as count_threads
 from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ from .outbox import Outbox
 from .pixels import DRAWN
 from .repairs import RepairContext, RepairPass, find_passes, repair_text, repair_tree, repairing
 from .shown import ShownPictures, close
-from .threads import count_threads, settle
+from .threads import settle
 from .workspace import Entry, Workspace, WorkspaceTooLarge
 
 _sources: dict[str, list[str]] = {}

@@ -11,18 +11,20 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import resource
 import stat
-from collections.abc import Collection
+import struct
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from . import wire
-from .folders import inside, open_anyhow
+from .folders import CHANGE, enter_anyhow, inside, open_anyhow
 from .inspection import HARMLESS_DEVICES
-from .syscalls import punch_hole
+from .syscalls import punch_hole, syscall
 
 _FLAGS = os.O_APPEND | os.O_NONBLOCK | getattr(os, "O_DIRECT", 0) | getattr(os, "O_NOATIME", 0)
 """The flags of an open file that can be changed."""
@@ -39,6 +41,8 @@ _LENT = (*_STANDARD, wire.WORKSPACE_FD)
 _FREE = 16
 """Descriptors that stay free: for looking at what a call has left, and for the next one."""
 _libc = ctypes.CDLL(None, use_errno=True)
+_ENTRY, _LISTING = struct.Struct("=QqHB"), 32 * 1024
+"""Beginning of a struct linux_dirent64, and bytes of such that are read at a time."""
 
 
 class Kept(NamedTuple):
@@ -52,6 +56,9 @@ class Kept(NamedTuple):
     """Path in the workspace; None if it is elsewhere."""
     twin: int | None = None
     """A descriptor before it of the same opening, with which it shares position and flags."""
+    next: str | None = None
+    """Name that comes next in a folder that was read in part, "" at its end; None for everything else. Positions in
+    folders are numbers of names, and a name that is put back gets another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +110,22 @@ def close_what_cannot_be_kept(fds: list[int]) -> list[str]:
     What is closed keeps its number.
     """
     notes = []
-    if not os.stat(".").st_nlink:
-        os.fchdir(wire.WORKSPACE_FD)
-        notes.append("the current folder was removed, so the next code starts in the top folder of the workspace.")
+    mode = stat.S_IMODE(os.fstat(wire.WORKSPACE_FD).st_mode)
+    if mode & CHANGE != CHANGE:
+        os.fchmod(wire.WORKSPACE_FD, mode | CHANGE)
+        notes.append("the top folder of the workspace was closed, and was opened again when the code ended.")
+    if why := _why_leave():
+        stand_in("")
+        notes.append(f"the current folder {why}, so the next code starts in the top folder of the workspace.")
     for fd in fds:
         try:
             what = _why_not(fd)
-        except OSError:
-            continue
+            # `mmap` keeps a bound picture open; that is no doing of the program, and the mapping needs no descriptor.
+            mapped = what is not None and os.readlink(f"/proc/self/fd/{fd}").startswith(_BOUND)
+        except OSError as error:
+            what, mapped = None if error.errno == errno.EBADF else "something that cannot be named", False
         if what is None:
             continue
-        # `mmap` keeps a bound picture open; that is no doing of the program, and the mapping needs no descriptor.
-        mapped = os.readlink(f"/proc/self/fd/{fd}").startswith(_BOUND)
         _bury(fd)
         if not mapped:
             notes.append(
@@ -124,11 +135,21 @@ def close_what_cannot_be_kept(fds: list[int]) -> list[str]:
     return notes
 
 
+def _why_leave() -> str | None:
+    """Say why the process cannot stay in its current folder, or None."""
+    try:
+        if f"{os.readlink('/proc/self/cwd')}/".startswith("/proc/"):
+            return "was one of /proc, which end with their process"
+        if not os.stat("/proc/self/cwd").st_nlink:
+            return "was removed"
+        return None if os.access("/proc/self/cwd", os.X_OK) else "was closed to everybody"
+    except OSError:
+        return "has too long a path"
+
+
 def _why_not(fd: int) -> str | None:
     """What `fd` is, if it cannot be kept."""
     flags = fcntl.fcntl(fd, fcntl.F_GETFL)
-    if flags & _PATH:
-        return None
     seen = os.fstat(fd)
     kind = stat.S_IFMT(seen.st_mode)
     if kind == stat.S_IFCHR:
@@ -151,7 +172,7 @@ def _why_not(fd: int) -> str | None:
 
 
 def _bury(fd: int) -> None:
-    _replace(fd, os.open(os.devnull, _PATH | os.O_CLOEXEC), -1)
+    _replace(fd, os.open(os.devnull, _PATH | os.O_CLOEXEC))
 
 
 def _in_workspace(path: str) -> str | None:
@@ -186,11 +207,43 @@ def standing(fds: list[int], before: OpenState | None = None) -> OpenState:
 def _named(fd: int, flags: int, position: int, before: Kept | None) -> Kept:
     seen = os.fstat(fd)
     file = (seen.st_dev, seen.st_ino)
+    following = _name_at(fd, position) if position > 0 and stat.S_ISDIR(seen.st_mode) else None
     if before is not None and before.file == file:
         nameless = stat.S_ISCHR(seen.st_mode) or not seen.st_nlink
         if before.path == "." or (before.path is None and nameless):
-            return Kept(flags, position, file, before.path)
-    return Kept(flags, position, file, _in_workspace(os.readlink(f"/proc/self/fd/{fd}")))
+            return Kept(flags, position, file, before.path, next=following)
+    return Kept(flags, position, file, _in_workspace(os.readlink(f"/proc/self/fd/{fd}")), next=following)
+
+
+def _entries(fd: int) -> Iterator[tuple[int, str]]:
+    """(position after it, name) of what is left to read in a folder; what was read ahead is passed over."""
+    buffer = ctypes.create_string_buffer(_LISTING)
+    while length := syscall("getdents64", fd, buffer, _LISTING):
+        at = 0
+        while at < length:
+            _inode, after, size, _kind = _ENTRY.unpack_from(buffer, at)
+            yield after, os.fsdecode(buffer.raw[at + _ENTRY.size : at + size].split(b"\0", 1)[0])
+            at += size
+
+
+def _name_at(fd: int, position: int) -> str:
+    """Return the name that is read next in a folder, or "" at its end."""
+    name = next((name for _after, name in _entries(fd)), "")
+    os.lseek(fd, position, os.SEEK_SET)
+    return name
+
+
+def _move(fd: int, file: Kept) -> None:
+    """Move the position of `fd` to where that of `file` was."""
+    position = file.position
+    if file.next is not None:
+        position = os.lseek(fd, 0, os.SEEK_SET)
+        for after, name in _entries(fd):
+            if name == file.next:
+                break
+            position = after
+    if position >= 0:
+        os.lseek(fd, position, os.SEEK_SET)
 
 
 def _twin(fd: int, position: int, others: list[int]) -> int | None:
@@ -200,6 +253,15 @@ def _twin(fd: int, position: int, others: list[int]) -> int | None:
         return next((number for number in others if os.lseek(number, 0, os.SEEK_CUR) != position), None)
     finally:
         os.lseek(fd, position, os.SEEK_SET)
+
+
+def give_back_room(kept: OpenState) -> None:
+    """Empty files that have lost their names, which are to be made anew: the disk may be too small for both."""
+    for fd, file in kept.files.items():
+        if file.path is not None and stat.S_ISREG(os.fstat(fd).st_mode) and not os.fstat(fd).st_nlink:
+            itself = f"/proc/self/fd/{fd}"
+            os.chmod(itself, 0o600)
+            os.truncate(itself, 0)
 
 
 def put_back(kept: OpenState) -> bool:
@@ -221,7 +283,7 @@ def put_back(kept: OpenState) -> bool:
             anew = True
         elif file.position >= 0:
             fcntl.fcntl(fd, fcntl.F_SETFL, file.flags & _FLAGS)
-            os.lseek(fd, file.position, os.SEEK_SET)
+            _move(fd, file)
     stand_in(kept.folder)
     return anew
 
@@ -229,9 +291,7 @@ def put_back(kept: OpenState) -> bool:
 def stand_in(folder: str | None) -> None:
     """Enter a folder of the workspace; None stays where it is."""
     if folder is not None:
-        os.fchdir(wire.WORKSPACE_FD)
-        if folder:
-            os.chdir(folder)
+        enter_anyhow(wire.WORKSPACE_FD, folder)
 
 
 def reopen(fd: int, file: Kept) -> None:
@@ -245,14 +305,13 @@ def reopen(fd: int, file: Kept) -> None:
     except OSError:
         _bury(fd)
     else:
-        _replace(fd, fresh, file.position)
+        _replace(fd, fresh)
+        _move(fd, file)
 
 
-def _replace(fd: int, fresh: int, position: int) -> None:
+def _replace(fd: int, fresh: int) -> None:
     os.dup2(fresh, fd, inheritable=False)
     os.close(fresh)
-    if position >= 0:
-        os.lseek(fd, position, os.SEEK_SET)
 
 
 def take_along(kept: OpenState) -> None:
@@ -270,4 +329,5 @@ def take_along(kept: OpenState) -> None:
         elif not file.flags & _PATH:
             path = os.readlink(f"/proc/self/fd/{fd}")
             if not path.startswith("/memfd:"):  # these are stdout and stderr, and the branch's own already
-                _replace(fd, os.open(path, file.flags | os.O_CLOEXEC), file.position)
+                _replace(fd, os.open(path, file.flags | os.O_CLOEXEC))
+                _move(fd, file)

@@ -9,7 +9,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from os import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW, O_RDONLY, chmod, close, fchmod, fstat, rmdir, scandir, stat, unlink
+from os import (
+    O_CLOEXEC,
+    O_DIRECTORY,
+    O_NOFOLLOW,
+    O_PATH,
+    O_RDONLY,
+    chmod,
+    close,
+    fchmod,
+    fstat,
+    rmdir,
+    scandir,
+    stat,
+    unlink,
+)
 from os import open as open_fd
 from stat import S_IMODE, S_ISDIR
 from typing import Any
@@ -117,6 +131,8 @@ def open_anyhow(top: int, path: str, flags: int) -> int:
     try:
         for folder in folders:
             cursor.down(folder, _mode(cursor.fd, folder))
+        if flags & O_PATH:  # takes no rights to the file itself, which may be a symlink
+            return open_fd(name, flags | O_NOFOLLOW | O_CLOEXEC, dir_fd=cursor.fd)
         mode = _mode(cursor.fd, name)
         chmod(name, mode | 0o600, dir_fd=cursor.fd)
         try:
@@ -129,6 +145,23 @@ def open_anyhow(top: int, path: str, flags: int) -> int:
         cursor.close()
 
 
+def enter_anyhow(top: int, path: str) -> None:
+    """Make the folder `path` below `top` ("" for that itself) the current one, whatever rights it lacks."""
+    fd = open_anyhow(top, path, O_PATH | O_DIRECTORY) if path else os.dup(top)
+    try:
+        os.fchdir(fd)
+    except PermissionError:
+        itself = f"/proc/self/fd/{fd}"
+        mode = S_IMODE(fstat(fd).st_mode)
+        chmod(itself, mode | READ)
+        try:
+            os.fchdir(fd)
+        finally:
+            chmod(itself, mode)
+    finally:
+        close(fd)
+
+
 def _mode(folder: int, name: str) -> int:
     return S_IMODE(stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
@@ -139,10 +172,15 @@ def remove_folder(parent: int, name: str, mode: int) -> None:
         chmod(name, mode | CHANGE, dir_fd=parent)
     folder = open_fd(name, _FOLDER, dir_fd=parent)
     try:
-        walk(folder, _remove_files, lambda cursor, name: rmdir(name, dir_fd=cursor.fd), CHANGE)
+        empty_folder(folder)
     finally:
         close(folder)
     rmdir(name, dir_fd=parent)
+
+
+def empty_folder(folder: int) -> None:
+    """Remove all that is in a folder."""
+    walk(folder, _remove_files, lambda cursor, name: rmdir(name, dir_fd=cursor.fd), CHANGE)
 
 
 def _remove_files(cursor: Cursor) -> Folders:
@@ -169,7 +207,8 @@ _LINK = f"/proc/self/fd/{WORKSPACE_FD}"
 
 def inside() -> str | None:
     """The current folder relative to the workspace ("" for that itself), or None for one that lies elsewhere."""
-    if os.path.samestat(os.stat("."), os.fstat(WORKSPACE_FD)):
+    # Not ".", which cannot be looked at in a folder that nobody may enter.
+    if os.path.samestat(os.stat("/proc/self/cwd"), os.fstat(WORKSPACE_FD)):
         return ""
     real, current = os.readlink(_LINK), os.readlink("/proc/self/cwd")
     return current[len(real) + 1 :] if f"{current}/".startswith(real + "/") else None

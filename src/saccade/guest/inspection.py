@@ -13,6 +13,7 @@ import ctypes
 import errno
 import fcntl
 import functools
+import itertools
 import os
 import re
 import stat
@@ -35,6 +36,10 @@ _QUERY = struct.Struct("=9Q4I2Q")
 _QUERY_SHARED, _QUERY_NEXT = 0x08, 0x10
 _PROCMAP_QUERY = (3 << 30) | (_QUERY.size << 16) | (ord("f") << 8) | 17
 _NAME_BYTES = 4096
+MOST_MAPS = 512
+"""Shared mappings of files that a process may keep: the zygote looks at each after every call, while others wait."""
+_MOST_LISTED = 4 << 20
+"""Bytes of /proc/PID/maps that the zygote reads, for the same reason: some 50,000 mappings."""
 _LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (....) ([0-9a-f]+) \S+ \d+ +(/.*)$", re.MULTILINE)
 _SHARED_LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (...s) ([0-9a-f]+) \S+ \d+ *(.*)$", re.MULTILINE)
 
@@ -129,6 +134,8 @@ def _improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:
         os.close(folder)
     if not own.inside(where := os.readlink(f"/proc/{pid}/cwd")) and where.startswith(own.base + "/"):
         return "its current folder is not in its workspace"
+    if len(shared) > MOST_MAPS:
+        return f"more than {MOST_MAPS} shared mappings of files are still there"
     for found in shared:
         if not own.may_map(found.path):
             return f"memory that is shared with {found.path.removesuffix(_GONE) or 'others'} is still mapped"
@@ -237,7 +244,7 @@ def shared_maps(pid: int) -> list[Map]:
     """Every shared mapping of a process; one quick question to the kernel for each where it can answer them."""
     fd = os.open(f"/proc/{pid}/maps", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return list(_query_shared(fd))
+        return list(itertools.islice(_query_shared(fd), MOST_MAPS + 1))
     except OSError as error:
         if error.errno not in (errno.ENOTTY, errno.EINVAL):
             raise

@@ -140,8 +140,8 @@ class JailPlan:
         return self.users == "none" and "landlock" not in self.left_out
 
 
-def steps(plan: JailPlan, uid: int, family: str) -> list[tuple[str, Callable[[], object]]]:
-    """(layer, what to do) in the order in which it must be done; `family` is the folder of the session's workspaces."""
+def steps(plan: JailPlan, uid: int, writable: Iterable[PathOrFd]) -> list[tuple[str, Callable[[], object]]]:
+    """(layer, what to do) in the order in which it must be done; `writable` are folders of the session's workspaces."""
     users: dict[str, Callable[[], object]] = {
         "range": lambda: privileges.become_user(uid, uid),
         "namespace": privileges.own_user_namespace,
@@ -151,17 +151,17 @@ def steps(plan: JailPlan, uid: int, family: str) -> list[tuple[str, Callable[[],
         ("rlimits", lambda: privileges.set_limits(plan.limits)),
         ("capabilities", privileges.drop_capabilities),
         ("no_new_privs", privileges.no_new_privs),
-        ("landlock", lambda: restrict(plan.read_paths, [family], confine_files=True)),
+        ("landlock", lambda: restrict(plan.read_paths, writable, confine_files=True)),
         ("seccomp", lambda: seccomp.install(plan.filter)),
     ]
     return [(layer, step) for layer, step in made if layer not in plan.left_out]
 
 
-def enter(plan: JailPlan, uid: int, family: str) -> None:
+def enter(plan: JailPlan, uid: int, writable: Iterable[PathOrFd]) -> None:
     """Confine this process for good. Raises OSError if a step fails."""
     if not plan.may_be_seen:
         privileges.set_dumpable(0)
-    for _layer, step in steps(plan, uid, family):
+    for _layer, step in steps(plan, uid, writable):
         step()
 
 
@@ -171,7 +171,7 @@ def rehearse(plan: JailPlan, uid: int, family: str, fork: Callable[[], int]) -> 
     pid = fork()
     if pid == 0:
         outcomes = {}
-        for layer, step in steps(plan, uid, family):
+        for layer, step in steps(plan, uid, [family]):
             try:
                 step()
                 outcomes[layer] = ""
@@ -184,7 +184,7 @@ def rehearse(plan: JailPlan, uid: int, family: str, fork: Callable[[], int]) -> 
         body = pipe.read()
     os.waitpid(pid, 0)
     outcomes = json.loads(body) if body else {}
-    return {layer: outcomes.get(layer, "the rehearsal died before it") for layer, _step in steps(plan, uid, family)}
+    return {layer: outcomes.get(layer, "the rehearsal died before it") for layer, _step in steps(plan, uid, [family])}
 
 
 def _no_user() -> None:

@@ -22,11 +22,11 @@ from .compact import fill_gaps, use_large_pages
 from .config import GuestConfig
 from .fork import Forker
 from .jail import JailPlan, enter, rehearse
-from .preload import add_cjk_font, warm_up
+from .preload import add_cjk_font, fix_machine, warm_up
 from .root import NAMESPACES, WORKSPACE, Standing, build_private_root, plan_root
 from .session_entry import FAMILY_SESSIONS, SessionEntry
 from .template import NextStep
-from .workspaces import Keeper, PlainWorkspaces
+from .workspaces import Keeper, PlainWorkspaces, fill_stock, stocked
 
 _SYSTEM = (
     *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64", "/usr/share/zoneinfo"),
@@ -154,6 +154,11 @@ class Nursery:
         self.places.release(entry.workspace)
         self._uids_in_use[entry.uid] -= 1
 
+    def stock(self, entry: SessionEntry) -> list[int]:
+        """Descriptor of the folder of the family's spare workspaces, if there is one."""
+        fd = self.places.stock(entry.family)
+        return [] if fd is None else [fd]
+
     def setup(self, entry: SessionEntry, options: dict[str, Any]) -> bytes:
         """What a fresh process must know to become the keeper of `entry`, for `become_session`."""
         values = {name: self.limits[name] for name in LIMITS_OF_CONFIG}
@@ -168,15 +173,20 @@ class Nursery:
 def become_session(plan: JailPlan, forker: Forker, workspace: str, zygote: int, fds: list[int]) -> NextStep:
     """Turn a fresh fork of the template into the keeper of a session; what it does next.
 
-    `zygote` is the process id of its parent. `fds`: socket, outbox, stdout, stderr, folder of the workspace, and the
-    memfd that `Nursery.setup` was written to.
+    `zygote` is the process id of its parent. `fds`: socket, outbox, stdout, stderr, folder of the workspace, the memfd
+    that `Nursery.setup` was written to, and the folder of spare workspaces if there is one.
     """
     try:
         privileges.die_with_parent(zygote)
         setup = json.loads(os.pread(fds[5], os.fstat(fds[5]).st_size, 0))
-        take_descriptors(fds[:5])
+        stock = take_descriptors(fds[:5], *fds[6:])
         privileges.oom_first()
-        enter(plan, setup["uid"], setup["family"])
+        if stock is None:
+            enter(plan, setup["uid"], [setup["family"]])
+        else:
+            fill_stock(stock)
+            enter(plan, setup["uid"], itertools.chain([wire.WORKSPACE_FD], stocked(stock)))
+            os.close(stock)
         privileges.die_with_parent(zygote)  # again, since it is another user now
         config = GuestConfig.from_json({**setup["config"], "workspace": workspace})
         return functools.partial(session.keep, session.new_interpreter(config, forker))
@@ -186,19 +196,25 @@ def become_session(plan: JailPlan, forker: Forker, workspace: str, zygote: int, 
         os._exit(1)
 
 
-def take_descriptors(fds: list[int]) -> None:
-    """Move the session's descriptors to their numbers, close all others, and enter the workspace."""
+def take_descriptors(fds: list[int], stock: int | None = None) -> int | None:
+    """Move the session's descriptors to their numbers, close all others, and enter the workspace.
+
+    Returns the number of `stock` now.
+    """
     sock, outbox, stdout, stderr, workspace = fds
     # Not one for all sessions: the flags of an open file are seen by everyone who has it.
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     moves = {0: null, 1: stdout, 2: stderr, wire.WORKSPACE_FD: workspace, wire.SOCKET_FD: sock}
     moves |= {wire.OUTBOX_FD: outbox, wire.STDOUT_FD: stdout, wire.STDERR_FD: stderr}
+    if stock is not None:
+        moves[wire.FIRST_FREE_FD] = stock
     for target, source in moves.items():
         os.dup2(source, target, inheritable=False)
     os.closerange(3, wire.WORKSPACE_FD)
-    os.closerange(wire.FIRST_FREE_FD, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(wire.FIRST_FREE_FD + (stock is not None), os.sysconf("SC_OPEN_MAX"))
     os.fchdir(wire.WORKSPACE_FD)
     os.umask(0o077)
+    return None if stock is None else wire.FIRST_FREE_FD
 
 
 def prepare(
@@ -230,6 +246,7 @@ def prepare(
         places = PlainWorkspaces(settings["folder"])
     os.environ["HOME"] = os.environ["TMPDIR"] = WORKSPACE if private else PLAIN_WORKSPACE
     folders.install(os.environ["HOME"])
+    fix_machine()
     privileges.limit_capabilities()
     left_out = dict.fromkeys(settings["without"], "left out on purpose")
     if standing.uids and not private and not _readable_for(standing.first_uid, readable, forker):

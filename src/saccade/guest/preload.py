@@ -14,6 +14,7 @@ import importlib
 import importlib.util
 import io
 import json
+import os
 import random
 import traceback
 from collections.abc import Iterable
@@ -70,6 +71,18 @@ def warm_up() -> None:
     importlib.import_module("numpy").random.seed(SEED)
 
 
+def fix_machine() -> None:
+    """Have `os.sysconf` tell the memory that the machine has: a session cannot ask, and libc would make it up."""
+    ask, pages = os.sysconf, os.sysconf("SC_PHYS_PAGES")
+    known = [name for name in ("SC_PHYS_PAGES", "SC_AVPHYS_PAGES") if name in os.sysconf_names]
+    told = dict.fromkeys((*known, *(os.sysconf_names[name] for name in known)), pages)
+
+    def sysconf(name: str | int, /) -> int:
+        return told[name] if name in told else ask(name)
+
+    os.sysconf = sysconf
+
+
 def draw_unseen() -> None:
     """Draw a small figure without pyplot, so that no figure of a program and no number of one is touched."""
     import numpy as np
@@ -101,7 +114,7 @@ def add_cjk_font() -> str | None:
     import matplotlib
     from matplotlib.font_manager import findSystemFonts, fontManager
 
-    added = next((name for name in matplotlib.rcParams["font.sans-serif"] if name in CJK_FONTS), None)
+    added: str | None = next((name for name in matplotlib.rcParams["font.sans-serif"] if name in CJK_FONTS), None)
     if added is not None:
         return added
     # The list of fonts is kept on disk, and may be older than a font.

@@ -23,7 +23,8 @@ from .syscalls import number, syscall
 # sockets other than a pair, and who holds the other end of one; anonymous shared memory in every form (it would survive
 # a rollback); waking whoever waits in memory that processes share; locked memory; extended attributes (no quota counts
 # them); watching files, and asking what of them is in memory (others read the same ones); timers that send any signal
-# (they would wake a stopped process); raising or lowering limits and priorities; further filters, namespaces, mounts.
+# (they would wake a stopped process); raising or lowering limits and priorities; how busy the machine is (sysinfo);
+# further filters, namespaces, mounts.
 
 Instruction = tuple[int, int, int, int]
 """code, jump if true, jump if false (both relative to the next instruction), constant."""
@@ -98,14 +99,14 @@ _FILES = (
     "utimensat futimesat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr"
 )
 _MEMORY = "munmap mremap mprotect madvise msync brk membarrier get_mempolicy"
-_THREADS = "set_robust_list rseq gettid sched_yield sched_get_priority_max sched_get_priority_min getcpu"
+_THREADS = "gettid sched_yield sched_get_priority_max sched_get_priority_min getcpu"
 _SIGNALS = (
     "rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack "
     "restart_syscall pause"
 )
 _PROCESS = (
     "exit exit_group wait4 waitid getpid getppid getuid geteuid getgid getegid getresuid getresgid getgroups getpgrp "
-    "getrlimit getrusage times sysinfo uname getrandom"
+    "getrlimit getrusage times uname getrandom"
 )
 _TIME = "time gettimeofday nanosleep alarm getitimer setitimer timerfd_create timerfd_settime timerfd_gettime"
 _WAITING = (
@@ -119,9 +120,10 @@ ALLOWED: tuple[str, ...] = tuple(
 )
 """Calls allowed with any arguments."""
 
-PRETENDED: tuple[str, ...] = ("flock",)
-"""Calls that return 0 and do nothing: a session is alone in its workspace, and a lock on a file that many sessions can
-read would be a word between them."""
+PRETENDED: tuple[str, ...] = ("flock", "set_robust_list", "rseq")
+"""Calls that return 0 and do nothing. A session is alone in its workspace, and a lock on a file that many sessions can
+read would be a word between them. The other two have the kernel write to memory of the caller's choice, a mapped file
+perhaps, when a process ends or moves to another processor: between calls, or after one that was undone."""
 
 NOT_IMPLEMENTED: tuple[str, ...] = (
     *("clone3", "cachestat", "map_shadow_stack", "mseal"),

@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,8 @@ from .syscalls import syscall
 from .workspace import Workspace, WorkspaceTooLarge
 
 _READ, _WRITE = 1, 2
+_CHUNK = 64 * 1024
+"""Bytes that a pipe takes at least a part of."""
 _SHARED, _PRIVATE, _FIXED, _ANONYMOUS = 0x01, 0x02, 0x10, 0x20
 
 
@@ -49,15 +51,32 @@ def remap(maps: Sequence[Sequence[Any]]) -> None:
         protection = (_READ if "r" in mode else 0) | (_WRITE if "w" in mode else 0)
         length = end - start
         if not mode.endswith("s"):
-            data = ctypes.string_at(start, length) if protection & _READ else b""
-            syscall("mmap", start, length, protection | _WRITE, _PRIVATE | _FIXED | _ANONYMOUS, -1, 0)
-            ctypes.memmove(start, data, len(data))
+            _make_own(start, length, protection)
             continue
         fd = open_anyhow(wire.WORKSPACE_FD, path, os.O_RDWR if protection & _WRITE else os.O_RDONLY)
         try:
             syscall("mmap", start, length, protection, _SHARED | _FIXED, fd, offset)
         finally:
             os.close(fd)
+
+
+def _make_own(start: int, length: int, protection: int) -> None:
+    """Replace a private mapping by memory of the same bytes, those that may not be read included.
+
+    They go through a pipe: a file may end before its mapping does, and there the kernel ends a process that reads, but
+    only stops one that writes to a descriptor.
+    """
+    syscall("mprotect", start, length, protection | _READ)
+    memory, data = memoryview((ctypes.c_char * length).from_address(start)), bytearray()
+    ends = read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    with contextlib.suppress(OSError):  # EFAULT: the file ends here
+        while len(data) < length:
+            data += os.read(read, os.write(write, memory[len(data) : len(data) + _CHUNK]))
+    for fd in ends:
+        os.close(fd)
+    syscall("mmap", start, length, _READ | _WRITE, _PRIVATE | _FIXED | _ANONYMOUS, -1, 0)
+    ctypes.memmove(start, bytes(data), len(data))
+    syscall("mprotect", start, length, protection)
 
 
 # The C functions behind `signal`, which makes enums of every number and so writes to pages that sessions share.
@@ -121,9 +140,21 @@ def keep(state: Interpreter) -> None:
 
 def undo_traces(state: Interpreter) -> None:
     """Undo what a discarded call has left outside its memory: files, and what is open."""
-    state.workspace.restore()
-    if descriptors.put_back(state.standing):
-        state.workspace.take_note()
+    with or_end(state, "what the last code did could not be undone"):
+        descriptors.give_back_room(state.standing)
+        state.workspace.restore()
+        if descriptors.put_back(state.standing):
+            state.workspace.take_note()
+
+
+@contextlib.contextmanager
+def or_end(state: Interpreter, what: str) -> Iterator[None]:
+    """Where the block raises, end this process, and tell the host why."""
+    try:
+        yield
+    except BaseException as error:
+        wire.send(state.sock, {"op": "failed", "error": f"{what}: {error!r}"[:500]})
+        os._exit(1)
 
 
 def lead(state: Interpreter) -> None:
@@ -154,7 +185,8 @@ def lead(state: Interpreter) -> None:
             remap(message["maps"])
             state.workspace.take_note()
         elif message["op"] == "branch":
-            become_branch(state, fds, message["maps"])
+            with or_end(state, "its files could not be made anew"):
+                become_branch(state, fds, message["maps"])
             return
 
 
@@ -181,21 +213,37 @@ def call(state: Interpreter, message: dict[str, Any]) -> None:
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
     report = run_cell(state, message["code"], message["call"])
     _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
-    fds = descriptors.program_fds(state.standing.files)
-    report["notes"] += descriptors.close_what_cannot_be_kept(fds)
-    kept = report["status"] == "ok" or (message["keep"] and report["status"] == "error")
-    if kept:
-        try:
-            state.workspace.commit(compared=True)
-        except WorkspaceTooLarge as error:
-            report.update(status="refused", traceback=str(error))
-        state.standing = descriptors.standing(fds, state.standing)
+    try:
+        kept = put_away(state, report, message["keep"])
+    except BaseException as error:  # a program may have left anything, and its author must hear of it
+        refuse(report, f"what the code left could not be kept: {error!r}")
+        kept = False
     length = state.outbox.write_report(report)
     state.sock.send(b'{"op":"result","call":%d,"length":%d}' % (message["call"], length))
     if kept:
         # The zygote is told so by the kernel, and looks at this process while the host reads the report.
         with contextlib.suppress(OSError):
             _kill(0, signal.SIGSTOP)
+
+
+def put_away(state: Interpreter, report: dict[str, Any], keep_errors: bool) -> bool:
+    """Record what the call leaves outside its memory, if it may be kept; whether it may. Adds to its report."""
+    fds = descriptors.program_fds(state.standing.files)
+    report["notes"] += descriptors.close_what_cannot_be_kept(fds)
+    if report["status"] != "ok" and not (keep_errors and report["status"] == "error"):
+        return False
+    try:
+        state.workspace.commit(compared=True)
+    except WorkspaceTooLarge as error:
+        refuse(report, str(error))
+    state.standing = descriptors.standing(fds, state.standing)
+    return True
+
+
+def refuse(report: dict[str, Any], why: str) -> None:
+    """Record that the call cannot be kept."""
+    said = report["traceback"]
+    report.update(status="refused", traceback=why if said is None else f"{said}\n\nBesides, {why}")
 
 
 def become_branch(state: Interpreter, fds: list[int], maps: list[list[Any]]) -> None:

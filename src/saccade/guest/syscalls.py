@@ -132,7 +132,12 @@ def syscall(call: str | int, *arguments: Argument) -> int:
     return result
 
 
-_PUNCH_HOLE_KEEP_SIZE = 3
+_KEEP_SIZE, _PUNCH_HOLE_KEEP_SIZE = 1, 3
+
+
+def allocate(fd: int, start: int, length: int) -> bool:
+    """Give a file room that it does not fill yet, beyond its end perhaps; False if the file system cannot."""
+    return bool(_libc.fallocate(fd, _KEEP_SIZE, ctypes.c_long(start), ctypes.c_long(length)) == 0)
 
 
 def punch_hole(fd: int, start: int, length: int) -> bool:

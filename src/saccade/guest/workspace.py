@@ -1,14 +1,15 @@
 """Roll back the session's folder, and tell what changed in it.
 
 `commit` keeps copies of the files in memory; `restore` makes the folder what it was at the last commit: contents,
-modes, times of access and change, symlinks, hard links, FIFOs, and where files have holes. Files are compared by their
-contents, since a write through a mapping changes no time. Not promised: inode numbers and `st_ctime` of what had to be
-put back, and sockets or devices.
+modes, times of access and change, symlinks, hard links, FIFOs, the room that files take and where they have holes, and
+the order in which names are listed. Files are compared by their contents, since a write through a mapping changes no
+time. Not promised: inode numbers and `st_ctime` of what had to be put back, and sockets or devices.
 """
 
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from os import (
     O_EXCL,
     O_NOFOLLOW,
     O_NONBLOCK,
+    O_PATH,
     O_RDONLY,
     O_WRONLY,
     chmod,
@@ -34,9 +36,11 @@ from os import (
     pread,
     pwrite,
     readlink,
+    rename,
     scandir,
     stat_result,
     symlink,
+    umask,
     unlink,
     utime,
 )
@@ -44,10 +48,12 @@ from os import open as open_fd
 from stat import S_IMODE, S_ISDIR, S_ISFIFO, S_ISLNK, S_ISREG
 from typing import Literal, NamedTuple
 
-from .folders import CHANGE, Cursor, Folders, remove_folder, walk
-from .syscalls import punch_hole
+from .folders import CHANGE, Cursor, Folders, empty_folder, open_anyhow, remove_folder, walk
+from .syscalls import allocate, punch_hole
 
 _CHUNK = 1 << 20
+_PAGE, _BLOCK = 4096, 512
+"""Bytes: what files grow by, and the unit of `st_blocks`."""
 _SEEK_DATA, _SEEK_HOLE = getattr(os, "SEEK_DATA", None), getattr(os, "SEEK_HOLE", None)
 _READ = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
 _WRITE = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
@@ -63,6 +69,8 @@ class Copy:
 
     size: int
     extents: tuple[tuple[int, bytes], ...]
+    blocks: int
+    """Room that the file takes, in blocks of 512 bytes; some of it may lie in holes and beyond the end."""
 
     @property
     def weight(self) -> int:
@@ -74,12 +82,12 @@ def read_copy(folder: int, name: str, mode: int, most: int) -> Copy:
     """Copy file `name` of `folder`; raises `TooMuchError` above `most` bytes of data."""
     fd = _open_to_read(folder, name, mode)
     try:
-        size = fstat(fd).st_size
-        places = _places(fd, size)
+        found = fstat(fd)
+        size, places = found.st_size, _places(fd, found.st_size)
         if sum(end - start for start, end in places) > most:
             raise TooMuchError
-        found = ((start, read_at(fd, start, end - start)) for start, end in places)
-        return Copy(size, tuple((start, data) for start, data in found if data))
+        parts = ((start, read_at(fd, start, end - start)) for start, end in places)
+        return Copy(size, tuple((start, data) for start, data in parts if data), found.st_blocks)
     finally:
         close(fd)
 
@@ -106,6 +114,9 @@ def write_copy(folder: int, name: str, mode: int, copy: Copy, exists: bool, mtim
             while view:
                 written = pwrite(fd, view, offset)
                 view, offset = view[written:], offset + written
+        missing = copy.blocks - fstat(fd).st_blocks
+        if missing > 0:
+            allocate(fd, -(-copy.size // _PAGE) * _PAGE, missing * _BLOCK)
         fchmod(fd, mode)
         utime(fd, ns=(mtime_ns, mtime_ns))
     finally:
@@ -122,12 +133,11 @@ def take_away(folder: int, name: str, mode: int, copy: Copy) -> None:
 
 
 def _take_away(fd: int, copy: Copy) -> None:
-    """Give the file the size of `copy`, and holes where it has them.
+    """Give the file the size of `copy`, nothing beyond it, and holes where it has them.
 
     Nothing is cut off that is there in both: the kernel would also drop what private mappings have changed in it.
     """
-    if fstat(fd).st_size != copy.size:
-        ftruncate(fd, copy.size)
+    ftruncate(fd, copy.size)  # also where that is its size: it may have been given room beyond
     at = 0
     for offset, data in (*copy.extents, (copy.size, b"")):
         if at < offset and not punch_hole(fd, at, offset - at):
@@ -146,13 +156,15 @@ def _open_to_write(folder: int, name: str, mode: int) -> int:
 
 
 def same_content(folder: int, name: str, mode: int, copy: Copy, *, exactly: bool = False) -> bool:
-    """Tell whether the file reads as `copy` does, and with `exactly`, whether it has the same holes."""
+    """Tell whether the file reads as `copy` does, and with `exactly`, whether it takes the same room in all places."""
     try:
         fd = _open_to_read(folder, name, mode)
         try:
-            if fstat(fd).st_size != copy.size or not _equal(fd, copy):
+            found = fstat(fd)
+            if found.st_size != copy.size or not _equal(fd, copy):
                 return False
-            return not exactly or _places(fd, copy.size) == [(at, at + len(data)) for at, data in copy.extents]
+            places = [(at, at + len(data)) for at, data in copy.extents]
+            return not exactly or (found.st_blocks == copy.blocks and _places(fd, copy.size) == places)
         finally:
             close(fd)
     except OSError:
@@ -272,7 +284,9 @@ class Workspace:
         self._touched: set[str] = set()
         """Files that hold other bytes than at the last commit although the file system says nothing of it."""
         self._spread: set[str] = set()
-        """Files that hold the same bytes in other places: to look at a hole through a mapping may fill it."""
+        """Files that hold the same bytes but take other room: to look at a hole through a mapping may fill it."""
+        self._paths: dict[int, str] = {}
+        """While the folder is rebuilt: inode number at the last commit -> a path that the file has again."""
 
     def scan(self, visit: Visit | None = None) -> dict[str, Entry]:
         """Return every entry of the folder by its path. Raises `WorkspaceTooLarge` for too many or too deep ones."""
@@ -358,7 +372,13 @@ class Workspace:
                 return
         except (WorkspaceTooLarge, OSError):
             pass
-        self._rebuild()
+        try:
+            self._rebuild()
+        except OSError:
+            # Whatever stands in the way: nothing that is there is needed.
+            fchmod(self.fd, CHANGE)
+            empty_folder(self.fd)
+            self._rebuild()
 
     def switch(self, fd: int) -> None:
         """Move to the folder behind `fd`, whose contents are replaced by what is kept."""
@@ -366,11 +386,11 @@ class Workspace:
         self._rebuild()
 
     def _compare(self) -> tuple[Changes, bool]:
-        """Return the changes, and whether the folders are the same."""
+        """Return the changes, and whether the folders are the same, and everything is listed in the same order."""
         self._touched, self._spread = set(), set()
         now = self.scan(self._look_closer)
         index = self._index
-        same = not self._touched and now == index
+        same = not self._touched and now == index and [*now] == [*index]
         self._unchanged = same and not self._spread
         if same:
             return Changes(), True
@@ -383,7 +403,7 @@ class Workspace:
             for entries in (now, index)
         ]
         changes = Changes(*(tuple(sorted(paths)) for paths in (created, changed, deleted)))
-        return changes, folders[0] == folders[1]
+        return changes, folders[0] == folders[1] and [*now] == [*index]
 
     def _look_closer(self, cursor: Cursor, path: str, name: str, entry: Entry) -> Entry:
         """Compare the contents of a file whose metadata is as it was."""
@@ -398,16 +418,19 @@ class Workspace:
         return entry
 
     def _rebuild(self) -> None:
-        fchmod(self.fd, self._mode | CHANGE)
         children: dict[str, list[str]] = {}
         for path in self._index:
             parent, slash, name = path.rpartition("/")
             children.setdefault(parent + slash, []).append(name)
-        # First everything that takes room for itself, then what was there: the disk may be full.
-        walk(self.fd, self._prune, need=CHANGE)
-        walk(self.fd, lambda cursor: self._fill(cursor, children.get(cursor.path, ())), need=CHANGE)
-        self._join_links()
-        self._put_times_back()
+        mask, self._paths = umask(0), {}
+        try:
+            fchmod(self.fd, self._mode | CHANGE)
+            # First everything that takes room for itself, then what was there: the disk may be full.
+            walk(self.fd, self._prune, need=CHANGE)
+            walk(self.fd, lambda cursor: self._fill(cursor, children.get(cursor.path, [])), need=CHANGE)
+            self._put_times_back()
+        finally:
+            umask(mask)
 
     def take_note(self) -> None:
         """Record the present metadata of everything that is as it was at the last commit."""
@@ -418,35 +441,26 @@ class Workspace:
         """Remove what was not there, and empty what is not as it was."""
         folders = []
         for name, entry, _times in list(_listing(cursor.fd)):
-            old = self._index.get(cursor.path + name)
-            if old is not None and old.kind == entry.kind:
-                if entry.kind == "folder":
-                    folders.append((name, entry.mode))
-                elif entry.kind == "file":
-                    self._make_room(cursor, name, entry, old)
+            path = cursor.path + name
+            old = self._index.get(path)
+            if old is not None and old.kind == entry.kind == "folder":
+                folders.append((name, entry.mode))
             elif entry.kind == "folder":
                 remove_folder(cursor.fd, name, entry.mode)
-            else:
+            elif old is None or not self._is_it(cursor.fd, name, path, entry):
                 unlink(name, dir_fd=cursor.fd)
+            else:
+                self._paths[old.inode] = path
+                copy = self._copies.get(path)
+                if copy is not None and not same_content(cursor.fd, name, entry.mode, copy, exactly=True):
+                    take_away(cursor.fd, name, entry.mode, copy)
         return folders
 
-    def _make_room(self, cursor: Cursor, name: str, entry: Entry, old: Entry) -> None:
-        copy = self._copies[cursor.path + name]
-        if entry.inode != old.inode:
-            unlink(name, dir_fd=cursor.fd)
-        elif not same_content(cursor.fd, name, entry.mode, copy, exactly=True):
-            take_away(cursor.fd, name, entry.mode, copy)
-
-    def _join_links(self) -> None:
-        """Restore hard links: make one file of the names that were one file."""
-        first: dict[int, str] = {}
-        for path, entry in self._index.items():
-            if entry.kind != "file":
-                continue
-            other = first.setdefault(entry.inode, path)
-            if other != path and lstat(other, dir_fd=self.fd).st_ino != lstat(path, dir_fd=self.fd).st_ino:
-                unlink(path, dir_fd=self.fd)
-                link(other, path, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
+    def _is_it(self, folder: int, name: str, path: str, entry: Entry) -> bool:
+        """Whether `entry` is what had the path; a symlink's inode number may have been given out again."""
+        old, target = self._index[path], self._targets.get(path)
+        same = (old.kind, old.inode) == (entry.kind, entry.inode)
+        return same and (target is None or readlink(name, dir_fd=folder) == target)
 
     def _put_times_back(self) -> None:
         """Restore times of files, then of the folders around them, and the mode of the top."""
@@ -462,41 +476,63 @@ class Workspace:
         utime(self.fd, ns=self._times[""])
         self.take_note()
 
-    def _fill(self, cursor: Cursor, names: list[str] | tuple[()]) -> Folders:
-        """Bring back what is missing in this folder or not as it was."""
+    def _fill(self, cursor: Cursor, names: list[str]) -> Folders:
+        """Bring back what is missing in this folder or not as it was, and list it in the order in which it was."""
         if cursor.path:
             cursor.put_back = self._index[cursor.path[:-1]].mode
         present = {name: entry for name, entry, _times in _listing(cursor.fd)}
         folders = []
-        for name in names:
-            path = cursor.path + name
-            old, now = self._index[path], present.get(name)
+        for name in reversed(names):  # what comes last is listed first
+            path, now = cursor.path + name, present.get(name)
+            old = self._index[path]
             if old.kind == "folder":
                 if now is None:
                     mkdir(name, CHANGE, dir_fd=cursor.fd)
                 folders.append((name, CHANGE if now is None else now.mode))
-            elif old.kind == "file":
-                self._fill_file(cursor.fd, name, path, now)
-            elif old.kind == "link":
-                self._fill_link(cursor.fd, name, path, now)
-            elif old.kind == "fifo":
-                if now is None:
-                    mkfifo(name, dir_fd=cursor.fd)
-                chmod(name, old.mode, dir_fd=cursor.fd)
+            elif now is None and old.inode in self._paths:
+                self._join(self._paths[old.inode], cursor.fd, name)
+            else:
+                self._make(cursor.fd, name, path, now)
+                self._paths[old.inode] = path
+        put_in_order(cursor.fd, names)
         return folders
 
-    def _fill_file(self, folder: int, name: str, path: str, now: Entry | None) -> None:
-        old, copy = self._index[path], self._copies[path]
-        same = now is not None and (now.mode, now.mtime) == (old.mode, old.mtime)
-        if now is None or not same or not same_content(folder, name, now.mode, copy, exactly=True):
-            write_copy(folder, name, old.mode, copy, now is not None, old.mtime)
+    def _join(self, path: str, folder: int, name: str) -> None:
+        """Give the file at `path` one more name."""
+        fd = open_anyhow(self.fd, path, O_PATH)
+        try:
+            link(f"/proc/self/fd/{fd}", name, dst_dir_fd=folder)
+        finally:
+            close(fd)
 
-    def _fill_link(self, folder: int, name: str, path: str, now: Entry | None) -> None:
-        target = self._targets[path]
-        if now is None or readlink(name, dir_fd=folder) != target:
-            if now is not None:
-                unlink(name, dir_fd=folder)
-            symlink(target, name, dir_fd=folder)
+    def _make(self, folder: int, name: str, path: str, now: Entry | None) -> None:
+        """Make a file, symlink or FIFO what it was; `now` is None where there is none."""
+        old = self._index[path]
+        if old.kind == "file":
+            copy = self._copies[path]
+            same = now is not None and (now.mode, now.mtime) == (old.mode, old.mtime)
+            if now is None or not same or not same_content(folder, name, now.mode, copy, exactly=True):
+                write_copy(folder, name, old.mode, copy, now is not None, old.mtime)
+        elif old.kind == "link" and now is None:
+            symlink(self._targets[path], name, dir_fd=folder)
+        elif old.kind == "fifo":
+            if now is None:
+                mkfifo(name, dir_fd=folder)
+            chmod(name, old.mode, dir_fd=folder)
+
+
+def put_in_order(folder: int, names: list[str]) -> None:
+    """Have the names of `folder` listed in this order, where the file system lists the latest first, as tmpfs does."""
+    with scandir(folder) as items:
+        found = [item.name for item in items]
+    names = [name for name in names if name in found] if len(names) != len(found) else names
+    done = 0
+    while done < len(names) and names[-1 - done] == found[-1 - done]:
+        done += 1
+    aside = next(name for name in map("{:x}".format, itertools.count()) if name not in found)
+    for name in reversed(names[: len(names) - done]):
+        rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+        rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def _listing(folder: int) -> list[tuple[str, Entry, Times]]:

@@ -3,8 +3,9 @@
     <base>/<family>/<workspace>
 
 A family is the folder of a session and of the branches made from it. Names are 128-bit random numbers, and the
-folders above a workspace cannot be listed. `Workspaces` caps size and number of files; `PlainWorkspaces` cannot, and
-keeps sessions of the same user apart by nothing but names that are hard to guess: Landlock has to do it there.
+folders above a workspace cannot be listed nor written. `Workspaces` caps size and number of files; `PlainWorkspaces`
+cannot, and keeps sessions of the same user apart by nothing but names that are hard to guess: Landlock has to do it
+there.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import contextlib
 import errno
 import os
 import secrets
-import stat
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from .folders import remove_folder
+from .folders import empty_folder
+from .session_entry import FAMILY_SESSIONS
 from .syscalls import syscall
 
 # The kernel's mount calls. They need Linux 5.12 and CAP_SYS_ADMIN over the calling process's mount namespace, and raise
@@ -106,6 +107,9 @@ class Keeper(Protocol):
     def new_family(self) -> str:
         """Make an empty family, the folder of workspaces that may see each other; its path."""
 
+    def stock(self, family: str) -> int | None:
+        """Open the folder of a family's spare workspaces, in which only `fill_stock` makes any; None if it has none."""
+
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
         """Make an empty workspace in a family, owned by `uid` (and the group of that number).
 
@@ -152,6 +156,9 @@ class Workspaces:
         path = self._free.pop()
         self._used[path] = set()
         return path
+
+    def stock(self, family: str) -> None:
+        return None
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
         """A tmpfs of `size_bytes` with room for `inodes` files; see `Keeper.make`."""
@@ -206,49 +213,105 @@ class Workspaces:
 
 
 class PlainWorkspaces:
-    """Workspaces that are folders beneath a folder of the host; `base` must exist and belong to this process."""
+    """Workspaces that are folders beneath a folder of the host; `base` must exist and belong to this process.
+
+    <base>/<family>/<workspace>    what sessions see
+    <base>/<spare>/<number>        folders of a family that no session uses, whose place no session knows
+
+    Where sessions are of this process's own user, only Landlock keeps them from the folder of their family, and its
+    rules, made once for all branches to come, are about folders that are there: so each family has a stock of them.
+    """
 
     def __init__(self, base: str) -> None:
         self.base = base
+        self._spare: dict[str, tuple[str, list[int]]] = {}
+        """Family -> folder of its stock, and the numbers that are there."""
+        self._numbers: dict[str, int] = {}
+        self._pool: list[str] = []
+        """Stocks of families that are gone."""
         # Sessions of another user must get through, and see nothing.
         os.chmod(base, 0o711)
 
     def new_family(self) -> str:
+        path, stock = self._folder(), self._pool.pop() if self._pool else self._folder()
+        self._spare[path] = stock, list(range(FAMILY_SESSIONS))
+        return path
+
+    def _unlock(self, family: str) -> None:
+        """Open the folders above a workspace, which a session of our own user may have closed: Landlock lets it."""
+        for path in (self.base, family):
+            os.chmod(path, 0o711)
+
+    def _folder(self) -> str:
         path = f"{self.base}/{_token()}"
         os.mkdir(path)
         os.chmod(path, 0o711)
         return path
 
+    def stock(self, family: str) -> int:
+        return os.open(self._spare[family][0], _FOLDER)
+
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
         """A folder; the caps are not enforced here (only the limits per file and process hold)."""
-        path = f"{family}/{_token()}"
-        os.mkdir(path, 0o700)
+        self._unlock(family)
+        path, (stock, numbers) = f"{family}/{_token()}", self._spare[family]
+        if not numbers:
+            raise OSError(errno.EMLINK, f"at most {FAMILY_SESSIONS} sessions of one origin can be without mounts")
+        number = numbers.pop()
         try:
-            if os.geteuid() == 0 and uid != 0:
-                os.chown(path, uid, uid)
-            return os.open(path, _FOLDER | os.O_NOFOLLOW), path
-        except OSError:
-            os.rmdir(path)
-            raise
+            os.rename(f"{stock}/{number}", path)
+        except FileNotFoundError:
+            os.mkdir(path, 0o700)  # the first: its session is still to fill the stock
+        self._numbers[path] = number
+        if os.geteuid() == 0:
+            os.chown(path, uid, uid)
+        return os.open(path, _FOLDER | os.O_NOFOLLOW), path
 
     def move(self, path: str) -> str:
+        self._unlock(os.path.dirname(path))
         moved = f"{os.path.dirname(path)}/{_token()}"
         os.rename(path, moved)
+        self._numbers[moved] = self._numbers.pop(path)
         return moved
 
     def release(self, path: str) -> None:
-        """Remove a workspace with all in it, following no link; its processes must have ended."""
-        family, name = os.path.split(path)
+        """Empty a workspace, following no link, and put it back into the stock; its processes must have ended."""
+        family, number = os.path.dirname(path), self._numbers.pop(path, None)
         _relative(path, self.base)
-        with contextlib.suppress(FileNotFoundError):
-            handle = os.open(family, _FOLDER | os.O_NOFOLLOW)
+        if number is None:
+            return
+        self._unlock(family)
+        os.chmod(path, 0o700)
+        folder = os.open(path, _FOLDER | os.O_NOFOLLOW)
+        try:
+            empty_folder(folder)
+        finally:
+            os.close(folder)
+        stock, numbers = self._spare[family]
+        os.rename(path, f"{stock}/{number}")
+        numbers.append(number)
+        with contextlib.suppress(OSError):
+            # Not empty: a branch of the family lives.
+            os.rmdir(family)
+            self._pool.append(self._spare.pop(family)[0])
+
+
+def fill_stock(stock: int) -> None:
+    """Make those of a family's folders that are missing, as a session does before it gives up its rights."""
+    for number in range(FAMILY_SESSIONS):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(str(number), 0o700, dir_fd=stock)
+
+
+def stocked(stock: int) -> Iterator[int]:
+    """Descriptors of a family's spare folders, one open at a time."""
+    for number in range(FAMILY_SESSIONS):
+        with contextlib.suppress(FileNotFoundError):  # the session's own, which was taken from here
+            fd = os.open(str(number), os.O_PATH | _FOLDER, dir_fd=stock)
             try:
-                remove_folder(handle, name, stat.S_IMODE(os.lstat(path).st_mode))
+                yield fd
             finally:
-                os.close(handle)
-            with contextlib.suppress(OSError):
-                # Not empty: a branch of the family lives.
-                os.rmdir(family)
+                os.close(fd)
 
 
 def _relative(path: str, base: str) -> str:

@@ -185,7 +185,8 @@ class Zygote:
         self.by_pid.pop(entry.leaf or -1, None)
         entry.leaf = None
         del self.sessions[entry.id]
-        self.nursery.release(entry)
+        with contextlib.suppress(OSError):  # what cannot be removed is removed with the sandbox
+            self.nursery.release(entry)
         report = {"code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds, "fault": entry.fault}
         self.tell({"op": "close" if entry.closing else "ended", "id": entry.id, **report})
 
@@ -230,14 +231,15 @@ class Zygote:
         """A new session; it reports on its own socket. `fds`: socket, outbox, stdout, stderr, cgroup files."""
         entry, workspace = self.nursery.new_entry(message["id"], fds)
         setup = wire.sealed_memfd("saccade-setup", self.nursery.setup(entry, message["config"]))
+        made = [workspace, setup, *self.nursery.stock(entry)]
         try:
-            pid = self.template.fork([*fds[:4], workspace, setup])
+            pid = self.template.fork([*fds[:4], *made])
         except OSError:
             self.nursery.release(entry)
             raise
         finally:
-            os.close(workspace)
-            os.close(setup)
+            for fd in made:
+                os.close(fd)
         self.take_in(entry, pid, fds[4:])
 
     def take_in(self, entry: SessionEntry, pid: int, cgroups: list[int]) -> None:

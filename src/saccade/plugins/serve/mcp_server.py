@@ -349,12 +349,13 @@ class McpToolsMcpTools:
         media = _decoded(given.data, settings.max_upload_bytes) if given.path is None else None
         source = media if media is not None else inside(given.path or "", settings.folders)
         async with self._sessions.use(given.session) as (name, session):
-            variable, taken = await session.upload(source, settings.media)
+            variables, taken = await session.upload(source, settings.media)
             opened, note = _new(given.session, name), f" ({taken.note})" if taken.note else ""
-            text = f"{taken.name} is in {variable}{note}."
-            if not isinstance(taken.part, ImagePart):
+            text = f"{taken.name} is in {', '.join(variables)}{note}."
+            parts = zip(variables, taken.parts, strict=True)
+            pictures = {variable: part for variable, part in parts if isinstance(part, ImagePart)}
+            if not pictures:
                 return said(text, opened=opened)
-            pictures = {variable: taken.part}
             content = await asyncio.to_thread(picture_content, pictures, session.store, settings)
             return said(text, *content, opened=opened)
 

@@ -119,8 +119,8 @@ class VisionSession:
             execution = await of_tool(result, self.store)
             return SessionCall(execution, self._keep([picture.image for picture in execution.pictures]))
 
-    async def upload(self, media: OwnMedia, settings: OwnMediaSettings) -> tuple[str, Taken]:
-        """Take a picture or a video; gives its name here.
+    async def upload(self, media: OwnMedia, settings: OwnMediaSettings) -> tuple[tuple[str, ...], Taken]:
+        """Take a picture, a document or a video, and return the names of its pictures or video here.
 
         Raises:
             MediaError: it is neither, broken, or too large.
@@ -130,18 +130,19 @@ class VisionSession:
         async with self._lock:
             self._check_room()
             taken = await asyncio.to_thread(take, media, self.store.limited(settings.limits), settings)
-            if isinstance(taken.part, ImagePart):
-                (name,) = self._keep([taken.part])
-                self.media = replace(self.media, uploaded=(*self.media.uploaded, name))
-                return name, taken
+            pages = [part for part in taken.parts if isinstance(part, ImagePart)]
+            if pages:
+                names = self._keep(pages)
+                self.media = replace(self.media, uploaded=(*self.media.uploaded, *names))
+                return tuple(names), taken
             if self._session is not None:
                 raise CallRefusedError(
                     "A video can only be uploaded before the first call of run_python. Upload it without `session`, "
                     "which opens a new session, or call reset first."
                 )
             name = f"video_{len(self.media.videos)}"
-            self.media.videos[name] = taken.part
-            return name, taken
+            (self.media.videos[name],) = (part for part in taken.parts if isinstance(part, VideoPart))
+            return (name,), taken
 
     async def branch(self, count: int) -> Sequence[VisionSession]:
         """Sessions that start from the state of this one, each with pictures of its own from then on."""

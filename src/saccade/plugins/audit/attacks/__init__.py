@@ -14,6 +14,7 @@ from saccade.plugins.audit.attacks.files import FACTS, FILES, REST
 from saccade.plugins.audit.attacks.floods import FLOODS, NETWORK, RESOURCES
 from saccade.plugins.audit.attacks.forging import REPORTS, RUNTIME, WIRE
 from saccade.plugins.audit.attacks.processes import KERNEL, PROCESSES, STANDING
+from saccade.plugins.audit.attacks.restored import RESTORED
 from saccade.plugins.audit.attacks.rollback import BRANCHES, ROLLBACK
 from saccade.plugins.audit.attacks.runner import LIMITS, AttackOutcome, AttackRunner
 from saccade.plugins.audit.attacks.secrets import SECRETS
@@ -24,7 +25,7 @@ __all__ = ["ATTACKS", "AUDIT", "LIMITS", "Attack", "AttackOutcome", "AttackRunne
 
 ATTACKS: tuple[Attack, ...] = (
     *(*FILES, *SECRETS, *FACTS, *NETWORK, *PROCESSES, *REST, *RESOURCES, *FLOODS, *KERNEL),
-    *(*ROLLBACK, *STANDING, *BRANCHES, *RUNTIME, *REPORTS, *WIRE),
+    *(*ROLLBACK, *RESTORED, *STANDING, *BRANCHES, *RUNTIME, *REPORTS, *WIRE),
 )
 """Every attack, in the order of the groups."""
 

@@ -147,6 +147,8 @@ class Attack:
     branch: str = ""
     sibling: str = ""
     after: str = ""
+    must_look: bool = False
+    """Whether what looks must end well: it sees something that is gone if it does not."""
 
     @property
     def promise(self) -> Promise:

@@ -287,7 +287,8 @@ except OSError: breach("the lock is seen")
 """
 
 
-def _between(name: str, tries: str, before: str, branch: str, after: str = "", sibling: str = "") -> Attack:
+def between(name: str, tries: str, before: str, branch: str, after: str = "", sibling: str = "") -> Attack:
+    """An attack of a branch on its origin, or the other way round: what does one see of the other?"""
     return Attack(name, "branches", tries, "pass\n", before=before, branch=branch, sibling=sibling, after=after)
 
 
@@ -307,7 +308,7 @@ def _patched(name: str, tries: str, before: str, branch: str, after: str = "", s
 
 
 BRANCHES = (
-    _between(
+    between(
         "pipe_between_siblings",
         "talk to a sibling through a pipe of the origin",
         "r, w = os.pipe(); os.dup2(r, 120); os.dup2(w, 121); os.set_blocking(120, False)",
@@ -315,7 +316,7 @@ BRANCHES = (
         "data = try_quietly(os.read, 120, 20)\nif data: breach(f'the origin heard {data}')",
         "data = try_quietly(os.read, 120, 20)\nif data: breach(f'a sibling heard {data}')",
     ),
-    _between(
+    between(
         "file_of_the_origin",
         "write to a file that the origin holds open",
         "f = open('f.txt', 'w+'); f.write('origin'); f.flush(); os.dup2(f.fileno(), 122)",
@@ -323,7 +324,7 @@ BRANCHES = (
         "if os.pread(122, 6, 0) != b'origin' or open('f.txt').read() != 'origin': breach('the file was changed')",
         "if os.pread(122, 6, 0) != b'origin' or open('f.txt').read() != 'origin': breach('the file was changed')",
     ),
-    _between(
+    between(
         "position_in_a_file_of_the_origin",
         "move the position of a file that the origin holds open",
         "f = os.open('f.txt', os.O_CREAT | os.O_RDWR); os.write(f, b'0123456789'); os.lseek(f, 0, 0)",
@@ -331,7 +332,7 @@ BRANCHES = (
         "if os.lseek(f, 0, 1): breach('the position was moved')",
         "if os.lseek(f, 0, 1): breach('the position was moved')",
     ),
-    _between(
+    between(
         "folder_of_the_origin_by_its_path",
         "go to the origin's folder by the path that was seen in the origin",
         "real = os.readlink('/proc/self/cwd'); open('f.txt', 'w').write('origin')",
@@ -340,7 +341,7 @@ BRANCHES = (
         "if open('f.txt').read() != 'origin': breach('the file was changed')",
         "try: breach('it reads ' + open(real + '/f.txt').read())\nexcept OSError as error: print('stopped:', error)",
     ),
-    _between(
+    between(
         "mapped_file_of_the_origin",
         "change a mapped file of the origin",
         "import mmap\nopen('m.bin', 'wb').write(b'A' * 8192); f = open('m.bin', 'r+b')\n"
@@ -349,7 +350,7 @@ BRANCHES = (
         "if m[:4] != b'AAAA' or open('m.bin', 'rb').read(4) != b'AAAA': breach('the file was changed')",
         "if m[:4] != b'AAAA' or open('m.bin', 'rb').read(4) != b'AAAA': breach('the file was changed')",
     ),
-    _between(
+    between(
         "flags_as_a_word",
         "talk by the flags of descriptor 0",
         "import fcntl",
@@ -357,7 +358,7 @@ BRANCHES = (
         "if fcntl.fcntl(0, fcntl.F_GETFL) & os.O_APPEND: breach('the flag is seen')",
         "if fcntl.fcntl(0, fcntl.F_GETFL) & os.O_APPEND: breach('the flag is seen')",
     ),
-    _between(
+    between(
         "lock_on_a_library",
         "talk by a lock on a file that every session can read",
         "import fcntl\nlibrary = open(os.__file__)",
@@ -365,7 +366,7 @@ BRANCHES = (
         _IS_LOCKED,
         _IS_LOCKED,
     ),
-    _between(
+    between(
         "position_in_a_library",
         "talk by the position in an open file of the interpreter",
         "library = open(os.__file__, 'rb', buffering=0)",
@@ -373,7 +374,7 @@ BRANCHES = (
         "if library.tell(): breach('the position is seen')",
         "if library.tell(): breach('the position is seen')",
     ),
-    _between(
+    between(
         "control_groups_of_the_branch",
         "find open files of control groups, and move processes with them",
         "",
@@ -404,14 +405,14 @@ for kind, name in ((1, "FUTEX_WAKE"), (10, "FUTEX_WAKE_BITSET")):
 thread.join()
 """,
     ),
-    _between(
+    between(
         "folder_that_is_gone",
         "branch while the current folder is one that was removed",
         "os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')",
         "if os.listdir('.') != ['keep.txt']: breach(f'it stands among {os.listdir()}')",
         "if os.listdir('.') != ['keep.txt']: breach(f'it stands among {os.listdir()}')",
     ),
-    _between(
+    between(
         "files_in_the_standard_places",
         "write to the origin's files by descriptors 0 and 1, in whose places they are",
         "fd = os.open('f.txt', os.O_CREAT | os.O_RDWR); os.write(fd, b'kept')\n"

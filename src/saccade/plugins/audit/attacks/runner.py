@@ -244,19 +244,25 @@ class AttackRunner:
         if attack.group in _RESTING and (busy := await asyncio.to_thread(busy_seconds)) > _BUSY_SECONDS:
             breaches.append(f"the session's processes worked for {busy:.2f} s while no call ran")
         if attack.after:
-            breaches += (await self._call(session, PREAMBLE + attack.after, limits))[1]
+            breaches += await self._look(session, attack, attack.after, limits)
         return result, breaches
+
+    async def _look(self, session: Session, attack: Attack, program: str, limits: Limits) -> list[str]:
+        result, breaches = await self._call(session, PREAMBLE + program, limits)
+        if attack.must_look and result is not None and not result.ok:
+            breaches.append(f"the call that looks ended so: {what_stopped(result)}")
+        return breaches
 
     async def _look_in_branches(self, session: Session, attack: Attack, limits: Limits) -> list[str]:
         programs = [program for program in (attack.branch, attack.sibling) if program]
         try:
             branches = await asyncio.wait_for(session.branch(len(programs)), PATIENCE)
         except SaccadeError:
-            return []  # refused as a whole
+            return ["there was no branch to look in"] if attack.must_look else []  # refused as a whole
         breaches: list[str] = []
         try:
             for branch, program in zip(branches, programs, strict=True):
-                breaches += (await self._call(branch, PREAMBLE + program, limits))[1]
+                breaches += await self._look(branch, attack, program, limits)
         finally:
             for branch in branches:
                 await branch.close()
