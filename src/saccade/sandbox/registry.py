@@ -16,12 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from saccade.core.registry import Registry, described, has_members, is_a
 from saccade.errors import RegistryError, UnavailableError
 from saccade.sandbox.base import Limits, Sandbox
-from saccade.sandbox.promises import Promise
+
+if TYPE_CHECKING:
+    from saccade.sandbox.promises import Promise
 
 SandboxProvider = Callable[[str, Limits, float | None], Sandbox]
 
