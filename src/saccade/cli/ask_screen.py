@@ -26,7 +26,7 @@ class AskScreen:
         self._idle = 0
         """Turns in a row after which nothing was run."""
         self._streamed = ""
-        """What has been shown of the turn's text."""
+        """Part of the turn's text that has been shown."""
         self._in_fence = False
         """Whether it ended inside a code fence."""
 

@@ -47,7 +47,7 @@ STOPS: dict[Layer, str] = {
     Layer.CPU_SHARES: "slowing other sessions down with many processes or threads",
     Layer.INSPECTION: "keeping what is shared with others, after patching its own runtime",
 }
-"""What a guest would otherwise do."""
+"""What a guest could do without it."""
 
 REMEDIES: dict[Layer, str] = {
     Layer.USER_NAMESPACE: "allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, or "

@@ -98,7 +98,7 @@ class ListedPart:
     description: str
     presets: tuple[str, ...] = ()
     needs: str = ""
-    """What installs what it needs and is missing here; empty for nothing."""
+    """Command that installs its missing packages; empty if none is missing."""
     problem: str = ""
     """Why it cannot be loaded; empty if it can."""
 

@@ -34,7 +34,7 @@ class ListedTool:
     """`ready` or `unavailable`."""
     cost: str
     needs: str
-    """What it loads or asks; empty for nothing."""
+    """Weights it loads or model it asks; empty for none."""
     remedy: str
     """How to have it; empty if it is ready."""
     aliases: tuple[str, ...]

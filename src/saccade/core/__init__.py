@@ -1,1 +1,1 @@
-"""What every part of Saccade builds on: registries, settings, HTTP with retries, and a bridge from sync to async."""
+"""Hold the foundations of every part: registries, settings, HTTP with retries, and a bridge from sync to async."""

@@ -327,7 +327,7 @@ class Reference:
     attribute: str
     """Empty for the file alone."""
     rest: str | None = None
-    """What follows a further `:` or `@`, such as the name of a preset; None for nothing."""
+    """Text behind a further `:` or `@`, such as the name of a preset; None for nothing."""
 
     @property
     def is_file(self) -> bool:

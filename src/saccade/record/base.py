@@ -1,4 +1,4 @@
-"""What every record has in common: frozen, no unknown fields, numbers finite, text that JSON can hold.
+"""Define the base of every record: frozen, no unknown fields, numbers finite, text that JSON can hold.
 
 A record that can be built can be saved: everything that JSON could not give back exactly (NaN, infinity, a lone
 surrogate) is refused when the record is built. Frozen means that fields cannot be set again; a mapping inside a record

@@ -28,7 +28,7 @@ class ToolCall(Record):
     call_id: Text | None = None
     """The identifier that a function-calling API gave to the call."""
     sealed: Text | None = None
-    """What that API wants back with the call and nobody else can read: a signature, or reasoning that is encrypted."""
+    """Opaque data that the API wants back with the call: a signature, or reasoning that is encrypted."""
 
 
 class Answer(Record):
@@ -46,7 +46,7 @@ class ParseError(Record):
 
 
 Action = Annotated[Code | ToolCall | Answer | ParseError, Field(discriminator="kind")]
-"""What a turn asks for: code to run, a tool call, an answer, or nothing that the dialect knows."""
+"""Action of a turn: code to run, a tool call, an answer, or nothing that the dialect knows."""
 
 
 ImageMode = Literal["L", "RGB", "RGBA"]
@@ -99,7 +99,7 @@ class VideoPart(Record):
     mime: Annotated[str, StringConstraints(pattern=r"^(video|image)/[a-z0-9.+-]+$")] = "video/mp4"
     """Type of the stored bytes; an animated GIF or WebP is an `image/` type."""
     sample: VideoSample | None = None
-    """What of it is shown where it is shown as a video; None: what the model's own processor takes."""
+    """Frames shown where it is shown as a video; None: those that the model's own processor takes."""
 
     @model_validator(mode="after")
     def _sampled(self) -> Self:
@@ -113,7 +113,7 @@ Part = Annotated[TextPart | ImagePart | VideoPart, Field(discriminator="kind")]
 
 
 class Message(Record):
-    """What one role said: parts in the order in which they are read."""
+    """Message of one role: parts in reading order."""
 
     role: Role
     parts: tuple[Part, ...]

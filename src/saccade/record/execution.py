@@ -1,4 +1,4 @@
-"""What an action gave back: typed status, text, pictures by sha256, and how it was run.
+"""Record the result of an action: typed status, text, pictures by sha256, and how it was run.
 
 The stored counterpart of what a sandbox or a tool returns; the pixels themselves are in the media store.
 """

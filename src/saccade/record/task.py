@@ -17,7 +17,7 @@ from saccade.record.base import Name, Record, Sha256, Text
 from saccade.record.content import ImagePart, MediaPart
 
 OPEN: Final = "judge"
-"""What a task names as its grader if its answer is open; `judge|RULE` also names the rule for runs without a judge."""
+"""Grader of a task with an open answer; `judge|RULE` also names the rule for runs without a judge."""
 
 
 class AnswerType(StrEnum):
@@ -89,7 +89,7 @@ class Task(Record):
     """The gold answer; of a choice its full text. None if it is not known."""
     answer_type: AnswerType = AnswerType.TEXT
     grader: Text = ""
-    """Who compares the answer with the gold one, where the source says so: a grader's id, or `judge` for an open answer
+    """How the answer is compared with the gold one, if the source says so: a grader's id, or `judge` for an open answer
     that only a model can compare; `judge|ID` names the grader for runs without one. Empty: the grader of the type."""
     evidence: tuple[EvidenceBox, ...] = ()
     program: Text | None = None

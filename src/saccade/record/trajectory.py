@@ -67,9 +67,9 @@ class Turn(Record):
     execution: Execution | None = None
     """None if nothing was run: the action is an answer or a parse error, or a limit came first."""
     hosted: tuple[HostedCall, ...] = ()
-    """What the provider's own sandbox ran while the model wrote `text`, for a dialect that asks for that."""
+    """Calls of the provider's own sandbox while the model wrote `text`, for a dialect that uses it."""
     observation: Message | None = None
-    """What was shown to the model afterwards, as it was shown; None if nothing was."""
+    """Message shown to the model afterwards, as it was shown; None if there was none."""
     request: Message | None = None
     """A last request for the answer that followed, because a limit was reached."""
     tokens: TokenCounts = TokenCounts()
@@ -85,7 +85,7 @@ class Turn(Record):
 
     @property
     def message(self) -> Message:
-        """What the model wrote, as it goes back to it: its call only where the observation answers it."""
+        """Text of the model as it is sent back: with its call only where the observation answers it."""
         answered = self.observation is not None and self.observation.role == "tool"
         parts = (TextPart(text=self.text),) if self.text else ()
         return Message(role="assistant", parts=parts, calls=self.calls[:1] if answered else ())
@@ -210,7 +210,7 @@ class EpisodeLimits(Record):
 
 
 class Provenance(Record):
-    """What made the trajectory: enough to tell two runs apart and to repeat one."""
+    """Origin of the trajectory: enough to tell two runs apart and to repeat one."""
 
     saccade: Text = ""
     """Version of Saccade."""
@@ -221,11 +221,11 @@ class Provenance(Record):
     sampling: Sampling = Sampling()
     limits: EpisodeLimits = EpisodeLimits()
     state_policy: Text = ""
-    """What the sandbox did with the state after an exception."""
+    """Fate of the sandbox's state after an exception."""
     tools: tuple[Text, ...] = ()
     """Names of the typed tools that were on offer."""
     boxes: Text = ""
-    """What the numbers of boxes in the model's calls count, as `saccade.dialects.boxes` names it; empty: full size."""
+    """Unit of boxes in the model's calls, as `saccade.dialects.boxes` names it; empty: pixels at full size."""
     repairs: tuple[Text, ...] = ()
     layers: tuple[Text, ...] = ()
     """Isolation layers that were on."""
@@ -252,7 +252,7 @@ class Trajectory(Record):
     stop: StopReason | None = None
     """None while the episode is running."""
     stop_detail: Text = ""
-    """What a person should know of the stop, such as the error of a backend; no model reads it."""
+    """Detail for a person, such as the error of a backend; no model reads it."""
     scores: tuple[Score, ...] = ()
     created: AwareDatetime | None = None
     seconds: NonNegativeFloat = 0.0
@@ -309,7 +309,7 @@ class Trajectory(Record):
 
 
 class Broken(StrEnum):
-    """What broke a rollout through its own doing."""
+    """Faults of the model that broke a rollout."""
 
     TIMEOUT = "timeout"
     RUNTIME_DEATH = "runtime_death"
@@ -325,14 +325,14 @@ class Broken(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StopFacts:
-    """What a stop reason means."""
+    """Facts about a stop reason."""
 
     words: str
     """A sentence for whoever looks at the episode."""
     limit: str = ""
     """The field of `EpisodeLimits` that set it; empty if none did."""
     broken: Broken | None = None
-    """What it says of a rollout; None for nothing against it."""
+    """Fault of the rollout; None if it has none."""
 
 
 STOPS: Final[Mapping[StopReason, StopFacts]] = {

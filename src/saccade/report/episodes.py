@@ -73,7 +73,7 @@ class Episodes:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the target should know."""
+        """Notes for a reader of the target."""
         if not self.apart:
             return ()
         return (f"One file would be larger than {self._budget / 1e6:g} MB, so each episode has its own.",)
@@ -96,7 +96,7 @@ CARD: Final = 320
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written."""
+    """Pages that were written."""
 
     page: Path
     """The page to open."""
@@ -167,7 +167,7 @@ class RunSide:
     """One of the runs."""
 
     name: str
-    """What the page calls it."""
+    """Name on the page."""
     run: StoredRun
 
     def episodes(self, tasks: Mapping[str, int]) -> Iterator[Trajectory]:

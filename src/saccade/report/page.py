@@ -42,7 +42,7 @@ _ASSETS = resources.files("saccade.report").joinpath("assets")
 
 @dataclass(frozen=True, slots=True)
 class ServedPart:
-    """What a page has beside the parts of a stored one if a server gives it: it may ask that server for data."""
+    """Additions to a page that a server gives: it may ask that server for data."""
 
     footer: str
     style: str = ""

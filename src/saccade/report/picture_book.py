@@ -41,7 +41,7 @@ class ShownMedia:
     height: int
     """Pixels of the recorded picture, not of the copy in the page."""
     note: str = ""
-    """What a person should know: it was scaled down, or it is a video."""
+    """Note for a person: it was scaled down, or it is a video."""
     problem: str = ""
     """Why there is no picture; then nothing is embedded."""
 
@@ -61,7 +61,7 @@ class Sources:
 
     @property
     def bytes(self) -> int:
-        """What they add to a page."""
+        """Bytes that they add to a page."""
         return len(self.thumb) + len(self.large)
 
 
@@ -91,7 +91,7 @@ class PictureBook:
         self._sides = thumbnail, large
         self._made: dict[str, tuple[ShownMedia, Sources | None]] = {}
         self.sources: dict[str, Sources] = {}
-        """What the page must embed."""
+        """Pictures that the page must embed."""
         self.folder: Path | None = None
         """Folder of the page, for files that lie beside it; None if it has none."""
 

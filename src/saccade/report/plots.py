@@ -1,4 +1,4 @@
-"""What every chart is: a title, a picture in SVG, the words for whoever cannot see it, and a legend.
+"""Draw charts: a title, a picture in SVG, a description for readers who cannot see it, and a legend.
 
 Texts go in through `Markup.format`, which escapes them. Colours are classes (`hue0`… for series, names for kinds), so
 the style sheet of the page decides how they look in dark and light; no element has a style of its own.
@@ -111,7 +111,7 @@ class Figure:
 
     title: str
     says: str
-    """What the chart shows, in a sentence: its accessible description and its caption."""
+    """Content of the chart in a sentence: its accessible description and its caption."""
     svg: Markup
     legend: tuple[LegendEntry, ...] = ()
     wide: bool = False
@@ -311,7 +311,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """What the axes of a chart say."""
+    """Axes of a chart."""
 
     x: str
     """Label with its unit."""

@@ -22,7 +22,7 @@ class StoredRun:
     file: Path
     store: MediaStore | None
     problems: list[str] = field(default_factory=list)
-    """What could not be read, for a person."""
+    """Parts that could not be read, for a person."""
 
     def trajectories(self) -> Iterator[Trajectory]:
         """Yield every trajectory that can be read, in the order of the file, then the episodes that have not ended."""

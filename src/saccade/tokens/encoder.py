@@ -168,7 +168,7 @@ class TokenSource(Protocol):
 
     @property
     def video(self) -> VideoRules | None:
-        """What its video processor does."""
+        """Settings of its video processor."""
 
 
 class Encoder:

@@ -20,14 +20,14 @@ from saccade.record.content import ImagePart, VideoPart
 
 
 class SegmentKind(StrEnum):
-    """Who wrote a segment."""
+    """Author of a segment."""
 
     PROMPT = "prompt"
     """All that was read before the first turn; always the first segment, never dropped."""
     SAMPLED = "sampled"
-    """What the model wrote in one turn, with its end-of-turn token where it wrote one."""
+    """Text of the model in one turn, with its end-of-turn token where it wrote one."""
     OBSERVATION = "observation"
-    """What was shown between two turns, with every header and mark around it."""
+    """Text and pictures shown between two turns, with every header and mark around it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a tool is: a frozen definition with schemas on both sides, and a call that never raises for what a model wrote.
+"""Define tools: a frozen definition with schemas on both sides, and a call that never raises for what a model wrote.
 
 A subclass states its name, texts, needs and the two models, and writes `run`. `Tool.call` checks the needs, the
 arguments and the result, names the pictures, and types every failure. A tool has no state that one call leaves for the
@@ -96,7 +96,7 @@ def done(result: ToolResult) -> Future[ToolResult]:
 _log = logging.getLogger(__name__)
 
 TASK: Final = "task"
-"""What VISTA's calls say beside the tool's name."""
+"""Fields of VISTA's calls other than the tool's name."""
 
 
 A = TypeVar("A", bound=ToolModel)
@@ -114,7 +114,7 @@ def _schema(model: type[ToolModel], mode: Literal["validation", "serialization"]
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome(Generic[R]):
-    """What `Tool.run` gives: the value, new pictures as (stem of the name, picture), a summary for the model."""
+    """Result of `Tool.run`: the value, new pictures as (stem of the name, picture), a summary for the model."""
 
     value: R
     pictures: tuple[tuple[str, Image.Image], ...] = ()
@@ -128,7 +128,7 @@ class CheckedCall(Generic[A]):
 
     arguments: A
     note: str = ""
-    """What the model should know of arguments that were not read."""
+    """Note for the model on arguments that were not read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,7 @@ class ThresholdArguments(LookArguments):
 
 
 class ThresholdResult(ToolModel):
-    """What was split where."""
+    """Areas of the split."""
 
     image: str
     box: PixelBox

@@ -29,7 +29,7 @@ from saccade.record.execution import Status
 
 
 class ProblemKind(StrEnum):
-    """What kind of thing went wrong."""
+    """Kind of mistake."""
 
     SCHEMA = "schema"
     """The call does not have the shape of a call: no such tool, no object of arguments, a missing argument."""
@@ -294,7 +294,7 @@ class ToolResult:
     """JSON that follows the tool's result schema; None unless the status is `OK`."""
     pictures: tuple[ToolPicture, ...] = ()
     text: str = ""
-    """What the model reads: a summary of the result, or what went wrong and what to do. Empty if `LOST`."""
+    """Text for the model: a summary of the result, or what went wrong and what to do. Empty if `LOST`."""
     problem: Problem | None = None
     """None if and only if the status is `OK`."""
 
@@ -317,7 +317,7 @@ def failed(tool: str, status: Status, problem: Problem) -> ToolResult:
 
 
 class Operation(StrEnum):
-    """What a call does."""
+    """Effect of a call."""
 
     CROP = "crop"
     ZOOM = "zoom"

@@ -43,7 +43,7 @@ class CropArguments(ToolModel):
 
 
 class CropResult(ToolModel):
-    """What was cut out."""
+    """Part that was cut out."""
 
     image: str
     """The image that was cropped."""
@@ -131,7 +131,7 @@ class RotateArguments(ToolModel):
 
 
 class RotateResult(ToolModel):
-    """What was turned."""
+    """Picture that was turned."""
 
     image: str
     angle: float

@@ -1,4 +1,4 @@
-"""What is known of a tool without calling it: names, texts, schemas, what must be installed, and what a call costs."""
+"""Describe tools without calling them: names, texts, schemas, needed packages, and the cost of a call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from saccade.tools.setup import SetupEntry
 
 
 class Cost(StrEnum):
-    """What a call costs, roughly."""
+    """Rough cost of a call."""
 
     LIGHT = "light"
     """Milliseconds on one CPU core."""
@@ -31,7 +31,7 @@ class Cost(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What must be installed beyond Saccade's own dependencies."""
+    """Requirements beyond Saccade's own dependencies."""
 
     modules: tuple[str, ...] = ()
     """Top-level Python modules."""
@@ -40,7 +40,7 @@ class Needs:
     install: str = ""
     """The command that installs all of it."""
     setup: SetupEntry | None = None
-    """What the setup of tools must name, or None."""
+    """Entry that the setup of tools must have, or None."""
 
     def missing(self) -> tuple[str, ...]:
         """Return the modules that cannot be found, and what the setup of tools does not name."""
@@ -86,7 +86,7 @@ class NamedTool:
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """What a caller needs to know of a tool."""
+    """Description of a tool for callers."""
 
     name: str
     aliases: tuple[Alias, ...]

@@ -85,7 +85,7 @@ Shape = Annotated[BoxShape | PointShape | LineShape | RulerShape | GridShape, Fi
 
 
 class DrawArguments(ToolModel):
-    """What to draw, in this order."""
+    """Shapes to draw, in this order."""
 
     shapes: Annotated[tuple[Shape, ...], Field(min_length=1, max_length=200)]
     image: ImageChoice = None
@@ -102,7 +102,7 @@ class Measured(ToolModel):
 
 
 class DrawResult(ToolModel):
-    """What was drawn."""
+    """Shapes that were drawn."""
 
     image: str
     shapes: int

@@ -1,4 +1,4 @@
-"""What all tools that measure a part of an image share: the arguments that choose it, and its pixels.
+"""Share the ground of tools that measure a part of an image: the arguments that choose it, and its pixels.
 
 Coordinates in results are those of the whole named image, whatever part was looked at.
 """

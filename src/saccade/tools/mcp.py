@@ -228,7 +228,7 @@ _INVALID_PARAMS: Final = -32602
 _OUTAGES: Final = (-32000, -32001)
 """Codes that the client gives itself when the connection is closed, or an answer does not come."""
 _NO_ANSWERS: Final = ((-32600, "Session terminated"), (-32603, "Server returned an error response"))
-"""What it says itself of a server that was started anew, and of an HTTP status that is an error."""
+"""Words of the MCP package for a server that was started anew, and for an HTTP status that is an error."""
 _LIST_SECONDS: Final = 60.0
 _KINDS: Final = {"required": ProblemKind.SCHEMA, "additionalProperties": ProblemKind.ARGUMENT_NAME}
 

@@ -97,7 +97,7 @@ class ServedRefusal(WireModel):
 
 
 class ServedDefinition(WireModel):
-    """What a host needs to know of a tool."""
+    """Description of a tool for a host."""
 
     name: str
     description: str
@@ -135,7 +135,7 @@ class ServedDefinition(WireModel):
 
 
 class ServedTools(WireModel):
-    """What a server offers."""
+    """Tools that a server offers."""
 
     protocol: int = PROTOCOL
     tools: tuple[ServedDefinition, ...]

@@ -71,7 +71,7 @@ class SetupEntry:
 
     @property
     def todo(self) -> str:
-        """What to write where."""
+        """Line to write, and the file for it."""
         if self._is_absent:
             return (
                 f"there is no folder {self._given}: correct [{self.tool}] {self.key} in the file that {VARIABLE} names"

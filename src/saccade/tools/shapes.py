@@ -45,7 +45,7 @@ class Contour(ToolModel):
 
 
 class ContoursResult(ToolModel):
-    """What was found."""
+    """Shapes that were found."""
 
     image: str
     level: int

@@ -117,7 +117,7 @@ class Toolbox:
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
-        """What is offered, for prompts and for function-calling APIs."""
+        """Tools on offer, for prompts and for function-calling APIs."""
         return tuple(tool.definition for tool in self._tools.values())
 
     def missing(self) -> dict[str, str]:

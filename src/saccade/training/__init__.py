@@ -1,1 +1,1 @@
-"""What every trainer needs: weights, optimizer, checkpoints, a journal, several processes."""
+"""Share what every trainer needs: weights, optimizer, checkpoints, a journal, several processes."""

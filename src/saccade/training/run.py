@@ -142,7 +142,7 @@ class RunSettings(Protocol):
 
     @property
     def keep(self) -> KeepSettings:
-        """What is written to the disk."""
+        """Files that are written to the disk."""
 
     def model_dump(self, *, mode: str) -> dict[str, Any]:
         """Return all of them, for a tracker."""

@@ -31,7 +31,7 @@ class ModelSettings(Settings):
     language: Literal["full", "lora"] = "full"
     lora: LoraSettings = LoraSettings()
     vision: Literal["frozen", "projector", "full"] = "frozen"
-    """What of the vision tower is trained: nothing, what maps its features to the language model, everything."""
+    """Part of the vision tower that is trained: none, the projector to the language model, all."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of the arithmetic. `bfloat16` keeps trained weights in float32. `auto`: bfloat16 on a GPU, float32 on a CPU."""
     attention: str = "sdpa"
@@ -69,7 +69,7 @@ class OptimizerSettings(Settings):
 
 
 class KeepSettings(Settings):
-    """What is written."""
+    """Files that the run writes."""
 
     every: PositiveInt = 200
     """Steps between checkpoints."""

@@ -33,7 +33,7 @@ IMAGE: Final = "python:3.12-slim"
 WORKSPACE: Final = "/workspace"
 ANSWER: Final = f"{WORKSPACE}/answer.txt"
 PACKAGES: Final = ("numpy", "pillow", "matplotlib", "opencv-python-headless")
-"""What the code of an agent finds installed, as in Saccade's own sandbox."""
+"""Packages that an agent's code finds installed, as in Saccade's own sandbox."""
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9._-]+")
 _LONGEST: Final = 80
 _VERIFIER_SECONDS: Final = 300.0
@@ -76,7 +76,7 @@ class HarborSettings(Settings):
     """Settings of tasks in Harbor's format."""
 
     requirement: str = "saccade"
-    """What `pip install` gets in the container that grades: a name, a version, an address."""
+    """Argument of `pip install` in the container that grades: a name, a version, an address."""
 
 
 class _HarborForm:

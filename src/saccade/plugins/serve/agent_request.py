@@ -1,4 +1,4 @@
-"""What a server of agents is asked, whatever protocol it came in; and how a request is refused."""
+"""Define the requests to a server of agents, whatever their protocol, and how they are refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from saccade.tasks.own_media import OwnMedia
 
 
 class AgentServeSettings(BaseModel):
-    """What a server of agents allows."""
+    """Limits of a server of agents."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -124,7 +124,7 @@ _KINDS: Final[tuple[tuple[type[SaccadeError], int, str], ...]] = (
     (SandboxError, 503, "sandbox_lost"),
     (ModelError, 502, "model_lost"),
 )
-"""What is raised -> status and code; the first that fits."""
+"""Exception -> status and code; the first that fits."""
 
 
 def error_body(error: RequestError) -> dict[str, object]:
@@ -187,7 +187,7 @@ _VIDEOS: Final = {"video_url": "video_url", "input_video": "video_url"}
 
 @dataclass
 class MessageTexts:
-    """What was said so far, and the media that were shown."""
+    """Messages so far, and the media that they show."""
 
     messages: list[tuple[str, str]] = field(default_factory=list)
     """Role and text."""

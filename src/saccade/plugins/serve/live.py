@@ -164,7 +164,7 @@ class EventStream(StreamingResponse):
 
 
 async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
-    """What `work` gives; it is cancelled when the client goes away, and `ClientDisconnect` raised."""
+    """Return the result of `work`, which is cancelled when the client goes away; `ClientDisconnect` is raised then."""
     own = asyncio.current_task()
     assert own is not None
     gone = False

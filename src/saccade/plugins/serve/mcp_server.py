@@ -309,7 +309,7 @@ class McpToolsMcpTools:
         return [*own, *typed]
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None) -> types.CallToolResult:
-        """What a tool gives back; for a wrong call, an error that says what is wrong."""
+        """Return the result of a tool; for a wrong call, an error that says what is wrong."""
         return shortened(await self._called(name, arguments), self._settings.result_characters)
 
     async def _called(self, name: str, arguments: Mapping[str, Any] | None) -> types.CallToolResult:

@@ -48,7 +48,7 @@ _IGNORED: Final = ("reasoning_effort", "reasoning", *IgnoredFields.model_fields)
 
 
 def thought(turn: Turn) -> str:
-    """What the model wrote in a turn, with its function calls where an API gives them apart from the text."""
+    """Text of the model in a turn, with its function calls where an API gives them apart from the text."""
     calls = [
         json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False) for call in turn.calls
     ]

@@ -235,7 +235,7 @@ _CODES: tuple[tuple[type[SaccadeError], int, str], ...] = (
     (MediaError, 422, "media"),
     (SettingsError, 422, "settings"),
 )
-"""What is raised -> status code and `error` of the answer; the first that fits."""
+"""Exception -> status code and `error` of the answer; the first that fits."""
 
 
 def sandbox_app(sandbox: Sandbox, *, token: str | None, settings: ServeSettings | None = None) -> FastAPI:

@@ -35,7 +35,7 @@ _OPTIONS: Final = SessionOptions(preload=("np", "plt", "Image", "cv2"))
 
 
 class CallRefusedError(SaccadeError):
-    """What was asked for cannot be done here; the message is written for a model."""
+    """The request cannot be met here; the message is written for a model."""
 
 
 class MediaFolder:
@@ -60,7 +60,7 @@ class MediaFolder:
 
 @dataclass(frozen=True)
 class SessionMedia:
-    """What a session can look at."""
+    """Media of a session."""
 
     pictures: dict[str, ImagePart] = field(default_factory=dict)
     """By name, oldest first."""
@@ -75,7 +75,7 @@ class SessionMedia:
 
 @dataclass(frozen=True, slots=True)
 class SessionCall:
-    """What a call gave back, and the names of its pictures in their order."""
+    """Result of a call, and the names of its pictures in order."""
 
     execution: Execution
     names: tuple[str, ...]
@@ -204,7 +204,7 @@ _log = logging.getLogger(__name__)
 
 
 class McpSettings(BaseModel):
-    """What an MCP server lends out."""
+    """Sessions of an MCP server."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -292,7 +292,7 @@ class VisionSessions:
         return self._hold(VisionSession(self._sandbox, self._tools, MediaFolder(), most=settings.max_pictures))
 
     def find(self, name: str) -> _Held:
-        """What is held under a name. Raises `CallRefusedError` if nothing is."""
+        """Return the medium of a name. Raises `CallRefusedError` if there is none."""
         held = self._held.get(name)
         if held is None:
             raise CallRefusedError(

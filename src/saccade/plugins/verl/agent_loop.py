@@ -286,7 +286,7 @@ class VerlSlot:
 
 @dataclass(frozen=True, slots=True)
 class AskedRollout:
-    """What verl asks for in one call."""
+    """One call of verl's."""
 
     uid: str
     """Of the group, new each time a task comes."""

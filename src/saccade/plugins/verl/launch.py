@@ -72,7 +72,7 @@ from saccade.training.rl.trainers import check_trainer
 # missing, with the first tasks again; it only logs that. So both are checked before verl is started.
 
 _PARTS = ("model", "optim", "extra_state")
-"""What each process writes."""
+"""Log of each process."""
 
 
 def check_same_tasks(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:

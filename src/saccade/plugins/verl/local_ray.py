@@ -39,7 +39,7 @@ SAY_SECONDS: Final = 60.0
 """After so many it is said that Ray is slow to start."""
 _LOOK: Final = 0.2
 _UP: Final = "Ray runtime started."
-"""What `ray start` prints when it is."""
+"""Line that `ray start` prints when it is ready."""
 _PROGRAM: Final = (sys.executable, "-m", "ray.scripts.scripts")
 """The command `ray` of this environment."""
 _NODE: Final = "RAY_OVERRIDE_NODE_ID_FOR_TESTING"

@@ -12,7 +12,7 @@ from saccade.tokens.encoder import Encoder
 
 @dataclass(frozen=True, slots=True)
 class TokenPolicy:
-    """What is needed to ask for turns and to read them."""
+    """Parts needed to ask for turns and to read them."""
 
     checkpoint: CheckpointTokens
     encoder: Encoder

@@ -53,7 +53,7 @@ class QueuedRollout:
 
 
 class SelectingSampler:
-    """What verl's trainer asks for the rollouts of each step and of each validation."""
+    """Source of the rollouts of each step and of each validation for verl's trainer."""
 
     def __init__(self, *, sampler_kwargs: Mapping[str, Any], refill_fn: Callable[[int], object], **more: Any) -> None:
         """`sampler_kwargs.out` is the folder of the run; `refill_fn` has more tasks played. The rest is not used."""

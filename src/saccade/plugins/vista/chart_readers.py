@@ -59,7 +59,7 @@ _UNICHART_PROMPT: Final = "<extract_data_table> <s_answer>"
 
 
 class ChartReaderResult(ToolModel):
-    """What was written."""
+    """Table as it was written."""
 
     image: str
     table: ChartTable

@@ -49,7 +49,7 @@ class Placed:
 
 
 class CheckpointSlot(Generic[T]):
-    """What a tool loads on its first call and keeps; safe to be used by several threads."""
+    """Weights that a tool loads on its first call and keeps; safe for several threads."""
 
     def __init__(self, tool: str, load: Callable[[Placed], T]) -> None:
         self._tool = tool

@@ -1,4 +1,4 @@
-"""What all tools of this package share: ask, read the reply, and ask once more if it was not of its form."""
+"""Share the ground of tools behind endpoints: ask, read the reply, and ask once more if its form is wrong."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ AnswerForm = Literal["table", "statements", "answer", "text"]
 
 @dataclass(frozen=True, slots=True)
 class VlmPrompt:
-    """What is asked, and how the answer is read."""
+    """Request, and how its reply is read."""
 
     form: AnswerForm
     prompt: str
@@ -202,7 +202,7 @@ _AGAIN = "That could not be read: {why}. Write the whole reply again, in the for
 
 
 class VlmResult(ToolModel):
-    """What the model replied."""
+    """Reply of the model."""
 
     image: str
     task: str

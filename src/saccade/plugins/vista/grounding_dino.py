@@ -23,7 +23,7 @@ Part = tuple[float, float, float, float]
 
 
 class GroundingArguments(LookArguments):
-    """What is looked for, and how sure to be."""
+    """Things to find, and the confidence needed."""
 
     caption: Annotated[
         str, Field(min_length=1, max_length=500, description="Things to find, separated by full stops: a cat. a cup.")
@@ -43,7 +43,7 @@ class GroundedBox(ToolModel):
 
 
 class GroundingResult(ToolModel):
-    """What was found, the surest first."""
+    """Boxes that were found, the surest first."""
 
     image: str
     boxes: tuple[GroundedBox, ...]

@@ -190,7 +190,7 @@ class TextLine(ToolModel):
 
 
 class OcrResult(ToolModel):
-    """What was read."""
+    """Text that was read."""
 
     image: str
     text: str

@@ -35,7 +35,7 @@ _SPREAD: Final = (0.229, 0.224, 0.225)
 
 
 class SamArguments(ToolModel):
-    """What is meant: points, a box, or both."""
+    """Prompt: points, a box, or both."""
 
     image: ImageChoice = None
     points: Annotated[tuple[Point, ...], Field(max_length=50, description="[x, y] on the thing, or beside it.")] = ()

@@ -1,4 +1,4 @@
-"""What the drawings of all worlds share: fonts that are equal everywhere, named colours, text in boxes and rows,
+"""Share what all worlds draw with: fonts that are equal everywhere, named colours, text in boxes and rows,
 places, and regular polygons in whole pixels.
 
 Fonts are the DejaVu files that matplotlib brings along, laid out without Raqm, whose presence differs by machine.

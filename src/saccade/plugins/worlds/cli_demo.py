@@ -140,7 +140,7 @@ class DemoStep:
     fails: bool = False
     """Whether it must fail and be rolled back."""
     prints: str = ""
-    """What must be printed."""
+    """Text that must be printed."""
 
 
 @app.command()
@@ -373,7 +373,7 @@ class Exam(Settings):
 
 @dataclass(frozen=True, slots=True)
 class ExamRow:
-    """What came of one exam."""
+    """Result of one exam."""
 
     name: str
     tasks: int

@@ -235,7 +235,7 @@ class PictographKnobs(Knobs):
 class _Rows:
     counts: dict[str, int]
     worth: int
-    """What one picture stands for."""
+    """Number that one picture stands for."""
 
 
 def draw_pictograph(rng: Rng, knobs: PictographKnobs) -> WorldSample:

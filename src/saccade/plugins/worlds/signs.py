@@ -37,7 +37,7 @@ _DIGITS = "35689"
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """What a sign looks like."""
+    """Looks of a sign."""
 
     colour: str
     shape: Shape

@@ -354,7 +354,7 @@ WindowPixels = Annotated[int, Field(ge=12, le=120)]
 
 
 class SignCloseUpKnobs(Knobs):
-    """What is asked, and how the sign is cut out."""
+    """Question, and how the sign is cut out."""
 
     kinds: tuple[SignCloseUpKind, ...] = Field(("letter", "number", "dot"), min_length=1)
     window: tuple[WindowPixels, WindowPixels] = (56, 56)

@@ -292,7 +292,7 @@ def faithfulness(findings: Mapping[str, Faithfulness]) -> Panel | None:
 
 
 def label(judge: JudgeFindings, run: str) -> str:
-    """Whose verdicts these are."""
+    """Judge of these verdicts."""
     return f"{run} ({_JUDGES[judge.judge]})"
 
 

@@ -1,4 +1,4 @@
-"""What a section of a report is, as plain frozen data: the seam between findings and the template."""
+"""Define a section of a report as plain frozen data: the seam between findings and the template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs the tools of a server: pools of processes here, or deployments of Ray Serve (`ray_serve`)."""
+"""Run the tools of a server: pools of processes here, or deployments of Ray Serve (`ray_serve`)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class GroupSettings(Settings):
 
 
 class ServerLimits(Settings):
-    """What a server lends out."""
+    """Tools that a server offers to hosts."""
 
     max_waiting: PositiveInt = 256
     """Calls of one group that may be under way or wait; one more is refused with 429."""

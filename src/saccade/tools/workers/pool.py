@@ -191,7 +191,7 @@ class _Waiting:
 
 @dataclass
 class PoolCounts:
-    """What a pool did so far."""
+    """Counts of a pool so far."""
 
     results: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By tool and status."""

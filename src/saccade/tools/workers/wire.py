@@ -1,4 +1,4 @@
-"""What crosses between this process and a worker: pickled frames over a socket pair, both ends of one user.
+"""Send messages between this process and a worker: pickled frames over a socket pair, both ends of one user.
 
 A call travels with its context; pictures of a media store travel as the names of their files and are decoded in the
 worker. What comes back are the results, with the pixels of new pictures.

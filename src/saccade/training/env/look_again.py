@@ -364,7 +364,7 @@ class LookAgainOptions(TypedDict, total=False):
     dialect's limits. Whoever lets Gymnasium copy the arguments (`make_vec`, `EnvSpec.make`) gives a function; with a
     sandbox itself an environment made by hand has no `spec`, since no second one could be made of it."""
     rubric: Rubric | str | None
-    """What an episode is worth; a text names a reward preset. Default: right or wrong by the task's own grader."""
+    """Reward of an episode; a text names a preset. Default: right or wrong by the task's own grader."""
     limits: EpisodeLimits | None
     """Default: those of the dialect."""
     tools: Sequence[str] | None

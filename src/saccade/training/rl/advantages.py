@@ -95,7 +95,7 @@ ADVANTAGES: Final = Registry[type[AdvantageRule]](
 """Other packages add rules by the entry point group `saccade.advantages`."""
 
 NamedAdvantage = Annotated[SerializeAsAny[AdvantageRule], BeforeValidator(named(ADVANTAGES, "grpo"))]
-"""What a recipe holds: a table that names a rule."""
+"""A rule as a recipe holds it: a table that names it."""
 
 
 def _with_advantages(selection: Selection, estimate: Estimate, baseline: Baseline) -> list[Rollout]:

@@ -24,7 +24,7 @@ class KlEstimator:
     """An estimator of the distance, by name and by its name in verl."""
 
     description: str
-    """What `saccade list kl-estimators` shows."""
+    """Description in `saccade list kl-estimators`."""
     of: Callable[[Tensor], Tensor]
     """From d to the distance, both (rows, tokens)."""
     verl: str = ""

@@ -65,7 +65,7 @@ class RewardSettings(Settings):
     by_tag: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     """Tag of a task -> parameters in the place of `parameters`; the first tag that a task has counts."""
     judge: str = "none"
-    """Who judges tool outputs, for a reward that needs it: `boxes`, `model`, or as `saccade.rewards.judges.registry`
+    """Judge of tool outputs, for a reward that needs it: `boxes`, `model`, or as `saccade.rewards.judges.registry`
     names it; `none`: nobody."""
     judge_model: str = ""
     """For `model`, and judges of the user's own that want one: as `saccade ask --model` names it."""
@@ -147,14 +147,14 @@ class Recipe(PromptSettings):
     steps: PositiveInt = 200
     seed: NonNegativeInt = 0
     engine: EngineSettings | None = None
-    """Who samples, where a recipe says so; `saccade rl` moves it into the settings of the run."""
+    """Engine that samples, where a recipe says so; `saccade rl` moves it into the settings of the run."""
     machine: dict[str, JsonValue] = Field(default_factory=dict)
-    """What a model of the size that the recipe is for needs of the machine: settings of the run (`model`, `generation`,
+    """Needs of a model of the recipe's size: settings of the run (`model`, `generation`,
     `max_tokens_per_batch`), which `saccade rl` moves there; what the command line says stands in their place."""
     source: tuple[SourceSettings, ...] = ()
-    """What is trained on, where a run names nothing else."""
+    """Training tasks, where a run names no others."""
     profile: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
-    """What other machines change, by name; `load_recipe` applies one and drops the table."""
+    """Changes for other machines, by name; `load_recipe` applies one and drops the table."""
 
     def load_reward(self) -> RewardPreset:
         """Load the reward with its parameters. Raises `RegistryError` or `SettingsError`."""

@@ -79,7 +79,7 @@ SELECTIONS: Final = Registry[type[SelectionRule]](
 """Other packages add rules by the entry point group `saccade.selections`."""
 
 NamedSelection = Annotated[SerializeAsAny[SelectionRule], BeforeValidator(named(SELECTIONS, "none"))]
-"""What a recipe holds: a table that names a rule."""
+"""A rule as a recipe holds it: a table that names it."""
 
 
 def keep_usable(groups: Sequence[RolloutGroup]) -> Selection:
@@ -198,7 +198,7 @@ class RepoRank(SelectionRule):
     rollouts: PositiveInt = 512
     """Rollouts of a step: groups times rollouts of a group."""
     forbidden: tuple[Broken, ...] = (Broken.OVER_LENGTH, Broken.OVER_IMAGES)
-    """What takes a rollout out; errors and time-outs are trained on there, as rollouts without reward."""
+    """Reasons to drop a rollout; errors and time-outs are trained on there, as rollouts without reward."""
     need_pictures: bool = True
     """Whether a rollout whose calls gave no picture goes, a right one too."""
     tolerance: NonNegativeFloat = TOLERANCE
@@ -260,7 +260,7 @@ class DynamicSampling(SelectionRule):
     groups: PositiveInt = 64
     """Groups of a step."""
     by: Literal["accuracy", "reward"] = "accuracy"
-    """What must differ inside a group."""
+    """Quantity that must differ inside a group."""
     tolerance: NonNegativeFloat = TOLERANCE
 
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:

@@ -28,7 +28,7 @@ SourceNames = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 
 
 class TaskSettings(Settings):
-    """What is trained on."""
+    """Training tasks."""
 
     source: SourceNames = ()
     """Worlds, benchmarks, files, folders, each with a weight or none (`maze=0.3`), as `saccade.tasks.sources.settings`
@@ -84,7 +84,7 @@ class RlSettings(Settings):
     """Largest difference of a token's log-probability between sampling and training, in nats, before the run fails;
     0: 1e-3 in float32, 1.0 in bfloat16 and with servers, but for one that the run starts on its CPU."""
     engine: EngineSettings = EngineSettings()
-    """Who samples the rollouts."""
+    """Engine that samples the rollouts."""
     retry: RetryPolicy = ENGINE_RETRY
     """How often a request to a server that samples is tried, and for how long; those to a judge are `reward.retry`."""
     session: SessionLimits = SessionLimits()
@@ -94,7 +94,7 @@ class RlSettings(Settings):
     threads: NonNegativeInt = 1
     """Threads of torch on a CPU; 0: one for each core. Sandboxes need cores too."""
     trainer: NamedTrainer = OwnTrainer()
-    """Who trains (`--on NAME`), with its settings."""
+    """Trainer (`--on NAME`) and its settings."""
 
     @property
     def sources(self) -> tuple[str | SourceSettings, ...]:

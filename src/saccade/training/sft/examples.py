@@ -71,7 +71,7 @@ _NO_TOKENS = "without a token form"
 
 @dataclass(frozen=True, slots=True)
 class TrainingExamples:
-    """What a run learns from and is watched on."""
+    """Examples that a run learns from, and those that it is validated on."""
 
     train: tuple[BatchRow, ...]
     validation: tuple[BatchRow, ...]
@@ -246,7 +246,7 @@ def _held_out(task_id: str, fraction: float) -> bool:
 
 
 class SftCallback(TrainingCallback):
-    """What a supervised run tells besides; each method does nothing until it is overridden."""
+    """Hooks of a supervised run beyond those of every run; each method does nothing until it is overridden."""
 
     def reading(self, trajectories: int) -> None:
         """So many trajectories were made into tokens."""

@@ -26,7 +26,7 @@ from saccade.tasks.sources.folder import TASKS
 
 @dataclass
 class ReviewItems:
-    """What lies in one folder."""
+    """Contents of one folder."""
 
     folder: Path
     of_tasks: bool

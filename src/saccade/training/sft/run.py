@@ -62,7 +62,7 @@ Weights: TypeAlias = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class TokenLoss:
-    """What a forward pass gave."""
+    """Result of a forward pass."""
 
     total: torch.Tensor
     """Scalar, natural units times weights, with gradient."""
@@ -309,7 +309,7 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
 
 
 class _Steps:
-    """What a step does; nothing of it is kept until the next but the weights."""
+    """One step; only the weights outlive it."""
 
     def __init__(self, settings: SftSettings, examples: TrainingExamples, learner: Learner, total: int) -> None:
         self._settings = settings

@@ -44,7 +44,7 @@ class SftLossSettings(Settings):
 
 
 class BatchSettings(Settings):
-    """What goes into one step, and into one forward pass of it."""
+    """Examples of one step, and of one forward pass of it."""
 
     trajectories: PositiveInt = 128
     """Trajectories of a step, over all GPUs."""

@@ -1,4 +1,4 @@
-"""What an attack is: a hostile program as data, with what it tries and how to tell whether it got through.
+"""Define an attack: a hostile program as data, with what it tries and how to tell whether it got through.
 
 Attacks prove access and do no damage: where a sandbox holds nothing back they print `BREACH: ...` and stop, and every
 bomb is bounded, so that running them on a machine without isolation is unpleasant but not dangerous.

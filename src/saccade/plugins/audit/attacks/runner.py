@@ -76,7 +76,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def malformed(result: RunResult, limits: Limits) -> list[str]:
-    """What in a result breaks its type or the caps: a guest may lie in its own output, but not beyond these."""
+    """Return the fields of a result that break its type or the caps: a guest may lie in its own output, but not beyond these."""
     wrong = []
     for name in ("stdout", "stderr", "value", "traceback"):
         text = getattr(result, name)
@@ -135,7 +135,7 @@ PATIENCE = 30.0
 
 @dataclass(frozen=True, slots=True)
 class AttackOutcome:
-    """What one attack did. `evidence` says how it got through, or what stopped it; `seconds` is wall time.
+    """Result of one attack. `evidence` says how it got through, or what stopped it; `seconds` is wall time.
 
     `session_survived`: the next call of the attacked session saw its state. `neighbour_ok`: so did another session.
     """
@@ -318,7 +318,7 @@ class AttackRunner:
 
 
 def what_stopped(result: RunResult) -> str:
-    """What stopped an attack, in one line: its first refused attempt, or how the call ended."""
+    """Say in one line what stopped an attack: its first refused attempt, or how the call ended."""
     for line in result.stdout.splitlines():
         if line.startswith(STOPPED):
             return line.removeprefix(STOPPED).strip()[:160]

@@ -1,4 +1,4 @@
-"""What the host lays out before an attack, and how it sees afterwards whether something of it was reached.
+"""Lay out canaries on the host before an attack, and find out afterwards whether one of them was reached.
 
 Secrets lie in the environment, in files and in a neighbour session; services listen on loopback and on Unix sockets;
 a bystander process waits. All of it is taken away again on exit. Linux only.
@@ -153,7 +153,7 @@ class Canaries:
         libc.shmdt(ctypes.c_void_p(address))
 
     def targets(self) -> dict[str, str | int]:
-        """What the attacks are told: where the canaries are, never what they hold."""
+        """Facts for the attacks: where the canaries are, never their contents."""
         return {
             "host_pid": os.getpid(),
             "canary_pid": self.bystander.pid,
@@ -173,7 +173,7 @@ class Canaries:
         }
 
     def damage(self) -> list[str]:
-        """What was reached or changed since the last call, in words; empty if nothing was."""
+        """Describe the canaries that were reached or changed since the last call; empty if none was."""
         traces = [f"a connection reached the host's {name}" for name in self._contacts]
         self._contacts.clear()
         if self.bystander.poll() is not None or _state(self.bystander.pid) in "TtZX":

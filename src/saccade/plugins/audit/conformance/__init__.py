@@ -39,7 +39,7 @@ CHECKS: tuple[Check, ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What one check found. `message` is empty if it passed; `seconds` is wall time."""
+    """Result of one check. `message` is empty if it passed; `seconds` is wall time."""
 
     check: Check
     passed: bool

@@ -1,4 +1,4 @@
-"""What a check is, and the small tools that checks are written with.
+"""Define checks, and the small tools that they are written with.
 
 A check is a named coroutine function that gets a sandbox and raises `ConformanceError` if the sandbox does not behave.
 It promises nothing about speed: where a check measures time it only asks that something does not hang.

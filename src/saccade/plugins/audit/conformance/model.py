@@ -89,7 +89,7 @@ class ModelWorld:
                 kept.path = None
 
     def seen(self) -> dict[str, object]:
-        """What `OBSERVE` must print."""
+        """Return the text that `OBSERVE` must print."""
         handles: dict[str, object] = {}
         for name, kept in self.handles.items():
             handles[name] = kept and [kept.inode.data.decode("latin-1"), kept.position, kept.append]
@@ -160,7 +160,7 @@ print(observe())
 
 
 def described(printed: str) -> dict[str, object] | None:
-    """What an observation printed; None if that is no observation."""
+    """Read the output of an observation; None if it is none."""
     try:
         seen = json.loads(printed)
     except ValueError:

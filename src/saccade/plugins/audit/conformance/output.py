@@ -35,7 +35,7 @@ def noise(mode: str, width: int, height: int, seed: int = 0) -> Image.Image:
 
 
 def fingerprint(image: Image.Image) -> str:
-    """What the guest prints for the same picture."""
+    """Return what the guest prints for the same picture."""
     import hashlib
 
     return f"{image.mode} {image.size} {hashlib.sha256(image.tobytes()).hexdigest()}"
@@ -191,7 +191,7 @@ async def bind_survives_a_failed_call(sandbox: Sandbox) -> None:
 
 @IMAGES.check
 async def bind_is_private(sandbox: Sandbox) -> None:
-    """What a session does to a bound picture is seen neither by another session nor by the host's original."""
+    """A change to a bound picture is seen neither by another session nor by the host's original."""
     image = noise("RGB", 40, 40)
     before = image.tobytes()
     lazy = CountingImage(image, "private")
@@ -395,7 +395,7 @@ async def order_and_no_doubles(sandbox: Sandbox) -> None:
 
 @CAPTURES.check
 async def shown_before_a_failure(sandbox: Sandbox) -> None:
-    """What was printed and shown before an exception comes back with it."""
+    """Text and pictures from before an exception come back with it."""
     async with opened(sandbox) as session:
         result = await run(session, IMPORTS + "print('seen')\nflat('red').show()\n1 / 0", Status.ERROR)
         expect("seen" in result.stdout, f"the text before the exception is gone: {describe(result)}")
@@ -448,7 +448,7 @@ async def every_call_has_its_own_output(sandbox: Sandbox) -> None:
 
 @OUTPUT.check
 async def partial_output_of_a_timeout(sandbox: Sandbox) -> None:
-    """What a call printed before it ran out of time comes back, flushed or not."""
+    """Text that a call printed before it ran out of time comes back, flushed or not."""
     async with opened(sandbox) as session:
         result = await run(session, "print('so far')\nwhile True: pass", Status.TIMEOUT, wall_seconds=0.5)
         expect("so far" in result.stdout, f"the text before the time-out is gone: {describe(result)}")

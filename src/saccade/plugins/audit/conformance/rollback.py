@@ -76,7 +76,7 @@ async def open_file_offset(sandbox: Sandbox) -> None:
 
 @ROLLBACK.check
 async def open_file_for_writing(sandbox: Sandbox) -> None:
-    """What a failed call wrote to a file that was open before is gone, and writing continues where it stood."""
+    """Data that a failed call wrote to a file opened before is gone, and writing continues at the old position."""
     async with opened(sandbox) as session:
         await run(session, "f = open('log.txt', 'w')\nf.write('one ')\n_ = f.flush()")
         await run(session, "f.write('bad ')\nf.flush()\n1 / 0", Status.ERROR)
@@ -487,7 +487,7 @@ async def branches_stand_where_their_origin_does(sandbox: Sandbox) -> None:
 
 @BRANCHES.check
 async def memory_is_independent(sandbox: Sandbox) -> None:
-    """What a branch or the origin changes in memory, nobody else sees."""
+    """Changes of a branch or the origin in memory are seen by no other."""
     async with opened(sandbox) as session:
         await run(session, "import numpy as np\nitems = [0]\na = np.zeros(1_000_000)")
         async with branched(session, 2) as (one, two):
@@ -500,7 +500,7 @@ async def memory_is_independent(sandbox: Sandbox) -> None:
 
 @BRANCHES.check
 async def files_are_independent(sandbox: Sandbox) -> None:
-    """What a branch or the origin changes in the workspace, nobody else sees."""
+    """Changes of a branch or the origin in the workspace are seen by no other."""
     async with opened(sandbox, files={"a.txt": b"a"}) as session:
         async with branched(session, 2) as (one, two):
             await run(one, "open('a.txt', 'w').write('one')\nopen('new.txt', 'w').write('n')")

@@ -1,4 +1,4 @@
-"""What inspect_ai's commands do inside the jail: sent there as text and run there, never in this process.
+"""Carry out inspect_ai's commands inside the jail: sent there as text and run there, never in this process.
 
 In the jail nothing can be started, so a command is Python or one of a few that work on files; there is no shell. Only
 the standard library is imported.

@@ -1,4 +1,4 @@
-"""What inspect_ai finds when it looks for the package `saccade`: its task, solver, scorer and sandbox.
+"""Offer inspect_ai a task, a solver, a scorer and a sandbox.
 
 inspect_ai imports this by the entry point `saccade` of the group `inspect_ai`.
 """

@@ -1,4 +1,4 @@
-"""What travels between an OpenEnv client and the server: actions, observations and states, as pydantic models.
+"""Define messages between an OpenEnv client and the server: actions, observations and states, as pydantic models.
 
 Client and server share this module and nothing else. Pictures travel as bytes in base64, in the encoding in which the
 media store holds them; no path of either machine travels.
@@ -72,7 +72,7 @@ class LookPart(BaseModel):
 
 
 class LookMessage(BaseModel):
-    """What one role said, in order."""
+    """Message of one role, in order."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -81,7 +81,7 @@ class LookMessage(BaseModel):
 
 
 class LookObservation(Observation):  # type: ignore[misc]
-    """What is new in the conversation since the last observation; at the start, the whole prompt.
+    """New messages of the conversation since the last observation; at the start, the whole prompt.
 
     `done` and `reward` are OpenEnv's: the reward is 0.0 until the last step.
     """
@@ -96,7 +96,7 @@ class LookObservation(Observation):  # type: ignore[misc]
     """Its id."""
     turns: int = 0
     action: str | None = None
-    """What was read in the last turn: `code`, `tool_call`, `answer`, `parse_error`."""
+    """Action of the last turn: `code`, `tool_call`, `answer`, `parse_error`."""
     status: str | None = None
     """How what was run ended; None if nothing was run."""
     stop: str | None = None

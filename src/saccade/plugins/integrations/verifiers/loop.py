@@ -144,7 +144,7 @@ class LookHarnessConfig(vf.HarnessConfig):  # type: ignore[misc]
     settings: dict[str, Any] = Field(default_factory=dict)
     """Further settings of an episode by name, as `saccade ask` takes them: `limits`, `tools`, `sandbox`, ..."""
     server: str = "compatible"
-    """What the endpoint is asked for beyond what every server knows, as `saccade.models.registry` names it."""
+    """Provider whose parameters the endpoint knows, as `saccade.models.registry` names it."""
 
 
 class LookHarness(vf.Harness[LookHarnessConfig]):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What stands in a chart after reading: marks with their values, and entries of the legend."""
+"""Hold a chart that was read: marks with their values, and entries of the legend."""
 
 from __future__ import annotations
 

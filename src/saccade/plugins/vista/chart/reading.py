@@ -383,7 +383,7 @@ TextRole = Literal["title", "axis_tick", "category", "legend", "other"]
 
 @dataclass(frozen=True, slots=True)
 class ChartReading:
-    """What was read."""
+    """Chart that was read."""
 
     kind: ChartKind
     shapes: tuple[ColourShape, ...]

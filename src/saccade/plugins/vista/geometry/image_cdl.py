@@ -54,7 +54,7 @@ class DiagramLabel:
 
 @dataclass(frozen=True, slots=True)
 class DiagramReading:
-    """What was read; points are in pixels of the part that was looked at."""
+    """Figure that was read; points are in pixels of the part that was looked at."""
 
     kind: Literal["polygon", "circle", "unknown"]
     points: dict[str, Point]
@@ -251,7 +251,7 @@ _SHAPES = {3: "Triangle", 4: "Quadrilateral", 5: "Pentagon", 6: "Hexagon", 7: "H
 
 
 class DiagramCdlResult(ToolModel):
-    """What was read."""
+    """Figure that was read."""
 
     image: str
     cdl: tuple[str, ...]

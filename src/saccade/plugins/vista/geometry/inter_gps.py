@@ -123,7 +123,7 @@ _BESIDE: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """What became of a problem."""
+    """Outcome of a problem."""
 
     status: SolveStatus
     """`solved`; `open` if the statements leave the goal free or several figures disagree; `contradiction` if no figure

@@ -1,4 +1,4 @@
-"""What a term measures in a figure: lengths, angles, arcs, areas, ratios, and expressions over them.
+"""Measure terms in a figure: lengths, angles, arcs, areas, ratios, and expressions over them.
 
 Angles and arcs are in degrees. A term of one letter where a line is expected, or a mark such as `Shaded`, is skipped
 over where that does not change what is meant.

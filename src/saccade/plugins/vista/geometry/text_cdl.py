@@ -67,7 +67,7 @@ _SIZES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class EnglishForms:
-    """What a text says."""
+    """Meaning of a text."""
 
     statements: tuple[str, ...]
     goal: str
@@ -289,7 +289,7 @@ class ProblemText(ToolModel):
 
 
 class TextCdlResult(ToolModel):
-    """What the text states."""
+    """Statements of the text."""
 
     cdl: tuple[str, ...]
     """Statements in the language of FormalGeo; those without a counterpart are in `logic_forms` alone."""
@@ -320,7 +320,7 @@ class TextCdl(Tool[ProblemText, TextCdlResult]):
 
 
 class GoalCdlResult(ToolModel):
-    """What the text asks for."""
+    """Quantities that the text asks for."""
 
     cdl: str | None
     """As in Value(LengthOfLine(AB)); null if the text asks for nothing that is known."""

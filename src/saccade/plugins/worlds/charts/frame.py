@@ -1,4 +1,4 @@
-"""What drawn charts share: themes, number scales of whole pixels, frame with ticks, legend and title.
+"""Share the parts of drawn charts: themes, number scales of whole pixels, frame with ticks, legend and title.
 
 A scale has a whole number of pixels for each step of its values, so a mark's place says its value exactly. Lines are
 drawn without smoothing, so one colour means one thing; text alone is smoothed.
@@ -186,7 +186,7 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a chart is about."""
+    """Subject of a chart."""
 
     title: str
     labels: tuple[str, ...]
@@ -215,7 +215,7 @@ TOPICS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What stands in a drawn chart. Marks are keyed by (label, series), the series being empty if there is one only."""
+    """Contents of a drawn chart. Marks are keyed by (label, series), the series being empty if there is one only."""
 
     scale: ChartScale
     values: dict[tuple[str, str], int]

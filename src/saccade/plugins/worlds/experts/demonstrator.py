@@ -45,7 +45,7 @@ class _Place(NamedTuple):
     start: int
     end: int
     text: str
-    """What stands there instead."""
+    """Text that is there instead."""
 
 
 def given_first(code: str, question: str, choices: Sequence[str]) -> str:

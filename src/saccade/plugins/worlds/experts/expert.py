@@ -70,7 +70,7 @@ class Slip:
     fails: bool
     """Whether it fails; else it shows a wrong place."""
     window: Window | None = None
-    """What it should have shown; None for a program."""
+    """Evidence that it should have shown; None for a program."""
 
 
 def mistake(part: ExpertPart, left: int) -> Script:

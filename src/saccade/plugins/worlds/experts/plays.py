@@ -285,10 +285,10 @@ _HEADED = re.compile(r"Execution Error \((?P<kind>\w+)\) -+\s+(?P<message>.*)")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What came back from one call."""
+    """Result of one call."""
 
     text: str
-    """What was printed, without the dialect's wrapper; the whole text where the wrapper is that of a failure."""
+    """Text that was printed, without the dialect's wrapper; the whole text where the wrapper is that of a failure."""
     pictures: int
     error: str | None
     """The line that names what went wrong; None if nothing did."""
@@ -340,7 +340,7 @@ def _says_nothing(dialect: Dialect, text: str, before: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What the expert does in one turn."""
+    """Action of the expert in one turn."""
 
     action: Action
     thought: str
@@ -372,7 +372,7 @@ class Window:
 
     name: str
     target: Box
-    """What must be seen."""
+    """Part that must be seen."""
     label: str
 
 

@@ -1,4 +1,4 @@
-"""What one expert knows: the task with its gold, how its media are found in the dialect, and a stream of choices."""
+"""Hold the knowledge of an expert: the task with its gold, how its media are found in the dialect, and a stream of choices."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class ExpertScene:
 
     @property
     def subject(self) -> str:
-        """What the question is about, in words."""
+        """Subject of the question, in words."""
         if "target" in self.notes:
             return f"the {self.notes['target']}"
         return self.named(self.evidence[0][2] if self.evidence else "")

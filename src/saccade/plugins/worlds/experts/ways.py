@@ -30,7 +30,7 @@ from saccade.training.sft.synth.experts import ExpertStopped
 
 
 class Consulted(NamedTuple):
-    """What the tools led to."""
+    """Result of the tools."""
 
     answer: str | None
     calls: int

@@ -67,7 +67,7 @@ class Solver:
     source: str
     """Name of the program file."""
     parameters: Mapping[str, object] = field(default_factory=dict)
-    """What the wording settles, by the name that the program uses: strings, numbers, and tuples of them."""
+    """Values that the wording settles, by the names that the program uses: strings, numbers, and tuples of them."""
 
     def program(self, image_name: str = "image_clue_0") -> str:
         """Python that finds a Pillow image under `image_name` and prints the answer as its last line.

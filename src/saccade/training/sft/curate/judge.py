@@ -42,7 +42,7 @@ R = TypeVar("R", bound=Record)
 
 @dataclass(frozen=True, slots=True)
 class JudgeQuestion:
-    """What a judge is asked, and how its reply is read."""
+    """A question to a judge, and how its reply is read."""
 
     message: Message
     read: Callable[[str], FilterOutcome | None]

@@ -88,7 +88,7 @@ class Pipeline:
 
     steps: tuple[FilterStep, ...]
     category: CategoryRule = "source"
-    """What the report counts by."""
+    """Categories by which the report counts."""
 
     def to_toml(self) -> str:
         """Return the resolved pipeline, defaults included; reads back as the same pipeline."""

@@ -1,4 +1,4 @@
-"""What a pipeline did: counts for each filter, by reason and by category, with examples."""
+"""Report what a pipeline did: counts for each filter, by reason and by category, with examples."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CategoryCount(Record):
 
 
 class FilterReport(Record):
-    """What one filter did."""
+    """Counts of one filter."""
 
     label: Text
     filter: Text
@@ -69,7 +69,7 @@ class CurateReport(Record):
     schema_version: SchemaVersion = SCHEMA_VERSION
     runs: tuple[Text, ...]
     category: Text
-    """What categories are."""
+    """Meaning of the categories."""
     read: NonNegativeInt
     kept: NonNegativeInt
     renamed: NonNegativeInt

@@ -1,4 +1,4 @@
-"""What is curated: trajectories of runs one after the other, their media from any of them; and tasks of any source.
+"""Open the sources of curation: trajectories of runs in order, with media from any of them, and tasks of any source.
 
 A task that nobody played is a trajectory without turns: filters that look at questions and pictures decide about it,
 and what is left is a source of tasks again. An id that an earlier run has already gets the name of its run's folder

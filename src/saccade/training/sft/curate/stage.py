@@ -47,7 +47,7 @@ class Drop:
     reason: str
     """A few words that many trajectories share: they are counted."""
     detail: str = ""
-    """What is particular to this one."""
+    """Details of this case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Undecided:
 
 
 FilterOutcome: TypeAlias = Keep | Drop | Undecided
-"""What a filter decides about a trajectory."""
+"""Decision of a filter about a trajectory."""
 KEEP = Keep()
 """The decision to keep a trajectory, with nothing to say."""
 
@@ -90,7 +90,7 @@ class DatasetStage:
     """Decides when all have been seen."""
 
     note: Callable[[Trajectory], Any]
-    """What to remember of a trajectory; small, since it is kept for all of them."""
+    """Note on a trajectory; small, since it is kept for all of them."""
     choose: Callable[[Sequence[Any]], Sequence[FilterOutcome]]
     """An outcome for each note; a `Keep` without a trajectory."""
 
@@ -120,7 +120,7 @@ class FilterSettings(Settings, ABC):
     """Whether it looks only at tasks, and so can filter tasks without any episode."""
 
     undecided: Literal["leave_out", "keep"] = "leave_out"
-    """What becomes of a trajectory that the filter could not decide about; either way it is counted as undecided."""
+    """Whether a trajectory that the filter could not decide about is kept; it is counted as undecided either way."""
 
     @abstractmethod
     def start(self, around: FilterContext) -> FilterStage:

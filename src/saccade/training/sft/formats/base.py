@@ -1,4 +1,4 @@
-"""What a format of training data is: trajectories in, trajectories out, and a reason for every row that is not.
+"""Define formats of training data: trajectories in, trajectories out, and a reason for every row that is not.
 
 A format never drops a row silently. What cannot be read, or would not be read back as it was written, is `Refused`
 with its reason.
@@ -42,7 +42,7 @@ class ConversionOptions:
     images: Path | None = None
     """Folder to which paths of pictures in rows are relative; by default that of the file."""
     root: str = ""
-    """What is written before the paths of pictures, such as the folder where a trainer will find the data."""
+    """Prefix of the paths of pictures, such as the folder where a trainer will find the data."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,7 @@ _UNTAGGED = re.compile(r"(?<!<image_clue_\d>)<image>")
 
 @dataclass(frozen=True, slots=True)
 class TaskRowCodec(ConversationCodec):
-    """What the codecs of these formats share."""
+    """Base of the codecs of these formats."""
 
     def labels(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         """They stand under `extra_info`, the gold answer under `reward_model`; `env_name` stands for a dialect."""

@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RoleMessage:
-    """What one role said."""
+    """Message of one role."""
 
     role: Role
     text: str
@@ -49,7 +49,7 @@ class RoleMessage:
 
 @dataclass(frozen=True, slots=True)
 class ConversationFacts:
-    """What a row says beside the conversation."""
+    """Fields of a row other than the conversation."""
 
     id: str
     dialect: str

@@ -52,7 +52,7 @@ class Codec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConversationCodec:
-    """What codecs have in common whose rows hold a whole conversation and name its media in order."""
+    """Base of codecs whose rows hold a whole conversation and name its media in order."""
 
     dialect: str = ""
 

@@ -1,4 +1,4 @@
-"""What a run will roughly cost, said before the first request.
+"""Estimate the cost of a run before the first request.
 
 Three tasks are looked at. A token is taken for four characters or for 784 pixels (at most 4,096 for a picture, and as
 many for a video), a reply for `teacher.expect_tokens`, an episode for three turns at most. Providers count otherwise,

@@ -44,7 +44,7 @@ class ExpertFactory(Generic[S]):
     description: str
     """One line for `saccade list experts`."""
     settings: type[S]
-    """What `--set expert.NAME=VALUE` can set."""
+    """Settings for `--set expert.NAME=VALUE`."""
     make: Callable[[Plan, Mapping[str, str], S, int], Model]
     """Make the model that plays a plan, given the notes of the world's sample, the settings and a seed.
 

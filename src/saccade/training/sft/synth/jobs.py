@@ -41,7 +41,7 @@ class Job:
 
     @property
     def world(self) -> str:
-        """What the id begins with: of a world its id with the version."""
+        """Prefix of the id: of a world its id with the version."""
         return self.task_id.partition("/")[0]
 
     def seed(self, settings: SynthSettings) -> int:

@@ -1,4 +1,4 @@
-"""What came of a job: a trajectory to keep, or the reason why there is none."""
+"""Define the result of a job: a trajectory to keep, or the reason why there is none."""
 
 from __future__ import annotations
 

@@ -182,9 +182,9 @@ class SynthProgress:
     rejected_before: int = 0
     """Jobs whose trajectories were not wanted before."""
     sources: tuple[str, ...] = ()
-    """What is taken of each source and what is not, a line for each."""
+    """A line for each source: the tasks that are taken, and those that are not."""
     estimate: str = ""
-    """What the run will roughly cost, in words; empty if no model is asked."""
+    """Rough cost of the run, in words; empty if no model is asked."""
     kept: int = 0
     rejected: int = 0
     """Trajectories that were played to their end and are not wanted."""

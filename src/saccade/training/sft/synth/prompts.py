@@ -1,4 +1,4 @@
-"""What the models of the two-model recipes are asked, and the strict reading of what they write.
+"""Write the requests to the models of the two-model recipes, and read their replies strictly.
 
 A text that does not follow the asked form exactly gives a `DiscardedError` of kind `invalid output`; nothing of it is
 used.

@@ -11,4 +11,4 @@ colours: tuple[str, str]
 form: str
 """How rows and columns are written: a format string of two numbers."""
 question: str
-"""What is asked of two circles: `touching` or `overlapping`."""
+"""Question about two circles: `touching` or `overlapping`."""

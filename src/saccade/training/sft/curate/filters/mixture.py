@@ -240,7 +240,7 @@ class LeaveOut(FilterSettings):
     ABOUT_TASKS = True
 
     reason: str = "not wanted"
-    """What the report says."""
+    """Notes for the report."""
 
     def start(self, around: FilterContext) -> FilterStage:
         return each(self._decide)

@@ -143,7 +143,7 @@ _NOISE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What near-duplicates have nearly the same of."""
+    """Part in which near-duplicates agree."""
 
     bits: int
     colours: bytes
@@ -294,7 +294,7 @@ class Duplicates(FilterSettings):
     ABOUT_TASKS = True
 
     match: Literal["both", "pictures", "question"] = "both"
-    """What must be alike; a task without pictures is compared by its question alone."""
+    """Parts that must be alike; a task without pictures is compared by its question only."""
     keep: PositiveInt = 1
     """How many that are alike stay, such as several rollouts of one task."""
     bits: int = Field(default=10, ge=0, lt=BITS)
@@ -307,7 +307,7 @@ class Duplicates(FilterSettings):
 
 
 class _Seen:
-    """What came before."""
+    """Earlier trajectories."""
 
     def __init__(self, settings: Duplicates, around: FilterContext) -> None:
         self._settings, self._prints = settings, Fingerprints(around.media)
