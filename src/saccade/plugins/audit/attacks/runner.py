@@ -76,7 +76,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def malformed(result: RunResult, limits: Limits) -> list[str]:
-    """Return the fields of a result that break its type or the caps: a guest may lie in its own output, but not beyond these."""
+    """Return the fields that break their type or the caps: a guest may lie in its own output, but not beyond these."""
     wrong = []
     for name in ("stdout", "stderr", "value", "traceback"):
         text = getattr(result, name)

@@ -1,4 +1,4 @@
-"""Hold the knowledge of an expert: the task with its gold, how its media are found in the dialect, and a stream of choices."""
+"""Hold the knowledge of an expert: the task with its gold, the media in its dialect, and a stream of choices."""
 
 from __future__ import annotations
 
