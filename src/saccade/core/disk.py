@@ -56,7 +56,6 @@ def write_atomic(path: Path, text: str) -> None:
 def new_folder(folder: Path) -> Iterator[Path]:
     """Make a folder next to `folder`, to write into: it becomes `folder` if the block ends well, else it is removed.
 
-
     Raises:
         RecordError: `folder` exists and is not an empty folder.
     """
@@ -122,7 +121,6 @@ _PROMPTS = "prompt_file"
 def file_notes(value: object, before: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return a TOML comment for each file of own code and of prompts that `value` names, with its sha256.
 
-
     For code that was not loaded in this process, what was noted `before` (path -> sha256) stays.
     """
     notes: dict[str, str] = {}
@@ -150,7 +148,6 @@ def noted_files(path: str | os.PathLike[str]) -> dict[str, str]:
 
 def check_files(path: str | os.PathLike[str]) -> None:
     """Check that the files that saved settings noted are still as they were.
-
 
     Raises:
         SettingsError: one has changed, or is gone.

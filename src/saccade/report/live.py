@@ -57,7 +57,6 @@ class LiveRun:
     def data(self) -> dict[str, object]:
         """Return what the page shows: `version`, `facts` in words, and the samples as a gallery has them.
 
-
         Raises:
             RecordError: a stored line cannot be read.
         """

@@ -104,7 +104,6 @@ class RaggedCache:
     def step_shape(self, count: int) -> tuple[int, int]:
         """Return rows and places with which `begin_step` can read one token of each of the first `count` rows.
 
-
         Only where buffers are there already; they are made longer where a token more does not fit.
         """
         self.reserve(count, max(self.lengths[:count]) + 1)

@@ -230,7 +230,6 @@ class Tool(OfferedTool, Generic[A, R]):
     def checked(self, arguments: object, *, alias: str | None = None) -> CheckedCall[A] | ToolResult:
         """Return the arguments as the tool reads them; where they are wrong, or it cannot be called here, the result.
 
-
         Raises:
             ToolError: the tool has no such alias.
         """
@@ -247,7 +246,6 @@ class Tool(OfferedTool, Generic[A, R]):
     def mistakes(self, arguments: object, *, alias: str | None = None) -> tuple[Problem, ...]:
         """Return the mistakes in the names and the form of `arguments`, each by itself; runs nothing.
 
-
         Raises:
             ToolError: the tool has no such alias.
         """
@@ -259,7 +257,6 @@ class Tool(OfferedTool, Generic[A, R]):
 
     def _without_task(self, arguments: object) -> tuple[object, str]:
         """Return the arguments without VISTA's `task`, which says what a call is for, and a note that it was not read.
-
 
         A tool with an argument of that name reads it.
         """

@@ -108,7 +108,6 @@ class ToolSource:
 def make_tool(name: str, options: Mapping[str, JsonValue] = MappingProxyType({})) -> Tool[Any, Any]:
     """Make the tool of that name, alias or versioned id, or of the user's own class (`file.py:NAME`, `module:NAME`).
 
-
     `options` are the arguments of its constructor.
 
     Raises:

@@ -66,7 +66,6 @@ class ToolServer:
     def tools(self) -> ServedTools:
         """Return what the server offers.
 
-
         Raises:
             UnavailableError: it cannot be reached, wants another token, or speaks another protocol.
         """

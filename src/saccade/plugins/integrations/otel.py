@@ -443,7 +443,6 @@ def _built(facts: SpanFacts, ids: _Ids, parent: Any) -> Iterator[ReadableSpan]:
 def file_exporter(path: Path) -> Iterator[SpanExporter]:
     """Open an exporter into a file of OTLP JSON, a line for each episode; it appears complete or not at all.
 
-
     Raises:
         UnavailableError: the package is not installed.
     """

@@ -105,7 +105,6 @@ class GroupTable(Generic[T]):
     async def join(self, uid: str, number: int, count: int, play: Callable[[], Awaitable[Sequence[T]]]) -> T:
         """Return the result of `play` for call `number` (from 0) of the `count` calls of the group `uid`.
 
-
         `play` of the last call is awaited, once for all of them.
 
         Raises:

@@ -89,7 +89,6 @@ def check_same_tasks(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 def last_checkpoint(out: Path, ranks: int) -> tuple[int, Path] | None:
     """Return step and folder of the last checkpoint of a run in `out` with `ranks` processes; None before the first.
 
-
     Raises:
         TrainingError: it is not complete.
     """

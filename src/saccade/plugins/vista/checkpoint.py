@@ -23,7 +23,6 @@ _log = logging.getLogger(__name__)
 def checkpoint_needs(tool: str, weights: str, example: str) -> Needs:
     """Return the needs of a tool that loads a checkpoint.
 
-
     Args:
         tool: Its name, and that of its table in the setup.
         weights: Which, how large and under which licence.

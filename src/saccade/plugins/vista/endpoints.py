@@ -153,7 +153,6 @@ class ReadReply(ToolModel):
 def read_reply(text: str, form: AnswerForm) -> ReadReply:
     """Read a reply.
 
-
     Raises:
         ReplyError: it is not of that form, or empty.
     """

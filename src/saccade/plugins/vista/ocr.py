@@ -65,7 +65,6 @@ class CompactDetector:
 def kept_rows(pixels: PixelArray, longest: int) -> NDArray[np.intp]:
     """Return the rows of (rows, columns, 3) to keep: of a run of equal ones the first and last `longest // 2`.
 
-
     So what lies beside a run keeps its distance to what is left of it, and a box that reaches into a run stays exact.
     """
     numbers = np.arange(len(pixels))
@@ -133,7 +132,6 @@ class UprightRecognizer:
 
     def __call__(self, asked: Any) -> Any:
         """Recognise the lines, each upright.
-
 
         Where one is turned, so may be others that can be read either way; then all are asked for.
         """

@@ -395,7 +395,6 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
     ) -> None:
         """Make an environment over `tasks`, or over sources by their names; nothing is started yet.
 
-
         Args:
             tasks: each episode draws one. Names are those of every command: worlds, benchmarks, files and folders, each
                 with a weight or none (`["photos/=0.7", "visual-search=0.3"]`).

@@ -56,7 +56,6 @@ def turn(text: str) -> TurnAction:
 def blocks(observation: LookObservation) -> list[dict[str, Any]]:
     """Return an observation as the content blocks of a chat template.
 
-
     Texts are `{"type": "text", "text": ...}`, pictures `{"type": "image", "image": a Pillow image}`. Roles are left
     out: what is new in an episode has one, but for the prompt, whose system message is then the first block.
     """
@@ -167,7 +166,6 @@ class LookEpisodes:
 
 def episodes(url: str, token: str | None = None, *, seconds: float = 120.0) -> Callable[[], LookEpisodes]:
     """Return a factory for TRL's `environment_factory`; each call opens a session with the server.
-
 
     Args:
         url: address of a `saccade openenv`.

@@ -246,7 +246,6 @@ def _letter(name: str, figure: PlaneFigure) -> MeasuredValue:
 def centre_of(names: Sequence[str], figure: PlaneFigure) -> str:
     """Return the centre of the one circle through these points, or through at least one, such as an end of an arc.
 
-
     Raises:
         FormError: there is not one.
     """

@@ -173,7 +173,6 @@ _DEGREES: Final = 20.0
 def residuals_of(term: Term, figure: PlaneFigure) -> list[Residual]:
     """Return the equations of a statement, as residuals; empty for one that only names a figure.
 
-
     Raises:
         FormError: it is not known here, or its parts are not.
     """

@@ -204,7 +204,6 @@ def is_search(world: str, boxes: int) -> bool:
 def looks(plan: Plan, notes: Mapping[str, str]) -> list[Action]:
     """Return the actions that close in on the evidence; `notes` name its plate's colour, and which signs are where.
 
-
     Raises:
         ExpertStopped: signs of the asked colour are several, or not to be seen in any part.
     """
@@ -221,7 +220,6 @@ def looks(plan: Plan, notes: Mapping[str, str]) -> list[Action]:
 
 def turns_to_look(size: tuple[int, int], notes: Mapping[str, str]) -> int:
     """Count the turns of closing in, in a picture of so many pixels: first program, one for each part, answer.
-
 
     Raises:
         ExpertStopped: as `looks`.

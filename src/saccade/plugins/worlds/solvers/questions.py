@@ -29,7 +29,6 @@ _PROGRAMS = "saccade.plugins.worlds.solvers.programs"
 def program_text(name: str, assigned: Mapping[str, str]) -> str:
     """Return the program `name`, with each of its open names assigned to the expression given for it.
 
-
     Raises:
         ValueError: the names given are not those that the program wants.
     """

@@ -33,7 +33,6 @@ class Connection:
     ) -> None:
         """Connect with the key of the environment, SACCADE_ENGINE_API_KEY, where the server needs one.
 
-
         Args:
             address: `http://host:port`, without `/v1`.
             retry: how often and how long.

@@ -93,7 +93,6 @@ def flatten(trajectory: Trajectory) -> Conversation:
 def unflatten(talk: Conversation) -> Trajectory:
     """Return the trajectory of a conversation, its turns read by the dialect.
 
-
     Raises:
         RecordError: a turn holds no action, or something else is not as it must be; the message says where.
     """

@@ -37,7 +37,6 @@ class MediaIn:
     def image(self, named: object) -> ImagePart:
         """Return the picture that a row names: a path, base64, a data URL, or a mapping with the key `bytes` or `path`.
 
-
         Raises:
             RecordError: it names nothing that could be a picture, a file that is not there, or no usable picture.
         """

@@ -78,7 +78,6 @@ class OutcomeFilter:
 def outcome_lines(settings: SynthSettings, jobs: Jobs) -> tuple[str, ...]:
     """Return what a user should know of how the tasks can be graded.
 
-
     Raises:
         SettingsError: only right answers are to be kept, and no task has a gold answer.
     """
