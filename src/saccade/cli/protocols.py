@@ -1,4 +1,4 @@
-"""`saccade protocols`: what stored runs say beside their accuracy."""
+"""`saccade protocols`: what stored runs say besides their accuracy."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def protocols(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Apply evaluation protocols to stored runs; the findings are kept as JSON beside each run."""
+    """Apply evaluation protocols to stored runs; the findings are kept as JSON next to each run."""
     from saccade.core.settings import load_settings
     from saccade.dialects.registry import load_dialect
     from saccade.errors import SettingsError

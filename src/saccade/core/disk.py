@@ -31,7 +31,7 @@ def writing(path: Path, partial: Path | None = None) -> Iterator[None]:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Another name beside `path`, to write under: it becomes `path` if the block ends well, and is removed if not.
+    """Another name next to `path`, to write under: it becomes `path` if the block ends well, and is removed if not.
 
     The file appears complete or not at all; whoever needs it to outlive a power cut syncs it in the block. An `OSError`
     in the block names `path`.
@@ -72,7 +72,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def begin_folder(folder: Path) -> Path:
-    """Return an empty folder beside `folder`, to be written and then given to `finish_folder`.
+    """Return an empty folder next to `folder`, to be written and then given to `finish_folder`.
 
     Its name is always the same, so that several processes can write into it, and so that the next run removes what a
     kill left of it.

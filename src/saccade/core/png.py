@@ -1,4 +1,4 @@
-"""PNG that is written and read quickly, for pictures that somebody looks at a moment later.
+"""PNG that is written and read quickly, for pictures that someone looks at a moment later.
 
 Every row is stored as its difference from the row above (filter 2, "Up", of the PNG specification), which numpy makes
 and undoes, and compressed by ISA-L at its level 1. Pillow tries all filters on every row. The same pixels give the same

@@ -220,7 +220,7 @@ class PresetRegistry(Registry[T]):
     """
 
     def load(self, wanted: str) -> T:
-        """Return the object that `name`, `name@version` or either with `:preset` names, or of the user's own code.
+        """Return the object that `name`, `name@version` or either with `:preset` names, or of the user's code.
 
         Raises:
             RegistryError: as `Registry.load`, or there is no such preset; suggests the nearest.
@@ -325,7 +325,7 @@ class Reference:
     place: str
     """Path of a file that ends in `.py`, or the dotted name of a module."""
     attribute: str
-    """Empty for the file alone."""
+    """Empty for the file only."""
     rest: str | None = None
     """Text behind a further `:` or `@`, such as the name of a preset; None for nothing."""
 

@@ -7,7 +7,7 @@
     settings = load_settings(RunSettings, "run.toml", ["limits.wall_seconds=5", "seed=3"])
 
 Every mistake is reported at once. Settings hold plain data; nothing here looks at the environment. Where a setting
-names a file of the user's own code, the saved settings say its sha256 in a comment.
+names a file of the user's code, the saved settings say its sha256 in a comment.
 """
 
 from __future__ import annotations

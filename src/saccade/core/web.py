@@ -69,7 +69,7 @@ class BearerGate:
         return hmac.compare_digest(received, self._expected)
 
 
-# What a browser sends for a page of another site is refused: a page that somebody has open drives no server here.
+# What a browser sends for a page of another site is refused: a page that someone has open drives no server here.
 #
 # A browser says in `Origin` for which page it asks. A name of another host that leads to this machine makes such a page
 # its own; a server that only this machine reaches refuses every host but its own names.

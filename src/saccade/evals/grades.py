@@ -1,4 +1,4 @@
-"""Puts verdicts on a sample into its trajectory as scores, and keeps samples that came to nothing.
+"""Puts verdicts on a sample into its trajectory as scores, and keeps samples that failed.
 
 Without a judge there is one score, `correct`, by the rule grader. With one there are also `correct-by-rule` and
 `correct-by-judge`, and `correct` is a copy of the one that is the headline. A task that cannot be graded has the score
@@ -63,7 +63,7 @@ def score_named(scores: Iterable[Score], name: str) -> Score | None:
     return next((score for score in scores if score.name == name), None)
 
 
-# Samples that came to nothing for a reason that is not the model's (outages, tasks that cannot be shown) are in no
+# Samples that failed for a reason that is not the model's (outages, tasks that cannot be shown) are in no
 # average and are played again when the run is continued. A failure counts as long as no trajectory has its id.
 
 FAILURES = "failures.jsonl"

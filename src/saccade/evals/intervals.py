@@ -71,7 +71,7 @@ def wilson(right: float, count: float) -> Interval:
 def of_mean(values: Sequence[float], *, seed: int = 0) -> Named:
     """Return the interval of the mean of values from 0 to 1, one for each task; the table above says which.
 
-    Raises ValueError without values, or if equal values lie outside 0 and 1.
+    Raises ValueError without values, or if equal values are outside 0 and 1.
     """
     if values and (binary(values) or min(values) == max(values)):
         return Named(wilson(fsum(values), len(values)), WILSON)
@@ -181,7 +181,7 @@ class ContingencyTable(NamedTuple):
         """
         first, second = self.both + self.only_first, self.both + self.only_second
         chance = first * second + (self.of - first) * (self.of - second)
-        # In whole numbers: 1 - chance is 0 exactly where both judges say one thing alone.
+        # In whole numbers: 1 - chance is 0 exactly where both judges say one thing only.
         return (self.same * self.of - chance) / (self.of**2 - chance) if self.of**2 > chance else None
 
 

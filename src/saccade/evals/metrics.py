@@ -179,7 +179,7 @@ def _grouped(results: Iterable[Tagged], name: str) -> Mapping[str, list[float]]:
 # The mean over benchmarks, as papers print it: each counts once, with the number by which it is known.
 
 _BESIDE_THE_AVERAGE: Final = frozenset({"worst case"})
-"""Numbers that a benchmark prints beside its average and not in its place: DynaMath's."""
+"""Numbers that a benchmark prints besides its average and not in its place: DynaMath's."""
 
 
 @dataclass(frozen=True, slots=True)

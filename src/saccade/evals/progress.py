@@ -44,7 +44,7 @@ class EvalProgress:
     credit: float = 0.0
     """Sum of the scores of the graded ones."""
     failed: int = 0
-    """Samples that came to nothing."""
+    """Samples that failed."""
     to_judge: int = 0
     """Samples that a judge is asked about."""
     judged: int = 0
@@ -73,7 +73,7 @@ class EvalProgress:
         """Count one sample.
 
         Raises:
-            SaccadeError: the last `most_outages` ones were outages, or the first ones all came to nothing; says why.
+            SaccadeError: the last `most_outages` ones were outages, or the first ones all failed; says why.
         """
         if isinstance(outcome, SampleFailure):
             self._count_failure(outcome)

@@ -61,7 +61,7 @@ class Regraded:
 class Regrading:
     """What is to be another than before. Nothing at all: each sample by its source's own grader, in its newest version.
 
-    With a judge or a headline alone, the rule grader stays the one that the run has.
+    With a judge or a headline only, the rule grader stays the one that the run has.
     """
 
     grader: str = ""
@@ -70,7 +70,7 @@ class Regrading:
     """A model that is asked about all answers of which it has not said anything yet."""
     headline: Literal["", "rule", "judge"] = ""
     judge_rules: Mapping[str, object] | tuple[str, ...] = ()
-    """How the judge is asked, in the place of what the run has: values by name, or each as `name=value`."""
+    """How the judge is asked, in place of what the run has: values by name, or each as `name=value`."""
 
 
 class JudgeLimits(AnswerJudgeRules):

@@ -247,7 +247,7 @@ def _total(values: Sequence[float | None]) -> float | None:
 
 
 # Dollars come from the table of prices that held when a turn was made. Calls that failed and were tried again, samples
-# that came to nothing and a judge's calls are not counted.
+# that failed and a judge's calls are not counted.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Sums up a run: its figures as a whole, for each source and for each tag, without times.
 
-`results.jsonl` holds a line for each sample and `summary.json` the figures. Both depend on the samples alone: a run
+`results.jsonl` holds a line for each sample and `summary.json` the figures. Both depend on the samples only: a run
 that was killed and continued writes the same bytes as one that was not.
 """
 
@@ -63,9 +63,9 @@ class JudgeSummary:
     no_verdict: Mapping[str, int]
     """Samples without one, by the reason; they are in none of the other figures."""
     by_rule: float | None
-    """avg@k by the rule's verdicts alone."""
+    """avg@k by the rule's verdicts only."""
     by_judge: float | None
-    """avg@k by the judge's verdicts alone."""
+    """avg@k by the judge's verdicts only."""
     agreement: Agreement | None
     """Whether both say right; partial credit of a rule is right from a half on. None without a sample of both."""
 
@@ -86,7 +86,7 @@ class Summary:
     ungraded: int
     """Samples whose task could not be graded."""
     missing: int
-    """Samples that came to nothing and are not there."""
+    """Samples that failed and are not there."""
     broken_rows: int
     """Rows of a benchmark that gave no task."""
     judged: JudgeSummary | None

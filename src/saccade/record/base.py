@@ -2,7 +2,7 @@
 
 A record that can be built can be saved: everything that JSON could not give back exactly (NaN, infinity, a lone
 surrogate) is refused when the record is built. Frozen means that fields cannot be set again; a mapping inside a record
-is read-only by agreement alone.
+is read-only by agreement only.
 """
 
 from __future__ import annotations

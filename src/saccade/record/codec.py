@@ -106,7 +106,7 @@ def read_lines(path: str | os.PathLike[str], kind: type[R]) -> Iterator[R]:
         RecordError: a line cannot be read; the message names the file and the line.
     """
     with open(path, "rb") as file:
-        # Iterating a binary file splits at \n alone; JSON may hold U+2028 and its like unescaped.
+        # Iterating a binary file splits at \n only; JSON may hold U+2028 and its like unescaped.
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n") and not _is_json(line):
                 raise TornRecordError(_torn_message(Path(path)))

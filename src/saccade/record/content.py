@@ -1,4 +1,4 @@
-"""Content of a message: texts, pictures and videos. Media are named by sha256; their bytes lie in a media store."""
+"""Content of a message: texts, pictures and videos. Media are named by sha256; their bytes are in a media store."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Message(Record):
     role: Role
     parts: tuple[Part, ...]
     calls: tuple[ToolCall, ...] = ()
-    """Of role `assistant`: the calls that an API's own function calling gave beside the text."""
+    """Of role `assistant`: the calls that an API's own function calling gave besides the text."""
     call_id: Text | None = None
     """Of role `tool`: the identifier of the call that it answers."""
 

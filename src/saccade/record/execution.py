@@ -103,7 +103,7 @@ class Execution(Record):
 
 # A call of a provider's own sandbox: code that ran there while the model wrote its turn, and what came of it.
 #
-# The provider decides what is told: some name the exit status, others print the error among the output alone.
+# The provider decides what is told: some name the exit status, others print the error among the output only.
 
 
 class HostedCall(Record):

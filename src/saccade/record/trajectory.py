@@ -56,7 +56,7 @@ class Turn(Record):
     text: Text
     """Exactly what the model wrote."""
     calls: tuple[ToolCall, ...] = ()
-    """The calls that an API's own function calling gave beside the text, in order; the first is the action."""
+    """The calls that an API's own function calling gave besides the text, in order; the first is the action."""
     token_ids: tuple[NonNegativeInt, ...] | None = None
     """The ids that were sampled, never re-tokenised; None if the backend does not give them."""
     logprobs: tuple[FiniteFloat, ...] | None = None
@@ -230,13 +230,13 @@ class Provenance(Record):
     layers: tuple[Text, ...] = ()
     """Isolation layers that were on."""
     settings: Text = ""
-    """The resolved settings of the command, as the TOML text that was saved beside the run."""
+    """The resolved settings of the command, as the TOML text that was saved next to the run."""
     notes: tuple[Text, ...] = ()
     """For a person: what was done to the user's media and limits before the episode, a sentence each."""
 
 
 class Trajectory(Record):
-    """One episode. Media that it names lie in a media store under their sha256."""
+    """One episode. Media that it names are in a media store under their sha256."""
 
     schema_version: SchemaVersion = SCHEMA_VERSION
     id: Name
@@ -288,7 +288,7 @@ class Trajectory(Record):
                 yield part
 
     def with_scores(self, scores: Iterable[Score]) -> Trajectory:
-        """The same trajectory with `scores`, each in the place of an earlier one of its name, new ones at the end."""
+        """The same trajectory with `scores`, each in place of an earlier one of its name, new ones at the end."""
         merged = {score.name: score for score in (*self.scores, *scores)}
         return self.model_copy(update={"scores": tuple(merged.values())})
 

@@ -1,4 +1,4 @@
-"""The pages of many episodes: together in one file up to a budget, beyond it each in a file of a folder beside it."""
+"""The pages of many episodes: together in one file up to a budget, beyond it each in a file of a folder next to it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Episode:
     view: EpisodeView
     sources: dict[str, Sources]
     body: Markup
-    """As it stands beside others in one file."""
+    """As it stands next to others in one file."""
     others: tuple[Other, ...] = ()
 
 
@@ -102,7 +102,7 @@ class Written:
     """The page to open."""
     episodes: int
     folder: Path | None = None
-    """Where the single pages lie, if one file would have been too large."""
+    """Where the single pages are, if one file would have been too large."""
 
 
 class Site:
@@ -178,7 +178,7 @@ class RunSide:
 def write_differences(
     comparison: Comparison, sides: tuple[RunSide, RunSide], target: Path, *, budget: int = BUDGET
 ) -> Written:
-    """Write the page `target` with the differences that `comparison` names; beyond the budget a folder beside it."""
+    """Write the page `target` with the differences that `comparison` names; beyond the budget a folder next to it."""
     tasks = {pair.task: place for place, pair in enumerate(comparison.differing)}
     anchors, others = _links(sides, tasks)
     episodes = Episodes(target, budget=budget)

@@ -119,7 +119,7 @@ def page_html(
         style, script = style + _asset("report.css"), script + _asset("tables.js")
     if served is not None:
         style, script = style + served.style, script + served.script
-    # A video is too large for a page: its player reads the file beside it, and only pages with one may.
+    # A video is too large for a page: its player reads the file next to it, and only pages with one may.
     plays = "media-src 'self' file:; " if "<video " in body else ""
     asks = "" if served is None else f"connect-src 'self'; {served.allows}"
     policy = (

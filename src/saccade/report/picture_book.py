@@ -93,7 +93,7 @@ class PictureBook:
         self.sources: dict[str, Sources] = {}
         """Pictures that the page must embed."""
         self.folder: Path | None = None
-        """Folder of the page, for files that lie beside it; None if it has none."""
+        """Folder of the page, for files that lie next to it; None if it has none."""
 
     def add(self, part: ImagePart | VideoPart) -> ShownMedia:
         """Return the picture as it is shown; the same for the same bytes."""
@@ -109,7 +109,7 @@ class PictureBook:
 
     @property
     def store(self) -> MediaStore | None:
-        """Where the media lie."""
+        """Where the media are."""
         return None if self._decoder is None else self._decoder.store
 
     def add_image(self, image: Image.Image, name: str) -> ShownMedia:

@@ -54,7 +54,7 @@ def scale(values: Iterable[float], span: tuple[float, float], *, zero: bool = Fa
 
 
 def tight(values: Iterable[float], span: tuple[float, float], *, ticks: int = 6) -> AxisScale:
-    """Return an axis that begins and ends with the values, for steps of a run; ticks lie between."""
+    """Return an axis that begins and ends with the values, for steps of a run; ticks are between."""
     known = [value for value in values if isfinite(value)] or [0.0, 1.0]
     low, high = min(known), max(known)
     if low == high:
@@ -195,7 +195,7 @@ def short_percent(value: float) -> str:
 
 WIDTH = 440.0
 _LABEL = 32
-"""Longest label beside a bar, in characters."""
+"""Longest label next to a bar, in characters."""
 _BAR = 13.0
 _GAP = 9.0
 
@@ -401,7 +401,7 @@ def _mark(series: Series, point: Point, place: tuple[float, float], axes: Axes) 
     )
 
 
-# Scores one below the other: a dot for each, an interval where it is known; own runs beside published numbers.
+# Scores one below the other: a dot for each, an interval where it is known; own runs next to published numbers.
 
 _ROW = 22.0
 _DOTS_LABEL = 30

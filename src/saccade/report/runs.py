@@ -56,7 +56,7 @@ class EvalRun:
     """Of each sample."""
     models: Counter[str] = field(default_factory=Counter)
     failures: list[SampleFailure] = field(default_factory=list)
-    """Samples that came to nothing; rows of the data that gave no task are not among them."""
+    """Samples that failed; rows of the data that gave no task are not among them."""
     broken_rows: int = 0
     _lines: Counter[str] = field(default_factory=Counter)
 
@@ -252,7 +252,7 @@ def run_names(paths: Sequence[Path]) -> list[str]:
     return [str(path) for path in paths]
 
 
-# What the protocols found in a run: as it is stored beside it, or found now where no model has to be asked.
+# What the protocols found in a run: as it is stored next to it, or found now where no model has to be asked.
 
 
 @dataclass(frozen=True, slots=True)

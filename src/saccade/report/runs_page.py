@@ -70,7 +70,7 @@ class Gallery:
     """Gathers the cards of a report, in any order."""
 
     def __init__(self, labels: Iterable[str] = ()) -> None:
-        """`labels` are what cards can have beside an outcome, in the order in which they are offered."""
+        """`labels` are what cards can have besides an outcome, in the order in which they are offered."""
         self._runs, self._sources, self._dialects = _Names(), _Names(), _Names()
         self._labels = _Names({name: number for number, name in enumerate((*OUTCOMES, *labels))})
         self._cards: dict[int, list[object]] = {}

@@ -17,7 +17,7 @@ from saccade.record.trajectory import Trajectory
 
 @dataclass
 class StoredRun:
-    """A file of trajectories and the folder of media beside it. `problems` grows while it is read."""
+    """A file of trajectories and the folder of media next to it. `problems` grows while it is read."""
 
     file: Path
     store: MediaStore | None
@@ -77,7 +77,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def open_run(path: Path) -> StoredRun:
-    """Return the run in the folder `path`, or in the `.jsonl` file `path` with its media beside it.
+    """Return the run in the folder `path`, or in the `.jsonl` file `path` with its media next to it.
 
     Raises:
         SettingsError: there is no such run.

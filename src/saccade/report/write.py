@@ -1,6 +1,6 @@
 """Writes the report of runs: one page that reaches for nothing outside itself, and pages of its episodes.
 
-Episodes are in the page too while they stay below a budget; beyond it they lie in a folder beside it. What a run holds
+Episodes are in the page too while they stay below a budget; beyond it they are in a folder next to it. What a run holds
 is read twice, trajectory by trajectory: once for the figures, once for the pages.
 """
 
@@ -166,7 +166,7 @@ def _named(run: TrainingCurves, beginning: str) -> dict[str, list[tuple[float, f
 # What the runs are: who answered, how they were played, and in which settings they differ.
 
 _PLACES = frozenset({"data", "sandbox", "threads"})
-"""Settings that say where something lies."""
+"""Settings that say where something is."""
 _MODELS = frozenset({"model", "judge", "model.source"})
 """Settings that may be paths of this machine, of which the page shows no more than tells them apart."""
 

@@ -58,7 +58,7 @@ class RepetitionRule(Settings):
     words: Steps = (8, 16, 32)
     phrases: Steps = (4, 8, 16)
     numbers: Steps = (32, 64, 128)
-    """Numbers, letters and signs, with at most one word beside a number."""
+    """Numbers, letters and signs, with at most one word next to a number."""
     turns: Steps = (4, 8, 16)
     """Identical turns. Raise this for tasks where honest turns repeat."""
 

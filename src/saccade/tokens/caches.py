@@ -280,7 +280,7 @@ class StateCache(RaggedCache):
         return states
 
     def update_recurrent_state(self, recurrent_states: torch.Tensor, layer_idx: int, **kwargs: Any) -> torch.Tensor:
-        """(rows, heads, keys, values) in the place of what was there."""
+        """(rows, heads, keys, values) in place of what was there."""
         self._keep(self._states, layer_idx, recurrent_states)
         return recurrent_states
 

@@ -1,4 +1,4 @@
-"""A trajectory as tokens: segments of three kinds, each with its ids and the pictures whose placeholders lie in it.
+"""A trajectory as tokens: segments of three kinds, each with its ids and the pictures whose placeholders are in it.
 
 What enters a loss is a property of the kind: what was sampled does, what was shown does not. A segment is kept or
 dropped as a whole, so placeholders and pictures cannot disagree. Plain data: no tokenizer and no torch here.

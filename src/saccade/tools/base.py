@@ -368,5 +368,5 @@ def _attempt_all(tool: Tool[A, R], calls: Sequence[tuple[A, ToolContext]]) -> Se
 def _words(error: Exception) -> str:
     try:
         return blame(error) or f"{type(error).__name__}: {error}"
-    except Exception:  # an exception of a tool of one's own may fail to say what it is
+    except Exception:  # an exception of a tool of the user's own may fail to say what it is
         return type(error).__name__

@@ -342,7 +342,7 @@ class Operation(StrEnum):
     FRAME_FETCH = "frame_fetch"
     """Frames of a video."""
     COMPARE = "compare"
-    """Pictures or parts are put beside each other, or their difference or likeness is computed."""
+    """Pictures or parts are put side by side, or their difference or likeness is computed."""
     NO_OPERATION = "no_operation"
     """A picture is shown as it is, or nothing is done to one."""
     OTHER = "other"

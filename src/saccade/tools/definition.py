@@ -164,7 +164,7 @@ def pixel_point(point: Point, units: Units, size: tuple[int, int]) -> tuple[floa
     """`point` in pixels.
 
     Raises:
-        CallProblem: it lies outside the image.
+        CallProblem: it is outside the image.
     """
     x, y, _, _ = _scaled((*point, *point), units, size)
     if not (0 <= x <= size[0] and 0 <= y <= size[1]):

@@ -64,7 +64,7 @@ class LineShape(_Shape):
 
 
 class RulerShape(_Shape):
-    """A line with ticks across it; its length in pixels is in the result and written beside it."""
+    """A line with ticks across it; its length in pixels is in the result and written next to it."""
 
     kind: Literal["ruler"]
     start: Point

@@ -262,7 +262,7 @@ class McpTool(OutsideTool):
             return done(failed(self.name, Status.ERROR, problem))
         given = {str(name): value for name, value in arguments.items()}
         if TASK not in self._schema.get("properties", {}):
-            given.pop(TASK, None)  # VISTA's words beside the name of a tool
+            given.pop(TASK, None)  # VISTA's words next to the name of a tool
         return in_background(self._call(given, context))
 
     async def _call(self, given: dict[str, Any], context: ToolContext) -> ToolResult:
@@ -373,7 +373,7 @@ def _validator(where: str, tool: types.Tool) -> Draft202012Validator:
 
 
 def mcp_tools(where: str, settings: ToolCallSettings) -> list[McpTool]:
-    """Return the tools of the MCP server that is started by a command, or lies at an address.
+    """Return the tools of the MCP server that is started by a command, or is at an address.
 
     Raises:
         UnavailableError: the package `mcp` is missing, or the server cannot be used.

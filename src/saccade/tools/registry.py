@@ -91,14 +91,14 @@ class ToolSource:
     name: str
     """Name, alias, versioned id, or the user's own class."""
     options: Mapping[str, JsonValue] = field(default_factory=dict)
-    """Arguments of the constructor, such as where weights lie."""
+    """Arguments of the constructor, such as where weights are."""
 
     def make(self) -> Tool[Any, Any]:
         """Return a new tool. Raises as `make_tool` does."""
         return make_tool(self.name, self.options)
 
     def elsewhere(self) -> ToolSource:
-        """Return the same where the current folder is another: the file of one's own code by its absolute path."""
+        """Return the same where the current folder is another: the file of the user's code by its absolute path."""
         code = TOOLS.code(self.name)
         if code is None or not code.is_file:
             return self
@@ -138,7 +138,7 @@ def _made(spec: str, kind: type[Tool[Any, Any]], options: Mapping[str, JsonValue
 
 # Whether every table of the setup of tools belongs to a tool.
 #
-# A warning and no error: a tool in a file of one's own, which is registered nowhere, may read a table too.
+# A warning and no error: a tool in a file of the user's own, which is registered nowhere, may read a table too.
 
 
 _log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from saccade.tools.setup import DEFAULT_CALLS, ToolCallSettings
 # What a name of a tool may be, wherever tools are named: in `--tools`, a recipe, or `Toolbox.of`.
 #
 #     crop, zoom_in, crop@1       registered (here, or by an entry point of the group `saccade.tools`), or an alias
-#     my_tools.py:Flip            a class in a file or module of one's own
+#     my_tools.py:Flip            a class in a file or module of the user's own
 #     my_tools.py                 every tool of that file
 #     http://host:8730#ocr,sam    tools of a server (`saccade tools serve`); without #, all of them
 #     mcp:COMMAND, mcp:URL        the tools of an MCP server

@@ -37,7 +37,7 @@ class ModelSettings(Settings):
     attention: str = "sdpa"
     """As transformers names it: `sdpa`, `eager`, `flash_attention_2`, ..."""
     vision_attention: str = ""
-    """The same for the vision tower alone; empty: as `attention`. On a CPU `eager` is faster for tiny pictures."""
+    """The same for the vision tower only; empty: as `attention`. On a CPU `eager` is faster for tiny pictures."""
     gradient_checkpointing: bool = False
     """Less memory for a third more time."""
     logit_chunk: PositiveInt = 1024
@@ -61,7 +61,7 @@ class OptimizerSettings(Settings):
     warmup: Fraction = 0.03
     """Fraction of the steps."""
     weight_decay: NonNegativeFloat = 0.0
-    """On matrices alone."""
+    """On matrices only."""
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: PositiveFloat = 1e-8
     clip: NonNegativeFloat = 1.0

@@ -71,7 +71,7 @@ AnyProtocol: TypeAlias = Protocol[Any, Any]
 """A protocol, whatever it finds."""
 
 
-_NAME = re.compile(r"[A-Za-z0-9_-]+")  # findings lie in a file of that name
+_NAME = re.compile(r"[A-Za-z0-9_-]+")  # findings are in a file of that name
 
 PROTOCOLS: Final = Registry[AnyProtocol](
     "protocols",
@@ -114,7 +114,7 @@ def protocol_names() -> tuple[str, ...]:
 
 FOLDER = "protocols"
 REPLIES = "replies"
-"""Folder in which a judge's replies are kept, beside the findings."""
+"""Folder in which a judge's replies are kept, next to the findings."""
 
 
 def findings_file(run: Path, name: str, out: Path | None = None) -> Path:

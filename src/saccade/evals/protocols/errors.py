@@ -371,7 +371,7 @@ def _faults(turn: Turn, finish: FinishReason) -> tuple[Fault, ...]:
         return ()
     if finish is FinishReason.LENGTH:
         return (Fault(FaultKind.TRUNCATED, turn.action.reason),)
-    # One tag at a time: code may lie inside a thought.
+    # One tag at a time: code may be inside a thought.
     tags = tuple(fault for tag in _TAGS for fault in find_tag_faults(turn.text, (tag,)))
     return tags or (Fault(FaultKind.NO_ACTION, turn.action.reason),)
 

@@ -28,7 +28,7 @@ from saccade.rewards.reward import calls
 
 # The two judges of pictures: a model that sees the question and one picture, and the gold boxes.
 #
-# The model is asked about each picture alone, as in CodeV's template 8.1, in our own words; it sees no code, no
+# The model is asked about each picture by itself, as in CodeV's template 8.1, in our own words; it sees no code, no
 # thoughts and no answer. The boxes are exact where a picture equals a part of the task's pixel for pixel; where it was
 # enlarged or drawn into a figure, the region that the code names stands for it; where neither tells, there is no
 # verdict.

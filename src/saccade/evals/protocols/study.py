@@ -46,7 +46,7 @@ async def study(run: Path, settings: Study, watch: CountCallback = lambda done, 
         RecordError: a trajectory cannot be read.
         RegistryError: there is no such pixel budget.
         ModelDeniedError: the judge refuses whatever it is asked.
-        OwnProtocolError: a protocol of somebody's own raised an exception.
+        OwnProtocolError: a protocol of a user's own raised an exception.
     """
     last = _last_lines(run)
     rows: dict[str, list[SampleRow]] = {protocol.name: [] for protocol in settings.protocols}

@@ -53,7 +53,7 @@ class TokenPoint(Record):
 
 
 class TokenEconomy(Findings):
-    """Accuracy beside the tokens that were spent on it."""
+    """Accuracy next to the tokens that were spent on it."""
 
     protocol: Literal["tokens"] = "tokens"
     estimated: NonNegativeInt

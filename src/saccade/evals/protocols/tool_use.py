@@ -118,7 +118,7 @@ METHODS: Final[Mapping[str, Operation]] = {
     **_named(Operation.OCR, "", "readtext image_to_string"),
     **_named(Operation.COMPARE, "", "paste"),
 }
-"""By name alone: what the object is cannot be known from the code."""
+"""By name only: what the object is cannot be known from the code."""
 EDGE_FILTERS: Final = _words("FIND_EDGES CONTOUR EDGE_ENHANCE EDGE_ENHANCE_MORE EMBOSS")
 
 MARKS: Final = _words("annotate text axhline axvline hlines vlines add_patch add_artist add_line arrow axline grid")
@@ -484,7 +484,7 @@ def _by_tool(call: ToolCall) -> set[Operation]:
 
 
 def _hosted(number: int, call: HostedCall, reader: CodeReader) -> CallUse:
-    """A call of a provider's sandbox, by what its code says alone; what a shell or an editor did is `other`."""
+    """A call of a provider's sandbox, by what its code says only; what a shell or an editor did is `other`."""
     found = set(reader.read(call.code)) if call.language == "python" else {Operation.OTHER}
     return CallUse(
         turn=number,

@@ -1,4 +1,4 @@
-"""`atif`: a folder with a document of ATIF (Agent Trajectory Interchange Format) for each episode, beside `media/`.
+"""`atif`: a folder with a document of ATIF (Agent Trajectory Interchange Format) for each episode, next to `media/`.
 
 Paths of media are relative to the document. Documents of other agents are read too, each step as one turn. Reading and
 writing go through the models of the package `atif`, so no document breaks the format's rules.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Texts and pictures as ATIF's content, and back.
 #
 # ATIF names PNG, JPEG, GIF and WebP pictures by path. A video, or a picture of another type, becomes the line
-# `[media: PATH]`, which is read back as what lies at that path.
+# `[media: PATH]`, which is read back as what is at that path.
 
 
 SPACE: Final = "saccade"
@@ -55,7 +55,7 @@ def to_content(parts: Sequence[Part], paths: Mapping[str, str]) -> str | list[di
 
 
 def from_content(content: Content, media: MediaByPath, where: str) -> tuple[Part, ...]:
-    """Return the parts of some content. `media` holds what lies at its paths.
+    """Return the parts of some content. `media` holds what is at its paths.
 
     Raises:
         RecordError: it names a picture that `media` lacks, or audio; it begins with `where`.
@@ -98,7 +98,7 @@ def _line(path: str) -> str:
     return f"[media: {path}]"
 
 
-# Calls of a provider's own sandbox in ATIF: a call and a result each, beside those of the turn's own action.
+# Calls of a provider's own sandbox in ATIF: a call and a result each, next to those of the turn's own action.
 #
 # Everything that a reader of ATIF shows is where ATIF has it; what is read back is the record under `extra.saccade`.
 

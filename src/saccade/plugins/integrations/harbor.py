@@ -2,8 +2,8 @@
 
     NAME/task.toml  instruction.md  environment/  solution/  tests/
 
-The pictures lie in the agent's container, and nothing else of the task does. The gold answer is in `solution/`, which
-Harbor gives to its oracle alone, and in `tests/`, which becomes a container of its own (mode `separate`) that gets the
+The pictures are in the agent's container, and nothing else of the task does. The gold answer is in `solution/`, which
+Harbor gives to its oracle only, and in `tests/`, which becomes a container of its own (mode `separate`) that gets the
 answer's file and grades it with the task's own grader. Containers are described and not built here.
 
 Source: the models of harbor 0.26 (schema version 1.4), https://harborframework.com/docs/tasks.

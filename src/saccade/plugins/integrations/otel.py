@@ -148,7 +148,7 @@ def _json(value: object) -> str:
 # of the conventions (still in development there); what they have no name for stands under `saccade.`.
 #
 # A record holds how long each turn took and when the episode ended, so spans are laid one after the other: the first
-# begins where the episode did, and what took time beside model and tools is at the end. Calls of a provider's sandbox
+# begins where the episode did, and what took time besides model and tools is at the end. Calls of a provider's sandbox
 # have no times of their own and are moments at the end of their turn.
 #
 # Source: https://github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai, as of autumn 2026.

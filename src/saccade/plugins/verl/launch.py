@@ -231,7 +231,7 @@ def _logs(out: Path) -> list[Path]:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Whole lines alone: a process that was killed may have cut the last one."""
+    """Whole lines only: a process that was killed may have cut the last one."""
     if path.exists():
         for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
             if line.endswith("\n"):

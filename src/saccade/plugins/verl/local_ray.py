@@ -83,7 +83,7 @@ def local_ray(
         yield {}
         return
     with ExitStack() as cleanup:
-        # Sockets lie in it, and a path of one has at most 107 bytes.
+        # Sockets are in it, and a path of one has at most 107 bytes.
         folder = tempfile.mkdtemp(prefix="ray-")
         cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
         ports = _free_ports(len(_PORTS))

@@ -78,7 +78,7 @@ def _without_pictures(module: Any) -> Any:
 
 
 class _TensorTower:
-    """A model whose tower gives features alone."""
+    """A model whose tower gives features only."""
 
     def __init__(self, model: Any, unpack: Any) -> None:
         self._model = model
@@ -99,7 +99,7 @@ install()
 
 @register_adv_est(PART)  # type: ignore[untyped-decorator]
 def advantages(token_level_rewards: torch.Tensor, response_mask: torch.Tensor, **more: Any) -> tuple[Any, Any]:
-    """Return those that the recipe's rule gave, (rollouts, tokens), which the sampler wrote in the place of rewards."""
+    """Return those that the recipe's rule gave, (rollouts, tokens), which the sampler wrote in place of rewards."""
     given = token_level_rewards * response_mask
     return given, given
 

@@ -230,7 +230,7 @@ def _serve_until_ended(settings: ToolServeSettings, token: str | None, host: str
 
 
 def _start_proxy(serve: Any, host: str, port: int) -> None:
-    """Ray Serve stops waiting after a minute, a constant of it, while what answers HTTP goes on starting."""
+    """Ray Serve stops waiting after a minute, a constant of it, while what answers HTTP continues starting."""
     try:
         serve.start(http_options={"host": host, "port": port})
         return

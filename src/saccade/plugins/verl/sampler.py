@@ -1,8 +1,8 @@
 """Select the rollouts of a step on verl, and give them advantages, by the recipe's rules.
 
 It takes the place of verl 0.9.1's replay buffer (`trainer.v1.sampler.custom_sampler`) and uses TransferQueue's public
-functions alone. Groups that are played lie there under `uid`, their rollouts under `uid_number_0`. Advantages are
-written in the place of rewards, and verl's estimator of the plug-in takes them as they are: verl's own gets no more
+functions only. Groups that are played lie there under `uid`, their rollouts under `uid_number_0`. Advantages are
+written in place of rewards, and verl's estimator of the plug-in takes them as they are: verl's own gets no more
 than a sum for each rollout, which has neither turns nor what a selection dropped. Imports verl's environment; import
 this module late.
 """

@@ -129,7 +129,7 @@ def prompts_of(tool: str) -> dict[str, VlmPrompt]:
 # Replies of a model, read by the form that was asked for.
 #
 # A reply that is not of its form is no result: it raises `ReplyError`, whose text the model is told when it is asked
-# once more. What stands in a code fence counts alone.
+# once more. Only what stands in a code fence counts.
 
 
 _FENCE: Final = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)

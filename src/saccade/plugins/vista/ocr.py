@@ -1,6 +1,6 @@
 """Text in an image, read by RapidOCR (PP-OCR models on ONNX Runtime, on the CPU), or by EasyOCR if the setup says so.
 
-The models lie in the package's own wheel, so nothing is downloaded; where they do not, the tool is unavailable. It
+The models are in the package's own wheel, so nothing is downloaded; where they do not, the tool is unavailable. It
 reads printed text in Latin and Chinese script well, handwriting and formulas badly, and it changes no characters.
 """
 
@@ -65,7 +65,7 @@ class CompactDetector:
 def kept_rows(pixels: PixelArray, longest: int) -> NDArray[np.intp]:
     """Return the rows of (rows, columns, 3) to keep: of a run of equal ones the first and last `longest // 2`.
 
-    So what lies beside a run keeps its distance to what is left of it, and a box that reaches into a run stays exact.
+    So what lies next to a run keeps its distance to what is left of it, and a box that reaches into a run stays exact.
     """
     numbers = np.arange(len(pixels))
     starts = np.concatenate([[True], (pixels[1:] != pixels[:-1]).any(axis=(1, 2))])
@@ -302,7 +302,7 @@ def _parts(raw: Any) -> tuple[list[Any], list[str], list[float]]:
 
 
 def _around(corners: tuple[tuple[float, float], ...], size: tuple[int, int]) -> PixelBox:
-    # At least a pixel inside the image: a detected corner may lie on its very edge.
+    # At least a pixel inside the image: a detected corner may be on its very edge.
     xs, ys = [x for x, _ in corners], [y for _, y in corners]
     left, top = min(max(floor(min(xs)), 0), size[0] - 1), min(max(floor(min(ys)), 0), size[1] - 1)
     right, bottom = min(max(ceil(max(xs)), left + 1), size[0]), min(max(ceil(max(ys)), top + 1), size[1])

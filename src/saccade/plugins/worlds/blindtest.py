@@ -181,7 +181,7 @@ NESTED_SQUARES_WORLD = World(
 #
 # Two discs or rings of different colours, in any direction from each other. The gap between their rims is at least
 # three pixels, or they overlap by as much: nobody has to judge a hair's breadth. Kind `contact` asks whether there is
-# any, kind `overlap` whether they share an area; circles that only touch (none does here) would have the first alone.
+# any, kind `overlap` whether they share an area; circles that only touch (none does here) would have the first only.
 
 
 _INKS = ("red", "orange", "green", "blue", "purple", "pink")

@@ -207,7 +207,7 @@ def parts(view: ViewBox, n: int) -> list[ViewBox]:
 
 
 def holds_middle(view: ViewBox, box: tuple[float, float, float, float]) -> bool:
-    """Whether the middle half of `box` lies in the view: what stands in the middle of a sign can then be read."""
+    """Whether the middle half of `box` is in the view: what stands in the middle of a sign can then be read."""
     width, height = (box[2] - box[0]) / 4, (box[3] - box[1]) / 4
     across = view[0] <= box[0] + width and box[2] - width <= view[2]
     return across and view[1] <= box[1] + height and box[3] - height <= view[3]

@@ -125,7 +125,7 @@ def _tasks(world: World[Any], split: Split, indices: range, store: MediaStore, k
 
 
 def _named(task: Task, store: MediaStore, pictures: Path) -> Task:
-    """Return the task; its media now also lie in `pictures`, as links where the file system has them."""
+    """Return the task; its media now also are in `pictures`, as links where the file system has them."""
     from saccade.media.decode import suffix_of
 
     for item in task.media:

@@ -1,6 +1,6 @@
 """World `form-page`: a filled-in order form; a field, a number of pieces, a price, what a line costs, how many lines.
 
-The questions are of the families of DocVQA (Mathew et al., 2021): what stands beside a printed word. Nothing is
+The questions are of the families of DocVQA (Mathew et al., 2021): what stands next to a printed word. Nothing is
 handwritten.
 """
 
@@ -231,7 +231,7 @@ def draw_region_map(rng: Rng, knobs: RegionMapKnobs) -> WorldSample:
 
 
 def _classes(rng: Rng, names: tuple[str, ...], *, alone: bool) -> dict[str, int]:
-    """Return a class for each region, of two kinds at least; the darkest for one alone, or for any number."""
+    """Return a class for each region, of two kinds at least; the darkest for one, or for any number."""
     top = rng.choice(names)
     found = {name: rng.integer(0, 2 if alone else 3) for name in names}
     found[top] = 3

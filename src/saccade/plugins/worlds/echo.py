@@ -1,4 +1,4 @@
-"""World `echo`: a text in the question, which a program is to print: copying alone, there and back.
+"""World `echo`: a text in the question, which a program is to print: copying only, there and back.
 
 For a model of a few million parameters copying is a skill to be learned: out of the question into a program, and out of
 what was printed into the answer. The picture has nothing on it.

@@ -201,7 +201,7 @@ def transversal(rng: Rng, sheet: Sheet) -> Asked:
     tilt, angle = rng.integer(-12, 12), rng.integer(42, 76)
     lean = tilt + (angle if rng.chance(50) else 180 - angle)
     middle = (width / 2, height / 2)
-    # The crossings lie on the transversal, as far from the middle as makes the lines `gap` apart.
+    # The crossings are on the transversal, as far from the middle as makes the lines `gap` apart.
     gap = rng.integer(130, 170)
     reach = gap / 2 / sin(radians(angle))
     crossings = [polar(middle, reach, lean), polar(middle, -reach, lean)]
@@ -345,7 +345,7 @@ def circle(rng: Rng, sheet: Sheet) -> Asked:
         "[(given, _)] = known(labels)\n(x, y), radius = round_outline(lines)\n"
         "inside = cv2.circle(np.zeros_like(lines), (round(x), round(y)), round(radius * 0.9), 1, -1) & lines\n"
         "rows, columns = np.nonzero(inside)\nspots = np.column_stack([columns - x, rows - y])\n"
-        # A radius lies on one side of the centre, a diameter on both.
+        # A radius is on one side of the centre, a diameter on both.
         "far = spots[np.hypot(*spots.T).argmax()]\nopposite = (spots @ far).min() < -0.5 * far @ far\n"
         "radius = given / 2 if opposite else given\nprint(given, opposite)\n"
     )
@@ -433,7 +433,7 @@ def _right_triangle(rng: Rng, sheet: Sheet) -> tuple[list[int], list[tuple[Point
 
 
 def _label_side(sheet: Sheet, text: str, side: tuple[Point, Point], size: tuple[int, int]) -> None:
-    """Put a label outside the figure beside the middle of a side."""
+    """Put a label outside the figure next to the middle of a side."""
     (ax, ay), (bx, by) = side
     middle = ((ax + bx) / 2, (ay + by) / 2)
     normal = ((by - ay) / dist(*side), (ax - bx) / dist(*side))

@@ -144,7 +144,7 @@ def _lit(colour: Colour, step: int) -> Colour:
 
 
 def _row(rng: Rng, colours: list[Colour]) -> tuple[Image.Image, tuple[Box, ...]]:
-    """Framed patches beside each other, each on a surround of its own, and the boxes of their insides."""
+    """Framed patches side by side, each on a surround of its own, and the boxes of their insides."""
     field, height = rng.integer(120, 240), rng.integer(160, 400)
     side = rng.integer(24, 60)
     picture, pen = blank((field * len(colours), height), (255, 255, 255))

@@ -96,7 +96,7 @@ def thinking_tokens() -> list[AddedToken]:
 
 
 def gemma_tokenizer(sentences: tuple[str, ...], context: int) -> Any:
-    """Return texts with single bytes beside them, as Gemma's: a few hundred tokens."""
+    """Return texts with single bytes next to them, as Gemma's: a few hundred tokens."""
     backend = Tokenizer(models.BPE())
     backend.normalizer = normalizers.Replace(" ", _BLANK)
     trainer = trainers.BpeTrainer(vocab_size=300, special_tokens=list(GEMMA4_SPECIAL), show_progress=False)

@@ -343,7 +343,7 @@ WORLD = World(
 )
 
 
-# World `sign-close-up`: a sign of world `visual-search` alone, cut out and enlarged, as a good crop shows it.
+# World `sign-close-up`: a single sign of world `visual-search`, cut out and enlarged, as a good crop shows it.
 #
 # For learning to read signs before learning to find them. The same signs, questions and choices; the middle of the sign
 # lies near the middle of the picture.

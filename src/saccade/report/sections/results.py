@@ -1,4 +1,4 @@
-"""The headline: how many are right on each benchmark, beside the scores that its card quotes."""
+"""The headline: how many are right on each benchmark, next to the scores that its card quotes."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def _by_source(left: EvalRun, right: EvalRun) -> Iterator[tuple[str, Comparison]
         try:
             difference = compare(ours, theirs, seed=left.seed)
         except SettingsError:
-            continue  # this benchmark is in one of them alone
+            continue  # this benchmark is in one of them only
         yield title_of(source), difference
 
 

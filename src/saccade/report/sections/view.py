@@ -11,7 +11,7 @@ from saccade.report.plots import Figure, short_percent
 from saccade.report.words import NONE
 
 _NARROW = 84
-"""Characters across a table that fits beside a figure."""
+"""Characters across a table that fits next to a figure."""
 _WRAPPED = 24
 """Characters after which a column of words is taken to wrap."""
 
@@ -60,7 +60,7 @@ class Panel:
 
     @property
     def beside(self) -> bool:
-        """Whether its one figure stands beside its tables, where the page is wide enough: they are narrow."""
+        """Whether its one figure stands next to its tables, where the page is wide enough: they are narrow."""
         shown = [sheet for sheet in self.sheets if not sheet.folded]
         return len(self.figures) == 1 and bool(shown) and all(sheet.width <= _NARROW for sheet in shown)
 

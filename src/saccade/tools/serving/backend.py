@@ -167,7 +167,7 @@ class HeldMedia:
         if name not in self._held:
             self._held[name] = held
             self.bytes += held.size
-        elif held.part is not None:  # a picture that somebody sent as a video before
+        elif held.part is not None:  # a picture that someone sent as a video before
             self._held[name] = held
         while self.bytes > self._most and len(self._held) > 1:
             old, gone = self._held.popitem(last=False)

@@ -61,7 +61,7 @@ def _load(tool: Tool[Any, Any]) -> Exception | None:
     try:
         if not tool.needs.missing():
             tool.load()
-    except Exception as error:  # of a tool of one's own, anything
+    except Exception as error:  # of a tool of the user's own, anything
         return error
     return None
 

@@ -56,7 +56,7 @@ class WorkerDiedError(Exception):
     def __init__(self, code: int) -> None:
         super().__init__(f"its process ended with {_words(code)}")
         self.from_outside = code in (-signal.SIGKILL, -signal.SIGTERM)
-        """Nothing that a tool computes ends a process so: somebody killed it, or memory ran out."""
+        """Nothing that a tool computes ends a process so: someone killed it, or memory ran out."""
 
 
 class Worker:

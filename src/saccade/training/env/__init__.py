@@ -3,7 +3,7 @@
     import gymnasium, saccade.training.env
     env = gymnasium.make("saccade/PyVision-v0")
 
-Importing this package registers the ids: Gymnasium itself looks for no installed packages, so somebody must. In one
+Importing this package registers the ids: Gymnasium itself looks for no installed packages, so a program must. In one
 string, `gymnasium.make("saccade.training.env:saccade/PyVision-v0")` does both.
 """
 

@@ -376,7 +376,7 @@ class LookAgainOptions(TypedDict, total=False):
     prompt_names: Mapping[str, str] | None
     """Place of a text -> its name in the prompt file, where that has another."""
     session: SessionLimits | None
-    """Limits of the sandbox's sessions in place of the dialect's; of a sandbox that is given the wall time alone."""
+    """Limits of the sandbox's sessions in place of the dialect's; of a sandbox that is given the wall time only."""
     render_mode: str | None
     """`ansi`, or None."""
 

@@ -63,7 +63,7 @@ class RewardSettings(Settings):
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     """In the place of the preset's own."""
     by_tag: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
-    """Tag of a task -> parameters in the place of `parameters`; the first tag that a task has counts."""
+    """Tag of a task -> parameters in place of `parameters`; the first tag that a task has counts."""
     judge: str = "none"
     """Judge of tool outputs, for a reward that needs it: `boxes`, `model`, or as `saccade.rewards.judges.registry`
     names it; `none`: nobody."""

@@ -232,7 +232,7 @@ class KeepAll(SelectionRule):
 
 
 class PassRateBand(SelectionRule):
-    """Groups whose share of right rollouts lies in a band, both ends included."""
+    """Groups whose share of right rollouts is in a band, both ends included."""
 
     rule: Literal["pass-rate"] = "pass-rate"
     lowest: Share = 0.0

@@ -1,4 +1,4 @@
-"""The page on which a person reviews a folder, over HTTP on this machine alone.
+"""The page on which a person reviews a folder, over HTTP on this machine only.
 
 Every address but those of the page's own script and style needs the token that the command prints; a request that names
 another host is refused. Pages and pictures of the folder are served, no other file. Nothing is asked of other hosts.

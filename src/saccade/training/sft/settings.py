@@ -1,4 +1,4 @@
-"""Everything that decides a training run, resolved from a recipe and saved beside what it made."""
+"""Everything that decides a training run, resolved from a recipe and saved next to what it made."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SftLossSettings(Settings):
 
     average: Literal["tokens", "trajectories"] = "tokens"
     """Over what the loss of a step is the mean: all its learned tokens, or its trajectories, each the mean of its own
-    learned tokens. With `trajectories` short answers count beside long programs."""
+    learned tokens. With `trajectories` short answers count as much as long programs."""
 
     error_turns: Literal["learn", "skip"] = "learn"
     """Turns whose code or call failed, or in which no action was found."""
@@ -51,7 +51,7 @@ class BatchSettings(Settings):
     tokens: PositiveInt = 16_384
     """Most tokens of a forward pass, padding included; gradients are accumulated over as many as a step needs."""
     layout: Literal["auto", "padded", "packed"] = "auto"
-    """`packed`: trajectories end to end, seeing themselves alone. `auto`: packed with flash attention, else padded."""
+    """`packed`: trajectories end to end, seeing themselves only. `auto`: packed with flash attention, else padded."""
 
 
 class SftValidationSettings(Settings):

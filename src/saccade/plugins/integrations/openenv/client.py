@@ -142,7 +142,7 @@ class LookEpisodes:
         """Answer the question, which ends the episode.
 
         Args:
-            text: The answer alone.
+            text: The answer only.
 
         Returns:
             That the episode is over.

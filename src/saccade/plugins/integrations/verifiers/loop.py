@@ -102,7 +102,7 @@ class LookTaskset(vf.Taskset[LookTask, LookTasksetConfig]):  # type: ignore[misc
     def load(self) -> Iterable[LookTask]:
         """Return one task after the other, each made when it is asked for.
 
-        Its prompt is the question alone: what the model is shown is made by the harness, in its dialect.
+        Its prompt is the question only: what the model is shown is made by the harness, in its dialect.
 
         Raises:
             SettingsError: a source's name means nothing; suggests the nearest.

@@ -213,7 +213,7 @@ def _table(reading: ChartReading, rows: tuple[ChartRow, ...]) -> str:
     return "\n".join([head, *lines])
 
 
-# ChartDet: the parts of a chart by colour and place alone, as SVG or as a graph; no text is read.
+# ChartDet: the parts of a chart by colour and place only, as SVG or as a graph; no text is read.
 #
 # What VISTA calls by this name is a trained detector; this one is rules over flat colours, so it needs no weights.
 
@@ -283,7 +283,7 @@ def _relations_chartdet(parts: Sequence[ChartPart]) -> Iterator[PartRelation]:
             yield PartRelation(source=bar.id, relation="same_color", target=part.id)
 
 
-# A chart, or any drawing of flat colours, as primitives and SVG, by OpenCV alone.
+# A chart, or any drawing of flat colours, as primitives and SVG, by OpenCV only.
 #
 # Gives shapes without meaning: which of them is a bar, and what it is worth, is for `chartdet` and `chartocr`.
 

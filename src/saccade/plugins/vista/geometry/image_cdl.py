@@ -134,7 +134,7 @@ def _towards(a: Point, b: Point) -> Point:
 
 
 def _inked(figure: PixelArray, x: float, y: float) -> bool:
-    """Whether there is ink at a place or a pixel beside it."""
+    """Whether there is ink at a place or a pixel next to it."""
     column, row = round(x), round(y)
     part = figure[max(0, row - 1) : row + 2, max(0, column - 1) : column + 2]
     return bool(part.any())

@@ -151,7 +151,7 @@ class _Problem:
 
 
 def _lies(sketch: Mapping[str, Place], p: str, a: str, b: str) -> bool:
-    """Whether p is drawn between a and b, beside their line by less than a fiftieth of its length."""
+    """Whether p is drawn between a and b, next to their line by less than a fiftieth of its length."""
     if not {p, a, b} <= sketch.keys():
         return False
     (px, py), (ax, ay), (bx, by) = sketch[p], sketch[a], sketch[b]
@@ -225,7 +225,7 @@ def _read(forms: Sequence[str], sketch: Mapping[str, Place]) -> _Problem:
 
 
 def _drawn_on_lines(figure: PlaneFigure, sketch: Mapping[str, Place]) -> list[Residual]:
-    """Return points that are drawn on a line and joined to both its ends lie on it, though no statement says so."""
+    """Yield points that are drawn on a line and joined to both its ends are on it, though no statement says so."""
     made: list[Residual] = []
     for a, b in sorted(tuple(sorted(pair)) for pair in figure.lines):
         for p in sorted(set(figure.neighbours(a)) & set(figure.neighbours(b))):
@@ -257,7 +257,7 @@ def _starts(problem: _Problem, sketch: Mapping[str, Place], rng: np.random.Gener
         start = rng.uniform(2.0, 12.0, len(columns))
         for name, (x, y) in sketch.items():
             if f"{name}.x" in columns:
-                # Steps of a search that failed begin a little beside the sketch.
+                # Steps of a search that failed begin a little next to the sketch.
                 aside, below = rng.normal(0, 0.15, 2) if number else (0.0, 0.0)
                 start[columns[f"{name}.x"]] = x * scale + aside
                 start[columns[f"{name}.y"]] = y * scale + below

@@ -292,7 +292,7 @@ class TextCdlResult(ToolModel):
     """Statements of the text."""
 
     cdl: tuple[str, ...]
-    """Statements in the language of FormalGeo; those without a counterpart are in `logic_forms` alone."""
+    """Statements in the language of FormalGeo; those without a counterpart are in `logic_forms` only."""
     logic_forms: tuple[str, ...]
     """The same as logic forms of Geometry3K, as `inter_gps` takes them; the goal is among them as Find(...)."""
     unread: tuple[str, ...]

@@ -153,7 +153,7 @@ def _lying(rng: Rng, theme: Theme, scale: ChartScale, title: str, bars: Bars) ->
     bar = rng.integer(10, 20) if len(series) > 1 else rng.integer(16, 34)
     slot = max(bar * len(series) + rng.integer(10, 24), theme.text_size + 10)
     left = 20 + label_room(labels, theme)
-    # Labels of the value axis need room beside each other.
+    # Labels of the value axis need room side by side.
     least = label_room([scale.text(scale.top)], theme) + 12
     wide = ChartScale(
         scale.step, scale.decimals, max(scale.px, -(-least // scale.per_tick)), scale.per_tick, scale.ticks

@@ -204,7 +204,7 @@ def around(rng: Rng, box: Box, size: PixelSize, *, widen: int = 1) -> Box:
 
 
 def _inside(low: int, high: int, size: int) -> tuple[int, int]:
-    """Return the part of the span that lies in 0..size, made `LEAST` long where there is room.
+    """Return the part of the span that is in 0..size, made `LEAST` long where there is room.
 
     Some tools want that much.
     """

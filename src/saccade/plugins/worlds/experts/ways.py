@@ -159,7 +159,7 @@ def _contact(part: ExpertPart) -> Consulting:
 
 
 def colour_range(colour: Colour, turn: float = 360 * _ODDS) -> dict[str, JsonValue]:
-    """Return the arguments of `color_mask` that mean this colour and little beside it; `turn` is in degrees of hue."""
+    """Return the arguments of `color_mask` that mean this colour and little next to it; `turn` is in degrees of hue."""
     hue, saturation, value = colorsys.rgb_to_hsv(*(channel / 255 for channel in colour))
     low, high = (round((360 * hue + sign * turn) % 360, 1) for sign in (-1, 1))
     made: dict[str, JsonValue] = {"hue": [low, high]}

@@ -1,6 +1,6 @@
 """How programs read diagrams: labels with their places, corners, straight lines. Goes into programs by `compose`.
 
-Knows one figure of lines that hang together on flat paper, with labels beside them that touch nothing.
+Knows one figure of lines that hang together on flat paper, with labels next to them that touch nothing.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def meeting(a: tuple[float, float], b: tuple[float, float]) -> Spot:
 
 
 def in_acute(at: Spot, across: tuple[float, float], along: tuple[float, float]) -> bool:
-    """Whether a place lies in one of the two acute of the four angles between crossing lines."""
+    """Whether a place is in one of the two acute of the four angles between crossing lines."""
     centre = meeting(across, along)
     first, second = (np.array([-np.sin(line[1]), np.cos(line[1])]) for line in (across, along))
     if first @ second < 0:

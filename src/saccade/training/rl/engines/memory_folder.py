@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-SHARED = Path("/dev/shm")  # mkdtemp makes the folder, for this user alone
+SHARED = Path("/dev/shm")  # mkdtemp makes the folder, for this user only
 _GIB = 2**30
 
 

@@ -158,7 +158,7 @@ def _override(tables: list[dict[str, Any]], overrides: Sequence[str], mistakes: 
 
 
 def _label(name: str) -> str:
-    """Return the name of a filter that has no label: its id without the version, of the user's own code its class."""
+    """Return the name of a filter that has no label: its id without the version, of the user's code its class."""
     code = FILTERS.code(name)
     return name.partition("@")[0] if code is None else code.attribute
 

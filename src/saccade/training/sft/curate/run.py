@@ -1,7 +1,7 @@
 """Runs a pipeline over runs or tasks and writes the same again: order kept, the same every time, media linked.
 
 The output folder holds `trajectories.jsonl` (or `tasks.jsonl`) and `media/`, so it is a source like any other, and
-beside them `report.json`, `dropped.jsonl` (everything that was left out or undecided, and why) and `pipeline.toml`
+next to them `report.json`, `dropped.jsonl` (everything that was left out or undecided, and why) and `pipeline.toml`
 (resolved). Trajectories flow through the filters one after the other: while a judge is asked about one, another judge
 is asked about an earlier one; only a filter of the whole set waits for all. Those that an outage of ours ended are
 always left out. It cannot be resumed, but judges keep their verdicts on the disk.

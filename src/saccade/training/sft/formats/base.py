@@ -47,7 +47,7 @@ class ConversionOptions:
 
 @dataclass(frozen=True, slots=True)
 class TrajectorySource:
-    """Trajectories that can be read, and where their media lie once they were read."""
+    """Trajectories that can be read, and where their media are once they were read."""
 
     rows: Iterator[Trajectory | Refused]
     media: Media
@@ -126,7 +126,7 @@ def convert(
 ) -> Converted:
     """Write what `source` holds to `target`, a new folder, from the first of `formats` to the second.
 
-    Rows that cannot be converted are listed in `refused.jsonl` beside the others, with the reason.
+    Rows that cannot be converted are listed in `refused.jsonl` next to the others, with the reason.
 
     Raises:
         RecordError: `source` cannot be read, or `target` exists.

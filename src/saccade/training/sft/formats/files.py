@@ -80,7 +80,7 @@ class MediaIn:
 
 @dataclass(frozen=True, slots=True)
 class MediaOut:
-    """Puts media beside a file of rows, each once, under the beginning of its sha256."""
+    """Puts media next to a file of rows, each once, under the beginning of its sha256."""
 
     media: Media
     folder: Path

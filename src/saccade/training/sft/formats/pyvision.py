@@ -160,7 +160,7 @@ FORMAT = PyVisionFormat()
 # `verl`: tasks in parquet, as verl, DeepEyes and CodeDance read them for reinforcement learning.
 #
 # The columns of `task_rows.py`, and images [{bytes, path}], videos [{video}]. Pictures are in the file, videos lie
-# beside it under `media/`. PyVision-RL's own loader reads JSON: `pyvision-rl` writes that, and its `mm_hint` is kept
+# next to it under `media/`. PyVision-RL's own loader reads JSON: `pyvision-rl` writes that, and its `mm_hint` is kept
 # here. CodeDance's own fork also wants the picture once more under `extra_info.tools_kwargs`, which is read over and
 # not written.
 

@@ -25,7 +25,7 @@ Parts = tuple[ImagePart | VideoPart, ...]
 
 
 class Codec(Protocol):
-    """How one trajectory lies in one row."""
+    """How one trajectory is kept in one row."""
 
     @property
     def dialect(self) -> str:
@@ -70,7 +70,7 @@ class ConversationCodec:
 
 
 def _no_files(folder: Path) -> None:
-    """Write no file beside the rows."""
+    """Write no file next to the rows."""
 
 
 @dataclass(frozen=True, slots=True)

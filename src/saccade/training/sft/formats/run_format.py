@@ -1,4 +1,4 @@
-"""`saccade`: a run folder, `trajectories.jsonl` beside `media/`. Holds everything.
+"""`saccade`: a run folder, `trajectories.jsonl` next to `media/`. Holds everything.
 
 Tasks that were not played are read too, of a folder of them or another source by its name (`saccade.tasks.sources`),
 each as an episode that has not begun, asked in the dialect that the options name. Other formats of tasks are written
@@ -68,7 +68,7 @@ class _Store:
 
 
 def _unplayed(tasks: TaskPool, dialect: Dialect, store: MediaStore) -> Iterator[Trajectory | Refused]:
-    """Yield the tasks, each with its prompt alone; then the rows that give none, numbered after the others."""
+    """Yield the tasks, each with its prompt only; then the rows that give none, numbered after the others."""
     for number, name in enumerate(tasks.ids):
         try:
             task = tasks.make(name, store)

@@ -3,7 +3,7 @@ r"""`thyme` and `thyme-base64`: rows of Thyme-SFT, converted and raw.
     {"image": ["photo.jpg", "cut.png"], "question": "<image>\n...",
      "response": "<think>...</think><answer>...</answer>"}
 
-The raw form holds pictures as base64 in the place of paths. Question and response name the pictures of the task by
+The raw form holds pictures as base64 in place of paths. Question and response name the pictures of the task by
 their paths (`### User Image Path:** "..."`). Written in the converted form, these are the paths in `image`; read, they
 become the names that the dialect gives its pictures, so that the code finds them in the sandbox. `answer` and the other
 labels are ours, and so is `system`: rows of Thyme-SFT have no system message, and none is made up when they are read.

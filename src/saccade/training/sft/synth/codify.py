@@ -141,7 +141,7 @@ class Codified(Reasoned):
     """Two models as one, for one episode."""
 
     def __init__(self, stage: SynthResources, plan: Plan, teacher: Model, writer: Model, hint: str = "") -> None:
-        """`hint` is what the steps are to be like beside what every step is to be like."""
+        """`hint` describes the steps beyond what holds for every step."""
         super().__init__(stage, plan, teacher)
         self.name = f"{teacher.name}+{writer.name}"
         self._writer = writer

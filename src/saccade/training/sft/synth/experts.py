@@ -4,7 +4,7 @@
 
 A package registers one by an entry point of the group `saccade.experts`. Named as a world is (`red-patch`), it plays
 the tasks of that world; all others are played by `general`, which runs the program that comes with every generated
-task. `saccade synth --expert NAME` names one for all worlds, also of the user's own code (`my_expert.py:EXPERT`).
+task. `saccade synth --expert NAME` names one for all worlds, also of the user's code (`my_expert.py:EXPERT`).
 """
 
 from __future__ import annotations

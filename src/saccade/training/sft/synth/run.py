@@ -1,7 +1,7 @@
 """A run of synthesis: every job that is not there yet, made side by side, kept in the order of the jobs.
 
 A trajectory is on the disk when it is counted. A run that is killed or interrupted continues where it stood when it is
-started again with the same settings, and ends as if it had never stopped. Jobs that came to nothing are tried again,
+started again with the same settings, and ends as if it had never stopped. Jobs that failed are tried again,
 but for those whose trajectory was played and is not wanted (`rejected.jsonl`).
 """
 

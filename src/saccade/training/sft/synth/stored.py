@@ -29,7 +29,7 @@ class StoredJobs:
     """One job for each trajectory of some runs; at most `n` of each run, the first ones."""
 
     def __init__(self, settings: SynthSettings) -> None:
-        """Reads every trajectory once; kept is where it lies.
+        """Reads every trajectory once; kept is where it is.
 
         Raises:
             SettingsError: a source is no run folder, was made in another dialect, or two runs hold the same rollout.

@@ -1,4 +1,4 @@
-"""Squares inside or beside one another, outlined or filled, turned or not: how many?
+"""Squares inside or next to each other, outlined or filled, turned or not: how many?
 
 Areas are counted, not outlines: two squares may share a piece of a line. Not for squares that cross.
 """

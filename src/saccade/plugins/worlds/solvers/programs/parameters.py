@@ -1,4 +1,4 @@
-"""Names that the programs find bound; for linters and type checkers alone. A program's text assigns them itself."""
+"""Names that the programs find bound; for linters and type checkers only. A program's text assigns them itself."""
 
 from PIL import Image
 

@@ -1,6 +1,6 @@
 """Two circles, filled or outlined, of one colour or two: do they touch, do they overlap?
 
-Neither may lie inside the other. Circles as close as the picture can show are taken to touch in one point.
+Neither may be inside the other. Circles as close as the picture can show are taken to touch in one point.
 """
 
 # ruff: noqa: T201

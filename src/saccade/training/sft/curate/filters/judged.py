@@ -160,7 +160,7 @@ class QualityReply(Record):
 class QuestionQuality(JudgedSettings):
     """Leaves out tasks whose gold answer a judge finds wrong, or whose question it finds trivial.
 
-    A task without a gold answer is undecided. To check labels alone, and keep what is easy, use `label-check`.
+    A task without a gold answer is undecided. To check labels only, and keep what is easy, use `label-check`.
     """
 
     ABOUT_TASKS = True

@@ -95,7 +95,7 @@ class Mixture(FilterSettings):
     """Draws the largest set in which categories stand in the proportions of their weights.
 
     Nothing is repeated, so the scarcest category, or the tightest cap, decides how large the set is. Which ones of a
-    category are drawn depends on ids and seed alone. A trajectory of no category with a weight is left out; one with
+    category are drawn depends on ids and seed only. A trajectory of no category with a weight is left out; one with
     several tags that have weights counts for the first of them in the table.
     """
 

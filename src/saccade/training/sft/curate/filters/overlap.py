@@ -56,7 +56,7 @@ class HeldOut(Settings):
     """A test set under a name.
 
     `source` names any source of tasks (`saccade.tasks.sources`): a benchmark, a file, a folder. Or else `file` says
-    where they lie. Without `images`, it holds tasks (as `saccade worlds sample` writes them) beside their folder
+    where they are. Without `images`, it holds tasks (as `saccade worlds sample` writes them) next to their folder
     `media`. With it, it is a JSON list or JSON lines, in which each row names its pictures relative to `images`.
     """
 
