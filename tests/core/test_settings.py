@@ -20,6 +20,7 @@ from saccade.core.settings import (
     is_saved,
     load_saved,
     load_settings,
+    merged,
     save_settings,
     settings_toml,
     to_toml,
@@ -62,6 +63,46 @@ def test_what_a_table_does_not_say_stays_as_the_table_around_it_has_it() -> None
     assert Patient(limits=Limits()).limits == Limits()
     # Which of two tables is said is not known before it is read.
     assert load_settings(Deep, given={"either": {"model": "a"}}).either == Run(model="a")
+
+
+class Rule(Settings):
+    rule: str = "a"
+    weight: float = 1.0
+
+
+class Paid(Settings):
+    preset: str = "first"
+    parameters: dict[str, float] = Field(default_factory=dict)
+    judge: str = ""
+
+
+class Chosen(Settings):
+    band: Rule | None = Rule()
+    advantage: Rule = Rule()
+    reward: Paid = Paid()
+    name: str | None = "x"
+
+
+def test_an_optional_table_is_taken_out_by_none_and_a_text_none_stays_a_text() -> None:
+    settings = load_settings(Chosen, overrides=["band=none", "name=none"])
+    assert settings.band is None
+    assert settings.name == "none"
+    with pytest.raises(SettingsError, match="advantage: "):
+        load_settings(Chosen, overrides=["advantage=none"])
+
+
+def test_another_rule_or_preset_drops_the_settings_of_the_one_before(caplog: pytest.LogCaptureFixture) -> None:
+    given = {"advantage": {"rule": "b", "weight": 3.0}, "reward": {"preset": "p", "parameters": {"x": 1}, "judge": "j"}}
+    settings = load_settings(Chosen, overrides=["advantage.rule=c", "reward.preset=q"], given=given)
+    assert settings.advantage == Rule(rule="c")
+    assert settings.reward == Paid(preset="q", judge="j")
+    assert "weight = 3.0" in caplog.text
+    same = load_settings(Chosen, overrides=["advantage.rule=b@1", "reward.preset=p"], given=given)
+    assert same.advantage.weight == 3.0
+    assert same.reward.parameters == {"x": 1}
+    after = load_settings(Chosen, overrides=["advantage.rule=c", "advantage.weight=2"], given=given)
+    assert after.advantage == Rule(rule="c", weight=2)
+    assert load_settings(Chosen, given=merged(given, {"advantage": {"rule": "d"}})).advantage == Rule(rule="d")
 
 
 def test_file_then_overrides_from_left_to_right(tmp_path: Path) -> None:

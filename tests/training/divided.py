@@ -24,7 +24,7 @@ from saccade.training.launch import launch
 from saccade.training.learner import make_learner
 from saccade.training.optimizer import own_part
 from saccade.training.parallel import Processes
-from saccade.training.settings import ModelSettings, OptimizerSettings
+from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
 from saccade.training.weights import Trainable, export, load_trainable
 
 SCENARIOS: dict[str, tuple[dict[str, Any], str]] = {
@@ -73,7 +73,7 @@ def scenario(checkpoint: Path, out: Path, name: str, processes: Processes) -> No
     collate = Collator(trained.encoder, PictureTensors(trained.encoder, run.store), trained.model, packed=False)
     optimizer = OptimizerSettings.model_validate({"method": method, "learning_rate": 1e-3})
     learner = make_learner(trained, optimizer, processes, shard=True)
-    checkpoints = Checkpoints(out / "checkpoints", 9, processes)
+    checkpoints = Checkpoints(out / "checkpoints", KeepSettings(checkpoints=9), processes)
     if (stored := checkpoints.latest()) is not None:  # of a run of before, by however many processes
         learner.restore(stored[1], stored[2])
     trained.model.train()

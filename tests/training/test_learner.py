@@ -21,6 +21,7 @@ from saccade.training.launch import complete
 from saccade.training.learner import keepers
 from saccade.training.optimizer import MuonWithAdamW, optimizer_tensors, restore_optimizer
 from saccade.training.parallel import Processes
+from saccade.training.settings import KeepSettings
 from saccade.training.token_scores import LogitRules, TokenScores, token_scores
 from saccade.training.weights import TokenScorer
 
@@ -64,7 +65,7 @@ def test_what_was_shared_out_comes_together_in_order(monkeypatch: pytest.MonkeyP
 
 
 def test_a_checkpoint_that_several_wrote_is_read_as_one(tmp_path: Path) -> None:
-    kept = Checkpoints(tmp_path, 2, Processes(cpu=True))
+    kept = Checkpoints(tmp_path, KeepSettings(), Processes(cpu=True))
     folder = kept.save(RunState(3, 0, "data"), {"a": torch.zeros(2)}, {"a/step": torch.tensor(3.0)})
     save_file({"b": torch.ones(1)}, folder / "weights-1.safetensors")
     save_file({"b/step": torch.tensor(4.0)}, folder / "optimiser-1.safetensors")

@@ -13,14 +13,16 @@ names a file of the user's code, the saved settings say its sha256 in a comment.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 
@@ -51,7 +53,11 @@ class Settings(BaseModel):
 S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T", bound=Settings)
 
+_log = logging.getLogger(__name__)
+
 _SAVED = "saved"
+NAMES: Final = {"rule": None, "preset": ("parameters", "by_tag")}
+"""Keys that name what others of their table belong to: all the rest (None), or these."""
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -86,12 +92,14 @@ def load_settings(
 ) -> S:
     """Load settings of class `kind` from a TOML or JSON file, then `given`, then overrides `a.b=value` in order.
 
-    A value is read as TOML (`3`, `true`, `[1, 2]`, `"text"`); what is no TOML is taken as text.
+    A value is read as TOML (`3`, `true`, `[1, 2]`, `"text"`); what is no TOML is taken as text, and `none` as no value
+    where a setting may have none. Another `rule` or `preset` in a table drops the settings of the one before it, and a
+    warning says so.
 
     Raises:
         SettingsError: names every mistake, with the nearest known name for an unknown one.
     """
-    data = merged({} if path is None else _read(Path(path)), given or {})
+    data = deepcopy(merged({} if path is None else _read(Path(path)), given or {}))
     mistakes: list[str] = []
     raw: dict[tuple[str, ...], str] = {}
     for override in overrides:
@@ -101,7 +109,7 @@ def load_settings(
         mistakes += [f"{'.'.join(given)}: is undone by {name}, set after it; leave one out" for given in undone]
         if not equals or not all(steps):
             mistakes.append(f"{override!r} is no override: write name=value or table.name=value")
-        elif not _assign(data, steps, toml_value(text)):
+        elif not _assign(data, steps, None if _is_none(kind, steps, text) else toml_value(text)):
             mistakes.append(f"{name}: cannot be set, because a part of that path is a plain value")
         else:
             raw[steps] = text
@@ -195,12 +203,26 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def merged(data: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `data` updated with `over`, nested tables too."""
-    both = {**data, **over}
-    for name in data.keys() & over.keys():
-        if isinstance(data[name], Mapping) and isinstance(over[name], Mapping):
-            both[name] = merged(data[name], over[name])
+    """Return `data` updated with `over`, nested tables too; another `rule` or `preset` drops settings of the former."""
+    kept = _without_other_rule(data, over)
+    both = {**kept, **over}
+    for name in kept.keys() & over.keys():
+        if isinstance(kept[name], Mapping) and isinstance(over[name], Mapping):
+            both[name] = merged(kept[name], over[name])
     return both
+
+
+def _without_other_rule(table: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `table` without the settings that belong to a rule or preset in whose place `over` names another."""
+    kept = dict(table)
+    for key, belong in NAMES.items():
+        named, other = (str(item.get(key, "")).partition("@")[0] for item in (table, over))
+        if not named or other in ("", named):
+            continue
+        dropped = {name: kept.pop(name) for name in table if name != key and (belong is None or name in belong)}
+        if lost := ", ".join(f"{name} = {value!r}" for name, value in dropped.items() if value and name not in over):
+            _log.warning("%s %r takes the place of %r, whose settings are dropped: %s", key, other, named, lost)
+    return kept
 
 
 def _assign(data: dict[str, Any], steps: tuple[str, ...], value: object) -> bool:
@@ -209,8 +231,19 @@ def _assign(data: dict[str, Any], steps: tuple[str, ...], value: object) -> bool
         if not isinstance(inner, dict):
             return False
         data = inner
+    kept = _without_other_rule(data, {steps[-1]: value})
+    data.clear()
+    data.update(kept)
     data[steps[-1]] = value
     return True
+
+
+def _is_none(kind: type[BaseModel], steps: tuple[str, ...], text: str) -> bool:
+    """Whether an override says `none` of a setting that may be None and no text."""
+    table = table_in(kind, steps[:-1]) if text.strip() == "none" else None
+    field = None if table is None else table.model_fields.get(steps[-1])
+    types = () if field is None else get_args(field.annotation)
+    return type(None) in types and str not in types
 
 
 def _loaded(settings: S | None, mistakes: list[str], path: str | os.PathLike[str] | None, over: str = "") -> S:

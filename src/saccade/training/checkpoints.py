@@ -25,7 +25,7 @@ from safetensors.torch import save_file
 from saccade.core.disk import begin_folder, finish_folder, partial_folder
 from saccade.errors import TrainingError
 from saccade.training.parallel import Processes
-from saccade.training.settings import ModelSettings
+from saccade.training.settings import KeepSettings, ModelSettings
 from saccade.training.weights import export, load_trainable
 
 _log = logging.getLogger(__name__)
@@ -71,10 +71,10 @@ class StoredTensors(Mapping[str, Any]):
 class Checkpoints:
     """The checkpoints under one folder."""
 
-    def __init__(self, folder: Path, most: int, processes: Processes) -> None:
-        """Keep the last `most` of them."""
+    def __init__(self, folder: Path, keep: KeepSettings, processes: Processes) -> None:
+        """Keep the newest ones and the milestones of `keep`."""
         self._folder = folder
-        self._most = most
+        self._keep = keep
         self._processes = processes
 
     def save(self, state: RunState, weights: Mapping[str, torch.Tensor], optimizer: Mapping[str, torch.Tensor]) -> Path:
@@ -91,8 +91,9 @@ class Checkpoints:
             _sync(partial / "state.json")
             finish_folder(target)
             _sync(self._folder)
-            for old in self._saved()[: -self._most]:
-                shutil.rmtree(old)
+            for old in self._saved()[: -self._keep.checkpoints]:
+                if not self._keep.milestones or _step(old) % self._keep.milestones:
+                    shutil.rmtree(old)
             _log.info("Checkpoint of step %d in %s.", state.step, target)
         return target
 
@@ -121,6 +122,10 @@ class Checkpoints:
         if not self._folder.is_dir():
             return []
         return sorted(path for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
+
+
+def _step(folder: Path) -> int:
+    return int(folder.name.removeprefix("step-"))
 
 
 def read_checkpoint(folder: Path, advice: str) -> tuple[RunState, StoredTensors]:

@@ -24,7 +24,7 @@ import importlib.util
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,7 +34,7 @@ from saccade.core.disk import write_atomic
 from saccade.core.settings import Settings, save_settings
 from saccade.errors import TrainingError, UnavailableError
 from saccade.training.checkpoints import Checkpoints, RunState
-from saccade.training.folder import SETTINGS
+from saccade.training.folder import SETTINGS, locked_folder
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
 from saccade.training.parts import Metrics, TrainingCallback
@@ -162,7 +162,7 @@ class ActiveRun:
         self._learner = learner
         self._callback = callback
         self._journal: TrainingJournal | None = None
-        self._checkpoints = Checkpoints(out / "checkpoints", settings.keep.checkpoints, learner.processes)
+        self._checkpoints = Checkpoints(out / "checkpoints", settings.keep, learner.processes)
 
     def resume(self, refusal: str) -> None:
         """Continue from the last checkpoint, where there is one.
@@ -186,16 +186,18 @@ class ActiveRun:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Open the journal, in the process that writes."""
-        if self._learner.processes.is_main:
-            config = self._settings.model_dump(mode="json")
-            self._journal = TrainingJournal(self._out, self._settings.keep, self.state.step, config)
-        self._callback.begins(self.state.step, self.total)
-        try:
-            yield
-        finally:
-            if self._journal is not None:
-                self._journal.close()
+        """Hold the folder and open the journal, in the process that writes."""
+        main = self._learner.processes.is_main
+        with locked_folder(self._out) if main else nullcontext():
+            if main:
+                config = self._settings.model_dump(mode="json")
+                self._journal = TrainingJournal(self._out, self._settings.keep, self.state.step, config)
+            self._callback.begins(self.state.step, self.total)
+            try:
+                yield
+            finally:
+                if self._journal is not None:
+                    self._journal.close()
 
     def steps(self) -> range:
         """Return the numbers (from 0) of the steps that are left."""

@@ -74,7 +74,9 @@ class KeepSettings(Settings):
     every: PositiveInt = 200
     """Steps between checkpoints."""
     checkpoints: PositiveInt = 2
-    """How many of them stay."""
+    """How many of the newest stay."""
+    milestones: NonNegativeInt = 0
+    """Checkpoints of steps divisible by this stay too; 0: none."""
     tensorboard: bool = True
     """Where the package is installed."""
     tracker: Literal["none", "wandb", "trackio"] = "none"

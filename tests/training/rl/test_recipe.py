@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -182,3 +183,30 @@ def test_data_mixtures_of_vista() -> None:
     assert len(worlds.parts) == 13
     named = expanded(["vista-worlds=3", "maze=1"])
     assert sum(source.weight or 0 for source in named if source.name != "maze") == pytest.approx(3)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "arm", "told"),
+    [
+        ("codedance", "outcome-only", {"reward.parameters": {"tool_weight": 0.0}, "advantage.rule": "grpo"}),
+        ("codedance", "no-turn", {"reward.preset": "codedance@1:paper", "advantage.rule": "grpo"}),
+        ("codedance", "deepeyes", {"reward.preset": "deepeyes@1:repo", "advantage.rule": "grpo"}),
+        ("codev", "accuracy-only", {"reward.parameters": {"tool_weight": 0.0, "redline": 0.0}}),
+        ("codev", "consistency", {"reward.preset": "thyme@1:repo", "reward.parameters": {"format_weight": 0.0}}),
+        ("pyvision-image", "no-tool-reward", {"reward.parameters": {"tool_weight": 0.0}}),
+        ("pyvision-image", "no-rank", {"selection.rank": False}),
+        ("pyvision-image", "standard-deviation", {"advantage.divide_by_std": True}),
+        ("pyvision-image", "two-calls", {"rollout.limits.turns": 3}),
+    ],
+)
+def test_the_papers_ablations_are_profiles(recipe: str, arm: str, told: dict[str, object]) -> None:
+    loaded, whole = load_recipe(recipe, arm), load_recipe(recipe)
+    for name, value in told.items():
+        assert attrgetter(name)(loaded) == value
+    assert (loaded.rounds, loaded.steps, loaded.optimizer) == (whole.rounds, whole.steps, whole.optimizer)
+
+
+def test_the_curriculum_and_the_settings_of_another_rule_can_be_taken_out() -> None:
+    assert load_recipe("codev").curriculum is not None
+    assert load_recipe("codev", overrides=["curriculum=none"]).curriculum is None
+    assert load_recipe("codedance", overrides=["advantage.rule=grpo"]).advantage.rule == "grpo"

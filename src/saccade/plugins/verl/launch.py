@@ -49,7 +49,7 @@ from saccade.plugins.verl.policy import load_policy
 from saccade.plugins.verl.said import SAID, SaidAgain
 from saccade.plugins.verl.settings import verl_of
 from saccade.sandbox.registry import is_local, sandbox_at
-from saccade.training.folder import SETTINGS, check_folder
+from saccade.training.folder import SETTINGS, check_folder, locked_folder
 from saccade.training.rl.curriculum import chosen_before
 from saccade.training.rl.engines.vllm_process import GuardedProcess
 from saccade.training.rl.metrics import (
@@ -282,7 +282,8 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
     if begun is None or begun[0] < settings.recipe.steps:
         sync.run(_check_sandbox(settings))
         prepare(settings, out, rows)
-        _train(settings, out)
+        with locked_folder(out):
+            _train(settings, out)
     return _exported(settings, out)
 
 

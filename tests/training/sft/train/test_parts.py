@@ -80,13 +80,13 @@ def test_groups_of_weights(trained: Trainable) -> None:
     assert sum(len(group["params"]) for group in groups) == len(trained.parameters())
 
 
-def test_checkpoints_appear_whole_and_the_old_ones_go(tmp_path: Path) -> None:
-    kept = Checkpoints(tmp_path, 2, Processes(cpu=True))
+def test_checkpoints_appear_whole_and_the_old_ones_go_but_milestones(tmp_path: Path) -> None:
+    kept = Checkpoints(tmp_path, KeepSettings(checkpoints=2, milestones=4), Processes(cpu=True))
     assert kept.latest() is None
-    for step in (1, 2, 10):
+    for step in (1, 2, 4, 6, 10):
         kept.save(RunState(step, 7 * step, "data"), {"w": torch.full((2,), float(step))}, {"w/step": torch.tensor(1.0)})
     (tmp_path / ".step-00000011.part").mkdir()  # as a kill leaves it
-    assert sorted(path.name for path in tmp_path.glob("step-*")) == ["step-00000002", "step-00000010"]
+    assert sorted(path.name for path in tmp_path.glob("step-*")) == ["step-00000004", "step-00000006", "step-00000010"]
     found = kept.latest()
     assert found is not None
     state, weights, optimizer = found
