@@ -176,9 +176,6 @@ def test_wrong_angles(context: ToolContext, angle: object) -> None:
     assert result.problem.kind is ProblemKind.ARGUMENT_FORMAT
 
 
-av = pytest.importorskip("av", reason="the extra `video` is not installed")
-
-
 LEVELS = [10 + 20 * number for number in range(10)]  # grey level of each frame
 
 
@@ -187,6 +184,7 @@ RATE = 5
 
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> ToolContext:
+    av = pytest.importorskip("av", reason="the extra `video` is not installed")
     path = tmp_path_factory.mktemp("video") / "clip.mkv"
     with av.open(str(path), "w") as container:
         stream = container.add_stream("ffv1", rate=RATE)  # lossless

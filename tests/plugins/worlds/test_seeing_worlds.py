@@ -83,13 +83,6 @@ def test_the_pixels_are_the_same_on_every_machine(case: Case) -> None:
 
 
 @each_case
-def test_drawing_again_gives_the_same(case: Case) -> None:
-    first, second = sample_of(case, "", 7), sample_of(case, "", 7)
-    assert pixels_digest(first) == pixels_digest(second)
-    assert (first.program, first.choices, first.evidence) == (second.program, second.choices, second.evidence)
-
-
-@each_case
 @pytest.mark.few(5)
 def test_no_picture_is_in_two_splits(case: Case) -> None:
     splits: tuple[Split, ...] = ("train", "validation", "test")
