@@ -71,16 +71,6 @@ def test_mistakes_are_named(arguments: list[str], words: str, capsys: pytest.Cap
     assert words in capsys.readouterr().err
 
 
-def test_the_street_is_the_same_every_time_and_holds_its_sign() -> None:
-    first, second = draw_street(), draw_street()
-    assert first.picture.tobytes() == second.picture.tobytes()
-    left, top, right, bottom = first.look_at
-    assert 0 <= left < right <= first.picture.width
-    assert 0 <= top < bottom <= first.picture.height
-    sign = first.picture.crop(first.look_at)
-    assert (24, 74, 140) in {colour for _, colour in sign.getcolors(100_000) or []}
-
-
 @pytest.mark.parametrize("size", [(1, 1), (2, 1), (3, 3), (1, 100), (640, 481)])
 def test_centre_is_never_empty(size: tuple[int, int]) -> None:
     left, top, right, bottom = centre(Image.new("L", size))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import sys
@@ -209,16 +208,6 @@ def test_no_install_hint_loses_its_extra() -> None:
     for _, hint in hints():
         assert page.getvalue().count(hint) >= 2, hint
     assert plain_column("{task.description}").markup is False
-
-
-def test_every_console_of_the_commands_prints_brackets() -> None:
-    """rich's own take them for styles, so none is made but in `output`."""
-    for path in (SOURCE / "cli").glob("*.py"):
-        if path.name == "output.py":
-            continue
-        called = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-        names = {func.id for func in called if isinstance(func, ast.Name)}
-        assert not names & {"Console", "TextColumn"}, path.name
 
 
 def test_an_error_has_three_lines_and_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:

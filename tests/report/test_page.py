@@ -34,7 +34,6 @@ from saccade.report.plots import (
     scale,
     shares,
     short,
-    smoothed,
     stacks,
     tight,
 )
@@ -270,16 +269,6 @@ def test_curves_stand_where_their_values_are_and_skip_what_is_no_number() -> Non
     assert curves("nothing", "", [Series("a", ((1.0, math.nan),), 0)], AXES) is None
 
 
-def test_many_points_are_also_drawn_smoothed() -> None:
-    points = tuple((float(step), float(step % 2)) for step in range(200))
-    figure = curves("Noise", "", [Series("a", points, 0), Series("b", points[:10], 1)], AXES)
-    assert [path.get("class") for path in elements(figure, "path")] == ["raw", "curve", "curve"]
-    middle = [value for _, value in smoothed(points)][10:-10]
-    assert max(middle) - min(middle) < 0.15
-    assert figure is not None
-    assert [(key.name, key.colour) for key in figure.legend] == [("a", "hue1"), ("b", "hue3")]
-
-
 def test_columns_add_up_and_many_steps_share_one() -> None:
     parts = {"decoding": [(step, 3.0) for step in range(1000)], "update": [(step, 1.0) for step in range(1000)]}
     figure = stacks("Time", "", {**parts, "never": [(1.0, 0.0)]}, ("step", "seconds"))
@@ -315,13 +304,3 @@ def test_texts_of_strangers_stay_texts() -> None:
         assert not elements(figure, "script")
         assert "\u202e" not in figure.svg
         assert not re.search(r"\sstyle=", str(figure.svg)), "the page's policy forbids styles of elements"
-
-
-def test_kinds_that_are_numbers_stand_in_their_order() -> None:
-    runs = {"a": {"1": 0.5, "2": 1.0, "10+": 1.0}, "b": {"0": 0.25}}
-    figure = bars("Calls", "Says.", runs, "right", True)
-    assert figure is not None
-    assert re.findall(r'class="name"[^>]*>([^<]+)<', str(figure.svg)) == ["0", "1", "2", "10+"]
-    words = bars("Calls", "Says.", {"a": {"2": 0.5, "crop": 1.0, "1": 1.0}}, "right", True)
-    assert words is not None
-    assert re.findall(r'class="name"[^>]*>([^<]+)<', str(words.svg)) == ["2", "crop", "1"]

@@ -26,12 +26,11 @@ from saccade.evals.run import evaluate
 from saccade.record.codec import dumps
 from saccade.record.execution import Status
 from saccade.record.trajectory import Score, StopReason
-from saccade.report.runs import findings_of, flat, open_eval_run, open_runs, run_names
-from saccade.report.sections import training
+from saccade.report.runs import findings_of, flat, open_eval_run, open_runs
 from saccade.report.sections.protocols import tool_use
 from saccade.report.sections.results import HEADS, NOTE
 from saccade.report.sections.training import _sources
-from saccade.report.sections.view import SectionRow, mean
+from saccade.report.sections.view import mean
 from saccade.report.write import write_report
 from saccade.tasks.benchmarks.registry import load_card
 from saccade.tools.context import Operation
@@ -171,19 +170,6 @@ def test_the_settings_that_differ_name_the_models_without_their_places(page: str
     assert ["model", "good", "poor"] in rows(page)
 
 
-@pytest.mark.parametrize(
-    ("values", "shown"),
-    [
-        (["openai:a", "openai:b"], ["openai:a", "openai:b"]),
-        (['"/home/me/one/last"', '"/home/me/two/last"'], ["one/last", "two/last"]),
-        (["local:/home/me/one", "–"], ["one", "–"]),
-    ],
-)
-def test_models_are_shown_by_as_much_of_their_path_as_tells_them_apart(values: list[str], shown: list[str]) -> None:
-    lines = training.differences({str(place): {"model": value} for place, value in enumerate(values)})[0].lines
-    assert lines == (SectionRow(("model", *shown)),)
-
-
 def test_a_mean_over_a_part_of_the_samples_says_of_how_many() -> None:
     part = Mean(value=81.0, samples=1, low=81.0, high=81.0)
     assert mean(part, of=3) == "81 (81–81, of 1)"
@@ -282,12 +268,6 @@ def test_a_training_run_holds_every_number_and_tells_broken_lines(tmp_path: Path
     assert run.points["validation/accuracy"] == [(0.0, 0.3), (40.0, pytest.approx(0.8))]
     assert [problem.split(" of ")[0] for problem in run.problems[:3]] == ["Line 43", "Line 44", "Line 45"]
     assert "settings" in run.problems[3]
-
-
-def test_names_are_as_long_as_it_takes() -> None:
-    paths = [Path("/a/x/run"), Path("/a/y/run"), Path("/a/y/other")]
-    assert run_names(paths[1:]) == ["run", "other"]
-    assert run_names(paths) == ["x/run", "y/run", "y/other"]
 
 
 async def test_both_verdicts_and_the_headline_stand_in_the_table(

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from tests.tiny import tiny_folder
 from tests.tokens.support import FAMILIES
 from tests.training.rl.policies import policy
@@ -16,7 +15,6 @@ from tests.training.sft.train.support import said, trajectory, write_run
 
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import SettingsError, TrainingError
-from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
@@ -139,42 +137,6 @@ def test_a_picture_of_another_size_is_noticed(checkpoint: Checkpoint, run: RunFo
     )
     with pytest.raises(TrainingError, match=said):
         PictureTensors(encoder, run.store)([PromptPicture(picture.part, picture.tokens + 1)])
-
-
-class Counting:
-    """A store that remembers which pictures were read."""
-
-    def __init__(self, store: MediaStore) -> None:
-        self._store = store
-        self.read: list[str] = []
-
-    def get_bytes(self, sha256: str) -> bytes:
-        self.read.append(sha256)
-        return self._store.get_bytes(sha256)
-
-    def path(self, sha256: str) -> Path:
-        return self._store.path(sha256)
-
-
-def test_the_picture_used_longest_ago_goes_first(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    encoder = encoder_of(checkpoint)
-    store = MediaStore(tmp_path)
-    a, b, c = (store.put_image(Image.new("RGB", (64, 64), colour)) for colour in ("red", "green", "blue"))
-    # What is kept of one: at the size that the model sees, three bytes a pixel.
-    kept = encoder.family.prepared(Image.new("RGB", (64, 64)), encoder.image_processor)
-    size = 3 * kept.width * kept.height
-    for most, expected in (
-        (2 * size, [a, b, c, b]),  # a was used again, so b made room for c
-        (3 * size, [a, b, c]),
-        (2 * size - 1, [a, b, a, c, b, a]),
-        (0, [a, b, a, c, b, a]),
-    ):
-        media = Counting(store)
-        shelf = PictureTensors(encoder, media, most)
-        # The last one is shown twice: the newest stays, however large.
-        for part in (a, b, a, c, b, a, a) if most != 2 * size else (a, b, a, c, a, b, b):
-            shelf([PromptPicture(part, encoder.count(part))])
-        assert media.read == [part.sha256 for part in expected]
 
 
 def test_no_picture_no_tensors(checkpoint: Checkpoint, run: RunFolder) -> None:

@@ -463,12 +463,6 @@ def test_an_unknown_image_is_a_problem_with_a_hint(wanted: str | int) -> None:
     assert len(str(caught.value)) < 200
 
 
-def test_of_many_images_a_dozen_are_named() -> None:
-    many = ToolContext({f"image_{number}": Image.new("RGB", (1, 1)) for number in range(17)})
-    with pytest.raises(CallProblem, match=r"Known: image_0, .*, image_11, \.\.\.$"):
-        many.image("zzzzzz")
-
-
 def test_no_images_and_videos() -> None:
     with pytest.raises(CallProblem, match="has no image"):
         ToolContext({}).image(None)

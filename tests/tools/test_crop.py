@@ -19,9 +19,6 @@ from saccade.tools.context import ProblemKind, ToolContext, ToolResult
 from saccade.tools.crop import MAX_SIDE, Crop, CropArguments, Rotate
 from saccade.tools.select_frames import SelectFrames
 
-PHOTO = Path(__file__).parents[3] / "shared/data/photos/signicade.JPG"
-
-
 NUMBER = st.floats(-1e3, 1e3) | st.floats() | st.integers()
 
 
@@ -139,15 +136,6 @@ def test_the_schema_tells_a_model_everything() -> None:
     assert schema == CropArguments.model_json_schema()
     assert json.loads(json.dumps(schema)) == schema
     assert schema["required"] == ["box"]
-
-
-@pytest.mark.skipif(not PHOTO.exists(), reason="the shared photos are not here")
-def test_a_real_photo() -> None:
-    context = ToolContext({"photo": lambda: Image.open(PHOTO)})
-    size = context.image(None).size
-    result = Crop().call({"box": [0.25, 0.25, 0.5, 0.5], "units": "normalized"}, context)
-    assert result.ok
-    assert abs(result.pictures[0].image.width - size[0] / 4) <= 2
 
 
 def test_quarter_turns_lose_no_pixel(context: ToolContext, picture: Image.Image) -> None:

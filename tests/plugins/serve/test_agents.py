@@ -26,7 +26,6 @@ from saccade.errors import ModelLostError, ModelRefusedError, SandboxLostError
 from saccade.models.providers.responses import ResponsesModel
 from saccade.models.scripted import ScriptedModel
 from saccade.plugins.serve.agent_app import _items
-from saccade.plugins.serve.agents import AgentMetrics
 from saccade.record.content import Answer, ImagePart, ToolCall
 from saccade.record.execution import Execution, HostedCall, Status
 from saccade.record.trajectory import FinishReason, Turn
@@ -428,16 +427,6 @@ async def until(done: Any) -> None:
             return
         await asyncio.sleep(0.02)
     raise AssertionError("it did not come to that")
-
-
-def test_the_classes_of_request_times_add_up() -> None:
-    metrics = AgentMetrics()
-    for seconds in (0.05, 0.1, 0.3, 1000.0):
-        metrics.note(None, seconds)
-    lines = metrics.text().splitlines()
-    for end, count in (("0.1", 2), ("0.25", 2), ("0.5", 3), ("600", 3), ("+Inf", 4)):
-        assert f'saccade_episode_seconds_bucket{{le="{end}"}} {count}' in lines
-    assert "saccade_episode_seconds_count 4" in lines
 
 
 def idle_box() -> ScriptedSandbox:

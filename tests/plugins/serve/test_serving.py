@@ -317,7 +317,7 @@ def test_elsewhere_a_token_is_needed(host: str) -> None:
 
 def test_the_token_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "token"
-    file.write_text(f"{TOKEN}\n")
+    file.write_text(f"{SECRET_TOKEN}\n")
     assert read(file, "0.0.0.0", no_token=False) == SECRET_TOKEN
     with pytest.raises(SettingsError, match="contradict"):
         read(file, "127.0.0.1", no_token=True)

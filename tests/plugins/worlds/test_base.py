@@ -357,13 +357,3 @@ def test_the_program_looks_on_after_a_mistake_and_says_when_nothing_is_found(
     sizes = [search.send(seen).size for seen in said]
     assert sizes == [*[(50, 50)] * 16, *[(116, 116)] * 35, *[(50, 50)] * 16, (400, 400)]
     assert capsys.readouterr().out == "not found\n"
-
-
-def test_only_what_is_small_or_large_is_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
-    names: dict[str, object] = {}
-    exec(SEARCH, names)
-    shown: list[tuple[int, int]] = []
-    monkeypatch.setattr(Image.Image, "show", lambda picture: shown.append(picture.size))
-    for size in ((50, 50), (100, 80), (160, 160), (600, 400)):
-        names["show"](Image.new("RGB", size))  # type: ignore[operator]
-    assert shown == [(112, 112), (100, 80), (160, 160), (137, 91)]

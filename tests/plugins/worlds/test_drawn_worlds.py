@@ -195,19 +195,6 @@ def test_evidence_of_diagrams_is_their_labels(kind: str) -> None:
     assert all(any(sign.isdigit() for sign in text) or "x" in text for text in seen), seen
 
 
-def test_knobs_say_how_much_is_drawn() -> None:
-    few = draw_sample(bars_lines.WORLD, "train", 3, bars_lines.ChartBarKnobs(categories=3, series=1))
-    assert few.tags[2] == "1 series"
-    assert few.difficulty == 3 / 21
-    assert (
-        max(
-            draw_sample(tables.WORLD, "train", index, tables.TableKnobs(rows=4, kinds=("mean",))).difficulty or 0
-            for index in range(10)
-        )
-        == 4 / 9
-    )
-
-
 def test_a_page_without_a_chart_is_no_answer() -> None:
     sample = sample_of(bars_lines.WORLD, "value", 0)
     page = Image.new("RGB", (400, 300), "white")

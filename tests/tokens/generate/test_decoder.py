@@ -19,7 +19,6 @@ from tests.training.rl.policies import TinyPolicy, full_logprobs, policy, said
 from saccade.errors import ModelRefusedError
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
-from saccade.models.families.known import FAMILIES
 from saccade.record.trajectory import FinishReason, Sampling
 from saccade.tokens import sequences
 from saccade.tokens import sequences as step_graphs
@@ -278,34 +277,12 @@ def test_graphs_of_buffers_that_were_replaced_are_given_up_with_their_memory(mon
     assert cache.lengths == [140, 140]
 
 
-def test_few_shapes_are_read_and_none_is_much_too_large() -> None:
-    cache = RaggedCache(300)
-    shapes = set()
-    for length in range(0, 40_000, 37):
-        cache.lengths = [length] * 300
-        count = 300 - length // 140
-        rows, end = cache.step_shape(count)
-        assert count <= rows <= 300
-        assert length < end <= 1.25 * max(length + 1, 1024)
-        shapes.add((rows, end))
-    assert len(shapes) < 80
-
-
 def test_a_row_beyond_those_that_are_read_keeps_its_last_place() -> None:
     cache = RaggedCache(4)
     cache.lengths = [5, 6, 7, 128]  # as long as the buffers are
     assert cache.step_shape(3) == (3, 128)
     cache.lengths[3] = 127
     assert cache.step_shape(3) == (4, 128)
-
-
-def test_who_is_captured() -> None:
-    gpu, cpu = torch.device("cuda"), torch.device("cpu")
-    assert step_graphs.can_capture(gpu, FAMILIES["qwen2_5_vl"])
-    assert not step_graphs.can_capture(cpu, FAMILIES["qwen2_5_vl"])
-    assert not step_graphs.can_capture(gpu, FAMILIES["qwen3_vl_moe"])
-    assert not step_graphs.can_capture(gpu, FAMILIES["qwen3_5"])
-    assert FAMILIES.keys() >= step_graphs._CAPTURED
 
 
 @pytest.mark.few(1)
