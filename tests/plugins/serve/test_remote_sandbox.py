@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 import pytest
 from PIL import Image
-from tests.plugins.serve.fakes import TOKEN, FakeSandbox, FakeSession, serving
+from tests.fake_sandboxes import TOKEN, FakeSandbox, FakeSession, serving
 
 from saccade.core import http
 from saccade.core.retry import RetryPolicy

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.plugins.serve.fakes import TOKEN, FakeSandbox, serving
+from tests.fake_sandboxes import TOKEN, FakeSandbox, serving
 
 from saccade.cli.web import read_token
 from saccade.core.web import OwnNames
