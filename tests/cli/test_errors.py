@@ -50,18 +50,12 @@ def asked(capsys: pytest.CaptureFixture[str], code: int, *more: str, model: str 
     ("argv", "words"),
     [
         (("ask", "ftp://host/a.jpg", "q?"), "ftp://host/a.jpg cannot be had: only http:// and https:// are downloaded"),
-        (
-            ("ask", "photo.png", "q?", "--prompt-file", "no.txt"),
-            "no.txt cannot be read: No such file or directory.",
-        ),
+        (("ask", "photo.png", "q?", "--prompt-file", "no.txt"), "no.txt cannot be read: No such file or directory."),
         (("ask", "photo.png", "q?", "--prompt-file", "photo.png"), "photo.png cannot be read: it is no UTF-8 text."),
         (("ask", "photo.png", "q?", "--settings", "notes.txt"), "notes.txt is not valid TOML"),
         (("ask", "photo.png", "q?", "--set", "tools=ocr"), """tools: is a list, and got 'ocr'. Write ["ocr"]"""),
         (("ask", "photo.png", "q?", "--dialect", "vista", "--set", 'tools=["zzz"]'), "`saccade list tools` names all."),
-        (
-            ("ask", "photo.png", "q?", "--model", "local:/no/folder"),
-            "there is no folder /no/folder. Give",
-        ),
+        (("ask", "photo.png", "q?", "--model", "local:/no/folder"), "there is no folder /no/folder. Give"),
         (("ask", "photo.png", "q?", "--model", "local:./empty"), "the folder ./empty holds no checkpoint"),
         (("eval", "maze", "--out", "x", "--shard", "1of3"), "shard 1of3: write I/N, from 1/N to N/N, as in 1/4"),
         (("eval", "maze", "--out", "x", "--headline", "judge"), "there is no judge: name one with --judge"),

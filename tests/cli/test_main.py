@@ -138,9 +138,7 @@ def test_missing_module_harms_only_its_verb(
 
 
 @pytest.mark.parametrize("before", [signal.default_int_handler, signal.SIG_IGN])
-def test_a_sigterm_ends_a_command_also_where_ctrl_c_is_ignored(
-    before: Callable[..., object] | signal.Handlers,
-) -> None:
+def test_a_sigterm_ends_a_command_also_where_ctrl_c_is_ignored(before: Callable[..., object] | signal.Handlers) -> None:
     app = typer.Typer()
     app.command()(lambda: os.kill(os.getpid(), signal.SIGTERM))
     kept = signal.signal(signal.SIGINT, before)
@@ -180,11 +178,7 @@ WRONG = {"ask": ["no-such-file.png"], "list": ["no-such-kind"]}
 """Arguments that are wrong where `no-such-thing` is not."""
 
 
-BESIDE = {
-    "eval": ["--model", "solver"],
-    "synth": ["--dialect", "codev"],
-    "tasks sample": ["--out", "sheet.png"],
-}
+BESIDE = {"eval": ["--model", "solver"], "synth": ["--dialect", "codev"], "tasks sample": ["--out", "sheet.png"]}
 """What is said beside them, so that nothing else is wrong."""
 
 

@@ -196,10 +196,7 @@ class _MuteError(Exception):
         (ToolOutcome(EchoResult(label="a", score=0.5), (Image.new("L", (4, 4)),)), "wrong type"),  # type: ignore[arg-type]
         (ToolOutcome(EchoResult(label="a", score=0.5), (("a", "a.png"),)), "wrong type"),  # type: ignore[arg-type]
         (ToolOutcome(EchoResult(label="a", score=0.5), (("a", b"png"),)), "wrong type"),  # type: ignore[arg-type]
-        (
-            ToolOutcome(EchoResult(label="a", score=0.5), (("a", Image.new("L", (0, 4))),)),
-            "picture a_1 has no pixels",
-        ),
+        (ToolOutcome(EchoResult(label="a", score=0.5), (("a", Image.new("L", (0, 4))),)), "picture a_1 has no pixels"),
     ],
 )
 def test_an_outcome_of_wrong_types_is_a_failure_of_the_tool(

@@ -77,10 +77,7 @@ def test_a_stage_that_learns_from_nothing_is_refused(tmp_path: Path) -> None:
 
 def test_the_table_says_how_many_and_how_sure() -> None:
     text = markdown([ExamRow("look", 100, 90, 25, 0.9), ExamRow("video", 50, 40, None, None)])
-    assert text.splitlines()[2:] == [
-        "| look | 100 | 25% ± 4% | 90% ± 3% | 90% |",
-        "| video | 50 | – | 80% ± 6% | – |",
-    ]
+    assert text.splitlines()[2:] == ["| look | 100 | 25% ± 4% | 90% ± 3% | 90% |", "| video | 50 | – | 80% ± 6% | – |"]
 
 
 @pytest.mark.slow

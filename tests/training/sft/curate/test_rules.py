@@ -268,9 +268,7 @@ def test_exact_answer_at_the_ends_of_the_choices(
 
 
 def test_bounds_belong_to_what_is_kept(runs: Runs) -> None:
-    runs.write(
-        *(runs.trajectory(f"{n} turns", *[ran()] * (n - 1), said("5"), correct=n / 4) for n in range(1, 5)),
-    )
+    runs.write(*(runs.trajectory(f"{n} turns", *[ran()] * (n - 1), said("5"), correct=n / 4) for n in range(1, 5)))
     for number, (table, kept) in enumerate(
         [
             ({"name": "ended", "turns": 2}, [1, 2]),

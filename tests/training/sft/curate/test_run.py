@@ -181,10 +181,7 @@ def test_every_category_rule_is_accepted_and_no_other(rule: str) -> None:
         parse_pipeline({"category": f"{rule}s", "filter": [table]})
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("2", 2.0), ("0.5", 0.5), (" 1e-1 ", 0.1)],
-)
+@pytest.mark.parametrize(("text", "value"), [("2", 2.0), ("0.5", 0.5), (" 1e-1 ", 0.1)])
 def test_overrides_are_read_as_toml(text: str, value: float) -> None:
     (step,) = parse_pipeline({"filter": [{"name": "score"}]}, [f"score.at_least={text}"]).steps
     assert step.settings.model_dump()["at_least"] == value
@@ -353,8 +350,7 @@ def test_filters_are_for_their_branch(runs: Runs) -> None:
 
 def test_a_branch_of_a_filter_of_the_whole_set(runs: Runs) -> None:
     runs.write(
-        *(runs.trajectory(f"a{n}", task={"source": "a"}) for n in range(4)),
-        runs.trajectory("b", task={"source": "b"}),
+        *(runs.trajectory(f"a{n}", task={"source": "a"}) for n in range(4)), runs.trajectory("b", task={"source": "b"})
     )
     mixture = {"name": "mixture", "weights": {"a": 1}, "size": 2, "only": {"sources": "a"}}
     assert len(runs.curate(mixture).ids) == 3

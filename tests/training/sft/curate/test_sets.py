@@ -276,11 +276,7 @@ def test_mixture_refuses_what_cannot_be_meant() -> None:
 
 
 @given(
-    st.dictionaries(
-        st.sampled_from("abcde"),
-        st.tuples(st.floats(0.01, 10), st.integers(0, 60)),
-        min_size=1,
-    ),
+    st.dictionaries(st.sampled_from("abcde"), st.tuples(st.floats(0.01, 10), st.integers(0, 60)), min_size=1),
     st.none() | st.integers(1, 100),
 )
 def test_quotas_are_the_largest_that_fit(there: dict[str, tuple[float, int]], size: int | None) -> None:
@@ -342,13 +338,7 @@ def test_slight_noise_in_a_plain_area_sets_no_bits() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "levels", "bits", "colour", "near"),
-    [
-        (3, 0, 3, 0.0, True),
-        (4, 0, 3, 0.0, False),
-        (0, 2, 0, 2.0, True),
-        (0, 2, 0, 1.9, False),
-        (1, 1, 1, 1.0, True),
-    ],
+    [(3, 0, 3, 0.0, True), (4, 0, 3, 0.0, False), (0, 2, 0, 2.0, True), (0, 2, 0, 1.9, False), (1, 1, 1, 1.0, True)],
 )
 def test_near_is_within_both_bounds(changed: int, levels: int, bits: int, colour: float, near: bool) -> None:
     one = Fingerprint(bits=0, colours=bytes([100]) * 192)
@@ -462,8 +452,7 @@ def test_a_picture_of_the_prompt_counts_and_a_question_alone_may(runs: Runs) -> 
 
 
 @pytest.mark.parametrize(
-    ("shares", "counts"),
-    [({"a": 1}, (400, 0)), ({"a": 1, "b": 3}, (100, 300)), ({"b": 5, "a": 5}, (200, 200))],
+    ("shares", "counts"), [({"a": 1}, (400, 0)), ({"a": 1, "b": 3}, (100, 300)), ({"b": 5, "a": 5}, (200, 200))]
 )
 def test_splits_have_their_shares(runs: Runs, shares: dict[str, float], counts: tuple[int, int]) -> None:
     runs.write(*(runs.trajectory(str(n)) for n in range(400)))
