@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.plugins.worlds.experts.cases import NEAR
+from tests.plugins.worlds.running import NEAR
 
 from saccade.episode.run_folder import TRAJECTORIES, RunFolder
 from saccade.errors import SettingsError

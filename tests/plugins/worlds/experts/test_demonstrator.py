@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.plugins.worlds.experts.cases import NEAR, is_right, plan_for, trajectories
+from tests.plugins.worlds.running import NEAR, is_right, plan_for, trajectories
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.plugins.worlds.experts.cases import is_right, part_for, plan_for, trajectories
+from tests.plugins.worlds.running import is_right, part_for, plan_for, trajectories
 
 from saccade.dialects.direct import DirectDialect
 from saccade.dialects.registry import DIALECTS, load_dialect
