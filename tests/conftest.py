@@ -54,6 +54,8 @@ CORE_ONLY = find_spec("saccade.plugins") is None
 """Whether the plug-ins are missing, as in tests/packaging/test_core.py."""
 _refused: list[MissingPluginError] = []
 """Every error that said, since the running test began, that a plug-in is missing: commands print theirs."""
+_known: list[BaseException] = []
+"""Failures for which tests were skipped."""
 
 
 def _note(error: MissingPluginError, *args: object) -> None:
@@ -83,10 +85,11 @@ def skipped_without_plugin(report: Any, raised: pytest.ExceptionInfo[BaseExcepti
 
     A test that needs a plug-in and is not told so still fails: users would not be told either.
     """
-    if CORE_ONLY and report.failed:
-        told = [*_refused, *(error for error in reasons(raised and raised.value) if needs_plugin(error))]
-        if told:
-            report.outcome, report.longrepr = "skipped", (str(path), 0, f"Skipped: {told[0]}")
+    if CORE_ONLY and report.failed and raised is not None:
+        told = [*_refused, *(error for error in reasons(raised.value) if needs_plugin(error))]
+        if told or any(error is raised.value for error in _known):
+            _known.append(raised.value)  # of a fixture it is raised again for each of its tests
+            report.outcome, report.longrepr = "skipped", (str(path), 0, f"Skipped: {[*told, raised.value][0]}")
     return report
 
 
