@@ -54,7 +54,7 @@ def asked(capsys: pytest.CaptureFixture[str], code: int, *more: str, model: str 
         (("ask", "photo.png", "q?", "--prompt-file", "photo.png"), "photo.png cannot be read: it is no UTF-8 text."),
         (("ask", "photo.png", "q?", "--settings", "notes.txt"), "notes.txt is not valid TOML"),
         (("ask", "photo.png", "q?", "--set", "tools=ocr"), """tools: is a list, and got 'ocr'. Write ["ocr"]"""),
-        (("ask", "photo.png", "q?", "--dialect", "vista", "--set", 'tools=["zzz"]'), "`saccade list tools` names all."),
+        (("ask", "photo.png", "q?", "--dialect", "vista", "--set", 'tools=["zzz"]'), "tools has no 'zzz'."),
         (("ask", "photo.png", "q?", "--model", "local:/no/folder"), "there is no folder /no/folder. Give"),
         (("ask", "photo.png", "q?", "--model", "local:./empty"), "the folder ./empty holds no checkpoint"),
         (("eval", "maze", "--out", "x", "--shard", "1of3"), "shard 1of3: write I/N, from 1/N to N/N, as in 1/4"),
