@@ -72,7 +72,6 @@ def test_same_output_twice(runs: Runs) -> None:
     runs.write(*(runs.trajectory(str(n), task={"source": "ab"[n % 2]}) for n in range(40)))
     filters = [{"name": "mixture", "weights": {"a": 1, "b": 3}}, {"name": "split"}]
     first = runs.curate(*filters)
-    runs.out = runs.root / "again"
     assert runs.curate(*filters).kept == first.kept
     for name in ("trajectories.jsonl", "dropped.jsonl", "pipeline.toml"):
         assert (runs.out / name).read_bytes() == (runs.root / "out" / name).read_bytes()
@@ -217,7 +216,6 @@ def test_runs_that_cannot_be_told_apart_are_refused(runs: Runs) -> None:
     for run in ("one", "two", "three"):
         runs.write(runs.trajectory(long, correct=1.0, task={"id": "task"}), run=run)
     assert runs.curate({"name": "score"}, runs=("one", "two")).ids == [long, f"two/{long}"]
-    runs.out = runs.root / "again"
     with pytest.raises(RecordError, match="comes twice"):
         runs.curate({"name": "score"}, runs=("one", "three"))
 

@@ -243,10 +243,7 @@ def test_mixture_meets_its_weights_and_caps(runs: Runs) -> None:
     assert [sum(id_[0] == name for id_ in result.ids) for name in "ab"] == [9, 4]
     assert result.ids == [f"{name}{n}" for name in "ab" for n in range(12) if f"{name}{n}" in result.ids]
     assert result.reasons["c"] == "category has no weight"
-    for number, (more, counts) in enumerate(
-        [({"size": 6}, [4, 2]), ({"caps": {"b": 1}}, [3, 1]), ({"seed": 1}, [9, 4])]
-    ):
-        runs.out = runs.root / f"out-{number}"
+    for more, counts in [({"size": 6}, [4, 2]), ({"caps": {"b": 1}}, [3, 1]), ({"seed": 1}, [9, 4])]:
         ids = runs.curate({**table, **more}).ids
         assert [sum(id_[0] == name for id_ in ids) for name in "ab"] == counts
     assert ids != result.ids
@@ -265,7 +262,6 @@ def test_mixture_of_nothing_is_an_error(runs: Runs) -> None:
     runs.write(runs.trajectory("a", task={"source": "a"}))
     with pytest.raises(SettingsError, match="nothing left"):
         runs.curate({"name": "mixture", "weights": {"a": 1, "b": 1}})
-    runs.out = runs.root / "other"
     assert runs.curate({"name": "mixture", "weights": {"a": 1, "b": 0}}).ids == ["a"]
 
 
@@ -311,7 +307,6 @@ def test_split_of_tasks_does_not_move_when_tasks_are_added(runs: Runs) -> None:
     runs.write(*(runs.trajectory(str(n)) for n in range(20)), run="more")
     table = {"name": "split", "by": "task", "shares": {"a": 1, "b": 1}}
     few = runs.curate(table, runs=("few",)).kept
-    runs.out = runs.root / "other"
     more = runs.curate(table, runs=("more",)).kept
     assert [item.task.split for item in more[:10]] == [item.task.split for item in few]
     assert {item.task.split for item in more} == {"a", "b"}
@@ -369,7 +364,6 @@ def test_pass_rates_at_their_bounds_stay(runs: Runs) -> None:
         "none": ("pass rate below 0.2", "0 of 10"),
         "all": ("pass rate above 0.9", "10 of 10"),
     }
-    runs.out = runs.root / "half"
     assert runs.curate({"name": "pass-rate", "right_from": 0.0, **settings}).ids == []
 
 
@@ -380,14 +374,11 @@ def test_strata_at_their_bounds_and_in_every_style(runs: Runs) -> None:
         *(runs.trajectory(f"{id_}+", ran(), said("5"), task={"id": f"task-{id_}"}) for id_ in ("e", "m1", "m2", "h")),
     )
     table = {"name": "strata", **settings}
-    for number, (more, kept) in enumerate(
-        [
-            ({}, ["e", "m1", "m2", "m1+", "m2+", "h+"]),
-            ({"easy": "any", "medium": "leave_out", "hard": "direct"}, ["e", "h", "e+"]),
-            ({"easy_from": 0.25, "hard_below": 0.25}, ["e", "m1", "m2", "h+"]),
-        ]
-    ):
-        runs.out = runs.root / f"out-{number}"
+    for more, kept in [
+        ({}, ["e", "m1", "m2", "m1+", "m2+", "h+"]),
+        ({"easy": "any", "medium": "leave_out", "hard": "direct"}, ["e", "h", "e+"]),
+        ({"easy_from": 0.25, "hard_below": 0.25}, ["e", "m1", "m2", "h+"]),
+    ]:
         assert runs.curate({**table, **more}).ids == kept
     with pytest.raises(SettingsError, match="hard_below must not be above easy_from"):
         runs.curate({**table, "easy_from": 0.2})
@@ -439,14 +430,11 @@ def test_a_picture_of_the_prompt_counts_and_a_question_alone_may(runs: Runs) -> 
     held = held_out_rows(runs, {"a.jpg": blobs(1, (300, 200))}, "Which one?")
     shown = Message(role="user", parts=(runs.put(blobs(1, (300, 200))),))
     runs.write(runs.trajectory("prompt", prompt=(shown,)), runs.trajectory("words", task={"question": "which ONE"}))
-    for number, (match, reasons) in enumerate(
-        [
-            ("pictures", {"prompt": "picture of bench"}),
-            ("either", {"prompt": "picture of bench", "words": "question of bench"}),
-            ("both", {}),
-        ]
-    ):
-        runs.out = runs.root / f"out-{number}"
+    for match, reasons in [
+        ("pictures", {"prompt": "picture of bench"}),
+        ("either", {"prompt": "picture of bench", "words": "question of bench"}),
+        ("both", {}),
+    ]:
         result = runs.curate({"name": "contamination", "match": match, "sets": [held]})
         assert result.reasons == reasons
 
