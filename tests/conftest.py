@@ -20,6 +20,8 @@ import pytest
 from tests import few, shared_sandbox
 from tests.tiny import tiny_folder
 
+from saccade.errors import MissingPluginError
+
 if TYPE_CHECKING:
     from tests.models.wire_server import WireServer
 
@@ -50,35 +52,59 @@ def pytest_collection_finish() -> None:
 
 CORE_ONLY = find_spec("saccade.plugins") is None
 """Whether the plug-ins are missing, as in tests/packaging/test_core.py."""
-NEEDS_PLUGIN = re.compile(
-    r"No module named '(?:saccade|tests)\.plugins[\w.]*'|in its\s+plug-in\s+`\w+`,\s+which\s+is\s+not\s+installed"
-)
-"""What Python or Saccade says where a plug-in is missing."""
+_refused: list[MissingPluginError] = []
+"""Every error that said, since the running test began, that a plug-in is missing: commands print theirs."""
+_known: list[BaseException] = []
+"""Failures for which tests were skipped."""
+
+
+def _note(error: MissingPluginError, *args: object) -> None:
+    super(MissingPluginError, error).__init__(*args)
+    _refused.append(error)
+
+
+if CORE_ONLY:
+    MissingPluginError.__init__ = _note  # type: ignore[method-assign,assignment]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    return skipped_without_plugin((yield), collector.path)
+    report = yield
+    return skipped_without_plugin(report, report.call.excinfo, collector.path)  # type: ignore[attr-defined]
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
-    return skipped_without_plugin((yield), item.path)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    return skipped_without_plugin((yield), call.excinfo, item.path)
 
 
-def skipped_without_plugin(report: Any, path: Path) -> Any:
-    """Turn a failure into a skip where plug-ins are missing and the failure says that it needs one.
+def skipped_without_plugin(report: Any, raised: pytest.ExceptionInfo[BaseException] | None, path: Path) -> Any:
+    """Turn a failure into a skip where plug-ins are missing and the test was told that it needs one.
 
     A test that needs a plug-in and is not told so still fails: users would not be told either.
     """
-    if CORE_ONLY and report.failed:
-        texts = (str(report.longrepr), *(text for _, text in report.sections))
-        found = next(filter(None, map(NEEDS_PLUGIN.search, texts)), None)
-        if found:
-            report.outcome, report.longrepr = "skipped", (str(path), 0, f"Skipped: {found[0]}")
+    if CORE_ONLY and report.failed and raised is not None:
+        told = [*_refused, *(error for error in reasons(raised.value) if needs_plugin(error))]
+        if told or any(error is raised.value for error in _known):
+            _known.append(raised.value)  # of a fixture it is raised again for each of its tests
+            report.outcome, report.longrepr = "skipped", (str(path), 0, f"Skipped: {[*told, raised.value][0]}")
     return report
+
+
+def needs_plugin(error: BaseException) -> bool:
+    """Return whether it is an error of a plug-in, or of its tests, that is not there."""
+    if isinstance(error, ModuleNotFoundError):
+        return (error.name or "").startswith(("saccade.plugins", "tests.plugins"))
+    return isinstance(error, MissingPluginError)
+
+
+def reasons(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and those that led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 ABOUT_SANDBOXES = {"sandbox", "hostile", "guest", "benchmarks", "packaging"}
@@ -105,6 +131,7 @@ _SCRUBBED = re.compile(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
+    _refused.clear()
     random.seed(0)
     np.random.seed(0)
 

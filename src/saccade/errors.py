@@ -28,6 +28,7 @@
     ├── TrainingError          a trajectory has no token form, or a training run cannot start or continue
     ├── OwnProtocolError       a protocol of somebody's own raised an exception
     └── UnavailableError       an optional part is not installed; names the command that installs it
+        └── MissingPluginError what a name stands for is in a plug-in of Saccade's own; a RegistryError too
 
 A message says what happened, why, and what to do. These are for a person. What a program in the
 sandbox did wrong is not an exception here: it is a typed status in the execution record, which a
@@ -149,3 +150,7 @@ class TrainingError(SaccadeError, ValueError):
 
 class UnavailableError(SaccadeError, ImportError):
     """An optional part is not installed; the message names the command that installs it."""
+
+
+class MissingPluginError(RegistryError, UnavailableError):
+    """What an id names is in a plug-in of Saccade's own that is not installed."""

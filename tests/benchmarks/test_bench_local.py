@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
 from benchmarks.figures import Peak
 from benchmarks.local import LocalScale, measure_local
 from benchmarks.rollout import RolloutScale, measure_rollout
-
-pytest.importorskip("torch")
-
-pytest.importorskip("transformers")
 
 
 def test_a_small_measurement() -> None:
@@ -30,9 +29,6 @@ def test_an_episode_ends_where_the_context_is_full() -> None:
     turns = {figure.name: (figure.value, figure.other) for figure in figures if "turns" in figure.name}
     assert [asked for _, asked in turns.values()] == [60, 60]
     assert all(1 < played < asked for played, asked in turns.values() if asked is not None)
-
-
-torch = pytest.importorskip("torch")
 
 
 @pytest.mark.slow

@@ -14,17 +14,28 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from rich.console import Console
+from tests.models.wire_server import WireServer, chat, status, then_slow
 from tests.tasks.sources.files import video
 
+from saccade.cli import ask as ask_module
+from saccade.cli.ask import NO_MODEL
 from saccade.cli.ask_screen import AskScreen
 from saccade.cli.main import main
 from saccade.cli.output import visible
+from saccade.episode.asking import Question
 from saccade.episode.flow import Said, Wrote
+from saccade.episode.run_folder import unfinished
+from saccade.errors import SettingsError, UnavailableError
 from saccade.models.base import Completion
+from saccade.plugins.worlds import tiny
+from saccade.plugins.worlds.tiny import known_kind
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import STOPS, FinishReason, StopReason, Trajectory
+from saccade.tasks.worlds.base import draw_sample, load_world
 
 LOOK = "I look.\n<code>\n```python\nprint(image_clue_0.size)\nimage_clue_0.show()\n```\n</code>"
+
+
 ANSWER = "Red.\n<answer>\n\\boxed{red \x1b]0;owned\x07}\n</answer>"
 
 
@@ -295,3 +306,247 @@ def test_other_settings_do_not_replace_those_of_an_earlier_question(photo: Path,
     assert not (out / "settings-3.toml").exists()
     kept = [item.provenance.settings for item in read_lines(out / "trajectories.jsonl", Trajectory)]
     assert ["turns = 3" in text for text in kept] == [False, True, False]
+
+
+WIDTH = "I look.\n<code>\n```python\nwidth = image_clue_0.width\nprint(width)\n```\n</code>"
+
+
+MORE = "Again.\n<code>\n```python\nprint(width * 10)\n```\n</code>"
+
+
+EIGHTY = "<answer>\n\\boxed{80}\n</answer>"
+
+
+@pytest.fixture
+def command(tmp_path: Path, server: WireServer) -> list[str]:
+    Image.new("RGB", (8, 4), "red").save(tmp_path / "photo.png")
+    named = ["--model", f"vllm:m@{server.url}/v1", "--out", str(tmp_path / "run")]
+    return ["ask", str(tmp_path / "photo.png"), "How wide, ten times?", *named]
+
+
+def stopped(server: WireServer, command: list[str], number: signal.Signals, requests: int) -> int:
+    """The exit code of the command, which gets the signal when the server has heard so many requests."""
+    process = subprocess.Popen([sys.executable, "-m", "saccade", *command], stdout=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while len(server.bodies) < requests and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    process.send_signal(number)
+    return process.wait(30)
+
+
+def stopped_in_turn_two(server: WireServer, command: list[str], number: signal.Signals) -> int:
+    server.will(chat(WIDTH), then_slow(server))
+    return stopped(server, command, number, 2)
+
+
+@pytest.mark.slow
+def test_kill_shows_what_there_was_and_the_same_command_continues(
+    tmp_path: Path, server: WireServer, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert stopped_in_turn_two(server, command, signal.SIGKILL) == -signal.SIGKILL
+    (left,) = unfinished(run)
+    assert [turn.text for turn in left.trajectory.turns] == [WIDTH]
+    assert main(["show", str(run), "--no-open"]) == 0
+    page = (run / "index.html").read_text(encoding="utf-8")
+    assert "The episode had not ended when it was recorded." in page
+    assert "image_clue_0.width" in page
+    server.will(chat(MORE), chat(EIGHTY))
+    capsys.readouterr()
+    assert main(command) == 0
+    printed = capsys.readouterr()
+    assert "Continuing an episode that was broken off after turn 1" in printed.out
+    assert len(server.bodies) == 2, "the first turn was paid twice"
+    (made,) = read_lines(run / "trajectories.jsonl", Trajectory)
+    assert [turn.execution and turn.execution.stdout for turn in made.turns] == ["8\n", "80\n", None]
+    assert made.answer == "80"
+    assert not list(unfinished(run))
+
+
+@pytest.mark.slow
+def test_sigterm_is_as_ctrl_c(tmp_path: Path, server: WireServer, command: list[str]) -> None:
+    assert stopped_in_turn_two(server, command, signal.SIGTERM) == 130
+    (made,) = read_lines(tmp_path / "run" / "trajectories.jsonl", Trajectory)
+    assert (made.stop, [turn.text for turn in made.turns]) == (StopReason.CANCELLED, [WIDTH])
+
+
+@pytest.mark.slow
+def test_sigterm_ends_an_evaluation_and_keeps_what_was_played(tmp_path: Path, server: WireServer) -> None:
+    run = tmp_path / "run"
+    model = ["--model", f"vllm:m@{server.url}/v1", "--dialect", "direct"]
+    command = ["eval", "nested-squares", "--n", "3", "--workers", "1", *model, "--out", str(run)]
+    server.will(chat("<answer>4</answer>"), then_slow(server))
+    assert stopped(server, command, signal.SIGTERM, 2) == 130
+    assert len(list(read_lines(run / "trajectories.jsonl", Trajectory))) == 1
+    server.will(chat("<answer>4</answer>"))
+    assert main(command) == 0
+    assert len(list(read_lines(run / "trajectories.jsonl", Trajectory))) == 3
+
+
+DOT = "What colour is the dot on the green sign?"
+
+
+@pytest.fixture(autouse=True)
+def weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiny, "tiny_weights", lambda: Path("weights"))
+
+
+@pytest.mark.parametrize(("question", "choices"), [("Count the pentagons in the image.", ()), (DOT, ("red", "blue"))])
+def test_a_question_that_was_learned(question: str, choices: tuple[str, ...]) -> None:
+    assert ask_module._default_model(Question(question, (), choices)) == "tiny"
+
+
+def test_any_other_question_says_what_can_be_asked() -> None:
+    with pytest.raises(SettingsError, match=r"no model is named(.|\n)*crossings of two coloured lines"):
+        ask_module._default_model(Question("What is the mood of this picture?", (), ()))
+
+
+def test_what_was_learned_with_possible_answers_needs_them() -> None:
+    with pytest.raises(SettingsError, match="--choice red"):
+        ask_module._default_model(Question(DOT, (), ("red",)))
+
+
+def test_without_weights_a_model_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost() -> Path:
+        raise UnavailableError("no weights")
+
+    monkeypatch.setattr(tiny, "tiny_weights", lost)
+    with pytest.raises(SettingsError) as refused:
+        ask_module._default_model(Question("Count the pentagons in the image.", (), ()))
+    assert str(refused.value) == NO_MODEL
+
+
+@pytest.mark.parametrize(
+    ("world", "kind"),
+    [
+        ("shape-count", {"counting", "nested-squares"}),
+        ("line-crossings", {"line-crossings"}),
+        ("nested-squares", {"nested-squares"}),
+        ("grid-count", {"rows-columns"}),
+        ("touching-circles", {"two-circles"}),
+        ("sign-close-up", {"sign", "dot"}),
+        ("chart-bar", {"chart"}),
+        ("chart-line", {"chart"}),
+        ("chart-pie", {"chart"}),
+        ("chart-scatter", {"chart"}),
+        ("table-arithmetic", {"table"}),
+        ("rotated-dark-text", {"word"}),
+        ("pixel-colour", {"colour"}),
+    ],
+)
+def test_generated_questions_are_known(world: str, kind: set[str]) -> None:
+    loaded = load_world(world)
+    knobs = loaded.knobs(kinds=("letter", "dot")) if world == "sign-close-up" else None
+    found = [known_kind(draw_sample(loaded, "test", index, knobs).question) for index in range(30)]
+    assert sum(item in kind for item in found) >= 27, found
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the mood of this picture?",
+        "Who is this?",
+        "How many people are in the photo?",
+        "What does the sign say?",
+        "What stands in the table?",
+        "What is the area of the park?" + " And which words are written on its gate?",
+        "",
+    ],
+)
+def test_other_questions_are_of_no_kind(question: str) -> None:
+    assert known_kind(question) is None
+
+
+QUICK = ("--set", "retry.first_seconds=0.01")
+
+
+@pytest.fixture
+def photo_path(tmp_path: Path) -> str:
+    Image.new("RGB", (40, 30), "red").save(tmp_path / "photo.png")
+    return str(tmp_path / "photo.png")
+
+
+def at(server: WireServer, provider: str = "compatible") -> str:
+    return f"{provider}:m@{server.url}/v1"
+
+
+def test_waits_are_on_the_screen_with_their_reason(
+    server: WireServer, photo_path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will(status(429, "slow down"), status(503, "busy"), chat("<answer>\\boxed{red}</answer>"))
+    assert main(["ask", photo_path, "Which colour?", "--model", at(server), *QUICK]) == 0
+    printed = capsys.readouterr().err
+    assert "is asked in the dialect pyvision: the default" in printed
+    assert "asks for a pause (429): slow down. Trying again in 0.0 s (2 of 6)." in printed
+    assert "failed (503): busy. Trying again in 0.0 s (3 of 6)." in printed
+
+
+def test_tries_are_a_setting_and_the_advice_names_it(
+    server: WireServer, photo_path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will(status(500, "oh"))
+    assert main(["ask", photo_path, "Which colour?", "--model", at(server), *QUICK, "--set", "retry.tries=2"]) == 3
+    printed = "".join(capsys.readouterr())
+    assert len(server.bodies) == 2
+    assert "Tried 2 times; gave up. Try again later, or raise retry.tries." in " ".join(printed.split())
+    assert main(["ask", photo_path, "Which colour?", "--model", at(server), "--set", "retry.trys=2"]) == 2
+    assert "tries" in capsys.readouterr().err
+
+
+def test_prose_costs_four_requests_and_says_what_to_try(
+    server: WireServer, photo_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will(chat("I think the sign says EXIT 42."))
+    out = tmp_path / "run"
+    asked = ["ask", photo_path, "What does it say?", "--model", at(server), "--out", str(out)]
+    assert main(asked) == 1
+    printed = " ".join(capsys.readouterr().out.split())
+    assert len(server.bodies) == 4
+    assert "the model wrote 3 turns in a row without an action: it does not follow the dialect pyvision" in printed
+    assert "Try --dialect native (for an API with function calls) or direct." in printed
+    [kept] = read_lines(out / "trajectories.jsonl", Trajectory)
+    assert (kept.stop, kept.answer) == (StopReason.NO_ACTION, None)
+    assert "4 turns in a row" in kept.stop_detail
+
+
+def test_hosted_models_are_asked_by_function_calls_and_may_answer_in_prose(
+    server: WireServer, photo_path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k-1")
+    server.will(chat("I think the sign says EXIT 42."))
+    asked = ["ask", photo_path, "What does it say?", "--model", at(server, "openai"), "--json"]
+    assert main(asked) == 0
+    assert json.loads(capsys.readouterr().out)["answer"] == "I think the sign says EXIT 42."
+    assert [tool["function"]["name"] for tool in server.bodies[0]["tools"]] == ["python"]
+
+
+def test_the_first_failure_of_an_evaluation_is_printed_and_the_kinds_at_its_end(
+    server: WireServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will(status(404, "no model of that name"))
+    evaluated = ["eval", "nested-squares", "--n", "3", "--out", str(tmp_path / "run"), "--model", at(server)]
+    assert main([*evaluated, "--workers", "16"]) == 1
+    printed = capsys.readouterr()
+    assert printed.err.count("no model of that name") == 1
+    assert "failed (model_refused): compatible:m refused the request (404)" in printed.err
+    assert "3 samples failed (model_refused 3)" in printed.out
+
+
+def test_prose_in_an_evaluation_is_said_once(
+    server: WireServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will(chat("Several."))
+    assert main(["eval", "nested-squares", "--n", "2", "--out", str(tmp_path / "run"), "--model", at(server)]) == 0
+    printed = capsys.readouterr()
+    assert len(server.bodies) == 8
+    assert printed.err.count("does not follow the dialect pyvision") == 1
+    assert "2 samples ended with turns without an action" in printed.out
+
+
+def test_the_right_form_of_an_address_is_named(
+    server: WireServer, photo_path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = server.url.removeprefix("http://")
+    assert main(["ask", photo_path, "What?", "--model", f"compatible:ok@{bare}"]) == 2
+    assert f"Write compatible:ok@http://{bare}/v1" in capsys.readouterr().err
+    assert server.bodies == []

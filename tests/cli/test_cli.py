@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from tests.plugins.serve.agents import asking
 
 from saccade.cli.main import main
+from saccade.cli.web import serve_app
 from saccade.errors import SettingsError
 from saccade.plugins.serve import cli
 
@@ -116,3 +121,28 @@ def test_without_a_model_the_bundled_one_answers(tmp_path: Path) -> None:
         chunks = list(chat)
         assert chunks[-1].choices[0].finish_reason in ("stop", "length")
         assert chunks[-1].saccade["turns"] >= 1
+
+
+def test_a_server_runs_on_the_quick_loop(capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("uvloop")
+    loops = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        loops.append(type(asyncio.get_running_loop()).__module__)
+        await send({"type": "lifespan.startup.failed", "message": "seen enough"})
+
+    try:
+        with pytest.raises(SystemExit):  # uvicorn's, for one that cannot start
+            serve_app(application, "127.0.0.1", 0, "{url}")
+    finally:
+        gc.unfreeze()
+    assert loops == ["uvloop"]
+    assert "seen enough" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_port_that_is_taken_is_refused_in_one_line(host: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(SettingsError, match=rf"nobody can be served at {host}:{port}: .*in use.* --port"):
+            serve_app(None, host, port, "{url}")

@@ -1,15 +1,22 @@
+"""None"""
+
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from saccade.cli.main import main
+from saccade.errors import UnavailableError
 from saccade.media.store import MediaStore
+from saccade.plugins.worlds import cli_demo
+from saccade.plugins.worlds.cli_demo import centre, draw_street, failures, steps_for
 from saccade.record.codec import read_lines
 from saccade.record.content import ImagePart
 from saccade.record.task import Task
+from saccade.record.trajectory import Trajectory
 
 
 def test_list_names_worlds_and_knobs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,3 +69,67 @@ def test_sheet_is_a_picture(tmp_path: Path) -> None:
 def test_mistakes_are_named(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["worlds", "sheet", *arguments]) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 1), (3, 3), (1, 100), (640, 481)])
+def test_centre_is_never_empty(size: tuple[int, int]) -> None:
+    left, top, right, bottom = centre(Image.new("L", size))
+    assert 0 <= left < right <= size[0]
+    assert 0 <= top < bottom <= size[1]
+
+
+def test_steps_compile() -> None:
+    steps = steps_for((1, 2, 3, 4))
+    for step in steps:
+        compile(step.code, "cell", "exec")
+    assert [step.fails for step in steps] == [False, False, False, True, False]
+
+
+def test_a_turn_that_does_not_do_its_work_is_found() -> None:
+    steps = steps_for((0, 0, 2, 2))
+    nothing = Trajectory(id="t", task=Task(id="t", question="?"))
+    assert failures(nothing, steps) == [1, 2, 3, 4, 5, 6]
+
+
+def test_photo_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--image", str(tmp_path / "none.jpg"), "--out", str(tmp_path)]) == 2
+    assert "Check the path" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
+def test_the_demo_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    photo = tmp_path / "photo.jpg"
+    draw_street().picture.resize((1600, 1200)).save(photo)
+    for _ in range(2):
+        assert main(["demo", "--out", str(out), "--image", str(photo)]) == 0
+        assert "reading is known: False" in capsys.readouterr().out
+    first, second = read_lines(out / "trajectories.jsonl", Trajectory)
+    assert (first.id, second.id) == ("demo#0", "demo#1")
+    assert "What is in the middle of the picture?" in (out / "index.html").read_text(encoding="utf-8")
+    assert failures(first.model_copy(update={"turns": first.turns[1:]}), steps_for((0, 0, 2, 2))) != []
+
+
+def test_everything_that_is_missing_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_demo, "NEEDED", ("no_torch", "sys", "no_transformers"))
+    with pytest.raises(UnavailableError) as caught:
+        cli_demo.need_packages()
+    assert str(caught.value) == "not installed: `no_torch`, `no_transformers`. Run: pip install 'saccade[local]'"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
+def test_the_small_model_plays_in_the_demo(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli_demo, "FAMILIES", {"circles": cli_demo.FAMILIES["touching circles"]})
+    monkeypatch.setattr(cli_demo, "TASKS", 1)
+    for number in range(2):
+        assert main(["demo", "--out", str(tmp_path)]) == 0
+        shown = capsys.readouterr().out
+        assert "saccade-tiny on tasks" in shown
+        assert len(list(read_lines(tmp_path / f"tiny-{number}" / "circles" / "trajectories.jsonl", Trajectory))) == 1
+    street = next(item for item in read_lines(tmp_path / "trajectories.jsonl", Trajectory))
+    assert street.answer == "MARKET LANE / open 7-19 h"
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "circles" in page

@@ -1,15 +1,25 @@
+"""None"""
+
 from __future__ import annotations
 
 import json
 import re
 import sys
+from importlib.metadata import EntryPoint
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.table import Table
 from tests.sandbox.providers import linux_only
 
+import saccade
 from saccade.cli import doctor
+from saccade.cli import list as listing
+from saccade.cli.list import KINDS, parts_of
 from saccade.cli.main import main
+from saccade.cli.output import error_text, plain_column, plain_console
+from saccade.core import registry as module
 from saccade.core.registry import Registry
 from saccade.sandbox import registry
 from saccade.sandbox.isolation import Isolation, Layer, LayerState
@@ -109,3 +119,102 @@ def test_other_systems_are_told_the_way(
     report = json.loads(capsys.readouterr().out)
     assert "RemoteSandbox" in report["error"]
     assert "Linux" in report["error"]
+
+
+def test_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"\n{kind} " in f"\n{printed}" for kind in KINDS)
+    assert main(["list", "--json"]) == 0
+    assert [item["kind"] for item in json.loads(capsys.readouterr().out)] == [*KINDS, "recipes"]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "recipes"])
+def test_every_part_says_what_it_is(kind: str) -> None:
+    parts = list(parts_of(kind))
+    assert parts
+    for part in parts:
+        assert part.source == "built in"
+        assert part.problem == ""
+        assert 4 < len(part.description) < 250, part
+        assert "\n" not in str(part)
+    assert len({part.id for part in parts}) == len(parts)
+
+
+def test_lines_and_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "rewards"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("codedance@1 "))
+    assert "built in  Compute CodeDance's reward" in line
+    assert line.endswith("Presets: paper, paper-math, repo, repo-math.")
+    assert main(["list", "graders", "--json"]) == 0
+    found = {item["id"]: item for item in json.loads(capsys.readouterr().out)}
+    assert "tolerance=0.05" in found["relaxed@1"]["description"]
+    assert main(["list", "tolls"]) == 2
+    assert "Did you mean 'tools'" in capsys.readouterr().err
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def version(package: str) -> str:
+        asked.append(package)
+        raise listing.PackageNotFoundError(package)
+
+    monkeypatch.setattr(listing, "version", version)
+    parts = {part.id: part.needs for part in parts_of("models")}
+    assert parts["local@1"] == "pip install 'saccade[local]'"
+    assert parts["openai@1"] == "pip install 'saccade[models]'"
+    assert parts["scripted@1"] == ""
+    assert {"torch", "openai", "anthropic"} & set(asked)
+
+
+def test_a_broken_package_is_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "broken_tool_of_others.py").write_text("\nraise ValueError('no')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    point = EntryPoint(name="theirs", value="broken_tool_of_others:T [gpu]", group="saccade.tools")
+    monkeypatch.setattr(module, "entry_points", lambda group: [point])
+    broken = Registry("tools", {"crop@1": "saccade.tools.crop:Crop"})
+    monkeypatch.setattr("saccade.tools.registry.TOOLS", broken)
+    crop, theirs = parts_of("tools")
+    assert crop.problem == ""
+    assert theirs.id == "theirs@1"
+    assert theirs.source == "an installed package"
+    assert "ValueError: no" in str(theirs)
+    assert "broken_tool_of_others.py, line 2" in str(theirs)
+
+
+SOURCE = Path(saccade.__file__).parent
+
+
+HINT = re.compile(r"saccade\[[a-z,]+\]")
+
+
+def hints() -> list[tuple[str, str]]:
+    found = [(path, text) for path in SOURCE.rglob("*.py") for text in HINT.findall(path.read_text(encoding="utf-8"))]
+    return sorted({(str(path.relative_to(SOURCE)), text) for path, text in found})
+
+
+def test_no_install_hint_loses_its_extra() -> None:
+    assert len(hints()) > 10
+    page = StringIO()
+    console = plain_console(file=page, width=200)
+    table = Table("hint")
+    for _, hint in hints():
+        console.print(f"Run: pip install '{hint}'", style="yellow")
+        table.add_row(hint)
+    console.print(table)
+    with console.status("x"):
+        pass
+    for _, hint in hints():
+        assert page.getvalue().count(hint) >= 2, hint
+    assert plain_column("{task.description}").markup is False
+
+
+def test_an_error_has_three_lines_and_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert error_text("one") == "one"
+    assert error_text("a:\n  b\n  c\n  d\n\n  e") == "a:\n  b\n  c; d; e"
+    mistakes = [f"--set=sampling.t{number}=1" for number in range(5)]
+    assert main(["ask", "x.png", "What?", "--model", "scripted:none.json", *mistakes]) == 2
+    printed = capsys.readouterr().err.splitlines()
+    assert len(printed) == 3
+    assert all(f"sampling.t{number}" in "\n".join(printed) for number in range(5))

@@ -148,11 +148,7 @@ def test_options_stand_before_or_behind_the_verb(tmp_path: Path, capsys: pytest.
 @pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
 @pytest.mark.own_sandbox
 def test_a_run_logs_what_happens_and_no_secret_prompt_or_answer(
-    server: WireServer,
-    photo: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    server: WireServer, photo: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", "sk-very-secret")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")

@@ -165,16 +165,6 @@ def test_what_an_object_lacks(lacks: Lacks, found: object, said: str) -> None:
     assert lacks(found) == said
 
 
-def test_what_is_no_such_thing_is_said_in_the_singular() -> None:
-    things = Registry[object]("widgets", {"one@1": "json:loads"}, is_a(int, "a number"))
-    said = "is no widget: it is the function loads, not a number."
-    for name in ("one", "one@1"):
-        with pytest.raises(RegistryError, match=f"{name} {said}$"):
-            things.load(name)
-    with pytest.raises(RegistryError, match=rf"{said} docs/extending\.md shows a widget of one's own\.$"):
-        things.load("json:loads")
-
-
 def test_a_name_that_is_near_to_none_is_told_where_all_are() -> None:
     things = Registry[object]("widgets", {f"{letter}@1": "json:loads" for letter in "abcdefghijklmnopq"})
     for wanted in ("zzzzzz", "zzzzzz:X"):
@@ -405,15 +395,6 @@ def test_settings_note_the_sha256_of_prompt_files(here: Path, name: str) -> None
         check_files(file)
 
 
-def test_settings_whose_file_is_gone(here: Path) -> None:
-    (here / "part.py").write_text("A = 3\n")
-    save_settings(Named(tools=("part.py:A",)), here / "settings.toml")
-    (here / "part.py").unlink()
-    noted = noted_files(here / "settings.toml")["part.py"][:12]
-    with pytest.raises(SettingsError, match=rf"part\.py is not there .*\(sha256 {noted}…\)"):
-        check_files(here / "settings.toml")
-
-
 def test_what_was_run_is_what_is_digested(here: Path) -> None:
     part = Reference("part.py", "A")
     assert own_code.digest(part) is None
@@ -431,27 +412,3 @@ def test_what_was_run_is_what_is_digested(here: Path) -> None:
     assert load(part) == 3
     assert own_code.findable(Reference("json.decoder", "x"))
     assert not own_code.findable(Reference("no_such_package.x", "x"))
-
-
-def test_blame_says_notes_and_only_lines_of_the_users_own(here: Path) -> None:
-    (here / "module_here.py").write_text(
-        "def run():\n    error = ValueError('so  and\\n so')\n    error.add_note('see there')\n    raise error\n"
-    )
-    run = load(Reference("module_here", "run"))
-    with pytest.raises(ValueError, match="so") as caught:
-        run()  # type: ignore[operator]
-    assert blame(caught.value).startswith("ValueError: so and so [see there]\nraised through ")
-    assert "module_here.py, line 4, in run:\n    raise error" in blame(caught.value)
-    loads = load(Reference("json", "loads"))
-    with pytest.raises(ValueError, match="Expecting") as other:
-        loads("{")  # type: ignore[operator]
-    assert blame(other.value) == ""  # Python's own library is nobody's own code
-
-
-def test_names_that_a_file_imports_are_not_proposed(here: Path) -> None:
-    (here / "mine.py").write_text("from pathlib import Path\nclass Mine: pass\n")
-    with pytest.raises(RegistryError, match=r"mine\.py has no 'Zoom'\. Known: Mine\.$"):
-        load(Reference("mine.py", "Zoom"))
-    (here / "part.py").write_text("raise RuntimeError('no')\n")
-    with pytest.raises(RegistryError, match=r"^part\.py cannot be loaded: RuntimeError: no \(.*line 1\)\. Correct it"):
-        own_code.defined("part.py")

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.plugins.worlds.solvers.blindtest import FOLDER, TASKS, needs_files, rows
-from tests.plugins.worlds.solvers.running import plain
+from tests.plugins.worlds.solvers.drawing import FOLDER, TASKS, needs_files, plain, rows
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect

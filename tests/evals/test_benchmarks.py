@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from tests.plugins.worlds.solvers.blindtest import FOLDER, needs_files
+from tests.plugins.worlds.solvers.drawing import FOLDER, needs_files
 
 from saccade.errors import DataError, RegistryError, SettingsError
 from saccade.evals.api import open_evaluation

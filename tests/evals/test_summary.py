@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from tests.evals.rows import row
 from tests.evals.support import settings
-from tests.plugins.worlds.solvers.blindtest import FOLDER, needs_files
+from tests.plugins.worlds.solvers.drawing import FOLDER, needs_files
 
 from saccade.evals.summary import OURS, compared, published_beside
 from saccade.evals.tables import beside_text

@@ -28,7 +28,7 @@ KNOWN_BREACHES = {
 
 RACES = {
     # How many files are made before the time limit ends the call depends on the disk.
-    ("without_namespaces", "many_files"): Layer.WORKSPACE,
+    ("without_namespaces", "many_files"): Layer.WORKSPACE
 }
 """The same, where it depends on the machine's speed whether the attack gets through."""
 

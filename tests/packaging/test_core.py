@@ -30,10 +30,7 @@ NAMED = (Path(__file__).parent / "needs_plugins.txt").read_text(encoding="utf-8"
 FOLDERS = (
     "core record media models sandbox dialects tasks grading tools episode tokens rewards evals training report cli"
 )
-TURNS = [
-    "<code>\n```python\nprint(image_clue_0.size)\n```\n</code>",
-    "<answer>red</answer>",
-]
+TURNS = ["<code>\n```python\nprint(image_clue_0.size)\n```\n</code>", "<answer>red</answer>"]
 
 
 @pytest.fixture(scope="module")

@@ -42,10 +42,7 @@ STREET = [
         "plt.figure(figsize=(7, 3.5))\nplt.imshow(zoom)\nplt.title('sign, enlarged four times')\nplt.axis('off')\n"
         "plt.show()",
     ),
-    turn(
-        "Let me also check the colour of the plate.",
-        "print(zoom.getpixel((4000, 20)))",
-    ),
+    turn("Let me also check the colour of the plate.", "print(zoom.getpixel((4000, 20)))"),
     turn(
         "That pixel was outside. I compare the plate with the doors of the houses instead.",
         "for name, box in {'sign': (2224, 1240, 2344, 1288), 'car': (620, 1810, 1140, 2104)}.items():\n"

@@ -4,17 +4,40 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
+import unicodedata
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from markupsafe import Markup
 from tests.report.cases import Scene, answered, filled
 
 from saccade.report.episodes import write_pages
 from saccade.report.page import page_html, script_json
+from saccade.report.plots import (
+    CURVES_WIDTH,
+    HEIGHT,
+    Axes,
+    Dot,
+    Figure,
+    Series,
+    StackedBar,
+    bars,
+    curves,
+    dots,
+    scale,
+    shares,
+    short,
+    stacks,
+    tight,
+)
+from saccade.report.words import cut_end, one_line, readable
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -32,6 +55,8 @@ ATTACKS = [
     "\u202egnp.exe\u2066 \x1b]8;;http://evil\x07link",
     "&lt;script&gt;&#60;img onerror=1&#62;",
 ]
+
+
 ELEMENTS = frozenset(
     """
     html head meta title style body aside p noscript main footer dialog div button script section nav a header
@@ -39,6 +64,8 @@ ELEMENTS = frozenset(
     code table thead tbody tfoot tr th td i
     """.split()  # noqa: SIM905
 )
+
+
 ATTRIBUTES = frozenset(
     """
     lang charset http-equiv content name class id type aria-label aria-live aria-labelledby aria-hidden href
@@ -152,3 +179,128 @@ def test_nothing_depends_on_the_order_of_a_set_or_the_clock(tmp_path: Path) -> N
     episodes = [scene.episode(scene.ran("image_clue_0.crop((1, 2, 60, 70))"), answered())] * 2
     pages = [write_pages(episodes, scene.store, tmp_path / f"{name}.html").page.read_bytes() for name in "ab"]
     assert pages[0] == pages[1]
+
+
+def test_terminal_sequences_are_dropped() -> None:
+    assert readable("\x1b[1;31mred\x1b[0m \x1b]0;title\x07done\x1b(B") == "red done"
+
+
+def test_hidden_characters_are_written_out() -> None:
+    assert readable("a\u202eb\x00\u200b\ufeff\u2028") == "a⟨U+202E⟩b⟨U+0000⟩⟨U+200B⟩⟨U+FEFF⟩⟨U+2028⟩"
+
+
+def test_what_people_write_stays() -> None:
+    text = "日本語 naïve 👩\u200d👧 مرحبا\n\tx = 1"
+    assert readable(text) == text
+
+
+def test_a_lone_carriage_return_shows_what_it_hid() -> None:
+    assert readable("true\rfalse\r\nend") == "true␍\nfalse\nend"
+
+
+@given(st.text(max_size=60))
+def test_nothing_that_acts_is_left(text: str) -> None:
+    for character in readable(text):
+        assert character in "\n\t\u200c\u200d" or unicodedata.category(character) not in ("Cc", "Cf", "Zl", "Zp")
+
+
+@given(st.text(max_size=60), st.integers(1, 40))
+def test_cuts(text: str, longest: int) -> None:
+    assert len(one_line(text, longest)) <= longest
+    cut = cut_end(text, longest)
+    assert cut == text if len(text) <= longest else re.search(rf"{len(text) - longest} more characters", cut)
+
+
+HOSTILE = "</svg><script>alert(1)</script>&\u202e"
+
+
+AXES = Axes("step", "right", percent=True)
+
+
+numbers = st.floats(-1e12, 1e12, allow_nan=False).filter(lambda value: value == 0 or abs(value) > 1e-9)
+
+
+def elements(figure: Figure | None, tag: str) -> list[ElementTree.Element]:
+    assert figure is not None
+    root = ElementTree.fromstring(str(figure.svg))
+    assert (root[0].tag, root[1].tag) == ("title", "desc")
+    return list(root.iter(tag))
+
+
+@given(st.lists(numbers, min_size=1, max_size=20), st.booleans())
+def test_an_axis_holds_its_values(values: list[float], zero: bool) -> None:
+    axis = scale(values, (10.0, 200.0), zero=zero)
+    assert 2 <= len(axis.ticks) <= 9
+    for value in [*values, *([0.0] if zero else [])]:
+        assert 10 <= axis(value) <= 200
+    across = tight(values, (10.0, 200.0))
+    assert all(10 <= across(value) <= 200 for value in values)
+    assert all(across.low <= tick <= across.high for tick in across.ticks)
+
+
+@pytest.mark.parametrize(
+    ("value", "step", "text"),
+    [
+        (0.0, 0.1, "0"),
+        (0.30000000000000004, 0.1, "0.3"),
+        (0.25, 0.05, "0.25"),
+        (0.75, 0.25, "0.75"),
+        (7.5, 2.5, "7.5"),
+        (1200, 200, "1,200"),
+        (35000, 5000, "35k"),
+        (1.25e6, 0, "1.25M"),
+        (-0.5, 0.5, "−0.5"),
+        (1e-5, 2e-6, "1e−05"),
+        (0.123456, 0, "0.123"),
+    ],
+)
+def test_numbers_are_short(value: float, step: float, text: str) -> None:
+    assert short(value, step) == text
+
+
+def test_curves_stand_where_their_values_are_and_skip_what_is_no_number() -> None:
+    points = ((1.0, 0.0), (2.0, math.nan), (3.0, 1.0), (4.0, math.inf))
+    figure = curves("Accuracy", "right by step", [Series("a", points, 0, marks=True)], AXES)
+    marks = [(float(mark.get("cx", "")), float(mark.get("cy", ""))) for mark in elements(figure, "circle")]
+    (left, low), (right, high) = marks
+    assert 0 < left < right < CURVES_WIDTH
+    assert 0 < high < low < HEIGHT
+    assert [mark[0].text for mark in elements(figure, "circle")] == ["a: 0% at 1", "a: 100% at 3"]
+    assert curves("nothing", "", [Series("a", ((1.0, math.nan),), 0)], AXES) is None
+
+
+def test_columns_add_up_and_many_steps_share_one() -> None:
+    parts = {"decoding": [(step, 3.0) for step in range(1000)], "update": [(step, 1.0) for step in range(1000)]}
+    figure = stacks("Time", "", {**parts, "never": [(1.0, 0.0)]}, ("step", "seconds"))
+    columns = elements(figure, "rect")
+    assert len(columns) == 2 * 100
+    heights = [float(column.get("height", "")) for column in columns]
+    assert heights[::2] == pytest.approx([3 * value for value in heights[1::2]], abs=0.5)
+    assert figure is not None
+    assert [key.name for key in figure.legend] == ["decoding", "update"]
+    assert stacks("Time", "", {"never": [(1.0, 0.0)]}, ("step", "seconds")) is None
+
+
+def test_shares_are_parts_of_the_whole() -> None:
+    figure = shares(
+        "Outcomes", "", [StackedBar("run", {"right": 3, "wrong": 1})], {"right": "a", "wrong": "b", "lost": "c"}
+    )
+    widths = [float(part.get("width", "")) for part in elements(figure, "rect")]
+    assert widths[0] + 1 == pytest.approx(3 * (widths[1] + 1), abs=0.5)
+    assert [key.name for key in figure.legend] == ["right", "wrong"] if figure else False
+
+
+def test_texts_of_strangers_stay_texts() -> None:
+    series = [Series(HOSTILE, ((1.0, 1.0),), 0, marks=True), Series("b", ((1.0, 1.0),), 1)]
+    made = [
+        curves(HOSTILE, HOSTILE, series, AXES),
+        stacks(HOSTILE, HOSTILE, {HOSTILE: [(1.0, 1.0)]}, ("step", "seconds")),
+        bars(HOSTILE, HOSTILE, {HOSTILE: {HOSTILE: 0.5}}, "share", True),
+        shares(HOSTILE, HOSTILE, [StackedBar(HOSTILE, {HOSTILE: 1})], {HOSTILE: "tone-right"}),
+        dots(HOSTILE, HOSTILE, [Dot(HOSTILE, 0.5, why=HOSTILE)], "right"),
+    ]
+    for figure in made:
+        assert figure is not None
+        assert not elements(figure, "script")
+        assert "\u202e" not in figure.svg
+        assert not re.search(r"\sstyle=", str(figure.svg)), "the page's policy forbids styles of elements"

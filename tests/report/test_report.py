@@ -5,23 +5,32 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 from markupsafe import escape
+from tests.evals.support import oracle, saying, settings, write_tasks
+from tests.evals.test_judged import JUDGE, RIGHT, WRONG, Judge
+from tests.report.cases import Scene, answered
 from tests.report.played_runs import HOSTILE, eval_run, training_run
 from tests.report.test_page import Seen
 
 from saccade.cli.main import main
+from saccade.errors import SettingsError
 from saccade.evals.protocols.base import findings_file, load_protocol, write_findings
 from saccade.evals.protocols.findings import Mean, Rate
 from saccade.evals.protocols.study import Study, study
 from saccade.evals.protocols.tool_use_records import OperationShare, ToolUse
-from saccade.report import write
-from saccade.report.runs import findings_of, open_runs
+from saccade.evals.run import evaluate
+from saccade.record.codec import dumps
+from saccade.record.execution import Status
+from saccade.record.trajectory import Score, StopReason
+from saccade.report.runs import findings_of, flat, open_eval_run, open_runs
 from saccade.report.sections.protocols import tool_use
-from saccade.report.sections.view import SectionRow, mean
-from saccade.report.write import write_report
+from saccade.report.sections.results import HEADS, NOTE
+from saccade.report.sections.view import mean
+from saccade.report.write import _sources, write_report
 from saccade.tasks.benchmarks.registry import load_card
 from saccade.tools.context import Operation
 
@@ -160,19 +169,6 @@ def test_the_settings_that_differ_name_the_models_without_their_places(page: str
     assert ["model", "good", "poor"] in rows(page)
 
 
-@pytest.mark.parametrize(
-    ("values", "shown"),
-    [
-        (["openai:a", "openai:b"], ["openai:a", "openai:b"]),
-        (['"/home/me/one/last"', '"/home/me/two/last"'], ["one/last", "two/last"]),
-        (["local:/home/me/one", "–"], ["one", "–"]),
-    ],
-)
-def test_models_are_shown_by_as_much_of_their_path_as_tells_them_apart(values: list[str], shown: list[str]) -> None:
-    lines = write.differences({str(place): {"model": value} for place, value in enumerate(values)})[0].lines
-    assert lines == (SectionRow(("model", *shown)),)
-
-
 def test_a_mean_over_a_part_of_the_samples_says_of_how_many() -> None:
     part = Mean(value=81.0, samples=1, low=81.0, high=81.0)
     assert mean(part, of=3) == "81 (81–81, of 1)"
@@ -204,3 +200,212 @@ def test_calls_are_also_shown_by_their_one_label(runs: tuple[Path, Path, Path]) 
     assert ">75%<" in single
     assert ">25%<" in single
     assert "What calls did, one label a call" not in shown(None, None, None)
+
+
+def test_of_two_of_one_id_the_later_one_counts_and_a_cut_line_is_told(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    failing = scene.ran("x", status=Status.ERROR, committed=False)
+    first, other = scene.episode(answered("no"), id="a#0"), scene.episode(failing, answered(), id="b#0")
+    again = scene.episode(answered("yes"), id="a#0").with_scores([Score(name="correct", value=1.0)])
+    lines = [dumps(item) for item in (first, other, again)]
+    (tmp_path / "trajectories.jsonl").write_text("\n".join([*lines, lines[0][:40]]), encoding="utf-8")
+    run = open_eval_run("run", tmp_path)
+    run.read()
+    assert [(row.id, row.answer, run.outcome(row)) for row in run.rows] == [
+        ("a#0", "yes", "right"),
+        ("b#0", "a cat", "not graded"),
+    ]
+    assert run.labels["b#0"] == {"not graded", "a call failed"}
+    assert [item.answer for item in run.trajectories()] == ["a cat", "yes"]
+    assert len(run.stored.problems) == 1
+    assert "cut short" in run.stored.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("stop", "value", "outcome"),
+    [
+        (StopReason.ANSWERED, 1.0, "right"),
+        (StopReason.ANSWERED, 0.4, "partly right"),
+        (StopReason.ANSWERED, 0.0, "wrong"),
+        (StopReason.ANSWERED, None, "not graded"),
+        (StopReason.TURN_LIMIT, 0.0, "no answer"),
+        (StopReason.TURN_LIMIT, None, "no answer"),
+        (StopReason.SANDBOX_LOST, None, "lost"),
+    ],
+)
+def test_every_sample_has_one_outcome(tmp_path: Path, stop: StopReason, value: float | None, outcome: str) -> None:
+    scene = Scene(tmp_path)
+    turns = [answered()] if stop is StopReason.ANSWERED else []
+    episode = scene.episode(*turns, stop=stop).with_scores([Score(name="correct", value=value)])
+    (tmp_path / "trajectories.jsonl").write_text(dumps(episode) + "\n", encoding="utf-8")
+    run = open_eval_run("run", tmp_path)
+    run.read()
+    assert run.labels["noise#0"] == {outcome}
+
+
+def test_kinds_of_runs_are_told_apart(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "one")
+    rl = training_run(tmp_path / "rl")
+    for folder in (tmp_path / "one", rl / "rollouts"):
+        folder.mkdir(exist_ok=True)
+        (folder / "trajectories.jsonl").write_text(dumps(scene.episode(answered())) + "\n", encoding="utf-8")
+    runs = open_runs([tmp_path / "one", rl, tmp_path / "one" / "."])
+    assert [run.name for run in runs.evals] == ["one"]
+    assert [run.name for run in runs.trainings] == ["rl"]
+    assert [run.name for run in runs.rollouts] == ["rl · rollouts"]
+    with pytest.raises(SettingsError, match="it holds neither"):
+        open_runs([tmp_path])
+
+
+def test_a_training_run_holds_every_number_and_tells_broken_lines(tmp_path: Path) -> None:
+    folder = training_run(tmp_path / "rl", 40)
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"no_step": 1}\n[1]\n{"step": 41, "rew')
+    (folder / "settings.toml").unlink()
+    [run] = open_runs([folder]).trainings
+    assert run.steps == 40
+    assert run.points["validation/accuracy"] == [(0.0, 0.3), (40.0, pytest.approx(0.8))]
+    assert [problem.split(" of ")[0] for problem in run.problems[:3]] == ["Line 43", "Line 44", "Line 45"]
+    assert "settings" in run.problems[3]
+
+
+async def test_both_verdicts_and_the_headline_stand_in_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = Judge(monkeypatch)
+    judge.says = lambda text: "perhaps" if '"gold answer": "6"' in text else WRONG if '"4"' in text else RIGHT
+    tasks = write_tasks(tmp_path / "tasks", 4)
+    poor = saying(lambda plan: "9" if plan.task.id == "t0" else str(plan.task.answer))
+    for headline in ("rule", "judge"):
+        wanted = settings(tasks, judge=JUDGE, headline=headline)
+        await evaluate(wanted, tmp_path / headline, player=poor)
+    await evaluate(settings(tasks), tmp_path / "alone", player=oracle)
+    names = ("rule", "judge", "alone")
+    assert main(["report", *(str(tmp_path / name) for name in names), "--out", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    found = rows(page)
+    assert ["", "right, %", "95% interval", *HEADS, "majority", "tasks", "samples", "from"] in found
+    own = {row[0]: [row[1], *row[3:6], *row[7:9]] for row in found if row[-1] == "this report"}
+    # Of the four answers the judge gave no verdict on one, the rule says right to two of the other three.
+    assert own == {
+        "rule": ["75.0", "66.7", "66.7", "rule", "4", "4"],
+        "judge": ["66.7", "66.7", "66.7", "judge", "3", "3"],
+        "alone": ["100.0", "–", "–", "–", "4", "4"],
+    }
+    agreed = ["33.3", "−0.50", "1", "1", "1", "0", "3", "malformed 1"]
+    assert [row for row in found if row[-1] == "malformed 1"] == [[name, *agreed] for name in names[:2]]
+    assert NOTE in page
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ('[tasks]\nsource = ["a/b/photos/", "maze=0.3"]', "photos, maze=0.3"),
+        ('[tasks]\nsource = "a/b/photos"', "photos"),
+        ('[tasks]\nsource = []\n[[recipe.source]]\nname = "x/geo"\n[[recipe.source]]\nname = "maze"', "geo, maze"),
+        ("[tasks]\nmost = 3", ""),
+    ],
+)
+def test_sources_without_the_paths_of_a_machine(settings: str, said: str) -> None:
+    assert _sources(dict(flat(tomllib.loads(settings)))) == said
+
+
+BREVITY = """
+from saccade.evals.protocols.base import Protocol
+from saccade.evals.protocols.findings import Findings, Mean, Rate, SampleExamples, SampleRow
+from saccade.evals.protocols.findings import examples
+from saccade.evals.protocols.findings import Rates
+from saccade.record.base import Record
+
+class Row(SampleRow):
+    characters: int
+
+class Span(Record):
+    label: str
+    short: Rate
+
+class Brevity(Findings):
+    characters: Mean | None
+    short_answers: Rate
+    longest: int
+    by_source: dict[str, Rate]
+    spans: tuple[Span, ...]
+    examples: tuple[SampleExamples, ...]
+    rows: tuple[Row, ...]
+
+def row(studied):
+    return Row(**studied.head, characters=len(studied.trajectory.answer or ""))
+
+def findings(rows, about):
+    rates = Rates(rows)
+    short = rates.rate(row.characters < 5 for row in rows)
+    return Brevity(
+        about=about, characters=rates.mean(row.characters for row in rows), short_answers=short,
+        longest=max(row.characters for row in rows), by_source={"<b>all</b>": short},
+        spans=(Span(label="all", short=short),), rows=tuple(rows),
+        examples=examples(("long", row.id) for row in rows if row.characters > 20),
+    )
+
+PROTOCOL = Protocol("brevity", "Length of answers", Brevity, row, findings)
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return eval_run(tmp_path_factory.mktemp("runs"), "good", right=True)
+
+
+def test_it_has_tables_in_the_terminal_and_a_panel_in_the_report(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "brevity.py").write_text(BREVITY)
+    assert main(["protocols", str(run), "--only", f"{tmp_path / 'brevity.py'}:PROTOCOL"]) == 0
+    printed = capsys.readouterr().out
+    assert "## good: Length of answers" in printed
+    assert "| short answers         | 80.0 % (37.6–96.4), 4 of 5 |" in printed
+    assert "| label |                      short |" in printed
+    assert "| long | t1#0 |" in printed
+    target = tmp_path / "report.html"
+    assert main(["report", str(run), "--out", str(target)]) == 0
+    found = rows(target.read_text(encoding="utf-8"))
+    assert ["short answers", "80.0 % (37.6–96.4), 4 of 5"] in found
+    assert ["by source: &lt;b&gt;all&lt;/b&gt;", "80.0 % (37.6–96.4), 4 of 5"] in found
+    assert ["long", "t1#0"] in found
+    assert ["all", "80.0 % (37.6–96.4), 4 of 5"] in found
+
+
+def test_stored_findings_that_do_not_fit_are_told_and_left_out(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = run / "protocols"
+    folder.mkdir(exist_ok=True)
+    (folder / "stale.json").write_text(json.dumps({"about": {"samples": 1, "lost": 0}, "number": 3}))
+    (folder / "broken.json").write_text("{")
+    try:
+        assert main(["report", str(run), "--out", str(tmp_path / "report.html")]) == 0
+    finally:
+        (folder / "stale.json").unlink()
+        (folder / "broken.json").unlink()
+    said = capsys.readouterr().err
+    assert "The stored findings on stale of good are of 1 of its 5 samples" in said
+    assert "protocols/broken.json of good holds no findings" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("len(studied.trajectory.answer or '')", ""), ""),
+        (('len(studied.trajectory.answer or "")', 'int("x")'), "failed at the row of the sample"),
+        (("max(row.characters for row in rows)", "1 // 0"), "failed at the findings of 5 rows: ZeroDivisionError"),
+    ],
+)
+def test_its_error_is_a_message_with_the_line(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str], said: str
+) -> None:
+    (tmp_path / "own.py").write_text(BREVITY.replace(*change).replace('"brevity"', '"own"'))
+    code = main(["protocols", str(run), "--only", f"{tmp_path / 'own.py'}:PROTOCOL", "--out", str(tmp_path)])
+    printed = capsys.readouterr().err
+    assert code == (2 if said else 0)
+    assert said in printed
+    assert not said or "own.py, line " in printed
+    assert "Traceback" not in printed

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from tests.plugins.serve.served import ServedSandbox
+from tests.fake_sandboxes import ServedSandbox
 
 from saccade.sandbox.base import Limits, Sandbox
 from saccade.sandbox.isolation import Layer

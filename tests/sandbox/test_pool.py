@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from tests.plugins.serve.fakes import TOKEN, FakeSandbox, Wire, serving
+from tests.fake_sandboxes import TOKEN, FakeSandbox, Wire, serving
 
 from saccade.core.retry import RetryPolicy
 from saccade.episode.settings import sandbox_at

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.plugins.serve.fakes import FakeSandbox
+from tests.fake_sandboxes import FakeSandbox
 
 from saccade.core import sync
 from saccade.errors import SandboxClosedError, SandboxError

@@ -1,25 +1,28 @@
 """Batches: a trajectory gives the same numbers alone, padded and packed, and its pictures are its own."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from tests.tiny import tiny_folder
 from tests.tokens.support import FAMILIES
-from tests.training.sft.train.support import trajectory, write_run
+from tests.training.rl.policies import policy
+from tests.training.sft.train.support import said, trajectory, write_run
 
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import SettingsError, TrainingError
-from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.record.trajectory import conversation
+from saccade.record.content import Message, ParseError
+from saccade.record.task import Task
+from saccade.record.trajectory import Trajectory, Turn, conversation
 from saccade.tokens.batch import BatchRow, Collator, forward_passes, token_row, work
-from saccade.tokens.build import token_trajectory
+from saccade.tokens.build import TokenStream, token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import build_prompt
@@ -136,42 +139,6 @@ def test_a_picture_of_another_size_is_noticed(checkpoint: Checkpoint, run: RunFo
         PictureTensors(encoder, run.store)([PromptPicture(picture.part, picture.tokens + 1)])
 
 
-class Counting:
-    """A store that remembers which pictures were read."""
-
-    def __init__(self, store: MediaStore) -> None:
-        self._store = store
-        self.read: list[str] = []
-
-    def get_bytes(self, sha256: str) -> bytes:
-        self.read.append(sha256)
-        return self._store.get_bytes(sha256)
-
-    def path(self, sha256: str) -> Path:
-        return self._store.path(sha256)
-
-
-def test_the_picture_used_longest_ago_goes_first(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    encoder = encoder_of(checkpoint)
-    store = MediaStore(tmp_path)
-    a, b, c = (store.put_image(Image.new("RGB", (64, 64), colour)) for colour in ("red", "green", "blue"))
-    # What is kept of one: at the size that the model sees, three bytes a pixel.
-    kept = encoder.family.prepared(Image.new("RGB", (64, 64)), encoder.image_processor)
-    size = 3 * kept.width * kept.height
-    for most, expected in (
-        (2 * size, [a, b, c, b]),  # a was used again, so b made room for c
-        (3 * size, [a, b, c]),
-        (2 * size - 1, [a, b, a, c, b, a]),
-        (0, [a, b, a, c, b, a]),
-    ):
-        media = Counting(store)
-        shelf = PictureTensors(encoder, media, most)
-        # The last one is shown twice: the newest stays, however large.
-        for part in (a, b, a, c, b, a, a) if most != 2 * size else (a, b, a, c, a, b, b):
-            shelf([PromptPicture(part, encoder.count(part))])
-        assert media.read == [part.sha256 for part in expected]
-
-
 def test_no_picture_no_tensors(checkpoint: Checkpoint, run: RunFolder) -> None:
     assert PictureTensors(encoder_of(checkpoint), run.store)([]) == {}
 
@@ -234,3 +201,52 @@ def test_passes_take_as_many_tokens_as_they_may() -> None:
     assert forward_passes([9, 1, 1], 3, packed=False) == [[0], [1, 2]]
     assert forward_passes([2, 2, 2], 4, packed=True) == [[0, 1], [2]]
     assert forward_passes([], 4, packed=True) == []
+
+
+@pytest.fixture(scope="module")
+def qwen_encoder() -> Encoder:
+    return policy(tiny_folder()).encoder
+
+
+def turn_of(
+    qwen_encoder: Encoder, text: str, *shown: Message, ended: bool = True, request: Message | None = None
+) -> Turn:
+    ids = (*qwen_encoder.text(text), qwen_encoder.end_id) if ended else qwen_encoder.text(text)
+    return Turn(
+        text=text,
+        token_ids=ids,
+        logprobs=(0.0,) * len(ids),
+        action=ParseError(reason="none"),
+        observation=shown[0] if shown else None,
+        request=request,
+    )
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+@pytest.mark.parametrize("text", ["Look.", "", "<|im_end|>"])
+@pytest.mark.parametrize("ended", [True, False])
+@pytest.mark.parametrize("system", [True, False])
+def test_put_together_it_is_the_finished_episode(
+    qwen_encoder: Encoder, role: str, text: str, ended: bool, system: bool
+) -> None:
+    if not text and not ended:
+        ended = True  # nothing at all is sampled by nobody
+    prompt = (*((said("system", "Be brief."),) if system else ()), said("user", "Which colour?"))
+    last = said("user", "Answer now.")
+    turns = (
+        turn_of(qwen_encoder, text, said(role, "It gave 3."), ended=ended),
+        turn_of(qwen_encoder, "And?", said(role, "4\n"), ended=ended, request=last),
+        turn_of(qwen_encoder, text, ended=ended),
+    )
+    task = Task(id="t", question="Which colour?")
+    rewritten = token_trajectory(Trajectory(id="t#0", task=task, prompt=prompt, turns=turns), qwen_encoder)
+    stream = TokenStream(qwen_encoder, "t#0")
+    ids: list[int] = []
+    for number, written in enumerate(turns):
+        delta = stream.prompt_delta(conversation(prompt, turns[:number]))
+        assert delta.dropped <= len(ids)
+        del ids[len(ids) - delta.dropped :]
+        ids += delta.ids
+        stream.add_sampled(written.token_ids or (), written.text)
+        ids += written.token_ids or ()
+    assert ids == rewritten.ids().tolist()

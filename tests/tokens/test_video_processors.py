@@ -35,10 +35,7 @@ from saccade.tokens.prompt import build_prompt
 
 pytestmark = pytest.mark.slow
 
-PROCESSORS: dict[str, Any] = {
-    "qwen2_5_vl": transformers.Qwen2_5_VLProcessor,
-    "qwen3_vl": transformers.Qwen3VLProcessor,
-}
+PROCESSORS: dict[str, Any] = {"qwen2_5_vl": transformers.Qwen2_5_VLProcessor, "qwen3_vl": transformers.Qwen3VLProcessor}
 
 
 @pytest.fixture(scope="module", params=FORMS)
@@ -71,12 +68,7 @@ def still(media: Videos) -> tuple[ImagePart, Image.Image]:
     beside=st.sampled_from(["nothing", "a picture before", "a picture behind"]),
 )
 def test_prompt_and_tensors_are_the_processors(
-    both: tuple[Checkpoint, Any],
-    count: int,
-    size: tuple[int, int],
-    chosen: list[int] | None,
-    fps: int,
-    beside: str,
+    both: tuple[Checkpoint, Any], count: int, size: tuple[int, int], chosen: list[int] | None, fps: int, beside: str
 ) -> None:
     one, processor = both
     videos = Videos()

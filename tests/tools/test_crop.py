@@ -19,9 +19,6 @@ from saccade.tools.context import ProblemKind, ToolContext, ToolResult
 from saccade.tools.crop import MAX_SIDE, Crop, CropArguments, Rotate
 from saccade.tools.select_frames import SelectFrames
 
-PHOTO = Path(__file__).parents[3] / "shared/data/photos/signicade.JPG"
-
-
 NUMBER = st.floats(-1e3, 1e3) | st.floats() | st.integers()
 
 
@@ -141,15 +138,6 @@ def test_the_schema_tells_a_model_everything() -> None:
     assert schema["required"] == ["box"]
 
 
-@pytest.mark.skipif(not PHOTO.exists(), reason="the shared photos are not here")
-def test_a_real_photo() -> None:
-    context = ToolContext({"photo": lambda: Image.open(PHOTO)})
-    size = context.image(None).size
-    result = Crop().call({"box": [0.25, 0.25, 0.5, 0.5], "units": "normalized"}, context)
-    assert result.ok
-    assert abs(result.pictures[0].image.width - size[0] / 4) <= 2
-
-
 def test_quarter_turns_lose_no_pixel(context: ToolContext, picture: Image.Image) -> None:
     result = Rotate().call({"angle": 90}, context)
     assert result.value == {"image": "scene", "angle": 90.0, "size": [60, 100]}
@@ -176,9 +164,6 @@ def test_wrong_angles(context: ToolContext, angle: object) -> None:
     assert result.problem.kind is ProblemKind.ARGUMENT_FORMAT
 
 
-av = pytest.importorskip("av", reason="the extra `video` is not installed")
-
-
 LEVELS = [10 + 20 * number for number in range(10)]  # grey level of each frame
 
 
@@ -187,6 +172,7 @@ RATE = 5
 
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> ToolContext:
+    av = pytest.importorskip("av", reason="the extra `video` is not installed")
     path = tmp_path_factory.mktemp("video") / "clip.mkv"
     with av.open(str(path), "w") as container:
         stream = container.add_stream("ffv1", rate=RATE)  # lossless

@@ -134,28 +134,6 @@ def test_a_label_stays_whole_wherever_its_shape_is(place: tuple[int, int]) -> No
         assert shift == (30, 10)
 
 
-def test_a_ruler_says_its_label_and_length_at_its_end() -> None:
-    ruler = {"kind": "ruler", "start": [10, 10], "end": [10, 50], "width": 1}
-    plain, said = where(draw(ruler)), where(draw({**ruler, "label": "side"}))
-    assert min(y for x, y in plain if x > 20) >= 50
-    assert max(x for x, _ in said) > max(x for x, _ in plain) + 10
-
-
-def test_letters_grow_with_the_shorter_side_within_bounds() -> None:
-    def width(side: int) -> int:
-        white = Image.new("RGB", (max(300, side), side) if side % 20 else (side, max(300, side)), "white")
-        shape = {"kind": "grid", "columns": 1, "rows": 1, "label": "M" * 10}
-        picture = Draw().call({"shapes": [shape]}, ToolContext({"a": white})).pictures[0].image
-        box = ImageChops.difference(picture, white).getbbox()
-        assert box is not None
-        return box[2] - box[0]
-
-    widths = [width(side) for side in (300, 330, 600, 870, 1199, 1200)]
-    assert widths == sorted(set(widths))
-    assert width(200) == widths[0]
-    assert width(1260) == widths[-1]
-
-
 def columns_and_rows(result: ToolResult) -> tuple[list[int], list[int]]:
     """Columns and rows that are inked from edge to edge."""
     assert result.ok, result.text

@@ -194,16 +194,6 @@ def test_real_pictures(name: str) -> None:
     assert result.ok, result.problem
 
 
-def test_a_mask_of_many_rows_has_every_row_once() -> None:
-    """Rows are read 512 at a time."""
-    for height in (511, 512, 513, 600, 1025):
-        image = Image.new("RGB", (30, height), "white")
-        image.paste((0, 0, 0), (0, height - 1, 30, height))
-        white = Toolbox.of("color_mask").call("color_mask", {"value": [1, 1]}, ToolContext({"x": image}))
-        assert isinstance(white.value, dict)
-        assert (white.value["pixels"], white.value["box"]) == (30 * (height - 1), [0, 0, 30, height - 1])
-
-
 def call(name: str, image: Image.Image | np.ndarray[Any, Any], **arguments: Any) -> ToolResult:
     picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
     return make_tool(name).call(arguments, ToolContext({"a": picture}))
@@ -233,16 +223,6 @@ def test_a_range_may_be_a_single_value() -> None:
     assert value_in("color_mask", red, min_area=17)["parts"] == 0
     assert call("edges", red, low=100, high=100).ok
     assert value_in("hough_circles", red, min_radius=7, max_radius=7)["count"] == 0
-
-
-@pytest.mark.parametrize("level", [0, 1, 99, 100, 101, 255])
-def test_a_level_splits_above_itself(level: int) -> None:
-    grey = np.array([[0, 99, 100, 101, 255]], np.uint8).repeat(3, axis=0)
-    picture = Image.fromarray(grey).convert("RGB")
-    white = sum(shade > level for shade in (0, 99, 100, 101, 255)) / 5
-    assert value_in("threshold", picture, method="fixed", level=level)["white_fraction"] == pytest.approx(white)
-    assert value_in("contours", picture, level=level, min_area=0)["level"] == level
-    assert value_in("contours", picture, level=level, things="light", min_area=0)["level"] == level
 
 
 def squares(count: int) -> Image.Image:

@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 
 import pytest
 from tests.tools.tricky import HERE
@@ -143,51 +143,6 @@ def test_a_batch_that_ends_is_done_again_one_by_one_in_its_order(
     heard.deeds = [raising(error) for error in ends]
     assert [result.status.value for result in results(asked(pool, 3, batch=3))] == statuses
     assert heard.jobs == jobs
-
-
-def test_neighbours_of_one_tool_come_together_as_far_as_its_batch_allows(pool: WorkerPool, heard: Heard) -> None:
-    heard.held.clear()
-    first = asked(pool)
-    until(pool.pids)
-    waiting = [asked(pool, 2, batch=2), asked(pool, 1, name="other"), asked(pool, 3, batch=2)]
-    assert (pool.queued, pool.running, pool.pids()) == (6, 1, (1,))
-    cancelled = waiting[2][1]
-    assert cancelled.cancel()
-    heard.held.set()
-    done = results([*first, *waiting[0], *waiting[1], waiting[2][0], waiting[2][2]])
-    assert done == [DONE] * 6
-    with pytest.raises(CancelledError):
-        cancelled.result(0)
-    assert heard.jobs == [1, 2, 1, 1, 1]
-    pool.close()
-    assert pool.queued == 0
-
-
-def test_calls_of_another_tool_are_in_no_batch_of_the_first(pool: WorkerPool, heard: Heard) -> None:
-    heard.held.clear()
-    futures = asked(pool)
-    until(pool.pids)
-    for name in ("tricky", "other", "tricky"):
-        futures += asked(pool, 1, batch=3, name=name)
-    heard.held.set()
-    assert results(futures) == [DONE] * 4
-    assert heard.jobs == [1, 2, 1]
-
-
-def test_as_many_workers_as_there_are_calls_and_no_more_than_allowed(heard: Heard) -> None:
-    heard.held.clear()
-    pool = WorkerPool(3)
-    for count, servers in ((1, 1), (1, 2), (5, 3)):
-        asked(pool, count)
-        assert len(pool._served) == servers
-    heard.held.set()
-    pool.close()
-    idle = WorkerPool(3)
-    assert results(asked(idle)) == [DONE]
-    until(lambda: not idle.running)
-    assert results(asked(idle)) == [DONE]
-    assert len(idle._served) == 1, "one that is free takes the next call"
-    idle.close()
 
 
 def test_what_a_pool_says_of_deaths_and_failures(

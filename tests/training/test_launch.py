@@ -227,11 +227,7 @@ def test_every_folder_has_recipes_that_say_what_they_are(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("command", "named"),
-    [
-        (["rl", "list"], "vista-r1"),
-        (["sft", "list"], "plain"),
-        (["curate", "--pipeline", "list"], "codev"),
-    ],
+    [(["rl", "list"], "vista-r1"), (["sft", "list"], "plain"), (["curate", "--pipeline", "list"], "codev")],
 )
 def test_the_commands_list_them(command: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command) == 0

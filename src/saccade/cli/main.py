@@ -31,6 +31,7 @@ from saccade.core.disk import disk_words
 from saccade.core.plugins import missing_plugin
 from saccade.core.registry import blame, did_you_mean
 from saccade.errors import (
+    MissingPluginError,
     ModelLostError,
     SaccadeError,
     SandboxFullError,
@@ -190,8 +191,9 @@ class VerbGroup(typer.core.TyperGroup):
         verb = VERBS.get(name) or plugged().get(name)  # a verb of the core needs no look at what is installed
         if verb is None:
             if not ctx.resilient_parsing:
-                lacks = missing_plugin("commands", name, plugged())
-                ctx.fail(lacks or f"No such command {name!r}. {did_you_mean(name, verbs())}".strip())
+                if lacks := missing_plugin("commands", name, plugged()):
+                    raise MissingPluginError(lacks)
+                ctx.fail(f"No such command {name!r}. {did_you_mean(name, verbs())}".strip())
             return None, None, rest
         try:
             return name, _command(load(name, verb)), rest

@@ -29,7 +29,7 @@ from types import MappingProxyType, ModuleType
 from typing import Generic, TypeVar, cast
 
 from saccade.core.plugins import HOW, missing_plugin, plugin_of
-from saccade.errors import RegistryError, UnavailableError
+from saccade.errors import MissingPluginError, RegistryError
 
 _ID = re.compile(r"(?P<name>[a-z0-9][a-z0-9._-]*)@(?P<version>[1-9][0-9]*|0)")
 _TARGET = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<attribute>[A-Za-z_]\w*)(?:\s*\[(?P<extra>[\w-]+)\])?")
@@ -120,7 +120,8 @@ class Registry(Generic[T]):
         if wanted.endswith(".py"):
             hint = f"Of a file, name what is in it: {wanted}:NAME."
         missing = missing_plugin(self.kind, wanted, self.entries)
-        raise RegistryError(f"{self.kind} has no {wanted!r}. {missing or hint or self._listing()}")
+        error = MissingPluginError if missing else RegistryError
+        raise error(f"{self.kind} has no {wanted!r}. {missing or hint or self._listing()}")
 
     def full_name(self, wanted: str) -> str:
         """Return an id with its version, or a reference to code unchanged. Raises `RegistryError`."""
@@ -203,7 +204,7 @@ class Registry(Generic[T]):
         target = Reference(match["module"], match["attribute"])
         plugin = plugin_of(self.kind, _name(entry)) if entry not in self.owners else ""
         if plugin and not findable(target):
-            raise UnavailableError(
+            raise MissingPluginError(
                 f"{entry} of {self.kind} is in Saccade's plug-in `{plugin}`, and this installation has no module "
                 f"{target.place}. {HOW}"
             )

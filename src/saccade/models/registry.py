@@ -28,7 +28,7 @@ from saccade.core import registry
 from saccade.core.plugins import missing_plugin
 from saccade.core.registry import Registry, did_you_mean, has_members
 from saccade.core.retry import RetryPolicy
-from saccade.errors import RegistryError, SettingsError, UnavailableError
+from saccade.errors import MissingPluginError, RegistryError, SettingsError
 from saccade.models.base import Model
 from saccade.record.trajectory import Sampling
 
@@ -188,11 +188,12 @@ def checkpoint_named(model: str) -> str:
     """Return the folder or hub name of the weights of `model`, such as `tiny` or `local:FOLDER`.
 
     Raises:
-        UnavailableError: the provider is in a plug-in, or has weights, that are not installed.
+        MissingPluginError: the provider is in a plug-in that is not installed.
+        UnavailableError: what it needs to have weights is not installed.
     """
     name, rest = PROVIDERS.split(model)
     if missing := missing_plugin(PROVIDERS.kind, model, PROVIDERS.entries):
-        raise UnavailableError(missing)
+        raise MissingPluginError(missing)
     if not PROVIDERS.has(name):
         return model
     provider = PROVIDERS.load(name)
@@ -218,15 +219,17 @@ def _find(spec: str) -> tuple[str, str | None, object]:
 
 
 def _unknown(name: str, *, is_code: bool) -> RegistryError:
-    provider = name.partition(":")[0]
+    provider, missing = name.partition(":")[0], ""
     if name.endswith(".py"):
         hint = f"Of a file, name what is in it: {name}:NAME."
     elif name.endswith(".json"):
         hint = f"A file can hold a server's address and key. Write openai:NAME@{name}"
     else:
-        hint = missing_plugin(PROVIDERS.kind, provider, PROVIDERS.entries) or did_you_mean(provider, PROVIDERS.names())
+        missing = missing_plugin(PROVIDERS.kind, provider, PROVIDERS.entries)
+        hint = missing or did_you_mean(provider, PROVIDERS.names())
     no_module = " and no such module" if is_code else ""
-    return RegistryError(f"there is no provider of models {provider!r}{no_module}. {hint}".rstrip())
+    error = MissingPluginError if missing else RegistryError
+    return error(f"there is no provider of models {provider!r}{no_module}. {hint}".rstrip())
 
 
 def _made(provider: object, name: str, rest: str | None) -> object:

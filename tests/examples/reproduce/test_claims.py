@@ -81,15 +81,6 @@ def test_calls_fall_or_rise_and_stay(circles: list[Task], tmp_path: Path) -> Non
     assert judge(findings["stay"].expectation, claim.measure(evidence)["stay"]).verdict is ClaimVerdict.FAILS
 
 
-def test_late_calls_are_counted_over_all_arms(circles: list[Task], tmp_path: Path) -> None:
-    evidence = evidence_of("tool-reward", tmp_path)
-    for arm, late in zip(evidence.settings.arms, (0.1, 0.5), strict=True):
-        write_steps(evidence.places.arm(arm, 0), [{"broken/timeout": late}] * 5)
-    assert "in 30% of the rollouts" in evidence.busy()
-    write_steps(evidence.places.arm(evidence.settings.arms[1], 0), [{"broken/timeout": 0.02}] * 5)
-    assert evidence.busy() == ""
-
-
 def test_a_start_that_cannot_look_decides_nothing(circles: list[Task], signs: list[Task], tmp_path: Path) -> None:
     claim = load_claim("faithful")
     bare = [task.model_copy(update={"evidence": ()}) for task in circles]

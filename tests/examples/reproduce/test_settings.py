@@ -10,15 +10,7 @@ from pydantic import ValidationError
 from examples.reproduce.claims import CLAIMS, load_claim
 from examples.reproduce.evidence import ClaimVerdict, Expectation, MeasuredEffect, blocks, judge, overall_verdict
 from examples.reproduce.run import arm_settings, complete_settings
-from examples.reproduce.settings import (
-    RECIPES,
-    Arm,
-    Reproduction,
-    TaskSet,
-    TimeSpent,
-    make_plan,
-    seconds_per_rollout,
-)
+from examples.reproduce.settings import RECIPES, Arm, Reproduction, TaskSet, TimeSpent, make_plan, seconds_per_rollout
 from saccade.core.settings import load_settings
 from saccade.errors import SettingsError
 from saccade.record.trajectory import EpisodeLimits

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.plugins.worlds.experts.cases import NEAR
+from tests.plugins.worlds.running import NEAR
 
-from saccade.episode.run_folder import MEDIA, TRAJECTORIES, RunFolder
+from saccade.episode.run_folder import TRAJECTORIES, RunFolder
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.plugins.worlds.cli_demo import Exam, ExamRow, hold_exam
@@ -31,7 +31,7 @@ from saccade.training.sft.synth.made import Made
 from saccade.training.sft.synth.outcome import SynthProgress
 from saccade.training.sft.synth.run import Synthesizer
 from saccade_tiny.build import build
-from saccade_tiny.demonstrations import LEFT_OUT, hold
+from saccade_tiny.demonstrations import hold
 from saccade_tiny.screen import markdown
 from saccade_tiny.settings import DemonstrationRun, Stage, TextShape, TinySettings, TokenizerSettings, VisionShape
 from saccade_tiny.tokenizer import QWEN_TOKENS, joined_lines, make_tokenizer
@@ -77,10 +77,7 @@ def test_a_stage_that_learns_from_nothing_is_refused(tmp_path: Path) -> None:
 
 def test_the_table_says_how_many_and_how_sure() -> None:
     text = markdown([ExamRow("look", 100, 90, 25, 0.9), ExamRow("video", 50, 40, None, None)])
-    assert text.splitlines()[2:] == [
-        "| look | 100 | 25% ± 4% | 90% ± 3% | 90% |",
-        "| video | 50 | – | 80% ± 6% | – |",
-    ]
+    assert text.splitlines()[2:] == ["| look | 100 | 25% ± 4% | 90% ± 3% | 90% |", "| video | 50 | – | 80% ± 6% | – |"]
 
 
 @pytest.mark.slow
@@ -147,15 +144,6 @@ async def test_a_run_can_leave_out_what_takes_long(tmp_path: Path) -> None:
         lengths[turns] = {trajectory.id: len(trajectory.turns) for trajectory in made}
     assert lengths[12] == {name: count for name, count in lengths[None].items() if count <= 12}
     assert 0 < len(lengths[12]) < len(lengths[None])
-
-
-async def test_pictures_of_what_is_left_out_are_not_stored(tmp_path: Path) -> None:
-    knobs = {"visual-search": SMALL | {"detail": 24}}
-    wanted = DemonstrationRun(name="x", worlds=("visual-search",), n=6, turns=3, knobs=knobs)
-    progress = await hold(wanted, tmp_path)
-    assert (progress.kept, progress.discarded) == (0, {"not to be shown": 6})
-    assert not list((tmp_path / MEDIA).rglob("*.*"))
-    assert len((tmp_path / LEFT_OUT).read_text().splitlines()) == 6
 
 
 @pytest.mark.slow

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import pytest
 
 pytest.importorskip("openai")
+import httpx
 import openai
+from tests.models.helpers import Media, ask, endpoint
 from tests.plugins.serve.agents import ANSWER, CODE, TOKEN, Slow, asking, client, data_url, serving, two_turns
 
+from saccade.dialects.registry import load_dialect
+from saccade.episode.workbench import equipped
 from saccade.errors import ModelLostError, ModelRefusedError, SandboxLostError
+from saccade.models.providers.responses import ResponsesModel
 from saccade.models.scripted import ScriptedModel
-from saccade.plugins.serve.agents import AgentMetrics
-from saccade.record.content import ImagePart
-from saccade.record.execution import Status
+from saccade.plugins.serve.agent_app import _items
+from saccade.record.content import Answer, ImagePart, ToolCall
+from saccade.record.execution import Execution, HostedCall, Status
+from saccade.record.trajectory import FinishReason, Turn
 from saccade.sandbox.result import Picture, RunResult
 from saccade.sandbox.scripted import ScriptedSandbox
 
@@ -87,30 +95,6 @@ async def test_streams_of_both_apis() -> None:
         assert kinds[0] == "response.created"
         assert kinds[-1] == "response.completed"
         assert kinds.count("response.output_item.done") == 4
-
-
-async def test_the_synchronous_client_too() -> None:
-    def ask(url: str) -> list[str]:
-        with openai.OpenAI(base_url=url, api_key=TOKEN, max_retries=0) as asked:
-            chat = asked.chat.completions.create(model="agent", messages=asking())
-            streamed = asked.chat.completions.create(model="agent", messages=asking(), stream=True)
-            text = "".join(chunk.choices[0].delta.content or "" for chunk in streamed)
-            events = asked.responses.create(model="agent", input="Which?", stream=True)
-            last = [event.type for event in events][-1]
-            names = [asked.models.retrieve(model.id).id for model in asked.models.list()]
-            with pytest.raises(openai.NotFoundError, match="not served here"):
-                asked.models.retrieve("other/one")
-            return [
-                chat.choices[0].message.content or "",
-                text,
-                asked.responses.create(model="agent", input="Which?").output_text,
-                last,
-                *names,
-            ]
-
-    async with serving(agent(), sandbox=box()) as url:
-        found = await asyncio.to_thread(ask, url)
-    assert found == ["blue", "blue", "blue", "response.completed", "agent"]
 
 
 async def test_the_question_keeps_order_roles_and_pictures() -> None:
@@ -445,11 +429,105 @@ async def until(done: Any) -> None:
     raise AssertionError("it did not come to that")
 
 
-def test_the_classes_of_request_times_add_up() -> None:
-    metrics = AgentMetrics()
-    for seconds in (0.05, 0.1, 0.3, 1000.0):
-        metrics.note(None, seconds)
-    lines = metrics.text().splitlines()
-    for end, count in (("0.1", 2), ("0.25", 2), ("0.5", 3), ("600", 3), ("+Inf", 4)):
-        assert f'saccade_episode_seconds_bucket{{le="{end}"}} {count}' in lines
-    assert "saccade_episode_seconds_count 4" in lines
+def idle_box() -> ScriptedSandbox:
+    """A sandbox that runs nothing."""
+    return ScriptedSandbox([], keep=True)
+
+
+@pytest.mark.parametrize("base", [{}, {"frames": {"fps": 2}}])
+async def test_a_video_comes_in_by_both_apis(base: dict[str, Any]) -> None:
+    pytest.importorskip("av")
+    from tests.media.clips import h264
+
+    seen: list[int] = []
+
+    def hear(messages: Any) -> str:
+        seen.append(sum(isinstance(part, ImagePart) for part in messages[-1].parts))
+        return ANSWER
+
+    video = f"data:video/mp4;base64,{base64.b64encode(h264(24)).decode()}"
+    text = "What happens?"
+    chat = [{"type": "video_url", "video_url": {"url": video}}, {"type": "text", "text": text}]
+    item = [{"type": "input_video", "video_url": video}, {"type": "input_text", "text": text}]
+    extra = {"saccade": {"frames": {"count": 3}}}
+    async with serving({"m": ScriptedModel(hear)}, sandbox=idle_box(), base=base) as url, client(url) as asked:
+        for path, body in (("chat/completions", {"messages": _said(chat)}), ("responses", {"input": _said(item)})):
+            await asked.post(f"/{path}", body={"model": "m", **body, **extra}, cast_to=object)
+    assert seen == [3, 3]
+
+
+def _said(content: Any) -> list[Any]:
+    return [{"role": "user", "content": content}]
+
+
+async def test_a_request_brings_typed_tools() -> None:
+    dialect = equipped(load_dialect("vista"), ["crop"])[0]
+    call = dialect.write(ToolCall(name="crop", arguments={"box": [0, 0, 8, 6]}), "I look.")
+    done = dialect.write(Answer(text="blue"), "Seen.")
+    model = ScriptedModel(lambda messages: done if any(one.role == "assistant" for one in messages) else call)
+    async with serving({"m": model}) as url, client(url) as asked:
+        extra = {"dialect": "vista", "tools": ["crop"], "trajectory": True}
+        chat = await asked.chat.completions.create(model="m", messages=asking(), extra_body={"saccade": extra})
+    own: Any = chat.saccade  # type: ignore[attr-defined]
+    (picture,) = own["trajectory"]["turns"][0]["execution"]["pictures"]
+    assert (picture["image"]["width"], picture["image"]["height"]) == (8, 6)
+    assert chat.choices[0].message.content == "blue"
+
+
+async def test_a_request_that_does_not_arrive_gives_its_place_back() -> None:
+    async def hanging() -> AsyncIterator[bytes]:
+        yield b'{"model": '
+        await asyncio.sleep(1.5)  # the client reads no answer before its body has ended
+
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+    few, model = {"max_requests": 1, "request_seconds": 0.5}, ScriptedModel([ANSWER])
+    async with serving({"agent": model}, sandbox=idle_box(), **few) as url, httpx.AsyncClient(headers=headers) as plain:
+        late = await plain.post(f"{url}/chat/completions", content=hanging())
+        assert (late.status_code, late.json()["error"]["code"]) == (408, "request_timeout")
+        body = {"model": "agent", "messages": asking()}
+        assert (await plain.post(f"{url}/chat/completions", json=body)).status_code == 200
+
+
+NO_JSON = [b"", b"[" * 100_000, b'{"model": "\xff"}', b"null", b"[]"]
+
+
+NO_VALUES = ['"temperature": NaN', '"temperature": 1e999', '"user": "half a pair \\ud800"', '"model": "agent"} {']
+
+
+SAID = {"chat/completions": '"messages": [{"role": "user", "content": "Which?"}]', "responses": '"input": "Which?"'}
+
+
+@pytest.mark.parametrize("path", SAID)
+async def test_what_is_no_body_is_refused(path: str) -> None:
+    model = ScriptedModel([ANSWER])
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+    wrong = [*NO_JSON, *(f'{{"model": "agent", {SAID[path]}, {value}}}'.encode() for value in NO_VALUES)]
+    async with serving({"agent": model}, sandbox=idle_box()) as url, httpx.AsyncClient(headers=headers) as plain:
+        for body in wrong:
+            refused = await plain.post(f"{url}/{path}", content=body)
+            assert refused.status_code == 400, (body[:80], refused.text)
+            assert refused.json()["error"]["type"] == "invalid_request_error"
+        right = f'{{"model": "agent", {SAID[path]}, "user": "a whole pair \\ud83d\\ude00"}}'
+        assert (await plain.post(f"{url}/{path}", content=right.encode())).status_code == 200
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_an_agent_answers_another_loop(streamed: bool) -> None:
+    box = ScriptedSandbox(lambda code: RunResult(Status.OK, stdout="42\n", committed=True), keep=True)
+    heard: list[str] = []
+    async with serving({"agent": ScriptedModel(two_turns, name="agent")}, sandbox=box) as url:
+        model = ResponsesModel(endpoint(url, model="agent"), api_key=TOKEN)
+        answer = await model.complete(ask(), Media(), on_text=heard.append if streamed else None)
+        await model.close()
+    assert answer.text.endswith("</think>blue")
+    assert (answer.finish, answer.model) == (FinishReason.STOP, "agent")
+    assert answer.usage.sampled_tokens
+    assert "".join(heard) == (answer.text if streamed else "")
+
+
+def test_calls_of_a_providers_sandbox_are_items_too() -> None:
+    run = Execution(status=Status.ERROR, stdout="1", traceback="no")
+    turn = Turn(text="x", action=Answer(text="x"), hosted=(HostedCall(tool="t", code="print(1)", execution=run),))
+    asked: Any = SimpleNamespace(with_outputs=True)
+    _, item = _items(turn, asked, play=None)  # type: ignore[arg-type]
+    assert (item["code"], item["outputs"]) == ("print(1)", [{"type": "logs", "logs": "1\nno"}])

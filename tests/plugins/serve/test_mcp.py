@@ -148,7 +148,7 @@ async def test_files_outside_the_folders_cannot_be_read(tmp_path: Path) -> None:
 )
 async def test_a_wrong_call_is_an_error_to_read(tool: str, arguments: dict[str, Any], word: str) -> None:
     from mcp.client import Client as InProcess
-    from tests.plugins.serve.fakes import FakeSandbox
+    from tests.fake_sandboxes import FakeSandbox
 
     from saccade.plugins.serve.mcp_server import mcp_server
     from saccade.plugins.serve.vision_session import McpSettings
@@ -223,7 +223,7 @@ async def test_of_many_pictures_the_last_are_named() -> None:
 
 
 async def test_limits_of_sessions_pictures_and_size() -> None:
-    from tests.plugins.serve.fakes import FakeSandbox
+    from tests.fake_sandboxes import FakeSandbox
 
     from saccade.plugins.serve.mcp_server import mcp_server
     from saccade.plugins.serve.vision_session import McpSettings
@@ -257,7 +257,7 @@ async def test_limits_of_sessions_pictures_and_size() -> None:
 
 
 async def test_branches_at_once_stay_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.plugins.serve.fakes import FakeSandbox, FakeSession
+    from tests.fake_sandboxes import FakeSandbox, FakeSession
 
     from saccade.plugins.serve.mcp_server import mcp_server
     from saccade.plugins.serve.vision_session import McpSettings

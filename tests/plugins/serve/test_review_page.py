@@ -78,13 +78,7 @@ def test_strangers_and_wrong_decisions_are_refused(tmp_path: Path) -> None:
         assert call(port, f"/item/0?token={TOKEN}", {"verdict": "drop"}, token="")[0] == 403
         sha = reply_of(port, "/item/0")["media"][0]["sha256"]
         assert call(port, f"/media/{sha}", token="")[0] == 403
-        for path in (
-            "/media/" + "0" * 64,
-            "/item/9",
-            "/../settings.toml",
-            "/review.py",
-            "/media/../review.jsonl",
-        ):
+        for path in ("/media/" + "0" * 64, "/item/9", "/../settings.toml", "/review.py", "/media/../review.jsonl"):
             assert call(port, path)[0] == 404, path
         assert call(port, "http://[")[0] == 400
         for body in (

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
-from tests.plugins.serve.fakes import TOKEN, FakeSandbox, serving
+from tests.fake_sandboxes import TOKEN, FakeSandbox, serving
 
+from saccade.cli.web import read_token
+from saccade.core.web import OwnNames
 from saccade.errors import SandboxError, SettingsError
+from saccade.plugins.serve import sandbox_cli as cli
 from saccade.plugins.serve.sandbox_app import sandbox_app
 from saccade.sandbox import remote_wire as wire
 from saccade.sandbox.remote import RemoteSandbox
 from saccade.sandbox.remote_codec import RawPixels
 
 RIGHT = {"authorization": f"Bearer {TOKEN}", "x-saccade-client": "0" * 32}
+
+
 EMPTY = wire.pack({"bindings": {}, "files": [], "options": None})
 
 
@@ -237,3 +249,135 @@ async def test_other_clients_lazy_pictures_are_apart(http: httpx.AsyncClient, fa
     await http.put(f"/v1/lazy/{'c' * 64}", content=given)
     assert (await http.put(f"{session}/runs/1", content=call("print(look('im').size)"))).status_code == 200
     assert len(fake.runs) == 1
+
+
+LOCAL = [b"127.0.0.1", b"127.0.0.1:8721", b"LocalHost:1", b"[::1]", b"[::1]:80"]
+
+
+FOREIGN = [
+    b"",
+    b"evil.example",
+    b"127.0.0.1.evil.example",
+    b"127.0.0.1:80@evil.example",
+    b"localhost:x",
+    b"[::1",
+    b"::1",
+]
+
+
+def answered(kind: str, *hosts: bytes) -> list[Any]:
+    """What is sent for a request with these headers `Host`; `through` where the application is reached."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def app(*_: Any) -> None:
+        sent.append("through")
+
+    async def receive() -> Any:
+        raise AssertionError("nothing is read")
+
+    scope = {"type": kind, "path": "/", "headers": [(b"host", host) for host in hosts]}
+    asyncio.run(OwnNames(app, refusal=b"{}")(scope, receive, send))
+    return sent
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+def test_own_names_are_let_through_and_all_others_refused(kind: str) -> None:
+    for host in LOCAL:
+        assert answered(kind, host) == ["through"], host
+    for hosts in ([], *([host] for host in FOREIGN), [LOCAL[0], FOREIGN[1]], [FOREIGN[1], LOCAL[0]]):
+        first = answered(kind, *hosts)[0]
+        assert (first["type"], first.get("status", first.get("code"))) == (
+            ("http.response.start", 400) if kind == "http" else ("websocket.close", 1008)
+        ), hosts
+
+
+def test_the_start_and_the_end_of_a_server_name_no_host() -> None:
+    assert answered("lifespan") == ["through"]
+
+
+SECRET_TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+read = partial(read_token, variable=cli.TOKEN_VARIABLE)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
+def test_loopback_may_do_without_a_token(host: str) -> None:
+    assert read(None, host, no_token=True) is None
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", ""])
+def test_elsewhere_a_token_is_needed(host: str) -> None:
+    with pytest.raises(SettingsError, match="loopback"):
+        read(None, host, no_token=True)
+
+
+def test_the_token_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{SECRET_TOKEN}\n")
+    assert read(file, "0.0.0.0", no_token=False) == SECRET_TOKEN
+    with pytest.raises(SettingsError, match="contradict"):
+        read(file, "127.0.0.1", no_token=True)
+    with pytest.raises(SettingsError, match="cannot be read"):
+        read(tmp_path / "nothing", "127.0.0.1", no_token=False)
+    with pytest.raises(SettingsError, match="a token is needed"):
+        read(None, "127.0.0.1", no_token=False)
+    monkeypatch.setenv(cli.TOKEN_VARIABLE, SECRET_TOKEN)
+    assert read(None, "0.0.0.0", no_token=False) == SECRET_TOKEN
+
+
+@pytest.mark.parametrize("token", ["short", "ü" * 20, "0123456789 0123456789", "0123456789\x0001234567"])
+def test_a_weak_token_is_refused_without_showing_it(tmp_path: Path, token: str) -> None:
+    file = tmp_path / "token"
+    file.write_text(token, encoding="utf-8")
+    with pytest.raises(SettingsError) as caught:
+        read(file, "127.0.0.1", no_token=False)
+    assert token not in str(caught.value)
+
+
+def test_settings_come_from_a_file_and_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text("[limits]\nwall_seconds = 3\n[serve]\nmax_sessions = 5\nidle_seconds = 9\n")
+    limits, serving = cli.read_settings(file, {"max_sessions": 7, "idle_seconds": None})
+    assert (limits.wall_seconds, serving.max_sessions, serving.idle_seconds) == (3.0, 7, 9.0)
+
+
+@pytest.mark.parametrize(
+    "text", ["[other]\n", "[limits]\nwal = 1\n", "[serve]\nmax_sessions = 0\n", "serve = 1\n", "["]
+)
+def test_a_wrong_settings_file_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError):
+        cli.read_settings(file, {})
+    with pytest.raises(SettingsError):
+        cli.read_settings(tmp_path / "nothing", {})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox is for Linux")
+async def test_a_served_sandbox_runs_code_and_ends_cleanly(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import sys; from saccade.cli.main import main; sys.exit(main())"]
+    server = subprocess.Popen(
+        [*command, "sandbox", "serve", "--port", "0"],
+        env={**os.environ, cli.TOKEN_VARIABLE: SECRET_TOKEN},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        url = line.split()[2]
+        async with RemoteSandbox(url, token=SECRET_TOKEN) as box:
+            session = await box.open({"a": 20})
+            result = await session.run("print(a + 1)")
+            assert result.stdout == "21\n"
+    finally:
+        server.send_signal(signal.SIGINT)
+        out, errors = server.communicate(timeout=30)
+    assert server.returncode in (0, 130), errors
+    assert SECRET_TOKEN not in line + out + errors
+    assert "Traceback" not in errors

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
 import random
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +37,18 @@ from saccade.record.content import Answer, ToolCall
 from saccade.record.execution import Status
 from saccade.record.trajectory import StopReason
 from saccade.tools.context import Numbering, ProblemKind, ToolContext, ToolResult
+from saccade.tools.definition import Cost
 from saccade.tools.registry import make_tool
 from saccade.tools.served import served_tools
-from saccade.tools.served_wire import MediaKind, ServedMedium, ServedRefusal
+from saccade.tools.served_wire import MediaKind, ServedDefinition, ServedMedium, ServedRefusal, ServedTools
 from saccade.tools.serving.app import ToolService, tools_app
 from saccade.tools.serving.backend import HeldMedia, PooledBackend, ToolServeSettings
 from saccade.tools.setup import ToolCallSettings
 from saccade.tools.toolbox import Toolbox
 
 EMPTY = ToolContext({})
+
+
 Served = tuple[str, Heard, PooledBackend]
 
 
@@ -294,3 +300,68 @@ def test_ray_that_is_not_there_or_does_not_start_is_said_plainly(monkeypatch: py
     monkeypatch.setattr(local_ray, "_PROGRAM", (sys.executable, "-c", "print('no room for Ray'); raise SystemExit(7)"))
     with pytest.raises(UnavailableError, match=r"Ray does not start: .* code 7\. .*no room for Ray"):
         serve_on_ray(SETTINGS, None, "127.0.0.1", 0, lambda where: None)
+
+
+ODD = ServedDefinition(name="odd", description="", parameters={}, returns={}, aliases=(), cost=Cost.LIGHT)
+
+
+class _Nonsense(BaseHTTPRequestHandler):
+    code, body = 200, ""
+
+    def do_GET(self) -> None:
+        self._answer(200, ServedTools(tools=(ODD,)).model_dump_json())
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self._answer(self.code, self.body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def _answer(self, code: int, body: str) -> None:
+        self.send_response(code)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+
+@pytest.fixture(scope="module")
+def nonsense_box() -> Iterator[Toolbox]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Nonsense)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield Toolbox(
+        served_tools(
+            f"http://127.0.0.1:{server.server_port}", ToolCallSettings(retry=RetryPolicy(tries=3, first_seconds=0.1))
+        )
+    )
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "says"),
+    [
+        (200, "<html>", "what is no result"),
+        (200, json.dumps({"tool": "odd", "status": "ok", "pictures": [{"name": "a", "png": "AAAA"}]}), "no result"),
+        (302, "", "answered 302"),
+        (409, "<html>", "no words of the protocol"),
+        (409, json.dumps({"error": "missing_media", "message": "", "missing": ["f" * 64]}), "did not name: ffff"),
+    ],
+)
+def test_an_answer_of_another_kind_loses_the_call(
+    nonsense_box: Toolbox, monkeypatch: pytest.MonkeyPatch, code: int, body: str, says: str
+) -> None:
+    monkeypatch.setattr(_Nonsense, "code", code)
+    monkeypatch.setattr(_Nonsense, "body", body)
+    result = nonsense_box.call("odd", {}, ToolContext({"scene": Image.new("RGB", (4, 4))}))
+    assert result.status is Status.LOST
+    assert result.problem is not None
+    assert says in result.problem.detail
+
+
+@pytest.mark.parametrize("value", ["\ud800", float("nan"), {1, 2}])
+def test_arguments_that_no_json_can_hold_are_the_models(nonsense_box: Toolbox, value: object) -> None:
+    result = nonsense_box.call("odd", {"a": value}, ToolContext({}))
+    assert result.status is Status.ERROR
+    assert result.problem is not None
+    assert result.problem.kind is ProblemKind.ARGUMENT_FORMAT

@@ -12,7 +12,7 @@ from tests.plugins.verl.support import names, verl_settings
 from saccade.cli.main import main
 from saccade.core.recipes import find_recipe
 from saccade.errors import SettingsError
-from saccade.plugins.verl.mapping import OURS, REFUSED, check_on_verl, nested, notes, verl_lines
+from saccade.plugins.verl.mapping import OURS, REFUSED, check_on_verl, notes, verl_lines
 from saccade.plugins.verl.settings import verl_of
 from saccade.training.rl.recipe import load_recipe
 from saccade.training.rl.settings import RlSettings, load_rl_settings
@@ -43,69 +43,31 @@ def test_no_setting_is_both_kept_and_refused() -> None:
         assert any(one == name or one.startswith(f"{name}.") for one in everything), name
 
 
-def test_the_numbers_of_a_recipe_arrive() -> None:
-    settings = verl_settings(
-        {
-            "loss": {
-                "clip_low": 0.1,
-                "clip_high": 0.3,
-                "dual_clip": 4.0,
-                "kl_weight": 0.02,
-                "aggregate": "sequence-mean",
-            },
-            "optimizer": {"learning_rate": 2e-6, "updates": 2, "epochs": 3, "clip": 0.5, "betas": [0.8, 0.9]},
-            "rounds": {"tasks": 6, "groups": 4, "rounds": 2},
-            "selection": {"rule": "oversample-filter-rank", "groups": 4},
-            "seed": 7,
-        },
-        validation={"every": 5, "samples": 3, "temperature": 0.4},
-        keep={"every": 4, "checkpoints": 1, "tensorboard": False, "tracker": "wandb", "project": "mine"},
-        trainer={"nodes": 2, "gpus": 4, "tensor_parallel": 2, "workers": 3},
-    )
-    found = config(settings)
-    actor, rollout = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
-    expected = {
-        f"{actor}.clip_ratio_low": 0.1,
-        f"{actor}.clip_ratio_high": 0.3,
-        f"{actor}.clip_ratio_c": 4.0,
-        f"{actor}.use_kl_loss": True,
-        f"{actor}.kl_loss_coef": 0.02,
-        f"{actor}.kl_loss_type": "low_var_kl",
-        f"{actor}.loss_agg_mode": "seq-mean-token-mean",
-        f"{actor}.optim.lr": 2e-6,
-        f"{actor}.optim.betas": [0.8, 0.9],
-        f"{actor}.optim.clip_grad": 0.5,
-        f"{actor}.ppo_mini_batch_size": 2,
-        f"{actor}.ppo_epochs": 3,
-        f"{actor}.fsdp_config.dtype": "bfloat16",
-        f"{rollout}.n": 4,
-        f"{rollout}.temperature": 1.3,
-        f"{rollout}.max_model_len": 2048,
-        f"{rollout}.tensor_model_parallel_size": 2,
-        f"{rollout}.agent.num_workers": 3,
-        f"{rollout}.val_kwargs.n": 3,
-        f"{rollout}.val_kwargs.temperature": 0.4,
-        "data.train_batch_size": 6,
-        "data.seed": 7,
-        "trainer.nnodes": 2,
-        "trainer.n_gpus_per_node": 4,
-        "trainer.device": "cuda",
-        "trainer.total_training_steps": 3,
-        "trainer.test_freq": 5,
-        "trainer.save_freq": 4,
-        "trainer.max_actor_ckpt_to_keep": 1,
-        "trainer.logger": ["console", "file", "wandb"],
-        "trainer.project_name": "mine",
-        "trainer.default_local_dir": "/runs/a/checkpoints",
-    }
-    assert {name: found[name] for name in expected} == expected
-    assert nested(verl_lines(settings, OUT))["trainer"]["v1"]["sampler"]["sampler_kwargs"] == {"out": "/runs/a"}
-
-
 @pytest.mark.parametrize(
     ("name", "recipe", "more"),
     [
         ("usual", {}, {}),
+        (
+            "numbers",
+            {
+                "loss": {
+                    "clip_low": 0.1,
+                    "clip_high": 0.3,
+                    "dual_clip": 4.0,
+                    "kl_weight": 0.02,
+                    "aggregate": "sequence-mean",
+                },
+                "optimizer": {"learning_rate": 2e-6, "updates": 2, "epochs": 3, "clip": 0.5, "betas": [0.8, 0.9]},
+                "rounds": {"tasks": 6, "groups": 4, "rounds": 2},
+                "selection": {"rule": "oversample-filter-rank", "groups": 4},
+                "seed": 7,
+            },
+            {
+                "validation": {"every": 5, "samples": 3, "temperature": 0.4},
+                "keep": {"every": 4, "checkpoints": 1, "tensorboard": False, "tracker": "wandb", "project": "mine"},
+                "trainer": {"nodes": 2, "gpus": 4, "tensor_parallel": 2, "workers": 3},
+            },
+        ),
         (
             "other",
             {

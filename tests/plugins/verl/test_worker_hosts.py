@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from tests.plugins.serve.fakes import TOKEN, FakeSandbox, serving
+from tests.fake_sandboxes import TOKEN, FakeSandbox, serving
 from tests.plugins.verl.served import LocalClient
 from tests.plugins.verl.support import verl_settings
 from tests.training.rl.policies import policy

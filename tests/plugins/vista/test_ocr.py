@@ -230,8 +230,7 @@ class _Squares:
 
 
 @pytest.mark.parametrize(
-    ("size", "most", "enlarged"),
-    [((400, 600), 24, 736 / 400), ((200, 300), 24, 2), ((960, 900), 56, 736 / 900)],
+    ("size", "most", "enlarged"), [((400, 600), 24, 736 / 400), ((200, 300), 24, 2), ((960, 900), 56, 736 / 900)]
 )
 def test_boxes_are_in_coordinates_of_the_picture(size: tuple[int, int], most: int, enlarged: float) -> None:
     pixels = np.full((*size, 3), 255, np.uint8)

@@ -5,11 +5,22 @@ from __future__ import annotations
 import io
 from contextlib import redirect_stdout
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
-from saccade.tasks.worlds.base import WorldSample
+from saccade.dialects.registry import load_dialect
+from saccade.episode.flow import Plan
+from saccade.episode.workbench import equipped
+from saccade.media.store import MediaStore
+from saccade.plugins.worlds.experts.plays import ExpertPart
+from saccade.plugins.worlds.experts.scene import ExpertScene, ExpertSettings
+from saccade.record.trajectory import Trajectory
+from saccade.tasks.worlds.base import WorldSample, draw_sample, load_world, store_sample
+from saccade.tasks.worlds.rng import Rng
+from saccade.training.sft.synth.run import synthesise
+from saccade.training.sft.synth.settings import SynthSettings
 
 
 def printed_answer(sample: WorldSample, **bindings: Any) -> str:
@@ -28,3 +39,36 @@ def pixels_digest(sample: WorldSample) -> str:
             digest.update(f"{medium.size}{medium.mode}".encode())
             digest.update(medium.tobytes())
     return digest.hexdigest()[:16]
+
+
+NEAR = {"kinds": ["letter", "dot"], "megapixels": [0.4, 0.4], "detail": 20, "signs": 2, "conjunction": 0}
+"""Knobs of a search that is over soon."""
+
+
+def plan_for(world: str, dialect: str, root: Path, index: int = 0) -> tuple[Plan, dict[str, str]]:
+    """The plan of a sample, and the sample's notes."""
+    drawn = load_world(world)
+    sample = draw_sample(drawn, "train", index)
+    task = store_sample(sample, MediaStore(root), task_id=f"{drawn.id}/train/{index}", split="train")
+    return Plan(task, equipped(load_dialect(dialect))[0]), dict(sample.notes)
+
+
+def part_for(world: str, dialect: str, root: Path, *, index: int = 0, seed: int = 0, **settings: Any) -> ExpertPart:
+    """The part of an expert on a sample."""
+    plan, notes = plan_for(world, dialect, root, index)
+    chosen = ExpertSettings.model_validate(settings)
+    return ExpertPart.of(ExpertScene(plan.task, plan.dialect, plan.opening, Rng(seed), chosen, notes))
+
+
+async def trajectories(out: Path, **settings: Any) -> list[Trajectory]:
+    """What a run of these settings makes; no job may come to nothing."""
+    from saccade.record.codec import read_lines
+
+    progress = await synthesise(SynthSettings.model_validate(settings), out, workers=3)
+    assert not progress.discarded, progress.example
+    return list(read_lines(out / "trajectories.jsonl", Trajectory))
+
+
+def is_right(trajectory: Trajectory) -> bool:
+    """Whether it was scored as right."""
+    return [score.value for score in trajectory.scores if score.name == "correct"] == [1.0]

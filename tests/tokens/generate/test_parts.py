@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from saccade.models.local_text import LocalSettings, TextOfTokens
 from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.plugins.worlds.random_checkpoint import save_tiny, tiny_tokenizer
 from saccade.tokens import encoder as frame
-from saccade.tokens.caches import cache_argument
 from saccade.tokens.decoder import TokenSampler
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import Prompt, build_prompt, frame_encoder
@@ -308,21 +306,3 @@ def test_the_processors_chat_template_comes_before_the_tokenizers(tmp_path: Path
     assert texts == ["tokenizer!", "json!", "jinja!"]
     with pytest.raises(ModelRefusedError, match="0 of 1 pictures"):
         build_prompt(Request((said("user", RED),)), checkpoint)
-
-
-def test_a_cache_is_given_under_the_models_own_name_for_it() -> None:
-    def takes_both(forward: Any) -> Any:
-        @functools.wraps(forward)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            return forward(*args, **kwargs)
-
-        return wrapped
-
-    class Older(torch.nn.Module):  # type: ignore[name-defined, misc]
-        def forward(self, ids: Any, past_key_values: Any = None, use_cache: bool = True) -> None: ...
-
-    class Newer(torch.nn.Module):  # type: ignore[name-defined, misc]
-        @takes_both
-        def forward(self, ids: Any, cache: Any = None, use_cache: bool = True) -> None: ...
-
-    assert (cache_argument(Older()), cache_argument(Newer())) == ("past_key_values", "cache")

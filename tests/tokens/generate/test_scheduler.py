@@ -18,13 +18,7 @@ from saccade.tokens.segments import PromptPicture
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from tests.tokens.generate.support import (
-    NEWER,
-    Asked,
-    Passes,
-    answered,
-    each_family,
-)
+from tests.tokens.generate.support import NEWER, Asked, Passes, answered, each_family
 
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint

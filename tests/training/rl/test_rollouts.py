@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.plugins.serve.fakes import TOKEN, FakeSandbox, Wire, serving
+from tests.fake_sandboxes import TOKEN, FakeSandbox, Wire, serving
 from tests.tiny import tiny_folder
 from tests.training.rl.policies import Noise, TinyPolicy, full_logprobs, policy
 

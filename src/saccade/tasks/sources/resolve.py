@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from saccade.core.plugins import missing_plugin
 from saccade.core.registry import did_you_mean
 from saccade.core.settings import load_settings
-from saccade.errors import SettingsError
+from saccade.errors import MissingPluginError, SettingsError
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import cards, load_card, split_of
@@ -65,7 +65,7 @@ def bare_name(name: str) -> str:
     """Return the name of a world without its split. Raises `SettingsError` if there is no such world."""
     bare, _ = WORLDS.split(name.removeprefix(_WORLD))
     if not WORLDS.has(bare) and WORLDS.code(bare) is None:
-        raise SettingsError(_no_such(name))
+        raise _no_such(name)
     return bare
 
 
@@ -214,13 +214,14 @@ def _refuse(source: SourceSettings, kind: str, names: tuple[str, ...]) -> None:
         raise SettingsError(f"{source.name} is {kind}, and {', '.join(given)} would change nothing. Leave it out.")
 
 
-def _no_such(name: str) -> str:
+def _no_such(name: str) -> SettingsError | MissingPluginError:
     bare = name.removeprefix(_WORLD).partition(":")[0]
     here = [path.name for path in Path().iterdir()] if "/" not in name else []
     known = {*cards().ids(), *cards().names(), *WORLDS.ids(), *WORLDS.names(), *here}
     missing = missing_plugin(WORLDS.kind, bare, WORLDS.entries)
     hint = f"{did_you_mean(bare, known)} {missing}".strip() or "See: saccade cards list, saccade worlds list."
-    return f"{name!r} is no benchmark, no file or folder of tasks and no generated world. {hint}"
+    error = MissingPluginError if missing else SettingsError
+    return error(f"{name!r} is no benchmark, no file or folder of tasks and no generated world. {hint}")
 
 
 @dataclass(frozen=True, slots=True)

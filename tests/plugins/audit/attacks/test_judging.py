@@ -228,10 +228,7 @@ KEEPER = [
     (RunResult(Status.OK, stdout="gone"), "the process that keeps the state lived on: ok"),
 ]
 CHECKED = {
-    "picture_link": [
-        (RunResult(Status.OK, pictures=(picture(),)), "a picture from outside came back"),
-        (FINE, None),
-    ],
+    "picture_link": [(RunResult(Status.OK, pictures=(picture(),)), "a picture from outside came back"), (FINE, None)],
     "native_thread_left_behind": KEPT_THREAD,
     "native_thread_burns": KEPT_THREAD,
     "keeper_that_leaves": KEEPER,

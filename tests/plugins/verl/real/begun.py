@@ -11,11 +11,7 @@ from pathlib import Path
 import saccade
 
 TINY = Path(saccade.__file__).parent / "models/weights/tiny"
-QUIET = {
-    "HF_HUB_OFFLINE": "1",
-    "VLLM_NO_USAGE_STATS": "1",
-    "DO_NOT_TRACK": "1",
-}
+QUIET = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 
 
 def command(program: Path, recipe: Path | str, out: Path, *more: str) -> list[str]:

@@ -185,20 +185,6 @@ def number(board: Board, text: str, box: tuple[int, int, int, int]) -> None:
     board.lines.append(TextLine(text=text, confidence=1.0, box=box, corners=((0.0, 0.0),) * 4))
 
 
-@pytest.mark.parametrize(("off", "value"), [(6, 31), (7, None)])
-def test_a_printed_number_stands_at_the_end_of_its_bar(off: int, value: int | None) -> None:
-    lying = Board((420, 220))
-    for row, label in enumerate(("Oak", "Fir")):
-        lying.write(label, (55, 45 + 50 * row))
-        lying.pen.rectangle((80, 35 + 50 * row, 279, 54 + 50 * row), fill=GREEN)
-    number(lying, "31", (282, 35 + off, 300, 55 + off))
-    assert table(read(lying)) == {("Oak", ""): value, ("Fir", ""): None}
-    upright = standing({"Mon": (30,), "Tue": (60,)})
-    upright.lines = [line for line in upright.lines if not line.text.isdigit()]
-    number(upright, "31", (75 + off, 180, 95 + off, 198))
-    assert table(read(upright)) == {("Mon", ""): value, ("Tue", ""): None}
-
-
 def test_a_note_beside_the_tallest_bar_is_no_title() -> None:
     board = standing({"Mon": (99,), "Tue": (60,)})
     board.lines = [line for line in board.lines if line.text != "Harvest"]

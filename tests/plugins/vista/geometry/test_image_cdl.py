@@ -8,12 +8,7 @@ from PIL import Image, ImageDraw
 from tests.plugins.vista.chart.drawn import Board
 from tests.plugins.vista.geometry.figures import CORNERS, circle, on_rim, triangle
 
-from saccade.plugins.vista.geometry.image_cdl import (
-    _is_square,
-    _marks,
-    _shape,
-    read_diagram,
-)
+from saccade.plugins.vista.geometry.image_cdl import _is_square, _marks, _shape, read_diagram
 
 
 def test_a_right_triangle() -> None:

@@ -9,13 +9,7 @@ import pytest
 
 from saccade.plugins.vista.geometry import inter_gps as solving
 from saccade.plugins.vista.geometry.figure import Fit, FormError, PlaneFigure, State, fit, read_term
-from saccade.plugins.vista.geometry.inter_gps import (
-    Place,
-    _length,
-    _lies,
-    _proper,
-    _read,
-)
+from saccade.plugins.vista.geometry.inter_gps import Place, _length, _lies, _proper, _read
 from saccade.plugins.vista.geometry.measures import centre_of, measure, polygon
 from saccade.plugins.vista.geometry.statements import implied, residuals_of
 

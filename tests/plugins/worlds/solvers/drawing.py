@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import io
+import json
+import re
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from math import cos, pi, sin
+from pathlib import Path
 from random import Random
+from typing import Any
 
+import pytest
 from PIL import Image, ImageDraw
 
+from saccade.plugins.worlds.solvers.questions import solver_for
+
 TAB = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
+
+
 FINE = 4
 """Drawn at this many times the size."""
+
+
 Point = tuple[float, float]
 
 
@@ -120,3 +133,37 @@ def two_circles(side: int, radii: Point, gap: float, angle: float, *, outlined: 
         else:
             pen.ellipse(box, fill=ink)
     return done(picture)
+
+
+def printed(question: str, picture: Image.Image) -> str:
+    """The last line that the program for `question` prints about `picture`."""
+    solver = solver_for(question)
+    assert solver is not None, question
+    out = io.StringIO()
+    with redirect_stdout(out):
+        exec(compile(solver.program(), solver.source, "exec"), {"__name__": "__main__", "image_clue_0": picture})
+    return out.getvalue().rstrip("\n").rpartition("\n")[2]
+
+
+def plain(answer: str) -> str:
+    """An answer without the form that it was asked for in: its numbers, or its word."""
+    return ",".join(re.findall(r"\d+", answer)) or answer.strip(" {}").lower()
+
+
+FOLDER = Path(__file__).parents[5] / "shared/data/blindtest"
+
+
+TASKS = ("counting_shapes", "line_intersection", "nested_squares", "rows_columns", "touching_circles")
+
+
+needs_files = pytest.mark.skipif(not FOLDER.exists(), reason="there are no BlindTest files beside the repository")
+
+
+def rows(task: str, step: int = 1) -> list[dict[str, Any]]:
+    """Every `step`-th row of a task: question, answer, image."""
+    lines = (FOLDER / "blindtest.jsonl").read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if row["task"] == task][::step]
+
+
+def picture(row: dict[str, Any]) -> Image.Image:
+    return Image.open(FOLDER / row["image"])

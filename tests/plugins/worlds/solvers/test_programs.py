@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import ast
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import pi
+from pathlib import Path
 from random import Random
 
 import pytest
 from PIL import Image, ImageFilter, ImageOps
-from tests.plugins.worlds.solvers.drawing import grid, rings, scattered, squares, two_circles, two_lines
-from tests.plugins.worlds.solvers.running import plain, printed
+from tests.plugins.worlds.solvers.drawing import (
+    TASKS,
+    grid,
+    needs_files,
+    picture,
+    plain,
+    printed,
+    rings,
+    rows,
+    scattered,
+    squares,
+    two_circles,
+    two_lines,
+)
+
+from saccade.plugins.worlds.solvers import programs
+from saccade.plugins.worlds.solvers.questions import program_text, solver_for
+from saccade.tasks.worlds.base import WorldSample, draw_sample, load_world
 
 
 def jpeg(picture: Image.Image) -> Image.Image:
@@ -43,6 +61,8 @@ CHANGES: dict[str, Callable[[Image.Image], Image.Image]] = {
     "jpeg": jpeg,
     "blurred": lambda picture: picture.filter(ImageFilter.GaussianBlur(0.7)),
 }
+
+
 changed = pytest.mark.parametrize("change", CHANGES)
 
 
@@ -140,3 +160,155 @@ def test_two_circles(gap: int, angle: float, outlined: bool) -> None:
 def test_changed_circles(change: str, gap: int, answer: str) -> None:
     picture = CHANGES[change](two_circles(500, (60, 60), gap, 0.6))
     assert printed("Are the two circles overlapping?", picture) == answer
+
+
+CURLY, PAIR, BARE = "rows={{{0}}} columns={{{1}}}", "({0},{1})", "{0}, {1}"
+
+
+UNDERSTOOD: list[tuple[str, str, Mapping[str, object]]] = [
+    ("How many circles are in the image? Answer with only the number in numerical format.", "shapes", {"sides": 0}),
+    ("Count the pentagons in the image. Answer with a number in curly brackets e.g. {3}.", "shapes", {"sides": 5}),
+    ("What is the number of hexagons shown?", "shapes", {"sides": 6}),
+    ("How many overlapping rings do you see?", "shapes", {"sides": 0}),
+    ("Count total number of squares in the image. Answer in curly brackets e.g. {3}.", "nested_squares", {}),
+    ("How many squares are in the image? Please answer with a number in curly brackets.", "nested_squares", {}),
+    ("Squares are drawn inside one another here. How many are there in total?", "nested_squares", {}),
+    ("Count the number of rows and columns. For example, rows={5} columns={6}", "rows_columns", {"form": CURLY}),
+    ("How many rows and columns are in the table? Use (row, column), e.g., (5,6)", "rows_columns", {"form": PAIR}),
+    ("How many rows and columns, e.g. (5,6), has the table that is shown above?", "rows_columns", {"form": PAIR}),
+    ("How many rows and how many columns has the grid? For example: 5, 6", "rows_columns", {"form": BARE}),
+    ("Count the rows of the table.", "rows_columns", {"form": "{0}"}),
+    ("How many columns does the grid have?", "rows_columns", {"form": "{1}"}),
+    ("How many times do the blue and red line plots cross?", "line_crossings", {"colours": ("blue", "red")}),
+    ("Count the points where the green line meets the RED line.", "line_crossings", {"colours": ("green", "red")}),
+    ("How many times do the blue and red lines touch each other?", "line_crossings", {"colours": ("blue", "red")}),
+    ("Are the two circles touching each other? Answer with Yes/No.", "two_circles", {"question": "touching"}),
+    ("Are the two circles overlapping? Answer with Yes/No.", "two_circles", {"question": "overlapping"}),
+    ("Do the two coloured circles overlap?", "two_circles", {"question": "overlapping"}),
+    ("Do both circles touch or overlap?", "two_circles", {"question": "touching"}),
+]
+
+
+OTHERS = [
+    "What is written on the sign?",
+    "How many red circles are in the image?",
+    "How many circles and squares are there?",
+    "How many circles touch the square?",
+    "How many circles are bigger than the others?",
+    "How many times do the lines cross?",
+    "What colour is the line that crosses the red one?",
+    "Which letter is being circled?",
+    "Are the two squares touching?",
+    "How many words stand in the second row?",
+    "How many rows of the table have at least 22 kilometers?",
+    "What colour are the two circles?",
+]
+
+
+@pytest.mark.parametrize(("question", "source", "parameters"), UNDERSTOOD)
+def test_understood(question: str, source: str, parameters: Mapping[str, object]) -> None:
+    solver = solver_for(question)
+    assert solver is not None
+    assert (solver.source, dict(solver.parameters)) == (source, dict(parameters))
+
+
+@pytest.mark.parametrize("question", OTHERS)
+def test_not_understood(question: str) -> None:
+    assert solver_for(question) is None
+
+
+def test_case_and_line_breaks_do_not_matter() -> None:
+    assert solver_for("HOW MANY\n circles\tare there?") == solver_for("how many circles are there?")
+
+
+QUESTIONS = (
+    "How many pentagons are in the image?",
+    "How many squares are in the image?",
+    "How many rows and columns are in the table?",
+    "How many times do the blue and red lines cross?",
+    "Are the two circles touching?",
+)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_self_contained_and_short(question: str) -> None:
+    solver = solver_for(question)
+    assert solver is not None
+    text = solver.program("photo")
+    tree = ast.parse(text)
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
+    }
+    assert imported <= {"cv2", "numpy", "PIL"}
+    assert "saccade" not in text
+    assert "\nimage = photo\n" in text
+    assert ast.get_docstring(tree) is None
+    assert ast.unparse(tree.body[-1]).startswith("print(")
+    assert len(text.splitlines()) <= 95
+
+
+def test_every_program_has_a_question() -> None:
+    solvers = [solver_for(question) for question in QUESTIONS]
+    files = {path.stem for path in Path(programs.__file__).parent.glob("*.py")} - {"__init__", "parameters"}
+    assert {solver.source for solver in solvers if solver} == files
+
+
+def test_wrong_names_are_refused() -> None:
+    with pytest.raises(ValueError, match="form, image"):
+        program_text("rows_columns", {"image": "image_0"})
+    with pytest.raises(ValueError, match="nested_squares wants image"):
+        program_text("nested_squares", {"image": "image_0", "sides": "5"})
+
+
+WORLDS = ("nested-squares", "grid-count", "line-crossings", "shape-count", "touching-circles")
+
+
+def _picture(sample: WorldSample) -> Image.Image:
+    picture = sample.media["image_0"]
+    assert isinstance(picture, Image.Image)
+    return picture
+
+
+@pytest.mark.parametrize("index", range(4))
+@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.few(5)
+def test_world(name: str, index: int) -> None:
+    sample = draw_sample(load_world(name), "validation", index)
+    assert plain(printed(sample.question, _picture(sample))) == plain(sample.answer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WORLDS)
+def test_more_of_a_world(name: str) -> None:
+    world = load_world(name)
+    samples = [draw_sample(world, "validation", index) for index in range(40)]
+    right = [plain(printed(one.question, _picture(one))) == plain(one.answer) for one in samples]
+    assert sum(right) >= 0.95 * len(right)
+
+
+def wrong(task: str, step: int) -> tuple[list[str], int]:
+    """The ids answered wrongly, and how many were asked."""
+    asked = rows(task, step)
+    missed = [row["id"] for row in asked if plain(printed(row["question"], picture(row))) != plain(row["answer"])]
+    return missed, len(asked)
+
+
+@needs_files
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.slow
+def test_some_files(task: str) -> None:
+    missed, asked = wrong(task, 10)
+    assert asked >= 4
+    assert missed == []
+
+
+@needs_files
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_all_files(task: str) -> None:
+    missed, asked = wrong(task, 1)
+    assert asked >= 40
+    assert len(missed) <= 0.05 * asked, missed

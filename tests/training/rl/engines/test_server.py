@@ -479,11 +479,7 @@ async def test_a_picture_that_was_seen_before_an_update_comes_again(
 
 
 async def test_a_server_that_was_started_anew_gets_the_last_weights_before_it_samples(
-    pool: ServerEngine,
-    servers: list[SamplingServer],
-    made: TinyPolicy,
-    folder: Path,
-    caplog: pytest.LogCaptureFixture,
+    pool: ServerEngine, servers: list[SamplingServer], made: TinyPolicy, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await pool.update_weights(lambda where: shutil.copytree(folder, where))
     slots = pool.slots(range(2))

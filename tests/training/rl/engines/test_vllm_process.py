@@ -179,8 +179,7 @@ async def test_servers_of_a_run_end_with_the_block_and_when_one_does_not_come_up
 
 
 @pytest.mark.parametrize(
-    ("gpus", "there", "training", "devices"),
-    [(0, 0, 1, [None]), (2, 8, 6, [6, 7]), (1, 2, 1, [1])],
+    ("gpus", "there", "training", "devices"), [(0, 0, 1, [None]), (2, 8, 6, [6, 7]), (1, 2, 1, [1])]
 )
 def test_the_last_gpus_serve(gpus: int, there: int, training: int, devices: list[int | None]) -> None:
     assert serving_devices(EngineSettings(source="vllm", gpus=gpus), there, training) == devices

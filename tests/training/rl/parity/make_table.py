@@ -23,11 +23,7 @@ import torch
 from steps import SCALE, STEP_AGGREGATES, STEP_CLIP, made_step, verl_advantages, verl_config, verl_loss
 
 TABLE = Path(__file__).with_name("table.json")
-AGGREGATES = {
-    "token-mean": "token-mean",
-    "sequence-mean": "seq-mean-token-mean",
-    "sequence-sum": "seq-mean-token-sum",
-}
+AGGREGATES = {"token-mean": "token-mean", "sequence-mean": "seq-mean-token-mean", "sequence-sum": "seq-mean-token-sum"}
 TRL_LOSSES = {"sequence-mean": "grpo", "token-mean": "bnpo", "sequence-sum": "dr_grpo"}
 CLIPS = ((0.2, 0.2, 3.0), (0.2, 0.28, 10.0), (0.2, 0.2, None))
 """Low, high, dual; None for none."""

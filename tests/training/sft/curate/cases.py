@@ -49,6 +49,7 @@ class Runs:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.out = root / "out"
+        self._written: list[Path] = []
 
     def put(self, image: Image.Image, run: str = "run") -> ImagePart:
         return MediaStore(self.root / run / "media").put_image(image)
@@ -77,7 +78,11 @@ class Runs:
         return folder
 
     def curate(self, *filters: Mapping[str, Any], runs: Sequence[str] = ("run",), category: str = "source") -> Result:
+        """Each call writes a folder of its own, `out`."""
         pipeline = parse_pipeline({"category": category, "filter": [dict(table) for table in filters]})
+        if self.out in self._written:
+            self.out = self.root / f"out-{len(self._written)}"
+        self._written.append(self.out)
         report = curate([self.root / run for run in runs], pipeline, self.out, cache=self.root / "cache")
         return Result(self.out, report)
 

@@ -89,10 +89,8 @@ def test_a_reply_that_is_no_verdict_is_asked_for_again(runs: Runs, judges: Judge
 def test_verdicts_are_asked_for_once(runs: Runs, judges: Judges) -> None:
     runs.write(*(runs.trajectory(str(n)) for n in range(5)))
     runs.curate(table("cross-check"))
-    runs.out = runs.root / "again"
     assert len(runs.curate(table("cross-check")).ids) == 5
     assert len(judges.asked) == 5
-    runs.out = runs.root / "another judge"
     runs.curate({**table("cross-check"), "judge": "test:other"})
     assert len(judges.asked) == 10
 
@@ -136,7 +134,6 @@ def test_image_informative_needs_all_four(runs: Runs, judges: Judges) -> None:
     assert (result.ids, result.undecided) == (["a"], ["no picture"])
     verdict["closer_look_helps"] = False
     runs.write(runs.trajectory("b", picture=runs.put(blobs(2))), run="more")
-    runs.out = runs.root / "other"
     assert runs.curate(table("image-informative"), runs=("more",)).lines[0].detail == "not closer_look_helps"
 
 
@@ -194,7 +191,6 @@ def test_a_damaged_reply_on_the_disk_is_named(runs: Runs, judges: Judges) -> Non
     runs.curate(table("cross-check"))
     (file,) = (runs.root / "cache").rglob("*.json")
     file.write_text('{"model": "tes', encoding="utf-8")
-    runs.out = runs.root / "again"
     with pytest.raises(SettingsError, match=f"{file.name} is no kept reply of a model; delete it"):
         runs.curate(table("cross-check"))
 
@@ -212,7 +208,6 @@ def test_replies_that_earlier_versions_kept_are_found(runs: Runs, judges: Judges
     old = runs.root / "cache" / digest[:2] / f"{digest}.json"
     old.parent.mkdir(exist_ok=True)
     old.write_text(json.dumps({"model": "test", "text": GOOD}), encoding="utf-8")
-    runs.out = runs.root / "again"
     assert runs.curate(table("cross-check")).ids == ["a"]
     assert len(judges.asked) == 2 + attempt
 
@@ -275,7 +270,6 @@ def test_as_many_attempts_and_tokens_as_are_set(runs: Runs, recorded: Callable[[
     runs.write(runs.trajectory("a"))
     runs.curate(table("cross-check", attempts=3, max_tokens=7))
     assert [request.sampling.max_tokens for request in model.requests] == [7, 7, 7]
-    runs.out = runs.root / "longer"
     runs.curate(table("cross-check", attempts=3, max_tokens=8))
     assert len(model.requests) == 6  # a longer reply may be a verdict: asked anew
 
@@ -311,7 +305,6 @@ def test_a_box_may_be_the_whole_picture_and_no_more(runs: Runs, judges: Judges) 
     runs.write(runs.trajectory("a", picture=picture))
     for number, (box, kept) in enumerate([([0, 0, 96, 72], ["a"]), ([0, 0, 96, 73], []), ([0, 0, 97, 72], [])]):
         judges.says = lambda text, box=box: json.dumps([{"label": "all", "bbox_2d": box}])
-        runs.out = runs.root / f"out-{number}"
         assert runs.curate(table("box-label", max_tokens=100 + number)).ids == kept
 
 

@@ -84,7 +84,6 @@ def test_tool_turns(runs: Runs) -> None:
         runs.trajectory("four", ran(), ran(), ran(), ran(), said("5")),
     )
     assert runs.curate({"name": "tool-turns", "at_most": 3}).ids == ["two"]
-    runs.out = runs.root / "fewest"
     dropped = runs.curate({"name": "tool-turns", "at_least": 0, "at_most": 1}).reasons
     assert dropped["two"] == "more than 1 tool turns"
 
@@ -197,7 +196,6 @@ def test_a_minute_of_video_counts_as_a_plan_of_training_counts_it(runs: Runs, bu
     runs.write(runs.trajectory("one", prompt=(clip_shown(runs),)))
     settings = {"name": "budget", "picture_budget": budget, "characters_per_token": 1e9}
     assert runs.curate({**settings, "tokens": tokens}).ids == ["one"]
-    runs.out = runs.root / "again"
     result = runs.curate({**settings, "tokens": tokens - 1})
     assert result.ids == []
     assert result.lines[0].detail == f"0 of text, 0 of pictures, {tokens} of videos"
@@ -235,7 +233,6 @@ def test_a_budget_with_a_tokenizer_counts_its_tokens(runs: Runs) -> None:
     turn = said("5").model_copy(update={"text": "a b a"})
     runs.write(runs.trajectory("one", turn, prompt=(Message(role="user", parts=(TextPart(text="b b"),)),)))
     for tokens, kept in ((5, ["one"]), (4, [])):
-        runs.out = runs.root / f"out-{tokens}"
         assert runs.curate({"name": "budget", "tokens": tokens, "tokenizer": str(folder)}).ids == kept
 
 
@@ -268,19 +265,14 @@ def test_exact_answer_at_the_ends_of_the_choices(
 
 
 def test_bounds_belong_to_what_is_kept(runs: Runs) -> None:
-    runs.write(
-        *(runs.trajectory(f"{n} turns", *[ran()] * (n - 1), said("5"), correct=n / 4) for n in range(1, 5)),
-    )
-    for number, (table, kept) in enumerate(
-        [
-            ({"name": "ended", "turns": 2}, [1, 2]),
-            ({"name": "tool-turns"}, [3, 4]),
-            ({"name": "tool-turns", "at_least": 1, "at_most": 2}, [2, 3]),
-            ({"name": "tool-turns", "at_least": 0, "at_most": 0}, [1]),
-            ({"name": "score", "at_least": 0.5}, [2, 3, 4]),
-        ]
-    ):
-        runs.out = runs.root / f"out-{number}"
+    runs.write(*(runs.trajectory(f"{n} turns", *[ran()] * (n - 1), said("5"), correct=n / 4) for n in range(1, 5)))
+    for table, kept in [
+        ({"name": "ended", "turns": 2}, [1, 2]),
+        ({"name": "tool-turns"}, [3, 4]),
+        ({"name": "tool-turns", "at_least": 1, "at_most": 2}, [2, 3]),
+        ({"name": "tool-turns", "at_least": 0, "at_most": 0}, [1]),
+        ({"name": "score", "at_least": 0.5}, [2, 3, 4]),
+    ]:
         assert runs.curate(table).ids == [f"{n} turns" for n in kept]
 
 
@@ -291,7 +283,6 @@ def test_successful_turns_are_those_that_ended_well(runs: Runs) -> None:
         runs.trajectory("shown", shown, shown, said("5")),
     )
     assert runs.curate({"name": "tool-turns"}).ids == ["two", "shown"]
-    runs.out = runs.root / "well"
     result = runs.curate({"name": "tool-turns", "successful": True})
     assert result.ids == ["two"]
     assert [(line.reason, line.detail) for line in result.lines] == [("fewer than 2 tool turns", "0")]
@@ -300,12 +291,10 @@ def test_successful_turns_are_those_that_ended_well(runs: Runs) -> None:
 def test_well_formed_by_another_dialect_and_with_parse_errors(runs: Runs) -> None:
     runs.write(runs.trajectory("good", ran(), said("5")))
     assert runs.curate({"name": "well-formed", "dialect": "direct"}).ids == []
-    runs.out = runs.root / "unknown"
     with pytest.raises(RegistryError, match="klingon"):
         runs.curate({"name": "well-formed", "dialect": "klingon"})
     runs.write(runs.trajectory("mumbled", mumbled(), said("5")))
-    for number, (allowed, kept) in enumerate([(False, []), (True, ["mumbled"])]):
-        runs.out = runs.root / f"out-{number}"
+    for allowed, kept in [(False, []), (True, ["mumbled"])]:
         assert runs.curate({"name": "well-formed", "parse_errors": allowed}).ids == kept
 
 
@@ -325,7 +314,6 @@ def test_code_that_a_stored_run_names_as_its_dialect_is_not_run(runs: Runs, tmp_
     runs.write(runs.trajectory("one", provenance=Provenance(dialect=f"{file}:MINE")))
     assert runs.curate({"name": "well-formed"}).undecided == ["one"]
     assert not file.with_suffix(".ran").exists()
-    runs.out = runs.root / "named"
     assert runs.curate({"name": "well-formed", "dialect": f"{file}:MINE"}).ids == ["one"]
     assert file.with_suffix(".ran").exists()
 

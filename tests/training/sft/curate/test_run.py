@@ -72,7 +72,6 @@ def test_same_output_twice(runs: Runs) -> None:
     runs.write(*(runs.trajectory(str(n), task={"source": "ab"[n % 2]}) for n in range(40)))
     filters = [{"name": "mixture", "weights": {"a": 1, "b": 3}}, {"name": "split"}]
     first = runs.curate(*filters)
-    runs.out = runs.root / "again"
     assert runs.curate(*filters).kept == first.kept
     for name in ("trajectories.jsonl", "dropped.jsonl", "pipeline.toml"):
         assert (runs.out / name).read_bytes() == (runs.root / "out" / name).read_bytes()
@@ -181,10 +180,7 @@ def test_every_category_rule_is_accepted_and_no_other(rule: str) -> None:
         parse_pipeline({"category": f"{rule}s", "filter": [table]})
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("2", 2.0), ("0.5", 0.5), (" 1e-1 ", 0.1)],
-)
+@pytest.mark.parametrize(("text", "value"), [("2", 2.0), ("0.5", 0.5), (" 1e-1 ", 0.1)])
 def test_overrides_are_read_as_toml(text: str, value: float) -> None:
     (step,) = parse_pipeline({"filter": [{"name": "score"}]}, [f"score.at_least={text}"]).steps
     assert step.settings.model_dump()["at_least"] == value
@@ -220,7 +216,6 @@ def test_runs_that_cannot_be_told_apart_are_refused(runs: Runs) -> None:
     for run in ("one", "two", "three"):
         runs.write(runs.trajectory(long, correct=1.0, task={"id": "task"}), run=run)
     assert runs.curate({"name": "score"}, runs=("one", "two")).ids == [long, f"two/{long}"]
-    runs.out = runs.root / "again"
     with pytest.raises(RecordError, match="comes twice"):
         runs.curate({"name": "score"}, runs=("one", "three"))
 
@@ -353,8 +348,7 @@ def test_filters_are_for_their_branch(runs: Runs) -> None:
 
 def test_a_branch_of_a_filter_of_the_whole_set(runs: Runs) -> None:
     runs.write(
-        *(runs.trajectory(f"a{n}", task={"source": "a"}) for n in range(4)),
-        runs.trajectory("b", task={"source": "b"}),
+        *(runs.trajectory(f"a{n}", task={"source": "a"}) for n in range(4)), runs.trajectory("b", task={"source": "b"})
     )
     mixture = {"name": "mixture", "weights": {"a": 1}, "size": 2, "only": {"sources": "a"}}
     assert len(runs.curate(mixture).ids) == 3

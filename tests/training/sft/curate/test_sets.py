@@ -243,10 +243,7 @@ def test_mixture_meets_its_weights_and_caps(runs: Runs) -> None:
     assert [sum(id_[0] == name for id_ in result.ids) for name in "ab"] == [9, 4]
     assert result.ids == [f"{name}{n}" for name in "ab" for n in range(12) if f"{name}{n}" in result.ids]
     assert result.reasons["c"] == "category has no weight"
-    for number, (more, counts) in enumerate(
-        [({"size": 6}, [4, 2]), ({"caps": {"b": 1}}, [3, 1]), ({"seed": 1}, [9, 4])]
-    ):
-        runs.out = runs.root / f"out-{number}"
+    for more, counts in [({"size": 6}, [4, 2]), ({"caps": {"b": 1}}, [3, 1]), ({"seed": 1}, [9, 4])]:
         ids = runs.curate({**table, **more}).ids
         assert [sum(id_[0] == name for id_ in ids) for name in "ab"] == counts
     assert ids != result.ids
@@ -265,7 +262,6 @@ def test_mixture_of_nothing_is_an_error(runs: Runs) -> None:
     runs.write(runs.trajectory("a", task={"source": "a"}))
     with pytest.raises(SettingsError, match="nothing left"):
         runs.curate({"name": "mixture", "weights": {"a": 1, "b": 1}})
-    runs.out = runs.root / "other"
     assert runs.curate({"name": "mixture", "weights": {"a": 1, "b": 0}}).ids == ["a"]
 
 
@@ -276,11 +272,7 @@ def test_mixture_refuses_what_cannot_be_meant() -> None:
 
 
 @given(
-    st.dictionaries(
-        st.sampled_from("abcde"),
-        st.tuples(st.floats(0.01, 10), st.integers(0, 60)),
-        min_size=1,
-    ),
+    st.dictionaries(st.sampled_from("abcde"), st.tuples(st.floats(0.01, 10), st.integers(0, 60)), min_size=1),
     st.none() | st.integers(1, 100),
 )
 def test_quotas_are_the_largest_that_fit(there: dict[str, tuple[float, int]], size: int | None) -> None:
@@ -315,7 +307,6 @@ def test_split_of_tasks_does_not_move_when_tasks_are_added(runs: Runs) -> None:
     runs.write(*(runs.trajectory(str(n)) for n in range(20)), run="more")
     table = {"name": "split", "by": "task", "shares": {"a": 1, "b": 1}}
     few = runs.curate(table, runs=("few",)).kept
-    runs.out = runs.root / "other"
     more = runs.curate(table, runs=("more",)).kept
     assert [item.task.split for item in more[:10]] == [item.task.split for item in few]
     assert {item.task.split for item in more} == {"a", "b"}
@@ -342,13 +333,7 @@ def test_slight_noise_in_a_plain_area_sets_no_bits() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "levels", "bits", "colour", "near"),
-    [
-        (3, 0, 3, 0.0, True),
-        (4, 0, 3, 0.0, False),
-        (0, 2, 0, 2.0, True),
-        (0, 2, 0, 1.9, False),
-        (1, 1, 1, 1.0, True),
-    ],
+    [(3, 0, 3, 0.0, True), (4, 0, 3, 0.0, False), (0, 2, 0, 2.0, True), (0, 2, 0, 1.9, False), (1, 1, 1, 1.0, True)],
 )
 def test_near_is_within_both_bounds(changed: int, levels: int, bits: int, colour: float, near: bool) -> None:
     one = Fingerprint(bits=0, colours=bytes([100]) * 192)
@@ -379,7 +364,6 @@ def test_pass_rates_at_their_bounds_stay(runs: Runs) -> None:
         "none": ("pass rate below 0.2", "0 of 10"),
         "all": ("pass rate above 0.9", "10 of 10"),
     }
-    runs.out = runs.root / "half"
     assert runs.curate({"name": "pass-rate", "right_from": 0.0, **settings}).ids == []
 
 
@@ -390,14 +374,11 @@ def test_strata_at_their_bounds_and_in_every_style(runs: Runs) -> None:
         *(runs.trajectory(f"{id_}+", ran(), said("5"), task={"id": f"task-{id_}"}) for id_ in ("e", "m1", "m2", "h")),
     )
     table = {"name": "strata", **settings}
-    for number, (more, kept) in enumerate(
-        [
-            ({}, ["e", "m1", "m2", "m1+", "m2+", "h+"]),
-            ({"easy": "any", "medium": "leave_out", "hard": "direct"}, ["e", "h", "e+"]),
-            ({"easy_from": 0.25, "hard_below": 0.25}, ["e", "m1", "m2", "h+"]),
-        ]
-    ):
-        runs.out = runs.root / f"out-{number}"
+    for more, kept in [
+        ({}, ["e", "m1", "m2", "m1+", "m2+", "h+"]),
+        ({"easy": "any", "medium": "leave_out", "hard": "direct"}, ["e", "h", "e+"]),
+        ({"easy_from": 0.25, "hard_below": 0.25}, ["e", "m1", "m2", "h+"]),
+    ]:
         assert runs.curate({**table, **more}).ids == kept
     with pytest.raises(SettingsError, match="hard_below must not be above easy_from"):
         runs.curate({**table, "easy_from": 0.2})
@@ -449,21 +430,17 @@ def test_a_picture_of_the_prompt_counts_and_a_question_alone_may(runs: Runs) -> 
     held = held_out_rows(runs, {"a.jpg": blobs(1, (300, 200))}, "Which one?")
     shown = Message(role="user", parts=(runs.put(blobs(1, (300, 200))),))
     runs.write(runs.trajectory("prompt", prompt=(shown,)), runs.trajectory("words", task={"question": "which ONE"}))
-    for number, (match, reasons) in enumerate(
-        [
-            ("pictures", {"prompt": "picture of bench"}),
-            ("either", {"prompt": "picture of bench", "words": "question of bench"}),
-            ("both", {}),
-        ]
-    ):
-        runs.out = runs.root / f"out-{number}"
+    for match, reasons in [
+        ("pictures", {"prompt": "picture of bench"}),
+        ("either", {"prompt": "picture of bench", "words": "question of bench"}),
+        ("both", {}),
+    ]:
         result = runs.curate({"name": "contamination", "match": match, "sets": [held]})
         assert result.reasons == reasons
 
 
 @pytest.mark.parametrize(
-    ("shares", "counts"),
-    [({"a": 1}, (400, 0)), ({"a": 1, "b": 3}, (100, 300)), ({"b": 5, "a": 5}, (200, 200))],
+    ("shares", "counts"), [({"a": 1}, (400, 0)), ({"a": 1, "b": 3}, (100, 300)), ({"b": 5, "a": 5}, (200, 200))]
 )
 def test_splits_have_their_shares(runs: Runs, shares: dict[str, float], counts: tuple[int, int]) -> None:
     runs.write(*(runs.trajectory(str(n)) for n in range(400)))

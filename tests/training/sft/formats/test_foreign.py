@@ -328,10 +328,7 @@ def hinted(dialect: str, part: ImagePart | VideoPart, name: str) -> Trajectory:
 def test_videos_and_hints_come_back_as_the_same_tasks(scene: Scene, name: str) -> None:
     pytest.importorskip("av")
     video = scene.store.put_video(h264(6))
-    written = [
-        hinted("pyvision-rl-video", video, "v"),
-        hinted("pyvision-rl-image", scene.put(1), "i"),
-    ]
+    written = [hinted("pyvision-rl-video", video, "v"), hinted("pyvision-rl-image", scene.put(1), "i")]
     target, done = scene.convert(scene.write(*written), "saccade", name)
     assert done.refused == ()
     rows = [row for row in read_rows(find_rows(target)) if isinstance(row, dict)]

@@ -66,10 +66,7 @@ def test_the_loss_falls_and_the_log_says_so(full: Path) -> None:
     assert losses == sorted(losses, reverse=True)
     assert metrics(full, "learning_rate")[0] == pytest.approx(1e-3)
     assert metrics(full, "tokens") == sorted(metrics(full, "tokens"))
-    assert [path.name for path in sorted((full / "checkpoints").iterdir())] == [
-        "step-00000002",
-        "step-00000004",
-    ]
+    assert [path.name for path in sorted((full / "checkpoints").iterdir())] == ["step-00000002", "step-00000004"]
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")

@@ -11,7 +11,6 @@ import httpx
 import torch
 import transformers
 
-from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.training.rl.engines.vllm_process import ServerProcess, free_port, serve_command, serve_environment
 
 CONTEXT = 2048
@@ -23,6 +22,8 @@ WIDER = {"qwen2_5_vl": [4, 6, 6], "qwen3_vl": [4, 6, 6], "glm4v": [4, 2, 2], "in
 
 def save_random(folder: Path, seed: int = 0, family: str = "qwen2_5_vl") -> None:
     """A tiny checkpoint with random weights whose heads have 32 numbers: vLLM's CPU kernels know no narrower ones."""
+    from saccade.plugins.worlds.random_checkpoint import save_tiny
+
     save_tiny(folder, family)
     if family == "internvl":
         _complete_internvl(folder)

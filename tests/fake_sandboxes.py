@@ -1,4 +1,4 @@
-"""A sandbox provider that isolates nothing, and a server for it: enough to test the wire without processes."""
+"""A sandbox provider that isolates nothing, a server for any provider, and a local sandbox behind such a server."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import asyncio
 import contextlib
 import io
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
 
 import httpx
 from PIL import Image
 from tests.prompt_uvicorn import prompt_server
 
-from saccade.plugins.serve.sandbox_app import ServeSettings, sandbox_app
 from saccade.record.execution import Status
 from saccade.sandbox.base import Binding, LazyImage, Limits, SessionOptions
 from saccade.sandbox.isolation import Isolation, Layer, LayerState
+from saccade.sandbox.local import LocalSandbox
+from saccade.sandbox.remote import RemoteSandbox, RemoteSession
 from saccade.sandbox.remote_codec import pixels_of
 from saccade.sandbox.result import Picture, RunResult
 
@@ -134,7 +135,9 @@ def picture(image: Image.Image) -> Picture:
 
 @asynccontextmanager
 async def serving(sandbox: Any, *, token: str | None = TOKEN, port: int = 0, **settings: float) -> AsyncIterator[str]:
-    """A real server on the loopback interface; gives its URL."""
+    """A real server of the plug-in `serve` on the loopback interface; gives its URL."""
+    from saccade.plugins.serve.sandbox_app import ServeSettings, sandbox_app
+
     app = sandbox_app(sandbox, token=token, settings=ServeSettings.model_validate(settings))
     server = prompt_server(
         app, host="127.0.0.1", port=port, log_level="warning", ws="none", timeout_graceful_shutdown=0.5
@@ -150,3 +153,32 @@ async def serving(sandbox: Any, *, token: str | None = TOKEN, port: int = 0, **s
     finally:
         server.should_exit = True
         await task
+
+
+class ServedSandbox:
+    """`RemoteSandbox` together with the server that it uses, which is up between entering and closing."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._stack = AsyncExitStack()
+        self._client: RemoteSandbox | None = None
+
+    async def open(self, *args: Any, **kwargs: Any) -> RemoteSession:
+        assert self._client is not None
+        return await self._client.open(*args, **kwargs)
+
+    async def isolation(self) -> Isolation:
+        assert self._client is not None
+        return await self._client.isolation()
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+    async def __aenter__(self) -> Self:
+        url = await self._stack.enter_async_context(serving(LocalSandbox(limits=self.limits)))
+        self._client = await self._stack.enter_async_context(RemoteSandbox(url, token=TOKEN))
+        assert self._client.limits == self.limits
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
