@@ -13,7 +13,9 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from saccade.core.retry import OutageError, RetryPolicy, with_retries
@@ -29,6 +31,7 @@ from saccade.errors import (
 )
 from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaKeeper, MediaReader, Request, Usage, check_stops
+from saccade.models.batches import HALF, BatchApi, Batches, BatchTimes
 from saccade.models.endpoint import Endpoint
 from saccade.models.exchanges import hooks, one_try
 from saccade.models.failures import (
@@ -36,7 +39,9 @@ from saccade.models.failures import (
     OtherMannerError,
     PackageErrors,
     RefusedParameterError,
+    SentError,
     converted,
+    error_details,
     find_key,
     load_client,
 )
@@ -53,6 +58,10 @@ DISPENSABLE: Final = frozenset({"stop", "parallel_tool_calls", "temperature", "t
 """Parameters that some models of a server refuse, and that are left out then."""
 _SAMPLING: Final = frozenset({"temperature", "top_p"})
 _CONNECT_SECONDS = 10.0
+_NO_LIMIT: Final = 1e9
+"""Seconds; asyncio takes no infinite delay."""
+SAMPLE: ContextVar[str] = ContextVar("saccade_sample", default="")
+"""Which sample of a run asks, to tell the requests of a batch apart."""
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -80,6 +89,8 @@ class HostedModel(ABC):
         self._key = find_key(provider.name, given, usual=provider.key_names, needed=provider.needs_key)
         self._client: Any = self._connected(client)
         self._refused: set[str] = set()
+        self.batches: Batches | None = None
+        """Where requests are gathered, in place of being asked at once."""
         self._manners = Manners()
         """How requests are put, as far as refusals have taught."""
         self._said: set[str] = set()
@@ -161,6 +172,22 @@ class HostedModel(ABC):
     def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
         """What is sent, without the parameters `without`; may take long (pictures are encoded), so runs in a thread."""
 
+    def batch_api(self) -> BatchApi | None:
+        """The provider's batch API; None if it has none."""
+        return None
+
+    def gather(self, folder: Path, times: BatchTimes) -> bool:
+        """From now on send requests in batches, which are kept in `folder`; return whether there is a batch API."""
+        api = self.batch_api()
+        if api is not None:
+            (folder / "answers").mkdir(parents=True, exist_ok=True)
+            self.batches = Batches(folder, api, times, self._patiently)
+        return api is not None
+
+    def _read_body(self, body: Any, answer: PartialAnswer) -> None:
+        """Read an answer of a batch into `answer`. Raises as `_read`."""
+        raise NotImplementedError
+
     @abstractmethod
     async def _read(self, fields: Mapping[str, Any], answer: PartialAnswer) -> None:
         """Send `fields` once and read what comes into `answer`."""
@@ -197,6 +224,8 @@ class HostedModel(ABC):
         self, request: Request, fields: dict[str, Any], media: MediaReader, listener: Listener
     ) -> Completion:
         """The answer to `fields`, tried as often as `retry` says; a subclass may ask in several requests instead."""
+        if self.batches is not None:
+            return await self._from_batch(self.batches, request, fields, listener)
 
         async def ask() -> Completion:
             listener.begin()
@@ -206,6 +235,34 @@ class HostedModel(ABC):
             return answer.completion()
 
         return await self._patiently(ask)
+
+    async def _from_batch(
+        self, batches: Batches, request: Request, fields: dict[str, Any], listener: Listener
+    ) -> Completion:
+        """The answer, when its batch is over; what came to nothing goes into later ones."""
+        tried = 0
+
+        async def ask() -> Completion:
+            nonlocal tried
+            tried += 1
+            listener.begin()
+            answer = PartialAnswer(request.stop, listener)
+            # Without the sample, samples that ask the same would share an answer.
+            key = json.dumps([SAMPLE.get(), self.name, tried, fields], sort_keys=True, default=repr)
+            came = await batches.answer(key, fields)
+            if "error" in came:
+                raise SentError(came["status"], error_details(came["error"], "no reason was given"))
+            self._read_body(came["body"], answer)
+            self._count(answer)
+            return answer.completion()
+
+        def once() -> Awaitable[Completion]:
+            return one_try(
+                lambda: converted(ask, self.failure, key=self._key, who=self.name, seconds=_NO_LIMIT), self._key.hide
+            )
+
+        patient = self.retry.model_copy(update={"total_seconds": 0.0})
+        return await with_retries(once, patient, self._endpoint.clock)
 
     def _count(self, answer: PartialAnswer) -> None:
         """Put what is known of the answer's price and model into it, when all of it is there."""
@@ -222,6 +279,8 @@ class HostedModel(ABC):
 
     async def close(self) -> None:
         """Give back the connections."""
+        if self.batches is not None:
+            await self.batches.close()
         await self._client.close()
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
@@ -246,7 +305,10 @@ class HostedModel(ABC):
 
     def _priced(self, usage: Usage, cache_written: int = 0) -> Usage:
         """`usage` with its dollars, as far as they are known."""
-        return self._endpoint.prices.priced(usage, self._provider.prices, self._endpoint.model, cache_written)
+        priced = self._endpoint.prices.priced(usage, self._provider.prices, self._endpoint.model, cache_written)
+        if self.batches is None or priced.dollars is None:
+            return priced
+        return replace(priced, dollars=priced.dollars * HALF)
 
     def _leave_out(self, refusal: RefusedParameterError, sent: Collection[str]) -> None:
         """From now on ask without the refused parameter; raises `refusal` if it was not `sent`, or is needed."""

@@ -24,6 +24,7 @@ from saccade.core.retry import OutageError
 from saccade.errors import ModelError, ModelRefusedError
 from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaReader, Request, Usage, added
+from saccade.models.batches import AnthropicBatches, BatchApi
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.failures import COMMON, ErrorWords
 from saccade.models.hosted import (
@@ -172,11 +173,14 @@ class EventReader:
         if not sent.whole:
             self.read(sent.body or {})
             return
-        body = sent.body if isinstance(sent.body, dict) else {}
-        raise_sent(body)
-        if not isinstance(body.get("content"), list):
-            raise OutageError("sent an answer without a message.")
+        self.message(sent.body)
         self._answer.bend("whole")
+
+    def message(self, body: Any) -> None:
+        """A whole message. Raises `OutageError` as `read` does."""
+        raise_sent(body)
+        if not isinstance(body, dict) or not isinstance(body.get("content"), list):
+            raise OutageError("sent an answer without a message.")
         self.read({"type": "message_start", "message": body})
         for index, block in enumerate(body["content"]):
             self.read({"type": "content_block_start", "index": index, "content_block": block})
@@ -483,6 +487,13 @@ class AnthropicModel(HostedModel):
         if 0 < fields["max_tokens"] <= budget:  # the room that is left is too small for it
             fields["thinking"] = {"type": "disabled"}
         return fields
+
+    def batch_api(self) -> BatchApi:
+        """Anthropic's."""
+        return AnthropicBatches(self._client)
+
+    def _read_body(self, body: Any, answer: PartialAnswer) -> None:
+        EventReader(answer).message(body)
 
     async def _read(self, fields: Mapping[str, Any], answer: PartialAnswer, reader: EventReader | None = None) -> None:
         reader = reader or EventReader(answer)

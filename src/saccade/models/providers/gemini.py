@@ -23,9 +23,10 @@ from saccade.core.retry import OutageError, retry_after
 from saccade.errors import ModelDeniedError, ModelRefusedError, SaccadeError
 from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaReader, Request, Usage, can_be_inferred
+from saccade.models.batches import BatchApi, GeminiBatches
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.exchanges import hooks
-from saccade.models.failures import COMMON, ErrorDetails, FilteredRequestError, PackageErrors
+from saccade.models.failures import COMMON, ErrorDetails, FilteredRequestError, PackageErrors, SentError
 from saccade.models.hosted import HostedModel, OpenCall, OpenPicture, kept, need_keeper, read_stream
 from saccade.models.pictures import decoded_picture, encoded_picture, frames_not_chosen, saved_picture
 from saccade.models.providers.openai import paired
@@ -331,6 +332,14 @@ class GeminiModel(HostedModel):
                 answer.bend("no end", "being a whole body")
                 answer.finish = FinishReason.TOOL_CALL if answer.calls else FinishReason.STOP
 
+    def batch_api(self) -> BatchApi:
+        """Gemini's."""
+        return GeminiBatches(self._client, self._package, self._endpoint.model)
+
+    def _read_body(self, body: Any, answer: PartialAnswer) -> None:
+        answer.infers_stop = takes_stops(answer.stops)
+        read_chunk(_plain(self._package.types.GenerateContentResponse.model_validate(body)), answer)
+
     @property
     def _models(self) -> Any:
         return self._client.aio.models
@@ -354,6 +363,8 @@ class GeminiModel(HostedModel):
         read = PackageErrors(self._package, self._key, self.name, self._address, self._provider.errors)
         if isinstance(error, self._package.errors.APIError):
             return _of_api(read, error)
+        if isinstance(error, SentError):
+            return read.of_status(error.status, error.details, None)
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             return read.unreachable(self._key.hide(str(error)) or type(error).__name__)
         return read.unreadable(error, also=("google", "pydantic"))

@@ -25,6 +25,7 @@ from saccade.core.retry import OutageError
 from saccade.errors import ModelDeniedError, ModelRefusedError, RegistryError, SettingsError
 from saccade.models.answer import PartialAnswer, first_named
 from saccade.models.base import MediaReader, Request, can_be_inferred
+from saccade.models.batches import BatchApi, OpenAIBatches
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.failures import OtherMannerError, RefusedParameterError
 from saccade.models.hosted import DISPENSABLE, HostedModel, read_stream, refuse_hosted
@@ -448,6 +449,15 @@ class OpenAIModel(HostedModel):
             await self._stream(fields, answer, cuts)
         else:
             await self._fetch(fields, answer)
+
+    def batch_api(self) -> BatchApi | None:
+        """OpenAI's; other servers of the protocol have none."""
+        own = self._server is OPENAI
+        return OpenAIBatches(self._client, self._endpoint.model, "/v1/chat/completions") if own else None
+
+    def _read_body(self, body: Any, answer: PartialAnswer) -> None:
+        answer.infers_stop = bool(answer.stops)
+        read_body(body, answer, whole=True)
 
     async def _fetch(self, fields: Mapping[str, Any], answer: PartialAnswer) -> None:
         reply = await self._client.chat.completions.with_raw_response.create(model=self._endpoint.model, **fields)

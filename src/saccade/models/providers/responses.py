@@ -22,6 +22,7 @@ from saccade.core.retry import OutageError
 from saccade.errors import ModelRefusedError
 from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaReader, Request
+from saccade.models.batches import BatchApi, OpenAIBatches
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.hosted import (
     HostedModel,
@@ -307,6 +308,13 @@ class ResponsesModel(HostedModel):
             await self._stream(fields, answer, reader)
         else:
             await self._fetch(fields, reader)
+
+    def batch_api(self) -> BatchApi:
+        """OpenAI's."""
+        return OpenAIBatches(self._client, self._endpoint.model, "/v1/responses")
+
+    def _read_body(self, body: Any, answer: PartialAnswer) -> None:
+        ResponseReader(answer).piece(Sent(body, whole=True), asked_whole=True)
 
     async def _fetch(self, fields: Mapping[str, Any], reader: ResponseReader) -> None:
         reply = await self._client.responses.with_raw_response.create(model=self._endpoint.model, **fields)
