@@ -550,3 +550,20 @@ def test_the_right_form_of_an_address_is_named(
     assert main(["ask", photo_path, "What?", "--model", f"compatible:ok@{bare}"]) == 2
     assert f"Write compatible:ok@http://{bare}/v1" in capsys.readouterr().err
     assert server.bodies == []
+
+
+@pytest.mark.parametrize("model", ["gpt-4.1", "opnai:gpt-4.1", "openai:gpt-99"])
+def test_nothing_is_said_of_the_dialect_before_a_run_begins(
+    photo: str, tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    row = json.dumps({"id": "a", "question": "Which?", "answer": "red", "image": photo})
+    (tmp_path / "tasks.jsonl").write_text(row + "\n", encoding="utf-8")
+    for command in (
+        ["ask", photo, "Which?", "--model", model],
+        ["eval", str(tmp_path / "tasks.jsonl"), "--model", model, "--out", str(tmp_path / "run")],
+    ):
+        assert main(command) in (2, 3)
+        printed = capsys.readouterr()
+        assert "dialect" not in printed.err + printed.out
+        assert ("Write openai:gpt-4.1." in printed.err) is (model == "gpt-4.1")

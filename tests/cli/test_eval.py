@@ -94,7 +94,7 @@ def test_wrong_names_are_told_before_anything_is_written(tmp_path: Path, capsys:
 def test_settings_come_from_a_file_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "eval.toml"
     file.write_text('model = "anthropic:some"\nsources = ["maze"]\nn = 5\n')
-    found = resolve(file, ["n=7"], tmp_path / "run")
+    found, _ = resolve(file, ["n=7"], tmp_path / "run")
     assert (found.n, found.seeded, found.dialect) == (7, False, "native")
     assert "anthropic:some knows no seed" in capsys.readouterr().err
 

@@ -66,6 +66,9 @@ def evaluate(
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="The I-th of N parts of the tasks.")] = None,
     prompt_file: Annotated[Path | None, typer.Option(help=PROMPT_FILE)] = None,
     workers: Annotated[int, typer.Option(min=1, help="Samples at once.")] = 16,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="By the provider's batch API, at half the price, within a day each turn.")
+    ] = False,
     settings: Annotated[Path | None, typer.Option(help="TOML file with settings; options override it.")] = None,
     tools: ToolNames = None,
     option: Annotated[
@@ -98,16 +101,16 @@ def evaluate(
         prompt_file=prompt_file,
         tools=tools,
     )
-    resolved = resolve(settings, option or [], out, given)
-    evaluated = _evaluated(resolved, out, workers)
+    resolved, notices = resolve(settings, option or [], out, given)
+    evaluated = _evaluated(resolved, out, workers, notices, batch=batch)
     _tell(evaluated, out, resolved, as_json=as_json)
     raise typer.Exit(int(evaluated.progress.failed > 0))
 
 
 def resolve(
     file: Path | None, overrides: Sequence[str], out: Path, given: Mapping[str, object] | None = None
-) -> EvalSettings:
-    """Load the settings of a file, then `given` and `overrides`, to play in `out`; print notices about them.
+) -> tuple[EvalSettings, tuple[str, ...]]:
+    """Load the settings of a file, then `given` and `overrides`, to play in `out`, and notices about them.
 
     Raises:
         SettingsError: names every mistake.
@@ -118,19 +121,18 @@ def resolve(
     from saccade.evals.settings import EvalSettings
 
     check_model(file, given or {}, overrides)
-    settings, notices = continuing(load_settings(EvalSettings, file, overrides, given), out)
-    for line in notices:
-        print(f"saccade: {line}", file=sys.stderr)
-    return settings
+    return continuing(load_settings(EvalSettings, file, overrides, given), out)
 
 
-def _evaluated(settings: EvalSettings, out: Path, workers: int) -> Evaluated:
+def _evaluated(settings: EvalSettings, out: Path, workers: int, notices: Sequence[str], *, batch: bool) -> Evaluated:
     from saccade.cli.eval_screen import screen
     from saccade.evals.run import evaluate as play
+    from saccade.models.batches import BatchTimes
 
-    with screen() as show:
+    with screen(notices) as show:
         try:
-            return asyncio.run(play(settings, out, workers=workers, watch=show))
+            times = BatchTimes() if batch else None
+            return asyncio.run(play(settings, out, workers=workers, batch=times, watch=show))
         except KeyboardInterrupt:
             print(f"Interrupted; {out} holds what was played. The same command continues from there.", file=sys.stderr)
             raise

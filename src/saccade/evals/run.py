@@ -30,6 +30,7 @@ from saccade.episode.settings import SETTINGS, check_continued, continued, saved
 from saccade.episode.task_media import Unshown, unshown
 from saccade.episode.workbench import missing_words
 from saccade.errors import MediaError, SettingsError
+from saccade.evals.batched import LOOKED_AT, gather, price_line
 from saccade.evals.benchmarks import BROKEN_ROW, Item, ItemSource, of_shard, open_card
 from saccade.evals.grades import SampleFailure, add_failure, graded, mend_failures, open_failures
 from saccade.evals.judged import judge_run
@@ -43,7 +44,9 @@ from saccade.evals.verdicts import VERDICTS, grade_again, keep_verdicts, verdict
 from saccade.grading.registry import GRADERS, load_grader
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
+from saccade.models.batches import BatchTimes
 from saccade.models.exchanges import heard
+from saccade.models.hosted import SAMPLE
 from saccade.models.registry import PROVIDERS, check_sampling, load_model, provider_of, unknown_sampling
 from saccade.record.base import clean_text
 from saccade.record.trajectory import StopReason, Trajectory
@@ -233,11 +236,13 @@ async def evaluate(
     *,
     workers: int = 16,
     player: ModelForPlan | None = None,
+    batch: BatchTimes | None = None,
     watch: ProgressCallback = lambda progress: None,
 ) -> Evaluated:
     """Play what is missing in the run folder `out`, `workers` at once, have it judged, and sum up what it holds.
 
-    With a `player` the name of the model in the settings is a label only; without, a provider may have one.
+    With a `player` the name of the model in the settings is a label only; without, a provider may have one. With
+    `batch` requests go by the provider's batch API, those of `workers` samples in each batch.
 
     Raises:
         SettingsError: a source is wrong, the folder was made with other settings, or the dialect takes no such tools
@@ -266,7 +271,11 @@ async def evaluate(
     progress.notices += [*(source.note for source in sources.values() if source.note), *unshown]
     watch(progress)
     if missing:
-        async with _stage(settings, out, store, player) as stage:
+        async with _stage(settings, out, store, player, batch) as stage:
+            if batch is not None:
+                few = [await asyncio.to_thread(stage.plan, sample) for sample in missing[:LOOKED_AT]]
+                progress.notices.append(price_line(stage.player(few[0]), few, len(missing)))
+                watch(progress)
             async for outcomes in as_done(missing, stage.play, workers):
                 # In a thread: other samples continue while the disk writes.
                 await asyncio.to_thread(_keep, folder, outcomes)
@@ -331,7 +340,8 @@ class EvalResources:
     async def play(self, sample: EvalSample) -> Trajectory | SampleFailure:
         """Play and grade one sample; an error of this sample only becomes a `SampleFailure`."""
         try:
-            plan = await asyncio.to_thread(self._plan, sample)
+            SAMPLE.set(sample.id)
+            plan = await asyncio.to_thread(self.plan, sample)
             kept = keeper(self.root, sample.id, self.store) if self.settings.keep_requests else None
             with heard(kept):
                 played = await run_episode(plan, self.player(plan), self.sandbox, self.store, tools=self.tools)
@@ -341,7 +351,8 @@ class EvalResources:
             return SampleFailure(id=sample.id, kind=str(played.stop), detail=played.stop_detail)
         return await asyncio.to_thread(graded, played, self.settings.grader or sample.item.grader)
 
-    def _plan(self, sample: EvalSample) -> Plan:
+    def plan(self, sample: EvalSample) -> Plan:
+        """Make the sample ready to be played."""
         settings = self.settings
         sampling = settings.sampling
         if settings.seeded:
@@ -362,14 +373,18 @@ class EvalResources:
 
 @asynccontextmanager
 async def _stage(
-    settings: EvalSettings, out: Path, store: MediaStore, player: ModelForPlan | None
+    settings: EvalSettings, out: Path, store: MediaStore, player: ModelForPlan | None, batch: BatchTimes | None
 ) -> AsyncIterator[EvalResources]:
     dialect, tools = settings.spoken()
     async with AsyncExitStack() as stack:
         if player is None:
             model = load_model(settings.model, settings.retry)
             stack.push_async_callback(model.close)
+            if batch is not None:
+                gather(model, settings, dialect, out, batch)
             player = _always(model)
+        elif batch is not None:
+            raise SettingsError(f"{settings.model} sends no requests. Leave --batch out.")
         sandbox = await stack.enter_async_context(settings.provider(dialect))
         yield EvalResources(settings, dialect, tools, sandbox, out, store, player, settings_toml(settings))
 

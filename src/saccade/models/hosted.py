@@ -13,13 +13,25 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from saccade.core.retry import OutageError, RetryPolicy, with_retries
-from saccade.errors import ContextLimitError, MediaError, ModelDeniedError, ModelError, ModelRefusedError, SaccadeError
+from saccade.core.settings import merged
+from saccade.errors import (
+    ContextLimitError,
+    MediaError,
+    ModelDeniedError,
+    ModelError,
+    ModelRefusedError,
+    SaccadeError,
+    SettingsError,
+)
 from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaKeeper, MediaReader, Request, Usage, check_stops
+from saccade.models.batches import HALF, BatchApi, Batches, BatchTimes
 from saccade.models.endpoint import Endpoint
 from saccade.models.exchanges import hooks, one_try
 from saccade.models.failures import (
@@ -28,22 +40,29 @@ from saccade.models.failures import (
     OtherMannerError,
     PackageErrors,
     RefusedParameterError,
+    SentError,
     converted,
+    error_details,
     find_key,
     load_client,
 )
 from saccade.models.manners import MANNERS, Manners
 from saccade.models.prices import Price
 from saccade.models.registry import Provider
+from saccade.models.thinking import headers_of
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart
 from saccade.record.execution import Execution, ExecutionFile, ExecutionPicture, HostedCall, PictureSource, Status
-from saccade.record.trajectory import FinishReason
+from saccade.record.trajectory import FinishReason, Sampling
 
 DISPENSABLE: Final = frozenset({"stop", "parallel_tool_calls", "temperature", "top_p"})
 """Parameters that some models of a server refuse, and that are left out then."""
 _SAMPLING: Final = frozenset({"temperature", "top_p"})
 _CONNECT_SECONDS = 10.0
+_NO_LIMIT: Final = 1e9
+"""Seconds; asyncio takes no infinite delay."""
+SAMPLE: ContextVar[str] = ContextVar("saccade_sample", default="")
+"""Which sample of a run asks, to tell the requests of a batch apart."""
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -71,6 +90,8 @@ class HostedModel(ABC):
         self._key = find_key(provider.name, given, usual=provider.key_names, needed=provider.needs_key)
         self._client: Any = self._connected(client)
         self._refused: set[str] = set()
+        self.batches: Batches | None = None
+        """Where requests are gathered, in place of being asked at once."""
         self._manners = Manners()
         """How requests are put, as far as refusals have taught."""
         self._said: set[str] = set()
@@ -84,6 +105,31 @@ class HostedModel(ABC):
             http_client=self._package.DefaultAsyncHttpxClient(event_hooks=hooks()),
             timeout=self._package.Timeout(None, connect=_CONNECT_SECONDS),  # the policy bounds the whole try
         )
+
+    def _thinking(self, sampling: Sampling) -> dict[str, Any]:
+        """The fields that tell the model how much to think.
+
+        Raises:
+            ModelRefusedError: it cannot be told so.
+        """
+        tell = self._provider.reasoning
+        if sampling.reasoning is None:
+            return {}
+        if tell is None:
+            raise ModelRefusedError(f"{self._provider.name} cannot be told how much to think")
+        address = self._endpoint.base_url
+        try:
+            fields: Any = tell(self._endpoint.model + (f"@{address}" if address else ""), sampling)
+        except SettingsError as error:
+            raise ModelRefusedError(str(error)) from error
+        return dict(fields)
+
+    def _own(self, sampling: Sampling, fields: dict[str, Any]) -> dict[str, Any]:
+        """`fields` with what tells the model how much to think, and with the fields and headers of the user's own."""
+        body, headers = sampling.extra_body or {}, headers_of(sampling)
+        if sampling.reasoning is not None or body:
+            fields = merged(merged(fields, self._thinking(sampling)), {"extra_body": body} if body else {})
+        return {**fields, "extra_headers": headers} if headers else fields
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -127,6 +173,22 @@ class HostedModel(ABC):
     def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
         """What is sent, without the parameters `without`; may take long (pictures are encoded), so runs in a thread."""
 
+    def batch_api(self) -> BatchApi | None:
+        """The provider's batch API; None if it has none."""
+        return None
+
+    def gather(self, folder: Path, times: BatchTimes) -> bool:
+        """From now on send requests in batches, which are kept in `folder`; return whether there is a batch API."""
+        api = self.batch_api()
+        if api is not None:
+            (folder / "answers").mkdir(parents=True, exist_ok=True)
+            self.batches = Batches(folder, api, times, self._patiently)
+        return api is not None
+
+    def _read_body(self, body: Any, answer: PartialAnswer) -> None:
+        """Read an answer of a batch into `answer`. Raises as `_read`."""
+        raise NotImplementedError
+
     @abstractmethod
     async def _read(self, fields: Mapping[str, Any], answer: PartialAnswer) -> None:
         """Send `fields` once and read what comes into `answer`."""
@@ -163,6 +225,8 @@ class HostedModel(ABC):
         self, request: Request, fields: dict[str, Any], media: MediaReader, listener: Listener
     ) -> Completion:
         """The answer to `fields`, tried as often as `retry` says; a subclass may ask in several requests instead."""
+        if self.batches is not None:
+            return await self._from_batch(self.batches, request, fields, listener)
 
         async def ask() -> Completion:
             listener.begin()
@@ -172,6 +236,34 @@ class HostedModel(ABC):
             return answer.completion()
 
         return await self._patiently(ask)
+
+    async def _from_batch(
+        self, batches: Batches, request: Request, fields: dict[str, Any], listener: Listener
+    ) -> Completion:
+        """The answer, when its batch is over; what came to nothing goes into later ones."""
+        tried = 0
+
+        async def ask() -> Completion:
+            nonlocal tried
+            tried += 1
+            listener.begin()
+            answer = PartialAnswer(request.stop, listener)
+            # Without the sample, samples that ask the same would share an answer.
+            key = json.dumps([SAMPLE.get(), self.name, tried, fields], sort_keys=True, default=repr)
+            came = await batches.answer(key, fields)
+            if "error" in came:
+                raise SentError(came["status"], error_details(came["error"], "no reason was given"))
+            self._read_body(came["body"], answer)
+            self._count(answer)
+            return answer.completion()
+
+        def once() -> Awaitable[Completion]:
+            return one_try(
+                lambda: converted(ask, self.failure, key=self._key, who=self.name, seconds=_NO_LIMIT), self._key.hide
+            )
+
+        patient = self.retry.model_copy(update={"total_seconds": 0.0})
+        return await with_retries(once, patient, self._endpoint.clock)
 
     def _count(self, answer: PartialAnswer) -> None:
         """Put what is known of the answer's price and model into it, when all of it is there."""
@@ -188,6 +280,8 @@ class HostedModel(ABC):
 
     async def close(self) -> None:
         """Give back the connections."""
+        if self.batches is not None:
+            await self.batches.close()
         await self._client.close()
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
@@ -212,7 +306,10 @@ class HostedModel(ABC):
 
     def _priced(self, usage: Usage, cache_written: int = 0) -> Usage:
         """`usage` with its dollars, as far as they are known."""
-        return self._endpoint.prices.priced(usage, self._provider.prices, self._endpoint.model, cache_written)
+        priced = self._endpoint.prices.priced(usage, self._provider.prices, self._endpoint.model, cache_written)
+        if self.batches is None or priced.dollars is None:
+            return priced
+        return replace(priced, dollars=priced.dollars * HALF)
 
     def _leave_out(self, refusal: RefusedParameterError, sent: Collection[str]) -> None:
         """From now on ask without the refused parameter; raises `refusal` if it was not `sent`, or is needed."""

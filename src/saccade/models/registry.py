@@ -35,6 +35,8 @@ from saccade.record.trajectory import Sampling
 if TYPE_CHECKING:
     from saccade.models.failures import ErrorWords
 
+_FIXED: Final = frozenset({"model", "messages", "input", "contents", "system", "tools", "stop", "stream", "n"})
+"""Fields of requests that no `extra_body` may replace."""
 _USERINFO: Final = re.compile(r"@https?://[^/?#\s]*@")
 
 
@@ -80,6 +82,13 @@ class Provider:
     """Sampling settings change its replies."""
     unknown_sampling: frozenset[str] = frozenset()
     """Sampling settings that its API does not have."""
+    reasoning: Callable[[str, Sampling], object] | None = None
+    """The fields that tell a model, by the text after the colon, how much to think. Raises `SettingsError` where it
+    cannot be told so; None: no model of it can."""
+    reasoning_says: Callable[[str, Sampling], str] | None = None
+    """What a user should know of that setting; empty if there is nothing."""
+    takes_extra: bool = False
+    """Fields and headers of a user's own can be sent along."""
     stop_strings: str = ""
     """Who finds stop strings, for a reader."""
     token_ids: bool = False
@@ -161,7 +170,7 @@ def load_model(spec: str, retry: RetryPolicy | None = None) -> Model:
     """
     name, rest, entry = _find(spec)
     if entry is None:
-        raise _unknown(name, is_code=PROVIDERS.code(spec) is not None)
+        raise _unknown(spec, name, is_code=PROVIDERS.code(spec) is not None)
     model = _made(entry, name, rest) if isinstance(entry, Provider) or _members(entry) else entry
     if model is entry and rest:
         raise RegistryError(f"{name} is a ready model, so nothing may follow it: leave out {rest!r}.")
@@ -218,8 +227,36 @@ def _find(spec: str) -> tuple[str, str | None, object]:
     return name, rest, PROVIDERS.load(name) if exists else None
 
 
-def _unknown(name: str, *, is_code: bool) -> RegistryError:
+_BARE: Final = (
+    (r"openai/(?P<name>.+)", "openai:{}"),
+    (r"anthropic/(?P<name>.+)", "anthropic:{}"),
+    (r"google/(?P<name>gemini.+)", "gemini:{}"),
+    (r"(?P<name>(gpt|chatgpt|codex)-.+|o\d(-.+)?)", "openai:{}"),
+    (r"(?P<name>claude-.+)", "anthropic:{}"),
+    (r"(models/)?(?P<name>(gemini|learnlm)-.+)", "gemini:{}"),
+    (r"(?P<name>[\w.-]+/[\w.-]+)", "local:{0} (in this process) or vllm:{0}@http://host:8000/v1 (a server)"),
+    (
+        r"(?P<name>(qwen|qvq|internvl|glm|gemma|llava|pixtral|mistral|deepseek|kimi|llama|minicpm|molmo).*)",
+        "vllm:{}@http://host:8000/v1",
+    ),
+)
+"""Names of models without their provider, and how they are written with it."""
+
+
+def _with_provider(spec: str) -> str:
+    """The name of a model that was written without its provider, with it; empty if it looks like none."""
+    model, at, address = spec.partition("@http")
+    for pattern, written in _BARE:
+        if match := re.fullmatch(pattern, model, re.IGNORECASE):
+            name = match["name"]
+            return f"vllm:{name}@http{address}" if at else written.format(name)
+    return ""
+
+
+def _unknown(spec: str, name: str, *, is_code: bool) -> RegistryError:
     provider, missing = name.partition(":")[0], ""
+    if not is_code and (written := _with_provider(spec)):
+        return RegistryError(f"there is no provider of models {provider!r}: {spec} is a model. Write {written}.")
     if name.endswith(".py"):
         hint = f"Of a file, name what is in it: {name}:NAME."
     elif name.endswith(".json"):
@@ -263,7 +300,8 @@ def unheard_sampling(model: str, sampling: Sampling) -> str:
     provider = provider_of(model)
     given = [f"sampling.{name}" for name, value in sampling.model_dump().items() if value is not None]
     if not given or provider.samples:
-        return ""
+        says = provider.reasoning_says if sampling.reasoning is not None else None
+        return says(model.partition(":")[2], sampling) if says is not None else ""
     return f"{provider.name} does not sample: {' and '.join(given)} change{'s' * (len(given) == 1)} nothing."
 
 
@@ -274,6 +312,19 @@ def check_sampling(model: str, sampling: Sampling) -> None:
     if given:
         names = " and ".join(f"sampling.{name}" for name in sorted(given))
         raise SettingsError(f"{provider.name} does not know {names}. Leave it out, or use another model.")
+    if not provider.samples:
+        return
+    if sampling.reasoning is not None:
+        if provider.reasoning is None:
+            raise SettingsError(f"{provider.name} cannot be told how much to think. Leave sampling.reasoning out.")
+        provider.reasoning(model.partition(":")[2], sampling)
+    extra = [name for name in ("extra_body", "extra_headers") if getattr(sampling, name) is not None]
+    if extra and not provider.takes_extra:
+        raise SettingsError(
+            f"{provider.name} sends no request that sampling.{extra[0]} could be added to. Leave it out."
+        )
+    if fixed := sorted(_FIXED & (sampling.extra_body or {}).keys()):
+        raise SettingsError(f"sampling.extra_body: {' and '.join(fixed)} is set by Saccade. Leave it out.")
 
 
 def check_no_secret(model: str) -> None:

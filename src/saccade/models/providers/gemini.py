@@ -23,13 +23,15 @@ from saccade.core.retry import OutageError, retry_after
 from saccade.errors import ModelDeniedError, ModelRefusedError, SaccadeError
 from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaReader, Request, Usage, can_be_inferred
+from saccade.models.batches import BatchApi, GeminiBatches
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.exchanges import hooks
-from saccade.models.failures import COMMON, ErrorDetails, FilteredRequestError, PackageErrors
+from saccade.models.failures import COMMON, ErrorDetails, FilteredRequestError, PackageErrors, SentError
 from saccade.models.hosted import HostedModel, OpenCall, OpenPicture, kept, need_keeper, read_stream
 from saccade.models.pictures import decoded_picture, encoded_picture, frames_not_chosen, saved_picture
 from saccade.models.providers.openai import paired
 from saccade.models.registry import Provider
+from saccade.models.thinking import gemini_thinking, headers_of
 from saccade.models.tolerances import end_of
 from saccade.record.content import ImagePart, Message, Part, TextPart, ToolCall
 from saccade.record.execution import ExecutionFile, Status
@@ -291,7 +293,13 @@ class GeminiModel(HostedModel):
         return self._endpoint.base_url or _ADDRESS
 
     def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
-        return request_fields(request, media, self._endpoint.model)
+        fields = request_fields(request, media, self._endpoint.model)
+        sampling = request.sampling
+        fields["config"] |= self._thinking(sampling)
+        own = {"extra_body": dict(sampling.extra_body or {}), "headers": headers_of(sampling)}
+        if options := {name: value for name, value in own.items() if value}:
+            fields["config"]["http_options"] = options
+        return fields
 
     async def _answer(
         self, request: Request, fields: dict[str, Any], media: MediaReader, listener: Listener
@@ -324,6 +332,14 @@ class GeminiModel(HostedModel):
                 answer.bend("no end", "being a whole body")
                 answer.finish = FinishReason.TOOL_CALL if answer.calls else FinishReason.STOP
 
+    def batch_api(self) -> BatchApi:
+        """Gemini's."""
+        return GeminiBatches(self._client, self._package, self._endpoint.model)
+
+    def _read_body(self, body: Any, answer: PartialAnswer) -> None:
+        answer.infers_stop = takes_stops(answer.stops)
+        read_chunk(_plain(self._package.types.GenerateContentResponse.model_validate(body)), answer)
+
     @property
     def _models(self) -> Any:
         return self._client.aio.models
@@ -347,6 +363,8 @@ class GeminiModel(HostedModel):
         read = PackageErrors(self._package, self._key, self.name, self._address, self._provider.errors or COMMON)
         if isinstance(error, self._package.errors.APIError):
             return _of_api(read, error)
+        if isinstance(error, SentError):
+            return read.of_status(error.status, error.details, None)
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             return read.unreachable(self._key.hide(str(error)) or type(error).__name__)
         return read.unreadable(error, also=("google", "pydantic"))
@@ -395,6 +413,8 @@ GEMINI = Provider(
     key_names=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     needs_key=True,
     errors=COMMON,
+    reasoning=gemini_thinking,
+    takes_extra=True,
     stop_strings="closing tags by inference, others by the client",
     hosted_code=True,
     no_hosted_code=r"(models/)?(gemini-(1\.0|pro\b|embedding)|embedding|imagen|veo)",

@@ -25,12 +25,14 @@ from saccade.core.retry import OutageError
 from saccade.errors import ModelDeniedError, ModelRefusedError, RegistryError, SettingsError
 from saccade.models.answer import PartialAnswer, first_named
 from saccade.models.base import MediaReader, Request, can_be_inferred
+from saccade.models.batches import BatchApi, OpenAIBatches
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.failures import OtherMannerError, RefusedParameterError
 from saccade.models.hosted import DISPENSABLE, HostedModel, read_stream, refuse_hosted
 from saccade.models.manners import USUAL, Manners
 from saccade.models.pictures import NO_RULES, PictureRules, encoded_picture, frames_not_chosen
 from saccade.models.registry import PROVIDERS, Provider
+from saccade.models.thinking import openai_thinking
 from saccade.models.tolerances import add_content, argument_piece, calls_of, end_of, flat, read_usage, thought_of
 from saccade.models.wire import Sent, raise_sent, sent, sent_whole
 from saccade.record.content import ImagePart, Message, Part, TextPart, ToolCall
@@ -191,6 +193,8 @@ class Server(Provider):
     unknown_sampling: frozenset[str] = frozenset({"top_k"})
     stop_strings: str = "closing tags by inference, others by the client"
     continues: bool | None = False
+
+    takes_extra: bool = True
 
     needs_address: bool = True
     """It has no address of its own."""
@@ -419,7 +423,8 @@ class OpenAIModel(HostedModel):
 
     def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
         refuse_hosted(request, self.name)
-        return request_fields(request, media, self._server, without=without, manners=self._manners)
+        fields = request_fields(request, media, self._server, without=without, manners=self._manners)
+        return self._own(request.sampling, fields)
 
     def _after(self, refusal: ModelRefusedError, request: Request, fields: Mapping[str, Any]) -> Request:
         left_out = isinstance(refusal, RefusedParameterError) and refusal.parameter in DISPENSABLE
@@ -444,6 +449,15 @@ class OpenAIModel(HostedModel):
             await self._stream(fields, answer, cuts)
         else:
             await self._fetch(fields, answer)
+
+    def batch_api(self) -> BatchApi | None:
+        """OpenAI's; other servers of the protocol have none."""
+        own = self._server is OPENAI
+        return OpenAIBatches(self._client, self._endpoint.model, "/v1/chat/completions") if own else None
+
+    def _read_body(self, body: Any, answer: PartialAnswer) -> None:
+        answer.infers_stop = bool(answer.stops)
+        read_body(body, answer, whole=True)
 
     async def _fetch(self, fields: Mapping[str, Any], answer: PartialAnswer) -> None:
         reply = await self._client.chat.completions.with_raw_response.create(model=self._endpoint.model, **fields)
@@ -499,6 +513,7 @@ OPENAI = Server(
     key_names=("OPENAI_API_KEY",),
     needs_key=True,
     needs_address=False,
+    reasoning=openai_thinking,
     length_field="max_completion_tokens",
     one_call=True,
     dialect="native",
