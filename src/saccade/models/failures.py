@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from saccade.core.retry import OutageError, retry_after
 from saccade.errors import ContextLimitError, ModelDeniedError, ModelRefusedError, SaccadeError, UnavailableError
+from saccade.models.manners import ROLE_KINDS, kind_of
 
 # Full contexts and spent budgets have no standard error code, and any server may answer behind one address, so all
 # known words are tried for each provider, which may add its own. Unknown words mean a refused request.
@@ -158,6 +159,16 @@ class FilteredRequestError(ModelRefusedError):
     """The provider's filter keeps the request from the model."""
 
 
+class OtherMannerError(ModelRefusedError):
+    """The server does not take the request as it is put; `kind` says what, as `saccade.models.manners` names it."""
+
+    def __init__(self, message: str, kind: str, words: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.words = words
+        """Of the server."""
+
+
 class RefusedParameterError(ModelRefusedError):
     """The server does not know a parameter of the request; `parameter` names it."""
 
@@ -272,6 +283,14 @@ class PackageErrors:
             return _context_limit(detail, who)
         if status == _TOO_MANY and details.code not in self.words.spent_codes:
             return OutageError(f"{who} asks for a pause (429): {detail}.", wait)
+        kind = (
+            ""
+            if status in (*_DENIED, _TIME_OUT)
+            else kind_of(status, " ".join((details.words, details.code, details.kind)))
+        )
+        if kind and (400 <= status < 500 or kind in ROLE_KINDS) and not details.filtered:
+            advice = _ADVICE.get(status, _ADVICE[400])
+            return OtherMannerError(f"{who} refused the request ({status}): {detail}. {advice}", kind, detail)
         if status == _TIME_OUT or status >= 500 or status < 400:  # below 400: an error inside a stream that had begun
             return OutageError(f"{who} failed ({status}): {detail}.", wait)
         if details.filtered:

@@ -17,19 +17,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from saccade.core.retry import OutageError, RetryPolicy, with_retries
-from saccade.errors import MediaError, ModelError, ModelRefusedError, SaccadeError
+from saccade.errors import ContextLimitError, MediaError, ModelDeniedError, ModelError, ModelRefusedError, SaccadeError
 from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaKeeper, MediaReader, Request, Usage, check_stops
 from saccade.models.endpoint import Endpoint
 from saccade.models.exchanges import hooks, one_try
 from saccade.models.failures import (
     FilteredRequestError,
+    OtherMannerError,
     PackageErrors,
     RefusedParameterError,
     converted,
     find_key,
     load_client,
 )
+from saccade.models.manners import MANNERS, Manners
 from saccade.models.prices import Price
 from saccade.models.registry import Provider
 from saccade.record.base import clean_text
@@ -68,6 +70,8 @@ class HostedModel(ABC):
         self._key = find_key(provider.name, given, usual=provider.key_names, needed=provider.needs_key)
         self._client: Any = self._connected(client)
         self._refused: set[str] = set()
+        self._manners = Manners()
+        """How requests are put, as far as refusals have taught."""
         self._said: set[str] = set()
         """Departures from the protocol that the log has said."""
 
@@ -106,12 +110,16 @@ class HostedModel(ABC):
         check_stops(request.stop)
         listener = Listener(on_text)
         while True:
-            fields = await asyncio.to_thread(self._fields, request, media, frozenset(self._refused))
+            manners = self._manners
+            asked = manners.arranged(request)
+            fields = await asyncio.to_thread(self._fields, asked, media, frozenset(self._refused))
             try:
-                return await self._answer(request, fields, media, listener)
+                return await self._answer(asked, fields, media, listener)
             except FilteredRequestError as refusal:
                 return Completion("", FinishReason.FILTERED, model=self._endpoint.model, notes=(str(refusal),))
             except ModelRefusedError as refusal:
+                if isinstance(refusal, OtherMannerError) and manners is not self._manners:
+                    continue  # another request was refused meanwhile, and has taught the same
                 request = self._after(refusal, request, fields)
 
     @abstractmethod
@@ -124,10 +132,31 @@ class HostedModel(ABC):
 
     def _after(self, refusal: ModelRefusedError, request: Request, fields: Mapping[str, Any]) -> Request:
         """What to ask after the server refused `fields`; raises `refusal` if nothing else asks for the same."""
+        if isinstance(refusal, OtherMannerError):
+            self._ask_otherwise(refusal, request, fields)
+            return request
         if not isinstance(refusal, RefusedParameterError):
-            raise refusal
+            if isinstance(refusal, ModelDeniedError | ContextLimitError) or not (
+                other := self._manners.instead(fields)
+            ):
+                raise refusal
+            self._learn(other, str(refusal))
+            return request
         self._leave_out(refusal, (*fields, *fields.get("extra_body", ())))
         return request
+
+    def _ask_otherwise(self, refusal: OtherMannerError, request: Request, fields: Mapping[str, Any]) -> None:
+        """From now on put requests another way; raises `refusal` if there is none."""
+        manners = self._manners.after(refusal.kind, refusal.words, request, fields) or self._manners.instead(fields)
+        if manners is None:
+            raise refusal
+        self._learn(manners, refusal.words)
+
+    def _learn(self, manners: Manners, words: str) -> None:
+        for way in manners.ways:
+            if way not in self._manners.ways:
+                _log.warning("%s refused a request: %s. %s", self.name, words, MANNERS[way].words)
+        self._manners = manners
 
     async def _answer(
         self, request: Request, fields: dict[str, Any], media: MediaReader, listener: Listener
@@ -149,6 +178,8 @@ class HostedModel(ABC):
             answer.usage = replace(answer.usage, sampled_tokens=None)
         answer.usage = self._priced(answer.usage, answer.cache_written)
         answer.model = answer.model or self._endpoint.model
+        for way in self._manners.ways:
+            answer.note(MANNERS[way].words)
         for name, words in answer.bent.items():
             if name not in self._said:
                 self._said.add(name)

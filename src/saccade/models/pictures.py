@@ -1,7 +1,8 @@
 """Stored pictures as the bytes that a provider takes: known format, upright, within its limits.
 
 Bytes that fit are sent as they are. Others are decoded, turned upright, scaled down and encoded again: losslessly while
-that is small enough, as JPEG after that. A picture is never enlarged. Transparency is kept where the bytes are.
+that is small enough, as JPEG after that. A picture is never enlarged; where a server takes no short side, it is padded.
+Transparency is kept where the bytes are.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ class PictureRules:
     """Width times height."""
     data_bytes: int | None = None
     """Encoded, before base64."""
+    least_side: int | None = None
+    """Shortest side in pixels; a shorter one is padded."""
+    ratio: float | None = None
+    """Most that the longer side may be of the shorter one, which is padded."""
 
 
 NO_RULES = PictureRules()
@@ -79,7 +84,8 @@ def encoded_picture(part: ImagePart, media: MediaReader, rules: PictureRules = N
             size = fitting_size(image.size, rules)
             upright = image.getexif().get(_EXIF_ORIENTATION, 1) == 1
             small = rules.data_bytes is None or len(data) <= rules.data_bytes
-            if mime is not None and upright and small and size == image.size and _plays_once(image):
+            fits = size == image.size == padded_size(size, rules)
+            if mime is not None and upright and small and fits and _plays_once(image):
                 return EncodedPicture(mime, data)
             return _encoded_again(image, rules)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
@@ -124,6 +130,12 @@ def fitting_size(size: tuple[int, int], rules: PictureRules) -> tuple[int, int]:
     return max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
 
 
+def padded_size(size: tuple[int, int], rules: PictureRules) -> tuple[int, int]:
+    """`size` (width, height), or the smallest that holds it and keeps the rules of short sides."""
+    least = max(rules.least_side or 1, math.ceil(max(size) / (rules.ratio or math.inf)))
+    return max(size[0], least), max(size[1], least)
+
+
 def _plays_once(image: Image.Image) -> bool:
     return not getattr(image, "is_animated", False)
 
@@ -135,6 +147,11 @@ def _encoded_again(image: Image.Image, rules: PictureRules) -> EncodedPicture:
     size = fitting_size(plain.size, rules)
     if size != plain.size:
         plain = plain.resize(size, Image.Resampling.LANCZOS)
+    padded = padded_size(plain.size, rules)
+    if padded != plain.size:
+        canvas = Image.new("RGB", padded)
+        canvas.paste(plain.convert("RGB"))
+        plain = canvas
     encoded = saved_picture(plain, "PNG")
     most = rules.data_bytes
     while most is not None and len(encoded.data) > most:

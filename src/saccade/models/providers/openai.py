@@ -26,9 +26,10 @@ from saccade.errors import ModelDeniedError, ModelRefusedError, RegistryError, S
 from saccade.models.answer import PartialAnswer, first_named
 from saccade.models.base import MediaReader, Request, can_be_inferred
 from saccade.models.endpoint import Endpoint, endpoint_of
-from saccade.models.failures import RefusedParameterError
+from saccade.models.failures import OtherMannerError, RefusedParameterError
 from saccade.models.hosted import DISPENSABLE, HostedModel, read_stream, refuse_hosted
-from saccade.models.pictures import encoded_picture, frames_not_chosen
+from saccade.models.manners import USUAL, Manners
+from saccade.models.pictures import NO_RULES, PictureRules, encoded_picture, frames_not_chosen
 from saccade.models.registry import PROVIDERS, Provider
 from saccade.models.tolerances import add_content, argument_piece, calls_of, end_of, flat, read_usage, thought_of
 from saccade.models.wire import Sent, raise_sent, sent, sent_whole
@@ -46,7 +47,7 @@ _SEE_BELOW = "The pictures follow."
 
 
 def chat_messages(
-    messages: Sequence[Message], media: MediaReader, *, provider: str, videos: bool
+    messages: Sequence[Message], media: MediaReader, *, provider: str, videos: bool, rules: PictureRules = NO_RULES
 ) -> list[dict[str, Any]]:
     """`messages`, whose calls are paired, as the protocol has them.
 
@@ -55,6 +56,7 @@ def chat_messages(
         media: where pictures are.
         provider: for messages of errors.
         videos: whether videos are taken.
+        rules: for pictures.
 
     Raises:
         ModelRefusedError: there is a video, and none are taken.
@@ -64,7 +66,7 @@ def chat_messages(
     shown: list[Part] = []
     for message in (*messages, None):
         if shown and (message is None or message.call_id is None):  # not before all calls are answered
-            wire.append({"role": "user", "content": _content(shown, media, provider, videos)})
+            wire.append({"role": "user", "content": _content(shown, media, provider, videos, rules)})
             shown = []
         if message is None:
             break
@@ -76,7 +78,7 @@ def chat_messages(
             wire.append({"role": "tool", "tool_call_id": message.call_id, "content": text})
             continue
         role = "user" if message.role == "tool" else message.role
-        entry: dict[str, Any] = {"role": role, "content": _content(message.parts, media, provider, videos)}
+        entry: dict[str, Any] = {"role": role, "content": _content(message.parts, media, provider, videos, rules)}
         if message.calls:
             entry["content"] = entry["content"] or None
             entry["tool_calls"] = [
@@ -102,7 +104,9 @@ def _split(parts: Sequence[Part]) -> tuple[str, list[Part]]:
     return text[:cut], [*label, *parts[first:]]
 
 
-def _content(parts: Iterable[Part], media: MediaReader, provider: str, videos: bool) -> str | list[dict[str, Any]]:
+def _content(
+    parts: Iterable[Part], media: MediaReader, provider: str, videos: bool, rules: PictureRules
+) -> str | list[dict[str, Any]]:
     parts = tuple(parts)
     if all(isinstance(part, TextPart) for part in parts):
         return "".join(part.text for part in parts if isinstance(part, TextPart))
@@ -111,7 +115,7 @@ def _content(parts: Iterable[Part], media: MediaReader, provider: str, videos: b
         if isinstance(part, TextPart):
             content.append({"type": "text", "text": part.text})
         elif isinstance(part, ImagePart):
-            content.append({"type": "image_url", "image_url": {"url": encoded_picture(part, media).url}})
+            content.append({"type": "image_url", "image_url": {"url": encoded_picture(part, media, rules).url}})
         elif videos and part.sample is not None:
             raise ModelRefusedError(frames_not_chosen(provider))
         elif videos:
@@ -216,7 +220,12 @@ def takes_stops(server: Server, stops: tuple[str, ...]) -> bool:
 
 
 def request_fields(
-    request: Request, media: MediaReader, server: Server, *, without: Collection[str] = ()
+    request: Request,
+    media: MediaReader,
+    server: Server,
+    *,
+    without: Collection[str] = (),
+    manners: Manners = USUAL,
 ) -> dict[str, Any]:
     """The fields of the request, model and streaming apart; those of the server's own under `extra_body`.
 
@@ -225,6 +234,7 @@ def request_fields(
         media: where pictures are.
         server: who is asked.
         without: those of `hosted.DISPENSABLE` to leave out.
+        manners: how the server takes messages and pictures.
 
     Raises:
         ModelRefusedError: the server cannot take what is asked for.
@@ -233,7 +243,8 @@ def request_fields(
     sampling = request.sampling
     messages = paired(request.messages)
     extra = {**server.always, **_continuation(messages, server)}
-    fields: dict[str, Any] = {"messages": chat_messages(messages, media, provider=server.name, videos=server.videos)}
+    wire = chat_messages(messages, media, provider=server.name, videos=server.videos, rules=manners.rules)
+    fields: dict[str, Any] = {"messages": manners.rearranged(wire)}
     if sampling.top_k is not None:
         if "top_k" in server.unknown_sampling:
             raise ModelRefusedError(f"{server.name} does not know top_k; leave it out of the sampling settings")
@@ -312,8 +323,8 @@ def _read_chunk(body: Mapping[str, Any], answer: PartialAnswer) -> None:
                 answer.bend("message", "message")
             delta = delta or {}
             _read_choice(choice, delta, answer)
-            for at, (number, *piece) in enumerate(calls_of(delta, answer)):
-                answer.call_piece(at if number is None else number, *piece)
+            for at, (number, call_id, name, arguments) in enumerate(calls_of(delta, answer)):
+                answer.call_piece(at if number is None else number, call_id, name, arguments)
     _read_frame(body, answer)
     if not choices and isinstance(body.get("usage"), dict):
         _end_without_reason(answer, "the counts of tokens at its end")
@@ -408,10 +419,11 @@ class OpenAIModel(HostedModel):
 
     def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
         refuse_hosted(request, self.name)
-        return request_fields(request, media, self._server, without=without)
+        return request_fields(request, media, self._server, without=without, manners=self._manners)
 
     def _after(self, refusal: ModelRefusedError, request: Request, fields: Mapping[str, Any]) -> Request:
         left_out = isinstance(refusal, RefusedParameterError) and refusal.parameter in DISPENSABLE
+        left_out = left_out or isinstance(refusal, OtherMannerError)
         if left_out or isinstance(refusal, ModelDeniedError) or not _bounded(request):
             return super()._after(refusal, request, fields)
         return self._unbounded(request, refusal)

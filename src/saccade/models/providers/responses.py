@@ -36,7 +36,7 @@ from saccade.models.hosted import (
     read_stream,
     tidy,
 )
-from saccade.models.pictures import encoded_picture
+from saccade.models.pictures import NO_RULES, PictureRules, encoded_picture
 from saccade.models.providers.openai import paired
 from saccade.models.registry import Provider
 from saccade.models.tolerances import argument_piece, end_of, flat, read_usage
@@ -60,7 +60,9 @@ _INCOMPLETE: Final = ("max_output_tokens", "content_filter")
 _CUT: Final = (FinishReason.LENGTH, FinishReason.FILTERED)
 
 
-def request_fields(request: Request, media: MediaReader, *, without: Collection[str] = ()) -> dict[str, Any]:
+def request_fields(
+    request: Request, media: MediaReader, *, without: Collection[str] = (), rules: PictureRules = NO_RULES
+) -> dict[str, Any]:
     """The fields of the request, model and streaming apart; those of `hosted.DISPENSABLE` in `without` are left out.
 
     Raises:
@@ -76,7 +78,7 @@ def request_fields(request: Request, media: MediaReader, *, without: Collection[
             "responses cannot continue an assistant's message, as this dialect asks. "
             "Use a vllm or sglang server, named so, or another dialect."
         )
-    fields: dict[str, Any] = {"input": _items(messages, media), "store": False}
+    fields: dict[str, Any] = {"input": _items(messages, media, rules), "store": False}
     for name in ("temperature", "top_p"):
         if (value := getattr(sampling, name)) is not None and name not in without:
             fields[name] = value
@@ -191,11 +193,11 @@ class ResponseReader:
             raise OutageError(f"ended its answer as {status}: no reason was given.")
 
 
-def _items(messages: Sequence[Message], media: MediaReader) -> list[dict[str, Any]]:
+def _items(messages: Sequence[Message], media: MediaReader, rules: PictureRules) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     for message in messages:
         if message.call_id is not None:
-            output = _content(message.parts, media) or ""
+            output = _content(message.parts, media, rules) or ""
             items.append({"type": "function_call_output", "call_id": message.call_id, "output": output})
             continue
         if message.role == "assistant" and message.media:
@@ -204,7 +206,7 @@ def _items(messages: Sequence[Message], media: MediaReader) -> list[dict[str, An
         for call in message.calls:
             items += json.loads(call.sealed or "[]")
         if message.parts:
-            content = message.text if role == "assistant" else _content(message.parts, media)
+            content = message.text if role == "assistant" else _content(message.parts, media, rules)
             items.append({"type": "message", "role": role, "content": content})
         items += map(_call, message.calls)
     return items
@@ -215,13 +217,15 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return {"type": "function_call", "call_id": call.call_id, "name": call.name, "arguments": arguments}
 
 
-def _content(parts: Sequence[Part], media: MediaReader) -> list[dict[str, Any]]:
+def _content(parts: Sequence[Part], media: MediaReader, rules: PictureRules) -> list[dict[str, Any]]:
     content: list[dict[str, Any]] = []
     for part in parts:
         if isinstance(part, TextPart):
             content.append({"type": "input_text", "text": part.text})
         elif isinstance(part, ImagePart):
-            content.append({"type": "input_image", "image_url": encoded_picture(part, media).url, "detail": "auto"})
+            content.append(
+                {"type": "input_image", "image_url": encoded_picture(part, media, rules).url, "detail": "auto"}
+            )
         else:
             raise ModelRefusedError("responses takes no videos; use a dialect that shows frames")
     return content
@@ -291,7 +295,7 @@ class ResponsesModel(HostedModel):
         super().__init__(RESPONSES, endpoint, "openai", client="AsyncOpenAI", api_key=api_key)
 
     def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
-        return request_fields(request, media, without=without)
+        return request_fields(request, media, without=without, rules=self._manners.rules)
 
     async def _read(
         self, fields: Mapping[str, Any], answer: PartialAnswer, reader: ResponseReader | None = None
