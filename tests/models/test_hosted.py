@@ -205,8 +205,8 @@ async def test_a_paused_turn_goes_back_as_it_came(box: SandboxServer, store: Med
     box.will(blocks(*first, text(" "), reason="pause_turn"), blocks(*second))
     heard_: list[str] = []
     answer = await asked(box, store, "anthropic", on_text=heard_.append)
-    assert answer.text == "".join(heard_) == "Looking.  <answer>red</answer>"
-    assert [(call.code, call.at) for call in answer.hosted] == [("ls", 9), ("crop", 10)]
+    assert answer.text == "".join(heard_) == "<think>Hm.</think>Looking.  <answer>red</answer>"
+    assert [(call.code, call.at) for call in answer.hosted] == [("ls", 27), ("crop", 28)]
     again = box.bodies[1]
     assert again["container"] == "container_1"
     assert "container" not in box.bodies[0]

@@ -128,6 +128,8 @@ def _block(role: str, block: Body) -> None:
             _block("user", inner)
     elif kind == "thinking":
         _require(role == "assistant" and block["signature"] and block["thinking"], "a thought is whole and signed")
+    elif kind == "redacted_thinking":
+        _require(role == "assistant" and block["data"], "a redacted thought goes back as it came")
     elif kind == "container_upload":
         _require(role == "user" and block["file_id"], "an upload is the user's and names a file")
     elif kind == "server_tool_use":

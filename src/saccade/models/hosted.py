@@ -17,7 +17,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from saccade.core.retry import OutageError, RetryPolicy, with_retries
-from saccade.errors import ContextLimitError, MediaError, ModelDeniedError, ModelError, ModelRefusedError, SaccadeError
+from saccade.core.settings import merged
+from saccade.errors import (
+    ContextLimitError,
+    MediaError,
+    ModelDeniedError,
+    ModelError,
+    ModelRefusedError,
+    SaccadeError,
+    SettingsError,
+)
 from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaKeeper, MediaReader, Request, Usage, check_stops
 from saccade.models.endpoint import Endpoint
@@ -34,10 +43,11 @@ from saccade.models.failures import (
 from saccade.models.manners import MANNERS, Manners
 from saccade.models.prices import Price
 from saccade.models.registry import Provider
+from saccade.models.thinking import headers_of
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart
 from saccade.record.execution import Execution, ExecutionFile, ExecutionPicture, HostedCall, PictureSource, Status
-from saccade.record.trajectory import FinishReason
+from saccade.record.trajectory import FinishReason, Sampling
 
 DISPENSABLE: Final = frozenset({"stop", "parallel_tool_calls", "temperature", "top_p"})
 """Parameters that some models of a server refuse, and that are left out then."""
@@ -83,6 +93,31 @@ class HostedModel(ABC):
             http_client=self._package.DefaultAsyncHttpxClient(event_hooks=hooks()),
             timeout=self._package.Timeout(None, connect=_CONNECT_SECONDS),  # the policy bounds the whole try
         )
+
+    def _thinking(self, sampling: Sampling) -> dict[str, Any]:
+        """The fields that tell the model how much to think.
+
+        Raises:
+            ModelRefusedError: it cannot be told so.
+        """
+        tell = self._provider.reasoning
+        if sampling.reasoning is None:
+            return {}
+        if tell is None:
+            raise ModelRefusedError(f"{self._provider.name} cannot be told how much to think")
+        address = self._endpoint.base_url
+        try:
+            fields: Any = tell(self._endpoint.model + (f"@{address}" if address else ""), sampling)
+        except SettingsError as error:
+            raise ModelRefusedError(str(error)) from error
+        return dict(fields)
+
+    def _own(self, sampling: Sampling, fields: dict[str, Any]) -> dict[str, Any]:
+        """`fields` with what tells the model how much to think, and with the fields and headers of the user's own."""
+        body, headers = sampling.extra_body or {}, headers_of(sampling)
+        if sampling.reasoning is not None or body:
+            fields = merged(merged(fields, self._thinking(sampling)), {"extra_body": body} if body else {})
+        return {**fields, "extra_headers": headers} if headers else fields
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

@@ -286,7 +286,7 @@ def _joined(one: Any, other: Any) -> Any:
     return [*parts[0], *parts[1]]
 
 
-def _least(words: str) -> dict[str, float]:
+def _least(words: str) -> dict[str, Any]:
     """The rule that a picture breaks, in numbers of the server's where it gives them."""
     factor, least = _FACTOR.search(words), _NUMBER.search(words)
     ratio = _RATIO_NUMBER.search(words)

@@ -33,6 +33,8 @@ from saccade.models.base import Model
 from saccade.models.failures import COMMON, ErrorWords
 from saccade.record.trajectory import Sampling
 
+_FIXED: Final = frozenset({"model", "messages", "input", "contents", "system", "tools", "stop", "stream", "n"})
+"""Fields of requests that no `extra_body` may replace."""
 _USERINFO: Final = re.compile(r"@https?://[^/?#\s]*@")
 
 
@@ -77,6 +79,13 @@ class Provider:
     """Sampling settings change its replies."""
     unknown_sampling: frozenset[str] = frozenset()
     """Sampling settings that its API does not have."""
+    reasoning: Callable[[str, Sampling], object] | None = None
+    """The fields that tell a model, by the text after the colon, how much to think. Raises `SettingsError` where it
+    cannot be told so; None: no model of it can."""
+    reasoning_says: Callable[[str, Sampling], str] | None = None
+    """What a user should know of that setting; empty if there is nothing."""
+    takes_extra: bool = False
+    """Fields and headers of a user's own can be sent along."""
     stop_strings: str = ""
     """Who finds stop strings, for a reader."""
     token_ids: bool = False
@@ -257,7 +266,8 @@ def unheard_sampling(model: str, sampling: Sampling) -> str:
     provider = provider_of(model)
     given = [f"sampling.{name}" for name, value in sampling.model_dump().items() if value is not None]
     if not given or provider.samples:
-        return ""
+        says = provider.reasoning_says if sampling.reasoning is not None else None
+        return says(model.partition(":")[2], sampling) if says is not None else ""
     return f"{provider.name} does not sample: {' and '.join(given)} change{'s' * (len(given) == 1)} nothing."
 
 
@@ -268,6 +278,19 @@ def check_sampling(model: str, sampling: Sampling) -> None:
     if given:
         names = " and ".join(f"sampling.{name}" for name in sorted(given))
         raise SettingsError(f"{provider.name} does not know {names}. Leave it out, or use another model.")
+    if not provider.samples:
+        return
+    if sampling.reasoning is not None:
+        if provider.reasoning is None:
+            raise SettingsError(f"{provider.name} cannot be told how much to think. Leave sampling.reasoning out.")
+        provider.reasoning(model.partition(":")[2], sampling)
+    extra = [name for name in ("extra_body", "extra_headers") if getattr(sampling, name) is not None]
+    if extra and not provider.takes_extra:
+        raise SettingsError(
+            f"{provider.name} sends no request that sampling.{extra[0]} could be added to. Leave it out."
+        )
+    if fixed := sorted(_FIXED & (sampling.extra_body or {}).keys()):
+        raise SettingsError(f"sampling.extra_body: {' and '.join(fixed)} is set by Saccade. Leave it out.")
 
 
 def check_no_secret(model: str) -> None:

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Final, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import AwareDatetime, Field, FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from pydantic import (
+    AwareDatetime,
+    Field,
+    FiniteFloat,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    SecretStr,
+    model_validator,
+)
 
-from saccade.record.base import SCHEMA_VERSION, Name, Record, SchemaVersion, Text
+from saccade.record.base import SCHEMA_VERSION, JsonObject, Name, Record, SchemaVersion, Text
 from saccade.record.content import Action, Answer, Code, ImagePart, Message, TextPart, ToolCall, VideoPart
 from saccade.record.execution import Execution, HostedCall
 from saccade.record.task import Task
@@ -184,6 +193,12 @@ class Sampling(Record):
     max_tokens: PositiveInt | None = None
     """Most tokens of one turn."""
     seed: int | None = None
+    reasoning: Literal["off", "low", "medium", "high"] | Annotated[int, Field(ge=1, strict=True)] | None = None
+    """How much the model thinks before it writes: a word, or the most tokens of its thought."""
+    extra_body: JsonObject | None = None
+    """Fields of the server's own, sent with every request."""
+    extra_headers: Mapping[str, SecretStr] | None = None
+    """Headers of the server's own; only their names are recorded."""
 
 
 class EpisodeLimits(Record):

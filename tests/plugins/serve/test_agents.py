@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import sys
@@ -453,3 +454,88 @@ def test_the_classes_of_request_times_add_up() -> None:
     for end, count in (("0.1", 2), ("0.25", 2), ("0.5", 3), ("600", 3), ("+Inf", 4)):
         assert f'saccade_episode_seconds_bucket{{le="{end}"}} {count}' in lines
     assert "saccade_episode_seconds_count 4" in lines
+
+
+def asked(path: str, body: dict[str, Any]) -> Any:
+    """What a body asks of an agent."""
+    from saccade.plugins.serve.agent_app import read_response_request
+    from saccade.plugins.serve.agent_request import AgentServeSettings
+    from saccade.plugins.serve.openai_chat import read_chat
+
+    given = {"input": "q"} if path == "responses" else {"messages": [{"role": "user", "content": "q"}]}
+    read = read_response_request if path == "responses" else read_chat
+    return read({**given, **body}, AgentServeSettings(), allow_urls=False)
+
+
+@pytest.mark.parametrize("path", ["chat", "responses"])
+@pytest.mark.parametrize(
+    ("model", "effort", "reasoning"),
+    [
+        ("openai:gpt-5.4", "low", "low"),
+        ("openai:gpt-5.4", "none", "off"),
+        ("openai:gpt-5.4", "xhigh", "high"),
+        ("vllm:Qwen/Qwen3.5-9B@http://h:1/v1", "minimal", "low"),
+        ("openai:gpt-4.1", "low", None),
+        ("scripted:a.json", "low", None),
+        ("agent", "low", None),
+        ("openai:gpt-5.4", "other", None),
+        ("openai:gpt-5.4", None, None),
+    ],
+)
+def test_an_effort_reaches_a_model_that_can_be_told(
+    path: str, model: str, effort: str | None, reasoning: str | None
+) -> None:
+    name = "reasoning" if path == "responses" else "reasoning_effort"
+    given = (
+        {"reasoning": {"effort": effort, "summary": "auto"}} if path == "responses" else {"reasoning_effort": effort}
+    )
+    question = asked(path, {"model": model, **given})
+    assert question.sampling.reasoning == reasoning
+    assert (name in question.ignored) is (reasoning is None and (path == "responses" or effort is not None))
+
+
+@pytest.mark.parametrize("path", ["chat", "responses"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"logit_bias": {}, "top_logprobs": None, "functions": [], "audio": None},
+        {"top_logprobs": 0, "best_of": 1, "echo": False, "min_p": 0.0, "repetition_penalty": 1.0},
+        {"function_call": "none", "ignore_eos": False, "prompt": None, "conversation": None},
+    ],
+)
+def test_fields_that_ask_for_nothing_are_taken(path: str, given: dict[str, Any]) -> None:
+    assert asked(path, {"model": "agent", **given}).ignored == ()
+
+
+@pytest.mark.parametrize("given", [{"logit_bias": {"5": 1}}, {"top_logprobs": 3}, {"best_of": 2}, {"min_p": 0.1}])
+def test_fields_that_ask_for_something_are_refused(given: dict[str, Any]) -> None:
+    from saccade.plugins.serve.agent_request import RequestError
+
+    with pytest.raises(RequestError, match=next(iter(given))):
+        asked("chat", {"model": "agent", **given})
+
+
+def test_pictures_however_their_urls_are_written() -> None:
+    from saccade.plugins.serve.agent_request import RequestError
+
+    data = bytes(range(256)) * 3 + b"??>"
+    plain = base64.b64encode(data).decode()
+    lines = "\r\n".join(plain[at : at + 76] for at in range(0, len(plain), 76))
+    for url in (
+        f"data:image/png;base64,{plain}",
+        f"data:application/octet-stream;base64,{plain}",
+        f"data:;base64,{plain}",
+        f"data:image/svg+xml;charset=utf-8;base64, {plain}",
+        f"DATA:image/png;BASE64,{plain}",
+        f"data:image/png;base64,{lines}",
+        f"data:image/png;base64,{plain.rstrip('=')}",
+        f"data:image/png;base64,{base64.urlsafe_b64encode(data).decode()}",
+        f"data:image/png;base64,{plain.replace('+', '%2B').replace('/', '%2F').replace('=', '%3D')}",
+    ):
+        part = {"type": "image_url", "image_url": {"url": url}}
+        question = asked("chat", {"model": "agent", "messages": [{"role": "user", "content": [part]}]})
+        assert question.question.media == (data,), url[:60]
+    for url in ("data:image/png;base64,!!!!", "data:image/png,abc", "image/png;base64,aaaa"):
+        part = {"type": "image_url", "image_url": {"url": url}}
+        with pytest.raises(RequestError, match="image_url"):
+            asked("chat", {"model": "agent", "messages": [{"role": "user", "content": [part]}]})

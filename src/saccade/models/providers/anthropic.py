@@ -3,7 +3,8 @@
     model = AnthropicModel(Endpoint("claude-opus-4-8"))
 
 Answers are always streamed, so that long ones do not time out and a stop string that the API does not take can be cut
-off here; then the sampled tokens and money of the call are unknown (None). Thinking is neither asked for nor recorded.
+off here; then the sampled tokens and money of the call are unknown (None). A thought that was asked for is recorded
+before the text, and goes back signed before the call that it led to.
 
 Where the API's own sandbox is to run code, the pictures of the question are uploaded for it, and deleted afterwards;
 counts and dollars are those of all requests of the answer, and what the sandbox costs is not among them.
@@ -42,6 +43,7 @@ from saccade.models.hosted import (
 from saccade.models.pictures import PictureRules, encoded_picture
 from saccade.models.providers.openai import paired
 from saccade.models.registry import Provider
+from saccade.models.thinking import anthropic_thinking
 from saccade.models.tolerances import argument_piece, end_of
 from saccade.models.wire import Sent, raise_sent, sent
 from saccade.record.content import ImagePart, Message, Part, TextPart
@@ -72,6 +74,7 @@ _STANDARD = re.compile(r"claude-(3|haiku-4|sonnet-4|opus-4(-[0156])?(-\d{8})?$)"
 # Models that continue an assistant's message; from 4.6 on none does.
 _CONTINUING = re.compile(r"claude-(3|(haiku|sonnet|opus)-4(-[015])?(-\d{8})?$)")
 _THOUGHTS: Final = ("thinking", "redacted_thinking")
+_THOUGHT: Final = re.compile(r"\A<think>.*?</think>", re.DOTALL)
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -138,6 +141,8 @@ class EventReader:
 
     def __init__(self, answer: PartialAnswer) -> None:
         self._answer = answer
+        self._thoughts: dict[int, dict[str, Any]] = {}
+        """Thoughts by the number of their block, which go back before the next call."""
         self._usage: dict[str, Any] = {}
 
     def read(self, event: Mapping[str, Any]) -> None:
@@ -185,9 +190,13 @@ class EventReader:
         elif block["type"] == "tool_use":
             call = self._answer.call(index)
             call.name, call.call_id = block["name"], block.get("id")
+            call.sealed = json.dumps(list(self._thoughts.values())) if self._thoughts else None
             if block.get("input"):
                 call.arguments = argument_piece(block["input"], self._answer)
-        elif block["type"] not in _THOUGHTS:
+        elif block["type"] in _THOUGHTS:
+            self._thoughts[index] = {name: value for name, value in block.items() if value is not None}
+            self._answer.add_thought(block.get("thinking") or "")
+        else:
             self._answer.bend("unknown part", repr(block["type"]))
 
     def _add(self, index: int, delta: Mapping[str, Any]) -> None:
@@ -195,6 +204,11 @@ class EventReader:
             self._answer.add_text(delta["text"])
         elif delta["type"] == "input_json_delta":
             self._answer.call(index).arguments += argument_piece(delta["partial_json"], self._answer)
+        elif delta["type"] in ("thinking_delta", "signature_delta") and index in self._thoughts:
+            name = _GROWS[delta["type"]]
+            thought = self._thoughts[index]
+            thought[name] = (thought.get(name) or "") + delta[name]
+            self._answer.add_thought(delta[name] if name == "thinking" else "")
 
     def _end(self, delta: Mapping[str, Any]) -> None:
         reason = delta.get("stop_reason")
@@ -211,6 +225,7 @@ class EventReader:
             prompt_tokens=None if fresh is None else fresh + cached + self._answer.cache_written,
             cached_tokens=cached,
             sampled_tokens=self._usage.get("output_tokens"),
+            reasoning_tokens=(self._usage.get("output_tokens_details") or {}).get("thinking_tokens"),
         )
 
 
@@ -231,7 +246,9 @@ def _blocks(message: Message, media: MediaReader, rules: PictureRules) -> list[d
         raise ModelRefusedError(
             "anthropic takes no pictures in an assistant's message; use a dialect that shows them to the user's side"
         )
-    content = _content(message.parts, media, rules)
+    thoughts = _thoughts_before(message)
+    parts = message.parts if not thoughts else _without_thought(message.parts)
+    content = [*thoughts, *_content(parts, media, rules)]
     if message.call_id is not None:
         result: dict[str, Any] = {"type": "tool_result", "tool_use_id": _identifier(message.call_id)}
         return [{**result, "content": content} if content else result]
@@ -240,6 +257,23 @@ def _blocks(message: Message, media: MediaReader, rules: PictureRules) -> list[d
         for call in message.calls
     ]
     return content + calls
+
+
+def _thoughts_before(message: Message) -> list[dict[str, Any]]:
+    """The signed thoughts that led to the calls of a message; none if another provider's model made them."""
+    found: list[dict[str, Any]] = []
+    for call in message.calls:
+        sealed = call.sealed or ""
+        blocks = json.loads(sealed) if sealed.startswith("[") else []
+        found += [block for block in blocks if block.get("type") in _THOUGHTS]
+    return found
+
+
+def _without_thought(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts without the thought at their beginning, which goes back signed."""
+    if not parts or not isinstance(parts[0], TextPart):
+        return tuple(parts)
+    return (TextPart(text=_THOUGHT.sub("", parts[0].text)), *parts[1:])
 
 
 def _content(parts: Iterable[Part], media: MediaReader, rules: PictureRules) -> list[dict[str, Any]]:
@@ -442,7 +476,13 @@ class AnthropicModel(HostedModel):
         super().__init__(ANTHROPIC, endpoint, "anthropic", client="AsyncAnthropic", api_key=api_key)
 
     def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
-        return request_fields(request, media, self._endpoint.model, without=without)
+        fields = self._own(request.sampling, request_fields(request, media, self._endpoint.model, without=without))
+        budget = fields.get("thinking", {}).get("budget_tokens", 0)
+        if budget and request.sampling.max_tokens is None:  # the limit is for thought and answer together
+            fields["max_tokens"] = min(filter(None, (DEFAULT_MAX_TOKENS + budget, request.room)))
+        if 0 < fields["max_tokens"] <= budget:  # the room that is left is too small for it
+            fields["thinking"] = {"type": "disabled"}
+        return fields
 
     async def _read(self, fields: Mapping[str, Any], answer: PartialAnswer, reader: EventReader | None = None) -> None:
         reader = reader or EventReader(answer)
@@ -534,6 +574,8 @@ ANTHROPIC = Provider(
     needs_key=True,
     errors=COMMON | ErrorWords(full_context=(r"exceeds? (the )?context limit",)),
     unknown_sampling=frozenset({"seed"}),
+    reasoning=anthropic_thinking,
+    takes_extra=True,
     stop_strings="the API, those of white space alone by the client",
     result_pictures=True,
     hosted_code=True,

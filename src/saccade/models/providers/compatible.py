@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from saccade.models.providers.openai import Server, chat_model
+from saccade.models.thinking import azure_thinking, compatible_thinking, template_says, template_thinking
 
 COMPATIBLE = Server(
     name="compatible",
     description="Any other server with chat completions, as in `compatible:NAME@http://host:8000/v1`.",
     example="compatible:NAME@http://host:8000/v1",
     make=chat_model,
+    reasoning=compatible_thinking,
 )
 
 
@@ -22,6 +24,7 @@ AZURE = Server(
     example="azure:DEPLOYMENT@https://NAME.openai.azure.com/openai/v1/",
     make=chat_model,
     key_names=("AZURE_OPENAI_API_KEY",),
+    reasoning=azure_thinking,
     needs_key=True,
     length_field="max_completion_tokens",
     one_call=True,
@@ -39,6 +42,8 @@ SGLANG = Server(
     example="sglang:NAME@http://host:30000/v1",
     make=chat_model,
     unknown_sampling=frozenset(),
+    reasoning=template_thinking,
+    reasoning_says=template_says,
     always={"logprobs": True, "return_meta_info": True},
     with_stops={"no_stop_trim": True},
     names_stop=True,
@@ -60,6 +65,8 @@ VLLM = Server(
     example="vllm:NAME@http://host:8000/v1",
     make=chat_model,
     unknown_sampling=frozenset(),
+    reasoning=template_thinking,
+    reasoning_says=template_says,
     always={"logprobs": True, "return_token_ids": True, "return_tokens_as_token_ids": True},
     with_stops={"include_stop_str_in_output": True},
     names_stop=True,

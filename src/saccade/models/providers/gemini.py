@@ -30,6 +30,7 @@ from saccade.models.hosted import HostedModel, OpenCall, OpenPicture, kept, need
 from saccade.models.pictures import decoded_picture, encoded_picture, frames_not_chosen, saved_picture
 from saccade.models.providers.openai import paired
 from saccade.models.registry import Provider
+from saccade.models.thinking import gemini_thinking, headers_of
 from saccade.models.tolerances import end_of
 from saccade.record.content import ImagePart, Message, Part, TextPart, ToolCall
 from saccade.record.execution import ExecutionFile, Status
@@ -291,7 +292,13 @@ class GeminiModel(HostedModel):
         return self._endpoint.base_url or _ADDRESS
 
     def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
-        return request_fields(request, media, self._endpoint.model)
+        fields = request_fields(request, media, self._endpoint.model)
+        sampling = request.sampling
+        fields["config"] |= self._thinking(sampling)
+        own = {"extra_body": dict(sampling.extra_body or {}), "headers": headers_of(sampling)}
+        if options := {name: value for name, value in own.items() if value}:
+            fields["config"]["http_options"] = options
+        return fields
 
     async def _answer(
         self, request: Request, fields: dict[str, Any], media: MediaReader, listener: Listener
@@ -395,6 +402,8 @@ GEMINI = Provider(
     key_names=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     needs_key=True,
     errors=COMMON,
+    reasoning=gemini_thinking,
+    takes_extra=True,
     stop_strings="closing tags by inference, others by the client",
     hosted_code=True,
     no_hosted_code=r"(models/)?(gemini-(1\.0|pro\b|embedding)|embedding|imagen|veo)",

@@ -31,6 +31,7 @@ from saccade.models.hosted import DISPENSABLE, HostedModel, read_stream, refuse_
 from saccade.models.manners import USUAL, Manners
 from saccade.models.pictures import NO_RULES, PictureRules, encoded_picture, frames_not_chosen
 from saccade.models.registry import PROVIDERS, Provider
+from saccade.models.thinking import openai_thinking
 from saccade.models.tolerances import add_content, argument_piece, calls_of, end_of, flat, read_usage, thought_of
 from saccade.models.wire import Sent, raise_sent, sent, sent_whole
 from saccade.record.content import ImagePart, Message, Part, TextPart, ToolCall
@@ -191,6 +192,8 @@ class Server(Provider):
     unknown_sampling: frozenset[str] = frozenset({"top_k"})
     stop_strings: str = "closing tags by inference, others by the client"
     continues: bool | None = False
+
+    takes_extra: bool = True
 
     needs_address: bool = True
     """It has no address of its own."""
@@ -419,7 +422,8 @@ class OpenAIModel(HostedModel):
 
     def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
         refuse_hosted(request, self.name)
-        return request_fields(request, media, self._server, without=without, manners=self._manners)
+        fields = request_fields(request, media, self._server, without=without, manners=self._manners)
+        return self._own(request.sampling, fields)
 
     def _after(self, refusal: ModelRefusedError, request: Request, fields: Mapping[str, Any]) -> Request:
         left_out = isinstance(refusal, RefusedParameterError) and refusal.parameter in DISPENSABLE
@@ -499,6 +503,7 @@ OPENAI = Server(
     key_names=("OPENAI_API_KEY",),
     needs_key=True,
     needs_address=False,
+    reasoning=openai_thinking,
     length_field="max_completion_tokens",
     one_call=True,
     dialect="native",

@@ -39,6 +39,7 @@ from saccade.models.hosted import (
 from saccade.models.pictures import NO_RULES, PictureRules, encoded_picture
 from saccade.models.providers.openai import paired
 from saccade.models.registry import Provider
+from saccade.models.thinking import responses_thinking
 from saccade.models.tolerances import argument_piece, end_of, flat, read_usage
 from saccade.models.wire import Sent, raise_sent, sent, sent_whole
 from saccade.record.content import ImagePart, Message, Part, TextPart, ToolCall
@@ -295,7 +296,8 @@ class ResponsesModel(HostedModel):
         super().__init__(RESPONSES, endpoint, "openai", client="AsyncOpenAI", api_key=api_key)
 
     def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
-        return request_fields(request, media, without=without, rules=self._manners.rules)
+        fields = request_fields(request, media, without=without, rules=self._manners.rules)
+        return self._own(request.sampling, fields)
 
     async def _read(
         self, fields: Mapping[str, Any], answer: PartialAnswer, reader: ResponseReader | None = None
@@ -382,6 +384,8 @@ RESPONSES = Provider(
     needs_key=True,
     price_table="openai",
     unknown_sampling=frozenset({"seed", "top_k"}),
+    reasoning=responses_thinking,
+    takes_extra=True,
     stop_strings="the client",
     result_pictures=True,
     hosted_code=True,

@@ -34,9 +34,18 @@ from saccade.plugins.serve.agent_request import (
     not_served,
     of_validation,
     read_messages,
+    without_neutral,
 )
 from saccade.plugins.serve.agents import AgentPool, ServedEpisode
-from saccade.plugins.serve.openai_chat import IgnoredFields, cut_off, final_text, own_field, thought, token_sums
+from saccade.plugins.serve.openai_chat import (
+    IgnoredFields,
+    cut_off,
+    final_text,
+    own_field,
+    reasoning_of,
+    thought,
+    token_sums,
+)
 from saccade.record.content import Code
 from saccade.record.execution import Execution
 from saccade.record.trajectory import Sampling, Trajectory, Turn
@@ -56,6 +65,9 @@ class _Reasoning(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     effort: str | None = Field(None, max_length=20)
+    summary: str | None = Field(None, max_length=20)
+    """What a model wrote is sent back as a summary anyway; so for the older name."""
+    generate_summary: str | None = Field(None, max_length=20)
 
 
 class ResponsesBody(IgnoredFields):
@@ -74,7 +86,7 @@ class ResponsesBody(IgnoredFields):
     max_output_tokens: int | None = Field(None, ge=1)
     saccade: AgentOptions = AgentOptions()
     reasoning: _Reasoning | None = None
-    """Ignored, as `reasoning_effort` of a Chat Completion."""
+    """As `reasoning_effort` of a Chat Completion."""
     # Taken where they ask for nothing but what is done anyway:
     background: Literal[False, None] = None
     store: Literal[False, None] = None
@@ -87,21 +99,27 @@ class ResponsesBody(IgnoredFields):
 def read_response_request(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> AgentQuestion:
     """The question in a body. Raises `RequestError` for one that is wrong or asks for what is not done here."""
     try:
-        given = ResponsesBody.model_validate(body)
+        given = ResponsesBody.model_validate(without_neutral(body, ResponsesBody))
     except ValidationError as error:
         raise of_validation(error) from None
     items = [{"role": "user", "content": given.input}] if isinstance(given.input, str) else _messages(given.input)
     if given.instructions:
         items = [{"role": "system", "content": given.instructions}, *items]
+    reasoning = reasoning_of(given.reasoning.effort if given.reasoning else None, given.model)
     talk = read_messages(items, allow_urls=allow_urls, most=settings.max_media, param="input")
     return AgentQuestion(
         model=given.model,
         question=Question(talk.question(), tuple(talk.media), given.saccade.choices),
-        sampling=Sampling(temperature=given.temperature, top_p=given.top_p, max_tokens=given.max_output_tokens),
+        sampling=Sampling(
+            temperature=given.temperature,
+            top_p=given.top_p,
+            max_tokens=given.max_output_tokens,
+            reasoning=reasoning,
+        ),
         options=given.saccade,
         stream=bool(given.stream),
         with_outputs=bool(given.include),
-        ignored=given.ignored(),
+        ignored=given.ignored(*(("reasoning",) if reasoning is not None else ())),
     )
 
 
@@ -297,7 +315,7 @@ def _ended(
             "input_tokens": read,
             "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
             "output_tokens": written,
-            "output_tokens_details": {"reasoning_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": sum(turn.tokens.reasoning or 0 for turn in trajectory.turns)},
             "total_tokens": read + written,
         }
     return {

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -96,6 +97,35 @@ class RequestError(SaccadeError):
         self.param, self.code, self.status = param, code, status
 
 
+_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
+    "top_logprobs": (0,),
+    "best_of": (1,),
+    "echo": (False,),
+    "suffix": ("",),
+    "function_call": ("none", "auto"),
+    "repetition_penalty": (1,),
+    "length_penalty": (1,),
+    "min_p": (0,),
+    "min_tokens": (0,),
+    "top_k": (-1,),
+    "ignore_eos": (False,),
+    "use_beam_search": (False,),
+    "skip_special_tokens": (True,),
+}
+"""Fields of other servers and older clients -> values at which they ask for nothing."""
+
+
+def without_neutral(body: Any, kind: type[BaseModel]) -> Any:
+    """`body` without the fields that ask for nothing: blank ones that `kind` does not know, and those at rest."""
+    if not isinstance(body, dict):
+        return body
+    return {
+        name: value
+        for name, value in body.items()
+        if value not in _NEUTRAL.get(name, ()) and (name in kind.model_fields or value not in (None, {}, []))
+    }
+
+
 def not_served(model: str, served: Iterable[str]) -> RequestError:
     """The refusal of a model that is none of `served`."""
     message = f"the model {model[:100]!r} is not served here. There are: {', '.join(served)}."
@@ -172,7 +202,9 @@ def of_validation(error: ValidationError) -> RequestError:
 # An agent is asked one question. A single message of the user is it, as it stands. Of a longer conversation the earlier
 # messages come first, each behind its role, and the last one of the user after them. Pictures stand where they stood.
 
-_DATA: Final = re.compile(r"data:(?P<type>(?:image|video)/[\w.+-]+)(?:;[\w=.-]+)*;base64,", re.IGNORECASE)
+_DATA: Final = re.compile(r"\s*data:[^,]*;\s*base64\s*,", re.IGNORECASE)
+"""Of any type: the bytes decide."""
+_URL_SAFE: Final = str.maketrans("-_", "+/")
 _ROLES: Final = {
     "system": "Instructions",
     "developer": "Instructions",
@@ -272,7 +304,8 @@ def _media(value: Any, where: str, allow_urls: bool) -> OwnMedia:
     match = _DATA.match(url)
     if match is not None:
         try:
-            return base64.b64decode(url[match.end() :], validate=True)
+            text = "".join(unquote(url[match.end() :]).split()).translate(_URL_SAFE).rstrip("=")
+            return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
         except (binascii.Error, ValueError) as error:
             raise RequestError(f"{where} is no base64: {error}.", param=where, code="invalid_image_url") from None
     if is_url(url) and allow_urls:

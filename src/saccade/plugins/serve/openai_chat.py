@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from saccade.episode.asking import Question
+from saccade.errors import SaccadeError
+from saccade.models.registry import check_sampling, provider_of
 from saccade.plugins.serve.agent_request import (
     AgentOptions,
     AgentQuestion,
@@ -19,6 +21,7 @@ from saccade.plugins.serve.agent_request import (
     check_outage,
     of_validation,
     read_messages,
+    without_neutral,
 )
 from saccade.plugins.serve.agents import ServedEpisode
 from saccade.record.content import ImagePart
@@ -37,10 +40,32 @@ class IgnoredFields(BaseModel):
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
 
-    def ignored(self) -> tuple[str, ...]:
-        """The names of those that were given."""
-        given = self.model_fields_set
+    def ignored(self, *heard: str) -> tuple[str, ...]:
+        """The names of those that were given, without those that were `heard`."""
+        given = self.model_fields_set - set(heard)
         return tuple(name for name in _IGNORED if name in given and getattr(self, name) is not None)
+
+
+_EFFORTS: Final[Mapping[str, Literal["off", "low", "medium", "high"]]] = {
+    "none": "off",
+    "minimal": "low",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "high",
+    "max": "high",
+}
+
+
+def reasoning_of(effort: str | None, model: str) -> Literal["off", "low", "medium", "high"] | None:
+    """How much `model` is to think; None where it cannot be told so, or nothing was asked for."""
+    level = _EFFORTS.get(effort or "")
+    try:
+        provider = provider_of(model)
+        check_sampling(model, Sampling(reasoning=level))
+    except SaccadeError:
+        return None
+    return level if provider.samples and provider.reasoning is not None else None
 
 
 _IGNORED: Final = ("reasoning_effort", "reasoning", *IgnoredFields.model_fields)
@@ -133,7 +158,7 @@ class ChatBody(IgnoredFields):
     stop: str | list[str] | None = None
     saccade: AgentOptions = AgentOptions()
     reasoning_effort: str | None = Field(None, max_length=20)
-    """Ignored: how hard a model thinks is the choice of who serves it; no backend is told by a request."""
+    """Told to a model that can be told so; else it is among the fields that are ignored."""
     # Taken where they ask for nothing but what is done anyway:
     n: Literal[1, None] = None
     logprobs: Literal[False, None] = None
@@ -149,25 +174,31 @@ class ChatBody(IgnoredFields):
 def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> AgentQuestion:
     """The question in a body. Raises `RequestError` for one that is wrong or asks for what is not done here."""
     try:
-        given = ChatBody.model_validate(body)
+        given = ChatBody.model_validate(without_neutral(body, ChatBody))
     except ValidationError as error:
         raise of_validation(error) from None
     talk = read_messages(given.messages, allow_urls=allow_urls, most=settings.max_media, param="messages")
     stop = (given.stop,) if isinstance(given.stop, str) else tuple(given.stop or ())
     if "" in stop:
         raise RequestError("an empty stop string would cut off every answer.", param="stop", code="invalid_value")
+    reasoning = reasoning_of(given.reasoning_effort, given.model)
     most = given.max_tokens if given.max_completion_tokens is None else given.max_completion_tokens
     return AgentQuestion(
         model=given.model,
         question=Question(talk.question(), tuple(talk.media), given.saccade.choices),
         sampling=Sampling(
-            temperature=given.temperature, top_p=given.top_p, top_k=given.top_k, seed=given.seed, max_tokens=most
+            temperature=given.temperature,
+            top_p=given.top_p,
+            top_k=given.top_k,
+            seed=given.seed,
+            max_tokens=most,
+            reasoning=reasoning,
         ),
         options=given.saccade,
         stop=stop,
         stream=bool(given.stream),
         with_usage=given.stream_options is not None and given.stream_options.include_usage,
-        ignored=given.ignored(),
+        ignored=given.ignored(*(("reasoning_effort",) if reasoning is not None else ())),
     )
 
 

@@ -160,6 +160,11 @@ def check_sampling(sampling: Sampling) -> None:
             "rollouts are drawn from the whole distribution: top_k and top_p would cut it, and the loss could not know "
             "how likely a token was. Leave both out of rollout.sampling."
         )
+    own = [name for name in ("reasoning", "extra_body", "extra_headers") if getattr(sampling, name) is not None]
+    if own:
+        raise SettingsError(
+            f"rollout.sampling.{own[0]} is for models behind an API; rollouts are sampled token by token. Leave it out."
+        )
 
 
 _log = logging.getLogger(__name__)
