@@ -134,6 +134,14 @@ def test_a_call_left_in_the_text_is_made_and_noted(caplog: pytest.LogCaptureFixt
     assert "--tool-call-parser mistral" in said_once
 
 
+def test_a_call_that_cannot_be_read_is_corrected_and_the_end_names_the_option() -> None:
+    broken = '<tool_call>\n{"name": "python", "arguments": {"code": "print(1)\n</tool_call>'
+    _, outcome = by_hand(plan("native"), [broken] * 4)
+    assert outcome.stop is StopReason.NO_ACTION
+    assert "The arguments of the call are no JSON object." in shown(outcome)[0]
+    assert "--tool-call-parser hermes" in outcome.detail
+
+
 def test_a_call_that_came_apart_is_not_noted() -> None:
     from saccade.episode.flow import Said
     from saccade.models.base import Completion

@@ -469,7 +469,8 @@ class _Talk:
         reached = limit if reason is StopReason.NO_ACTION and limit is not None and idle >= limit else None
         detail = idle_detail(self.plan.dialect.id, idle, reached)
         cut = all(turn.finish_reason is FinishReason.LENGTH for turn in self.turns[-idle:])
-        return f"{detail} {CUT}" if cut else detail
+        left = self.plan.dialect.left_in_text(self.turns[-1].text)
+        return " ".join([detail, *([CUT] if cut else []), *([left.note] if left is not None else [])])
 
     def end(self, reason: StopReason, detail: str = "") -> EpisodeOutcome:
         """The episode, ended."""
