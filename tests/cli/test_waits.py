@@ -37,6 +37,23 @@ def test_waits_are_on_the_screen_with_their_reason(
     assert "failed (503): busy. Trying again in 0.0 s (3 of 6)." in printed
 
 
+@pytest.mark.parametrize("model", ["gpt-4.1", "opnai:gpt-4.1", "openai:gpt-99"])
+def test_nothing_is_said_of_the_dialect_before_a_run_begins(
+    photo: str, tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    row = json.dumps({"id": "a", "question": "Which?", "answer": "red", "image": photo})
+    (tmp_path / "tasks.jsonl").write_text(row + "\n", encoding="utf-8")
+    for command in (
+        ["ask", photo, "Which?", "--model", model],
+        ["eval", str(tmp_path / "tasks.jsonl"), "--model", model, "--out", str(tmp_path / "run")],
+    ):
+        assert main(command) in (2, 3)
+        printed = capsys.readouterr()
+        assert "dialect" not in printed.err + printed.out
+        assert ("Write openai:gpt-4.1." in printed.err) is (model == "gpt-4.1")
+
+
 def test_tries_are_a_setting_and_the_advice_names_it(
     server: WireServer, photo: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

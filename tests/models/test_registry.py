@@ -67,3 +67,24 @@ def test_client_packages_are_imported_late() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"openai", "anthropic", "httpx", "httpx2", "torch", "transformers"} & set(run.stdout.split())
     assert {"openai", "anthropic", "local", "scripted", "replay"} <= set(PROVIDERS.names())
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("gpt-4.1", "openai:gpt-4.1"),
+        ("o4-mini", "openai:o4-mini"),
+        ("openai/gpt-4o", "openai:gpt-4o"),
+        ("claude-opus-4-8", "anthropic:claude-opus-4-8"),
+        ("gemini-3-flash", "gemini:gemini-3-flash"),
+        ("models/gemini-2.5-pro", "gemini:gemini-2.5-pro"),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "local:Qwen/Qwen2.5-VL-7B-Instruct"),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "vllm:Qwen/Qwen2.5-VL-7B-Instruct@http://host:8000/v1"),
+        ("qwen2.5-vl", "vllm:qwen2.5-vl@http://host:8000/v1"),
+        ("Qwen/Qwen3-VL-8B@http://gpu:8000/v1", "vllm:Qwen/Qwen3-VL-8B@http://gpu:8000/v1"),
+    ],
+)
+def test_a_name_without_its_provider_is_told_with_it(name: str, written: str) -> None:
+    with pytest.raises(RegistryError) as refused:
+        load_model(name)
+    assert written in str(refused.value)

@@ -161,12 +161,20 @@ async def _ask(question: Question, settings: AskSettings, out: Path | None, *, q
     from saccade.cli.output import plain_console
     from saccade.episode.asking import AskTarget, answered, suited
     from saccade.episode.drive import NotKeptError, unwatched
+    from saccade.episode.flow import Effect, Event
 
     settings, says = suited(settings)
     screen = AskScreen(plain_console(stderr=quiet, highlight=False), settings.dialect)
-    for line in () if quiet else says:
-        print(line, file=sys.stderr)
-    watch = unwatched if quiet else screen
+
+    def watched(event: Event) -> None:
+        nonlocal says
+        if says and isinstance(event, Effect):  # not before the run has begun: an error says enough
+            for line in says:
+                print(line, file=sys.stderr)
+            says = ()
+        screen(event)
+
+    watch = unwatched if quiet else watched
     try:
         trajectory = await answered(question, AskTarget(settings), out=out, watch=watch, cancel=_cancel_on_interrupt())
     except NotKeptError as refused:
@@ -262,9 +270,7 @@ def ask_batch(
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-")))
         loaded = load_settings(EvalSettings, file, options, {**given, "sources": list(sources)})
         settings, said = continuing(loaded, folder)
-        for line in said:
-            print(f"saccade: {line}", file=sys.stderr)
-        with screen() as show:
+        with screen(said) as show:
             made = asyncio.run(evaluate(settings, folder, workers=_AT_ONCE, watch=show))
         unanswered = _print(folder, as_json=as_json)
     if out is not None and not as_json:

@@ -98,16 +98,16 @@ def evaluate(
         prompt_file=prompt_file,
         tools=tools,
     )
-    resolved = resolve(settings, option or [], out, given)
-    evaluated = _evaluated(resolved, out, workers)
+    resolved, notices = resolve(settings, option or [], out, given)
+    evaluated = _evaluated(resolved, out, workers, notices)
     _tell(evaluated, out, resolved, as_json=as_json)
     raise typer.Exit(int(evaluated.progress.failed > 0))
 
 
 def resolve(
     file: Path | None, overrides: Sequence[str], out: Path, given: Mapping[str, object] | None = None
-) -> EvalSettings:
-    """Load the settings of a file, then `given` and `overrides`, to play in `out`; print notices about them.
+) -> tuple[EvalSettings, tuple[str, ...]]:
+    """Load the settings of a file, then `given` and `overrides`, to play in `out`, and notices about them.
 
     Raises:
         SettingsError: names every mistake.
@@ -118,17 +118,14 @@ def resolve(
     from saccade.evals.settings import EvalSettings
 
     check_model(file, given or {}, overrides)
-    settings, notices = continuing(load_settings(EvalSettings, file, overrides, given), out)
-    for line in notices:
-        print(f"saccade: {line}", file=sys.stderr)
-    return settings
+    return continuing(load_settings(EvalSettings, file, overrides, given), out)
 
 
-def _evaluated(settings: EvalSettings, out: Path, workers: int) -> Evaluated:
+def _evaluated(settings: EvalSettings, out: Path, workers: int, notices: Sequence[str]) -> Evaluated:
     from saccade.cli.eval_screen import screen
     from saccade.evals.run import evaluate as play
 
-    with screen() as show:
+    with screen(notices) as show:
         try:
             return asyncio.run(play(settings, out, workers=workers, watch=show))
         except KeyboardInterrupt:

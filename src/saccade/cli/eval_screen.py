@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def screen() -> Iterator[ProgressCallback]:
-    """Draw a bar on the terminal that disappears at the end."""
+def screen(notices: Sequence[str] = ()) -> Iterator[ProgressCallback]:
+    """Draw a bar on the terminal that disappears at the end; `notices` are printed when the work begins."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
@@ -25,7 +25,10 @@ def screen() -> Iterator[ProgressCallback]:
         said = 0
 
         def show(counts: EvalProgress) -> None:
-            nonlocal said
+            nonlocal said, notices
+            for line in notices:
+                bars.console.print(f"saccade: {visible(line)}", markup=False, highlight=False, soft_wrap=True)
+            notices = ()
             for notice in counts.notices[said:]:
                 bars.console.print(visible(notice), style="yellow", markup=False, highlight=False, soft_wrap=True)
             said = len(counts.notices)

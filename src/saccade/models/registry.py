@@ -167,7 +167,7 @@ def load_model(spec: str, retry: RetryPolicy | None = None) -> Model:
     """
     name, rest, entry = _find(spec)
     if entry is None:
-        raise _unknown(name, is_code=PROVIDERS.code(spec) is not None)
+        raise _unknown(spec, name, is_code=PROVIDERS.code(spec) is not None)
     model = _made(entry, name, rest) if isinstance(entry, Provider) or _members(entry) else entry
     if model is entry and rest:
         raise RegistryError(f"{name} is a ready model, so nothing may follow it: leave out {rest!r}.")
@@ -223,8 +223,36 @@ def _find(spec: str) -> tuple[str, str | None, object]:
     return name, rest, PROVIDERS.load(name) if exists else None
 
 
-def _unknown(name: str, *, is_code: bool) -> RegistryError:
+_BARE: Final = (
+    (r"openai/(?P<name>.+)", "openai:{}"),
+    (r"anthropic/(?P<name>.+)", "anthropic:{}"),
+    (r"google/(?P<name>gemini.+)", "gemini:{}"),
+    (r"(?P<name>(gpt|chatgpt|codex)-.+|o\d(-.+)?)", "openai:{}"),
+    (r"(?P<name>claude-.+)", "anthropic:{}"),
+    (r"(models/)?(?P<name>(gemini|learnlm)-.+)", "gemini:{}"),
+    (r"(?P<name>[\w.-]+/[\w.-]+)", "local:{0} (in this process) or vllm:{0}@http://host:8000/v1 (a server)"),
+    (
+        r"(?P<name>(qwen|qvq|internvl|glm|gemma|llava|pixtral|mistral|deepseek|kimi|llama|minicpm|molmo).*)",
+        "vllm:{}@http://host:8000/v1",
+    ),
+)
+"""Names of models without their provider, and how they are written with it."""
+
+
+def _with_provider(spec: str) -> str:
+    """The name of a model that was written without its provider, with it; empty if it looks like none."""
+    model, at, address = spec.partition("@http")
+    for pattern, written in _BARE:
+        if match := re.fullmatch(pattern, model, re.IGNORECASE):
+            name = match["name"]
+            return f"vllm:{name}@http{address}" if at else written.format(name)
+    return ""
+
+
+def _unknown(spec: str, name: str, *, is_code: bool) -> RegistryError:
     provider = name.partition(":")[0]
+    if not is_code and (written := _with_provider(spec)):
+        return RegistryError(f"there is no provider of models {provider!r}: {spec} is a model. Write {written}.")
     if name.endswith(".py"):
         hint = f"Of a file, name what is in it: {name}:NAME."
     elif name.endswith(".json"):
