@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
-from tests.episode.support import ANSWER, CODE, FAILED, NOTHING, OK, by_hand, picture, plan, said, shows
+from tests.episode.support import ANSWER, CODE, FAILED, NOTHING, OK, by_hand, picture, plan, said, shows, stored_task
+from tests.shared_sandbox import LentSandbox
 
 from saccade.dialects.base import Observation
 from saccade.dialects.registry import DIALECTS, load_dialect, presets
+from saccade.episode.drive import run_episode
 from saccade.episode.flow import EpisodeOutcome, Plan
 from saccade.episode.repeats import told
+from saccade.media.store import MediaStore
+from saccade.models.scripted import ScriptedModel
 from saccade.record.content import Code, ImagePart, Message, TextPart
 from saccade.record.execution import Execution, Status
 from saccade.record.trajectory import EpisodeLimits, StopReason
@@ -67,11 +72,27 @@ def test_what_differs_is_no_repetition(replies: list[str | Execution]) -> None:
 
 def test_turns_without_a_call_and_addresses_in_memory_change_nothing() -> None:
     printed = [
-        OK.model_copy(update={"stdout": f"<object at 0x7f{number:010x}>\n", "notes": (f"{number}",)})
+        OK.model_copy(
+            update={"stdout": f"<object at 0x7f{number:010x}>\n", "notes": (f"{number}",), "stderr": f"{number} it/s"}
+        )
         for number in range(5)
     ]
     _, outcome = by_hand(plan(), [part for each in printed for part in (NOTHING, CODE, each)])
     assert outcome.stop is StopReason.STUCK
+
+
+async def test_a_program_that_fails_in_the_same_way_is_stuck(tmp_path: Path) -> None:
+    store = MediaStore(tmp_path)
+    what = plan(of=stored_task(store))
+    code = CODE.replace("print(1)", "def f():\n    return nothing\nprint(object())\nf()")
+    played = await run_episode(what, ScriptedModel([code] * 9), LentSandbox(None), store)
+    assert (played.stop, len(played.turns)) == (StopReason.STUCK, 5)
+    shows_it = CODE.replace("print(1)", "plt.plot([1, 2])\nplt.show()")
+    played = await run_episode(what, ScriptedModel([shows_it] * 9), LentSandbox(None), store)
+    assert (played.stop, len(played.turns)) == (StopReason.STUCK, 5)
+    counts = CODE.replace("print(1)", "n = globals().get('n', 0) + 1\nprint(n)")
+    played = await run_episode(what, ScriptedModel([*[counts] * 7, ANSWER]), LentSandbox(None), store)
+    assert played.stop is StopReason.ANSWERED
 
 
 def test_the_limit_is_a_setting() -> None:
