@@ -24,6 +24,10 @@ TIMEOUT = Execution(status=Status.TIMEOUT, traceback="longer than 10 s")
 SAME = "This is the same call 3 times in a row, and it "
 
 
+def again(code: str, result: Execution, times: int) -> list[str | Execution]:
+    return [part for _ in range(times) for part in (code, result)]
+
+
 def shown(outcome: EpisodeOutcome) -> list[str]:
     return [turn.observation.text if turn.observation else "" for turn in outcome.turns]
 
@@ -98,10 +102,10 @@ async def test_a_program_that_fails_in_the_same_way_is_stuck(tmp_path: Path) -> 
 def test_the_limit_is_a_setting() -> None:
     _, outcome = by_hand(plan(repeated_calls=2), [CODE, OK] * 2)
     assert outcome.stop is StopReason.STUCK
-    _, outcome = by_hand(plan(repeated_calls=1000), [*[CODE, OK] * 7, ANSWER])
+    _, outcome = by_hand(plan(repeated_calls=1000), [*again(CODE, OK, 7), ANSWER])
     assert outcome.stop is StopReason.ANSWERED
     limits = EpisodeLimits(repeated_calls=None)
-    _, outcome = by_hand(Plan(plan().task, plan().dialect, given_limits=limits), [*[CODE, OK] * 7, ANSWER])
+    _, outcome = by_hand(Plan(plan().task, plan().dialect, given_limits=limits), [*again(CODE, OK, 7), ANSWER])
     assert outcome.stop is StopReason.ANSWERED
     assert "same call" not in "".join(shown(outcome))
 
@@ -115,7 +119,7 @@ def test_the_papers_small_limits_come_first() -> None:
     ]
     assert {"codev@1", "deepeyes@1:train", "thyme@1:eval", "vista@1:paper"} <= set(small)
     speaks = load_dialect("codev")
-    _, outcome = by_hand(plan(speaks), [*[speaks.write(Code(code="1"), ""), FAILED] * 4, "<answer>a</answer>"])
+    _, outcome = by_hand(plan(speaks), [*again(speaks.write(Code(code="1"), ""), FAILED, 4), "<answer>a</answer>"])
     assert outcome.stop is StopReason.ANSWERED
 
 
@@ -130,7 +134,7 @@ def test_a_line_stands_at_the_end_of_what_is_shown() -> None:
         ((image,), [image, "\nL\n"]),
         ((TextPart(text="```output\na\n```\n"),), ["```output\na\nL\n```\n"]),
     ):
-        said_so = told(Observation(Message(role="user", parts=parts), {}, 0), "L")  # type: ignore[arg-type]
+        said_so = told(Observation(Message(role="user", parts=parts), {}, 0), "L")
         assert [getattr(part, "text", part) for part in said_so.message.parts] == wanted
 
 
