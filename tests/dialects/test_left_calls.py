@@ -116,6 +116,12 @@ FAMILIES = {
         "deepseek_v31",
         f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>python<｜tool▁sep｜>{ARGS}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
     ),
+    "deepseek v3 in plain letters": (
+        "deepseek_v3",
+        f"<|tool▁calls▁begin|><|tool▁call▁begin|>function<|tool▁sep|>python\n```json\n{ARGS}\n```<|tool▁call▁end|>",
+    ),
+    "deepseek v3.1 without its end": ("deepseek_v31", f"<｜tool▁call▁begin｜>python<｜tool▁sep｜>{ARGS}"),
+    "longcat": ("longcat", f"<longcat_tool_call>\n{JSON}\n</longcat_tool_call>"),
     "deepseek v3.2": (
         "deepseek_v32",
         '<｜DSML｜function_calls>\n<｜DSML｜invoke name="python">\n<｜DSML｜parameter name="code" string="true">'
@@ -324,6 +330,29 @@ def test_good_json_is_read_as_it_is(data: dict[str, object]) -> None:
         (data, ""),
         None if not data else (data, ""),
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[TOOL_CALLS]python" + "<|x|>json" * 5000,
+        "[TOOL_CALLS]python" + "[CALL_ID]json" * 5000,
+        "[TOOL_CALLS]python" + "```json" * 5000,
+        '{"name": "\n' * 20_000,
+        "<tool_call>" * 20_000,
+        "<tool_call>{" + '"""' * 20_000,
+        "<tool_call>{" + "'\\'" * 20_000,
+        "<tool_call>" + "[" * 50_000,
+        "<minimax:tool_call>" + "<a>" * 20_000,
+        "<tool_call>x" + "<arg_key>a" * 10_000,
+        "<function=python>" + "<parameter=code>" * 10_000,
+        "<function=python>" + "<parameter=" * 10_000,
+        '<invoke name="python">' + '<parameter name="code" ' * 10_000,
+    ],
+    ids=range(13),
+)
+def test_long_texts_that_lead_nowhere_end(text: str) -> None:
+    assert not isinstance(NATIVE.parse(text, FinishReason.STOP), Answer) or text.startswith("{")
 
 
 def test_each_form_names_its_parser_once() -> None:

@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.dialects.cases import PHOTO, PLAN, task, video_task
+from tests.dialects.cases import PHOTO, PLAN, ok, task, video_task
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.prompt_texts import Prompts, read_prompt_file
@@ -115,3 +115,48 @@ def test_a_text_without_a_place_is_refused_with_the_places_that_there_are() -> N
         Prompts({"user": "{query}", "correction": "no"}, "theirs").replaced_by(Prompts({"tool": "a"}, "mine"))
     with pytest.raises(PromptFileError, match=r"no place for it: it has system, user\.$"):
         Prompts({"system": "", "asked": "{query}"}, "theirs").replaced_by(Prompts({"last": "a"}, "mine"))
+
+
+def test_the_released_file_of_pyvision_rl_is_taken_as_it_is(tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "rl.json",
+        {
+            "vistool_with_img_info_v2": "W {width} {query}",
+            "vistool_with_img_info_multi_image": "{image_information} {query}",
+            "vis_tool_with_img_info_wo_init_image": "{query} \x08oxed{{x}} {image_info}",
+            "vis_tool_with_img_info_wo_init_image_v2": "Hint:\n{image_info}\n\n{query} \\boxed{{x}}",
+            "vis_tool_with_img_info_video_v4": "Video:\n{video_info}\n\n{query}",
+        },
+    )
+    prompts = read_prompt_file(file)
+    asked = load_dialect("pyvision-rl-image-no-hint").with_prompts(prompts).open(task()).messages[0].text
+    assert asked.endswith(
+        "Hint:\nImage Width: 640; Image Height: 480\n"
+        "The original image hint has been read into the global variable `image_hint_0`.\n\nWhat is it? \\boxed{x}"
+    )
+    video = video_task()
+    part = video.media[0].part
+    asked = load_dialect("pyvision-rl-video").with_prompts(prompts).open(video).messages[0].text
+    assert asked.endswith(
+        f"Video:\nFrame Width: {part.width}; Frame Height: {part.height};\n"
+        f"Video Length: {part.frames}; Sample FPS: {part.fps:.2f}\n"  # type: ignore[union-attr]
+        "The original video has been read into the global variable `video_clue_0`.\n\nWhat is it?"
+    )
+    assert (
+        load_dialect("pyvision-rl-image")
+        .with_prompts(prompts)
+        .open(task())
+        .messages[0]
+        .text.endswith("W 640 What is it?")
+    )
+    with pytest.raises(PromptFileError, match="image_info"):
+        load_dialect("pyvision").with_prompts(
+            read_prompt_file(write(tmp_path / "other.txt", "{image_info} {query}"))
+        ).open(task())
+
+
+def test_codedance_ends_a_result_with_the_sentence_of_the_file(tmp_path: Path) -> None:
+    dialect = load_dialect("codedance")
+    given = read_prompt_file(write(tmp_path / "mine.json", {"reminder": "\nLook {closely}."}))
+    for speaks, end in ((dialect, "go on or answer."), (dialect.with_prompts(given), "\nLook {closely}.")):
+        assert speaks.observe(ok("1"), 1).message.text.endswith(f"{end}\n</tool_response>")

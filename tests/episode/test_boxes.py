@@ -40,7 +40,7 @@ def patch(store: MediaStore, size: tuple[int, int], cell: tuple[int, int]) -> tu
         for edge, side in zip((*cell, cell[0] + 1, cell[1] + 1), (*size, *size), strict=True)
     )
     image = Image.new("RGB", (width, height), "white")
-    image.paste((255, 0, 0), box)
+    image.paste((255, 0, 0), (box[0], box[1], box[2], box[3]))
     return store.put_image(image), box
 
 

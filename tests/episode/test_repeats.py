@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
-from tests.episode.support import ANSWER, CODE, FAILED, NOTHING, OK, by_hand, picture, plan, said, shows
+from tests.episode.support import ANSWER, CODE, FAILED, NOTHING, OK, by_hand, picture, plan, said, shows, stored_task
+from tests.shared_sandbox import LentSandbox
 
 from saccade.dialects.base import Observation
 from saccade.dialects.registry import DIALECTS, load_dialect, presets
+from saccade.episode.drive import run_episode
 from saccade.episode.flow import EpisodeOutcome, Plan
 from saccade.episode.repeats import told
+from saccade.media.store import MediaStore
+from saccade.models.scripted import ScriptedModel
 from saccade.record.content import Code, ImagePart, Message, TextPart
 from saccade.record.execution import Execution, Status
 from saccade.record.trajectory import EpisodeLimits, StopReason
 
 TIMEOUT = Execution(status=Status.TIMEOUT, traceback="longer than 10 s")
 SAME = "This is the same call 3 times in a row, and it "
+
+
+def again(code: str, result: Execution, times: int) -> list[str | Execution]:
+    return [part for _ in range(times) for part in (code, result)]
 
 
 def shown(outcome: EpisodeOutcome) -> list[str]:
@@ -67,20 +76,36 @@ def test_what_differs_is_no_repetition(replies: list[str | Execution]) -> None:
 
 def test_turns_without_a_call_and_addresses_in_memory_change_nothing() -> None:
     printed = [
-        OK.model_copy(update={"stdout": f"<object at 0x7f{number:010x}>\n", "notes": (f"{number}",)})
+        OK.model_copy(
+            update={"stdout": f"<object at 0x7f{number:010x}>\n", "notes": (f"{number}",), "stderr": f"{number} it/s"}
+        )
         for number in range(5)
     ]
     _, outcome = by_hand(plan(), [part for each in printed for part in (NOTHING, CODE, each)])
     assert outcome.stop is StopReason.STUCK
 
 
+async def test_a_program_that_fails_in_the_same_way_is_stuck(tmp_path: Path) -> None:
+    store = MediaStore(tmp_path)
+    what = plan(of=stored_task(store))
+    code = CODE.replace("print(1)", "def f():\n    return nothing\nprint(object())\nf()")
+    played = await run_episode(what, ScriptedModel([code] * 9), LentSandbox(None), store)
+    assert (played.stop, len(played.turns)) == (StopReason.STUCK, 5)
+    shows_it = CODE.replace("print(1)", "plt.plot([1, 2])\nplt.show()")
+    played = await run_episode(what, ScriptedModel([shows_it] * 9), LentSandbox(None), store)
+    assert (played.stop, len(played.turns)) == (StopReason.STUCK, 5)
+    counts = CODE.replace("print(1)", "n = globals().get('n', 0) + 1\nprint(n)")
+    played = await run_episode(what, ScriptedModel([*[counts] * 7, ANSWER]), LentSandbox(None), store)
+    assert played.stop is StopReason.ANSWERED
+
+
 def test_the_limit_is_a_setting() -> None:
     _, outcome = by_hand(plan(repeated_calls=2), [CODE, OK] * 2)
     assert outcome.stop is StopReason.STUCK
-    _, outcome = by_hand(plan(repeated_calls=1000), [*[CODE, OK] * 7, ANSWER])
+    _, outcome = by_hand(plan(repeated_calls=1000), [*again(CODE, OK, 7), ANSWER])
     assert outcome.stop is StopReason.ANSWERED
     limits = EpisodeLimits(repeated_calls=None)
-    _, outcome = by_hand(Plan(plan().task, plan().dialect, given_limits=limits), [*[CODE, OK] * 7, ANSWER])
+    _, outcome = by_hand(Plan(plan().task, plan().dialect, given_limits=limits), [*again(CODE, OK, 7), ANSWER])
     assert outcome.stop is StopReason.ANSWERED
     assert "same call" not in "".join(shown(outcome))
 
@@ -94,7 +119,7 @@ def test_the_papers_small_limits_come_first() -> None:
     ]
     assert {"codev@1", "deepeyes@1:train", "thyme@1:eval", "vista@1:paper"} <= set(small)
     speaks = load_dialect("codev")
-    _, outcome = by_hand(plan(speaks), [*[speaks.write(Code(code="1"), ""), FAILED] * 4, "<answer>a</answer>"])
+    _, outcome = by_hand(plan(speaks), [*again(speaks.write(Code(code="1"), ""), FAILED, 4), "<answer>a</answer>"])
     assert outcome.stop is StopReason.ANSWERED
 
 
@@ -109,7 +134,7 @@ def test_a_line_stands_at_the_end_of_what_is_shown() -> None:
         ((image,), [image, "\nL\n"]),
         ((TextPart(text="```output\na\n```\n"),), ["```output\na\nL\n```\n"]),
     ):
-        said_so = told(Observation(Message(role="user", parts=parts), {}, 0), "L")  # type: ignore[arg-type]
+        said_so = told(Observation(Message(role="user", parts=parts), {}, 0), "L")
         assert [getattr(part, "text", part) for part in said_so.message.parts] == wanted
 
 
@@ -132,6 +157,14 @@ def test_a_call_left_in_the_text_is_made_and_noted(caplog: pytest.LogCaptureFixt
             by_hand(what, [mistral, OK, "<answer>blue</answer>"])
     (said_once,) = [record.getMessage() for record in caplog.records]
     assert "--tool-call-parser mistral" in said_once
+
+
+def test_a_call_that_cannot_be_read_is_corrected_and_the_end_names_the_option() -> None:
+    broken = '<tool_call>\n{"name": "python", "arguments": {"code": "print(1)\n</tool_call>'
+    _, outcome = by_hand(plan("native"), [broken] * 4)
+    assert outcome.stop is StopReason.NO_ACTION
+    assert "The arguments of the call are no JSON object." in shown(outcome)[0]
+    assert "--tool-call-parser hermes" in outcome.detail
 
 
 def test_a_call_that_came_apart_is_not_noted() -> None:

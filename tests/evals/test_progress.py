@@ -9,7 +9,7 @@ from saccade.evals.grades import SampleFailure
 from saccade.evals.progress import EvalProgress
 from saccade.record.content import Answer, Code, ParseError, VideoPart
 from saccade.record.task import FrameOf, NamedMedia, Task
-from saccade.record.trajectory import Score, StopReason, Trajectory, Turn
+from saccade.record.trajectory import STOPS, UNANSWERED, Score, StopReason, Trajectory, Turn
 
 NOTHING, LOOK = Turn(text="", action=ParseError(reason="?")), Turn(text="", action=Code(code="1"))
 SAID = Turn(text="7", action=Answer(text="7"))
@@ -45,6 +45,15 @@ def test_a_model_that_writes_prose_is_noticed_once() -> None:
     alone = EvalProgress(1)
     alone.count(played("d", NOTHING, NOTHING, NOTHING, stop=StopReason.TURN_LIMIT))
     assert alone.notices == ["d: turn_limit"]
+
+
+def test_refused_filtered_empty_and_stuck_samples_are_said_as_such_once_each() -> None:
+    progress = EvalProgress(9)
+    for number, stop in enumerate(2 * UNANSWERED):
+        progress.count(played(f"s{number}", NOTHING, NOTHING, NOTHING, stop=stop, stop_detail="Why."))
+    assert progress.notices == [f"s{number}: {STOPS[stop].words} Why." for number, stop in enumerate(UNANSWERED)]
+    assert not any("dialect" in notice for notice in progress.notices)
+    assert (progress.idle, progress.played) == (0, 8)
 
 
 def test_failures_are_noticed_once_for_each_kind() -> None:

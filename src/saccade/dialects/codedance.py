@@ -8,7 +8,8 @@ Kept exactly: the first Python fence of a turn is run, in code tags or not, else
 `input_image` and the file `input_image.jpg`, with `input_image_path`; the tool response and, in it, the blocks for
 printed text, warnings, pictures and errors, with nothing between them but what is written here; last expressions,
 `display`, `plt.show` and `Image.show` show pictures, saved files do not. Further pictures of a task are
-`input_image_1` and so on. The response has the user's role, which is how the published chat template renders it.
+`input_image_1` and so on. The sentence that ends a result is `reminder` in a prompt file. The response has the user's
+role, which is how the published chat template renders it.
 
 Not kept, on purpose (what the released code does, and what happens here):
 - code that prints and shows nothing gets no word about that: here it is told so;
@@ -38,7 +39,7 @@ from saccade.dialects.base import (
     shown,
     system_message,
 )
-from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompts
+from saccade.dialects.prompt_texts import CORRECTION, LAST, REMINDER, SYSTEM, USER, Prompts
 from saccade.dialects.question import TagGuard, pictures_of, question_values
 from saccade.dialects.text import CUT, answer_in, blocks, checked, fenced_code, tagged_code, was_cut
 from saccade.record.base import clean_text
@@ -66,10 +67,10 @@ OWN = Prompts(
         USER: "{query}\nThink step by step inside <think></think>. Where it helps, write Python that looks closer or "
         "computes; give each piece of code as <code>\n```python\nyour code\n```\n</code>. Give the final answer in "
         "<answer></answer>.",
+        REMINDER: "\nThink about what the tool has shown, then go on or answer.",
     },
     "Saccade's own prompts",
 )
-_NEXT = "\nThink about what the tool has shown, then go on or answer."
 _NO_ACTION = (
     "Your text holds neither code nor an answer. Write code as <code>\n```python\nyour code\n```\n</code>, "
     "or the final answer in <answer></answer>."
@@ -145,7 +146,7 @@ class CodeDanceDialect(Dialect):
         parts: list[Part] = [TextPart(text=GUARD.escape(text))]
         for image in images:
             parts += [TextPart(text="Output image:"), image]
-        return _response((*parts, TextPart(text=_NEXT)), pictures + len(images))
+        return _response((*parts, TextPart(text=self.prompts.fill(REMINDER))), pictures + len(images))
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
         """The reason as a tool response."""

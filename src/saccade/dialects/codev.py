@@ -11,7 +11,8 @@ picture files of the workspace and figures are shown; text, pictures and errors 
 each has its lines, and its variables are `image_1`, `image_path_1` and so on.
 
 A state policy is not stated either: variables persist, and what ran before an exception stays. Repairs are those that
-the paper names, and each is logged.
+the paper names (formatting, paths, missing imports, boxes and slices beyond the picture), and each is logged. The
+pictures of the task are read-only to the program: writing, removing or renaming one is refused with a message.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from saccade.dialects.boxes import BoxSpace
 from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompts
 from saccade.dialects.question import TagGuard, pictures_of, question_values
 from saccade.dialects.text import CUT, answer_in, blocks, checked, tagged_code, was_cut
+from saccade.dialects.thyme import OUTPUT_FOLDER
 from saccade.record.base import clean_text
 from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, Part, TextPart
 from saccade.record.execution import Execution, Status
@@ -69,7 +71,11 @@ OWN = Prompts(
 )
 _SESSION = SessionOptions(
     state=StatePolicy.KEEP,
-    repairs=("code_fence", "stray_indent", "cv_for_cv2", "missing_import", "clamp_crop"),
+    repairs=(
+        *("code_fence", "stray_indent", "cv_for_cv2", "missing_import", "path_alias"),
+        *("clamp_crop", "clamp_slice", "near_path", "read_only"),
+    ),
+    path_aliases={OUTPUT_FOLDER: ".", "/mnt/data": "."},
     preload=("os", "math", "json", "re", "Image", "np", "plt", "cv2"),
     last_expression=False,
 )

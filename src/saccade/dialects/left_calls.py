@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from saccade.dialects.base import Fault, FaultKind
@@ -35,6 +36,7 @@ class Form:
     """The same of SGLang; empty for none."""
 
 
+_DEEPSEEK: Final = r"<[｜|]tool[▁_]calls?[▁_]begin[｜|]>"
 FORMS: Final = (
     Form("Qwen3-Coder", r"<tool_call>\s*<function=|<function=[\w.-]+>", "qwen3_coder", "qwen3_coder"),
     Form("Seed-OSS", r"<seed:tool_call>", "seed_oss"),
@@ -44,13 +46,14 @@ FORMS: Final = (
     Form("Llama 4", r"<\|python_start\|>", "llama4_pythonic", "pythonic"),
     Form("Mistral", r"\[TOOL_CALLS\]", "mistral", "mistral"),
     Form("Step3", r"<｜tool_calls?_begin｜>|<steptml:", "step3", "step3"),
-    Form("DeepSeek V3", r"<｜tool▁calls?▁begin｜>(?=(?:<｜tool▁call▁begin｜>)?function)", "deepseek_v3", "deepseekv3"),
-    Form("DeepSeek V3.1", r"<｜tool▁calls?▁begin｜>", "deepseek_v31", "deepseekv31"),
-    Form("DeepSeek V3.2", r"<｜DSML｜", "deepseek_v32", "deepseekv32"),
     Form("Kimi", r"<\|tool_calls?_(?:section_)?begin\|>", "kimi_k2", "kimi_k2"),
+    Form("DeepSeek V3", _DEEPSEEK + rf"(?=\s*(?:{_DEEPSEEK}\s*)?function\b)", "deepseek_v3", "deepseekv3"),
+    Form("DeepSeek V3.1", _DEEPSEEK, "deepseek_v31", "deepseekv31"),
+    Form("DeepSeek V3.2", r"<｜DSML｜", "deepseek_v32", "deepseekv32"),
     Form("MiniMax", r"<minimax:tool_call>|<function_calls>|<invoke name=", "minimax_m2", "minimax-m2"),
     Form("MiniMax M1", r"<tool_calls>", "minimax"),
     Form("InternLM", r"<\|action_start\|>", "internlm"),
+    Form("LongCat", r"<longcat_tool_call>", "longcat"),
     Form("Granite", r"<\|tool_call\|>", "granite"),
     Form("Gemma 4", r"<\|tool_call>", "gemma4"),
     Form("Phi-4-mini", r"\bfunctools\[(?=\s*\{)", "phi4_mini_json"),
@@ -64,6 +67,8 @@ _MARK: Final = re.compile("|".join(f"(?P<f{number}>{form.mark})" for number, for
 _PLAIN_START: Final = re.compile(
     r"^[ \t]*(?=\[?\s*\{\s*[\"'](?:name|type|function|tool|arguments|parameters)[\"'])", re.M
 )
+_MOST_STARTS: Final = 20
+"""Beginnings of objects that are looked at, for each may be read to the end of the text."""
 _THOUGHT_END: Final = "</think>"
 
 
@@ -138,7 +143,7 @@ def _unmarked(text: str, names: set[str]) -> LeftCall | None:
         whole = fenced[0].body.strip()
     if whole.startswith("[") and (call := _of_python(whole)) is not None and call.name in names:
         return LeftCall(_PYTHONIC, call)
-    for start in _PLAIN_START.finditer(whole):
+    for start in islice(_PLAIN_START.finditer(whole), _MOST_STARTS):
         mended = mended_json(whole[start.end() :])
         if mended is None:
             continue
@@ -190,7 +195,7 @@ class _Tagged:
 
 _OPEN = r"<(?:\w+:|｜DSML｜)?"
 _SHUT = r"</(?:\w+:|｜DSML｜)?"
-_QUOTED = r"=[\"']?(?P<{}>[^\"'>\s]+)[\"']?[^>]*>"
+_QUOTED = r"=[\"']?(?P<{}>[^\"'<>\s]+)[\"']?[^<>]*>"
 _TAGGED: Final = (
     _Tagged(
         re.compile(r"(?:<[\w:]*tool_call>\s*)?<function=[\"']?(?P<name>[\w.-]+)[\"']?>"),
@@ -211,7 +216,8 @@ _TAGGED: Final = (
     _Tagged(
         re.compile(r"<tool_call>\s*(?P<name>[\w.-]+)\s*(?=<arg_key>|</tool_call>)"),
         re.compile(
-            r"<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>\n?(?P<value>.*?)\n?(?:</arg_value>|(?=<arg_key>)|\Z)", re.S
+            r"<arg_key>(?P<key>[^<]*)</arg_key>\s*<arg_value>\n?(?P<value>.*?)\n?(?:</arg_value>|(?=<arg_key>)|\Z)",
+            re.S,
         ),
         re.compile(r"</tool_call>"),
     ),
@@ -236,9 +242,9 @@ _MARKS_BEFORE = re.compile(
     r"(?:\s*(?:<[|｜/]?[^<>]*>|\[TOOL_CALLS\]|functools(?=\[)|```(?:tool_code|json|python)?[ \t]*\n))+"
 )
 _NAMED = re.compile(
-    r"\s*(?:<\|channel\|>\w+ |commentary |analysis )?(?:to=|call:)?(?:function(?:s\.|<｜tool▁sep｜>))?"
+    r"\s*(?:<\|channel\|>\w+ |commentary |analysis )?(?:to=|call:)?(?:functions\.|function\s*<[｜|]tool[▁_]sep[｜|]>)?"
     r"(?P<name>[A-Za-z_][\w-]*)(?::\d+)?"
-    r"(?:\[CALL_ID\]\w*|\[ARGS\]|<[|｜][^<>{]*[|｜]>(?:json)?|\s|```(?:json)?|json\b)*\{"
+    r"(?>(?:\[CALL_ID\]\w*|\[ARGS\]|<[|｜][^<>{]*[|｜]>|\s|```|json\b)*)\{"
 )
 _FENCE_END = re.compile(r"\n```|<\|python_end\|>|<\|e\w+_id\|>")
 

@@ -25,7 +25,10 @@ from saccade.record.base import clean_text
 ANY: Final = "*"
 """Name of a text that serves every case: each question, or the system message if it has no `{query}`."""
 SYSTEM, USER, TOOL, CORRECTION, LAST, REMINDER = "system", "user", "tool", "correction", "last", "reminder"
-QUESTION_FIELDS: Final = ("query", "width", "height", "image_information", "task_type", "output_format")
+QUESTION_FIELDS: Final = (
+    *("query", "width", "height", "image_information", "task_type", "output_format"),
+    *("image_info", "video_info"),  # of PyVision-RL's released file
+)
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         SYSTEM: ("tools",),

@@ -7,6 +7,9 @@ continue, 32K tokens of context) and `repo` (as the released training: a text wi
 does the first failed call; 32000 + 20480 tokens). In both: 5 turns, so 4 calls; 32 pictures; 30 seconds a call; printed
 text is not cut. The evaluation in the paper takes 30 turns: a setting of the run.
 
+A prompt file may say `{image_info}` (the variant without a first picture) and `{video_info}`, as the released one does:
+they are the lines with which the checkpoints were trained.
+
 Kept exactly: the wrapper and line breaks of observations (they differ between the three), one line break between the
 closing tag of the picture and the text, pictures numbered from the number of those shown, the last answer before code,
 the last code block before a bare fence. A text that the token limit cut off is an error, whatever it holds.
@@ -169,7 +172,13 @@ class PyVisionRLNoHintDialect(PyVisionRLDialect):
             f"Image Width: {image.width}; Image Height: {image.height}\nThe picture is there as `image_hint_{number}`."
             for number, (_, image) in enumerate(named)
         ]
+        trained = [
+            f"Image Width: {image.width}; Image Height: {image.height}\n"
+            f"The original image hint has been read into the global variable `image_hint_{number}`."
+            for number, (_, image) in enumerate(named)
+        ]
         values = {**information([image for _, image in named]), "image_information": "\n".join(lines)}
+        values["image_info"] = "\n".join(trained)
         return _bound_alone(
             task,
             self.prompts,
@@ -200,21 +209,32 @@ class PyVisionRLVideoDialect(PyVisionRLDialect):
         """
         named = videos_of(task, self.id)
         beside = [(item.name, item.part) for item in task.media if isinstance(item.part, ImagePart)]
-        lines = [
+        sizes = [
             f"Frame Width: {video.width}; Frame Height: {video.height};\n"
-            f"Video Length: {video.frames}; Sample FPS: {video.fps:.2f}\nThe video is there as `video_clue_{number}`."
-            for number, (_, video) in enumerate(named)
+            f"Video Length: {video.frames}; Sample FPS: {video.fps:.2f}\n"
+            for _, video in named
         ]
-        lines += [
+        lines = [f"{size}The video is there as `video_clue_{number}`." for number, size in enumerate(sizes)]
+        trained = [
+            f"{size}The original video has been read into the global variable `video_clue_{number}`."
+            for number, size in enumerate(sizes)
+        ]
+        pictures = [
             f"Image Width: {image.width}; Image Height: {image.height}\nThe picture is there as `image_clue_{number}`."
             for number, (_, image) in enumerate(beside)
         ]
         first = named[0][1]
-        size = {"width": str(first.width), "height": str(first.height)}
+        values = {
+            **question_values(task),
+            "image_information": "\n".join([*lines, *pictures]),
+            "video_info": "\n".join([*trained, *pictures]),
+            "width": str(first.width),
+            "height": str(first.height),
+        }
         return _bound_alone(
             task,
             self.prompts,
-            self.prompts.around_query(VIDEO, {**question_values(task), "image_information": "\n".join(lines), **size}),
+            self.prompts.around_query(VIDEO, values),
             {
                 **{f"video_clue_{number}": name for number, (name, _) in enumerate(named)},
                 **{f"image_clue_{number}": name for number, (name, _) in enumerate(beside)},

@@ -15,7 +15,17 @@ from string import ascii_uppercase
 from typing import Self
 
 from saccade.errors import SettingsError
-from saccade.record.content import Action, Answer, Code, ImagePart, MediaPart, Part, TextPart, VideoPart
+from saccade.record.content import (
+    Action,
+    Answer,
+    Code,
+    ImagePart,
+    MediaPart,
+    Part,
+    TextPart,
+    VideoPart,
+    unescape_places,
+)
 from saccade.record.task import AnswerType, Task
 
 
@@ -36,20 +46,6 @@ class VideoNotShownError(SettingsError):
 
 
 _PLACEHOLDER = re.compile(r"<image>|<image (?P<one>\d{1,4})>|<IMAGE_PLACE_HOLDER_(?P<zero>\d{1,4})>|(?P<video><video>)")
-
-
-_LITERAL = re.compile(r"<(image|video)(\\*)>")
-_WRITTEN = re.compile(r"<(image|video)\\(\\*)>")
-
-
-def escape_places(text: str) -> str:
-    r"""Return `text` with every literal `<image>` and `<video>` as `<image\>`; one with backslashes gets one more."""
-    return _LITERAL.sub(r"<\1\2\\>", text)
-
-
-def unescape_places(text: str) -> str:
-    """Return what `escape_places` was given."""
-    return _WRITTEN.sub(r"<\1\2>", text)
 
 
 def question_text(task: Task) -> str:

@@ -30,6 +30,7 @@ from saccade.episode.flow import (
     Stopped,
     Wrote,
     flow,
+    own,
 )
 from saccade.episode.run_folder import RunFolder, again_text, open_journal, trajectory
 from saccade.episode.workbench import Workbench
@@ -43,7 +44,7 @@ from saccade.errors import (
     ToolLostError,
 )
 from saccade.media.store import MediaStore
-from saccade.models.base import MediaReader, Model
+from saccade.models.base import Completion, MediaReader, Model
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sandbox.base import Sandbox
 
@@ -140,6 +141,7 @@ class Performer:
             return Stopped(StopReason.MODEL_REFUSED, str(error))
         except ModelLostError as error:
             return Stopped(StopReason.MODEL_LOST, str(error))
+        own(completion, (Completion,), f"{self._model.name}.complete()")
         seconds, usage = self.clock() - start, completion.usage
         _log.debug("Turn %d: %s tokens in %.1f s.", len(effect.turns) + 1, usage.sampled_tokens, seconds)
         return Said(completion, seconds)

@@ -29,6 +29,7 @@ from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.boxes import Seen, in_pixels
 from saccade.episode.repeats import REPEAT_NOTICE, repeat_words, repeats, told
 from saccade.episode.task_media import ShownAs, as_shown, opened_as_shown
+from saccade.errors import SettingsError
 from saccade.models.base import Completion, Request, ToolSpec
 from saccade.record.base import clean_text
 from saccade.record.content import Action, Answer, Code, ImagePart, Message, ParseError, ToolCall
@@ -129,6 +130,13 @@ _SEVERAL: Final = "Only the first of the calls was made. Make one call at a time
 @cache  # in every episode of a run it is the same
 def _warn_left(note: str) -> None:
     _log.warning(note)
+
+
+def own(value: object, kinds: tuple[type, ...], what: str) -> None:
+    """Raise `SettingsError` for a value of another class than it must be, which the user's own code gave."""
+    if not isinstance(value, kinds):
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise SettingsError(f"{what} gave a value of class {type(value).__name__}, and must give {names}.")
 
 
 # Turns without an action: how many there are at the end of an episode, and what may help.
@@ -343,6 +351,7 @@ class _Talk:
             calls, spoken = completion.tool_calls, dialect.transcribe(text, completion.tool_calls)
         declined = completion.finish is FinishReason.DECLINED
         action = ParseError(reason="The model refused.") if declined else dialect.parse(spoken, completion.finish)
+        own(action, (Code, ToolCall, Answer, ParseError), f"{dialect.id}.parse()")
         left = None if calls or declined or isinstance(action, Answer) else dialect.left_in_text(spoken)
         self.several = left is not None and left.several
         notes = completion.notes
@@ -412,6 +421,7 @@ class _Talk:
         if most is not None and same >= most:
             return StopReason.STUCK
         observation = self.plan.dialect.observe(execution, self.shown)
+        own(observation, (Observation,), f"{self.plan.dialect.id}.observe()")
         if self.several:
             observation = told(observation, _SEVERAL)
         if most is not None and same >= REPEAT_NOTICE:
@@ -469,7 +479,8 @@ class _Talk:
         reached = limit if reason is StopReason.NO_ACTION and limit is not None and idle >= limit else None
         detail = idle_detail(self.plan.dialect.id, idle, reached)
         cut = all(turn.finish_reason is FinishReason.LENGTH for turn in self.turns[-idle:])
-        return f"{detail} {CUT}" if cut else detail
+        left = self.plan.dialect.left_in_text(self.turns[-1].text)
+        return " ".join([detail, *([CUT] if cut else []), *([left.note] if left is not None else [])])
 
     def end(self, reason: StopReason, detail: str = "") -> EpisodeOutcome:
         """The episode, ended."""

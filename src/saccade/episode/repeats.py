@@ -14,7 +14,8 @@ from saccade.record.trajectory import Turn
 
 REPEAT_NOTICE: Final = 3
 """From so many in a row on the model is told."""
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
+_PASSING = re.compile(r"\b0x[0-9a-fA-F]{6,}|<cell \d+>")
+"""What differs between calls that are the same: addresses of objects, and the number of the cell."""
 _CLOSING = re.compile(r"(?:\s*(?:</\w+>|```))?\s*\Z")
 
 
@@ -25,13 +26,13 @@ def repeats(turns: Sequence[Turn]) -> int:
 
 
 def _outcome(action: object, execution: Execution) -> tuple[object, ...]:
-    """What a call asked for and what came back; addresses of objects in memory are left out."""
+    """What a call asked for and what came back; but not on standard error, where bars and warnings have times."""
     asked = action.code.strip() if isinstance(action, Code) else action
     if isinstance(action, ToolCall):
         asked = action.name, dict(action.arguments)
-    texts = (execution.stdout, execution.stderr, execution.value or "", execution.traceback or "")
+    texts = (execution.stdout, execution.value or "", execution.traceback or "")
     pictures = [picture.image.sha256 for picture in execution.pictures]
-    return asked, execution.status, [_ADDRESS.sub("0x", text) for text in texts], pictures
+    return asked, execution.status, [_PASSING.sub("", text) for text in texts], pictures
 
 
 def repeat_words(execution: Execution, count: int) -> str:

@@ -16,7 +16,7 @@ from saccade.errors import (
     ToolLostError,
 )
 from saccade.evals.grades import SampleFailure
-from saccade.record.trajectory import CORRECT, StopReason, Trajectory
+from saccade.record.trajectory import CORRECT, STOPS, UNANSWERED, StopReason, Trajectory
 
 ProgressCallback = Callable[["EvalProgress"], None]
 """Called with the counts after every sample."""
@@ -58,6 +58,8 @@ class EvalProgress:
     """What a person should know at once: the first failure of each kind, the first model that writes prose."""
     most_outages: int = OUTAGES
     _outages: int = 0
+    _seen: set[StopReason] = field(default_factory=set)
+    """Those of `UNANSWERED` of which there was a notice."""
 
     @property
     def done(self) -> int:
@@ -80,7 +82,11 @@ class EvalProgress:
             return
         self._outages = 0
         self.played += 1
-        if idle_turns(outcome.turns) >= IDLE_NOTICE:
+        if outcome.stop in UNANSWERED:
+            if outcome.stop not in self._seen:
+                self._seen.add(outcome.stop)
+                self.notices.append(f"{outcome.id}: {STOPS[outcome.stop].words} {outcome.stop_detail}".rstrip())
+        elif idle_turns(outcome.turns) >= IDLE_NOTICE:
             self.idle += 1
             if self.idle == 1:
                 self.notices.append(f"{outcome.id}: {outcome.stop_detail or outcome.stop}")

@@ -8,7 +8,7 @@ from saccade.evals.compare import Comparison, Pair
 from saccade.evals.metrics import macro_text
 from saccade.evals.rows import spent_text
 from saccade.evals.summary import Beside, Figures, JudgeSummary, Summary
-from saccade.record.trajectory import StopReason
+from saccade.record.trajectory import STOPS, UNANSWERED, StopReason
 
 _SHOWN = 20
 """Differing tasks that are listed."""
@@ -37,6 +37,9 @@ def summary_text(summary: Summary) -> str:
                 "No sample had a turn: question and pictures alone do not fit. Show smaller pictures "
                 "(media.shown_pixels), or serve the model with a longer context."
             )
+    for stop in UNANSWERED:
+        if count := summary.stops.get(stop, 0):
+            lines.append(f"{count} of the samples: {STOPS[stop].words} They count as samples without an answer.")
     lines += spent_text(summary.spent)
     lines += _judged(summary.judged)
     if summary.ungraded:

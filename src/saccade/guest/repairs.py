@@ -25,6 +25,7 @@ from typing import Any
 
 from PIL import Image
 
+from . import lenient
 from .preload import PRELOAD, lookup
 
 Log = Callable[[str], None]
@@ -377,6 +378,22 @@ PASSES: dict[str, RepairPass] = {
             "clamp_crop",
             "Clips crop boxes to the image and puts swapped corners in order while the program runs.",
             during=clamping,
+        ),
+        RepairPass(
+            "clamp_slice",
+            "Clips slices of arrays that are pictures, [y1:y2, x1:x2], to the picture and puts swapped ends in order.",
+            tree=lambda tree, context, log: lenient.clamp_slices(tree, context.namespace, log),
+            during=lenient.slicing,
+        ),
+        RepairPass(
+            "near_path",
+            "Reads other paths and names of the task's pictures as their own, and makes the folder of a new file.",
+            during=lenient.finding,
+        ),
+        RepairPass(
+            "read_only",
+            "Refuses to write, remove or rename the files that were there from the start.",
+            during=lenient.guarding,
         ),
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, StringConstraints, model_validator
@@ -131,6 +132,23 @@ class Message(Record):
     def media(self) -> tuple[ImagePart | VideoPart, ...]:
         """The pictures and videos in their order."""
         return tuple(part for part in self.parts if not isinstance(part, TextPart))
+
+
+# Texts in which `<image>` and `<video>` stand for media: one that is meant as itself has a backslash before its end.
+
+
+_LITERAL = re.compile(r"<(image|video)(\\*)>")
+_WRITTEN = re.compile(r"<(image|video)\\(\\*)>")
+
+
+def escape_places(text: str) -> str:
+    r"""Return `text` with every literal `<image>` and `<video>` as `<image\>`; one with backslashes gets one more."""
+    return _LITERAL.sub(r"<\1\2\\>", text)
+
+
+def unescape_places(text: str) -> str:
+    """Return what `escape_places` was given."""
+    return _WRITTEN.sub(r"<\1\2>", text)
 
 
 # Boxes `x0, y0, x1, y1` in pixels, and how far two of them hold the same.

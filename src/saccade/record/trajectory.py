@@ -374,6 +374,8 @@ STOPS: Final[Mapping[StopReason, StopFacts]] = {
     StopReason.TOOL_LOST: StopFacts("A tool's process or server failed. This is an outage, no mistake of the model."),
 }
 """Every stop reason."""
+UNANSWERED: Final = (StopReason.MODEL_DECLINED, StopReason.FILTERED, StopReason.EMPTY, StopReason.STUCK)
+"""Ends that a person should hear of beside the number of right answers: nothing says so in the answers themselves."""
 
 
 # What a model reads before its next turn: the prompt, then for each turn what it wrote and what it was shown.

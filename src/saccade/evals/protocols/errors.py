@@ -237,7 +237,7 @@ _CLASSES: Final[Mapping[str, tuple[ErrorClass, str]]] = {
 """By the class of the exception; `error` is OpenCV's."""
 _KEYWORD: Final = re.compile(r"got an unexpected keyword argument '(?P<name>\w+)'")
 _MISSING: Final = re.compile(r"name '(?P<name>\w+)' is not defined")
-_CLAMP: Final = "clamp_crop"
+_CLAMPS: Final = ("clamp_crop", "clamp_slice")
 
 
 def code_errors(number: int, turn: Turn, known: Iterable[str]) -> Iterator[StepError]:
@@ -245,7 +245,7 @@ def code_errors(number: int, turn: Turn, known: Iterable[str]) -> Iterator[StepE
     run = turn.execution
     if run is None or run.status is Status.LOST:
         return
-    clamps = [repair.note for repair in run.repairs if repair.name == _CLAMP]
+    clamps = [repair.note for repair in run.repairs if repair.name in _CLAMPS]
     if clamps:
         detail = clamps[0] or "A crop reached beyond its picture."
         yield StepError(error=ErrorClass.E3, turn=number, rule="out_of_picture", detail=detail)

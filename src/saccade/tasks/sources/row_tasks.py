@@ -11,10 +11,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
-from saccade.dialects.question import escape_places
 from saccade.errors import DataError
 from saccade.media.decode import suffixes_of
 from saccade.media.store import MediaStore
+from saccade.record.content import escape_places
 from saccade.record.task import OPEN, AnswerType, Task
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.rows import from_verl

@@ -18,10 +18,9 @@ from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space, create_empty_array
 from numpy.typing import NDArray
 
-from saccade.dialects.question import escape_places
 from saccade.media.modes import to_rgb
 from saccade.media.store import MediaStore
-from saccade.record.content import ImagePart, Message, Role, TextPart, VideoPart
+from saccade.record.content import ImagePart, Message, Role, TextPart, VideoPart, escape_places
 
 PictureArray = NDArray[np.uint8]
 """Height × width × 3, RGB, 0..255."""

@@ -20,11 +20,22 @@ from functools import cache
 from pydantic import ValidationError
 
 from saccade.dialects.base import Dialect, join_texts
-from saccade.dialects.question import escape_places, unescape_places
 from saccade.dialects.registry import recorded_dialect
 from saccade.errors import RecordError, RegistryError
 from saccade.record.base import clean_text
-from saccade.record.content import Action, Answer, ImagePart, Message, ParseError, Part, Role, TextPart, VideoPart
+from saccade.record.content import (
+    Action,
+    Answer,
+    ImagePart,
+    Message,
+    ParseError,
+    Part,
+    Role,
+    TextPart,
+    VideoPart,
+    escape_places,
+    unescape_places,
+)
 from saccade.record.execution import Execution, Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import FinishReason, Provenance, StopReason, Trajectory, Turn, conversation

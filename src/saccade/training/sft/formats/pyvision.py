@@ -19,11 +19,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
-from saccade.dialects.question import escape_places, unescape_places
 from saccade.errors import RecordError, SaccadeError
 from saccade.media.store import MediaStore
 from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, Role
+from saccade.record.content import ImagePart, Role, escape_places, unescape_places
 from saccade.record.trajectory import Trajectory
 from saccade.training.sft.curate.stage import Media
 from saccade.training.sft.formats.base import ConversionOptions, Refused, TrajectorySource

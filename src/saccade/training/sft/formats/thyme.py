@@ -20,11 +20,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from saccade.dialects.base import Dialect
-from saccade.dialects.question import escape_places
 from saccade.dialects.registry import load_dialect
 from saccade.dialects.thyme import OUTPUT_FOLDER
 from saccade.errors import RecordError
-from saccade.record.content import ImagePart
+from saccade.record.content import ImagePart, escape_places
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Trajectory
 from saccade.training.sft.formats.conversation import (
