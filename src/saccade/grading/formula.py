@@ -199,7 +199,7 @@ class _Reader:
         match = _MIXED.match(" ".join(self._tokens[self._place : self._place + 7]))
         if match is None or not whole.isdigit():
             return 0.0
-        above, below = (match["a"], match["b"]) if match["a"] else match["digits"]
+        above, below = (match["a"], match["b"]) if match["a"] else tuple(match["digits"])
         if not 0 < int(above) < int(below):
             return 0.0
         self._place += len(match[0].split())
