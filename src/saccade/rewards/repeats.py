@@ -33,6 +33,8 @@ _CELL: Final = 8
 _BASE: Final = 512
 """Pixels to which the longer side of a large picture is reduced first."""
 _BORDER_LEVELS: Final = 12
+_PLAIN: Final = 0.5
+"""Contrast of a picture of one colour, in which a level is a difference."""
 _TURNS: Final = tuple(Image.Transpose)
 _STEPS: Final = (0.025, 0.0125, 0.006, 0.003, 0.0015)
 _SEARCH: Final = 32
@@ -178,8 +180,10 @@ def _contrast(grid: Grid) -> float:
 
 
 def _same(left: Grid, right: Grid) -> bool:
-    bound = min(MEAN_LEVELS, max(1.0, OF_CONTRAST * _contrast(right)))
-    return _apart(left, right) <= bound and float(np.abs(left - right).max()) <= MOST_LEVELS
+    contrast, most = _contrast(right), float(np.abs(left - right).max())
+    if contrast < _PLAIN:
+        return most < 1
+    return _apart(left, right) <= min(MEAN_LEVELS, max(1.0, OF_CONTRAST * contrast)) and most <= MOST_LEVELS
 
 
 def _margins(picture: Image.Image, earlier: Image.Image) -> _Window:

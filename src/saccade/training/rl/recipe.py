@@ -214,7 +214,8 @@ def _check(recipe: Recipe, path: str) -> None:
     if isinstance(recipe.advantage, TurnLevel) and parts is not None and recipe.advantage.part not in parts:
         named, known = recipe.advantage.part, f"has {', '.join(parts)}" if parts else "has none"
         mistakes.append(f"advantage.part: {recipe.reward.preset} has no part of the turns called {named!r}; it {known}")
-    if recipe.reward.judge == "model" and not recipe.reward.judge_model and needs_judge(reward):
+    weightless = isinstance(reward, NeedsJudge) and not needs_judge(reward)
+    if recipe.reward.judge == "model" and not recipe.reward.judge_model and not weightless:
         mistakes.append("reward.judge_model: is needed for reward.judge = model")
     if 0 < recipe.loss.dual_clip <= 1:
         mistakes.append(f"loss.dual_clip: must be above 1, or 0 for none, got {recipe.loss.dual_clip}")
