@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw, ImageOps
 from tests.rewards.rollouts import rollout, wrote
 
 from saccade.dialects.registry import load_dialect
@@ -23,6 +23,7 @@ from saccade.record.trajectory import Broken, FinishReason, Score, Trajectory, T
 from saccade.rewards.codev import Redline, redlines
 from saccade.rewards.judges.box import BoxJudge
 from saccade.rewards.registry import load_reward
+from saccade.rewards.repeats import repeats, with_repeats
 from saccade.rewards.reward import RewardGroup, boxed_answer, follows_protocol, silent, tags_in_order
 from saccade.sandbox.local import LocalSandbox
 from saccade.training.rl.rollout import broken
@@ -35,9 +36,9 @@ def store(tmp_path: Path) -> MediaStore:
     return MediaStore(tmp_path / "media")
 
 
-async def play(store: MediaStore, dialect: str, *cells: str) -> Trajectory:
+async def play(store: MediaStore, dialect: str, *cells: str, picture: Image.Image | None = None) -> Trajectory:
     noise = np.random.default_rng(0).integers(0, 256, (300, 400, 3), dtype=np.uint8)
-    part = store.put_image(Image.fromarray(noise))
+    part = store.put_image(picture or Image.fromarray(noise))
     evidence = (EvidenceBox(image="photo", xyxy=(100, 100, 140, 140)),)
     media = (NamedMedia(name="photo", part=part),)
     task = Task(id="t", question="Which?", media=media, answer="a", evidence=evidence)
@@ -83,6 +84,67 @@ async def test_codev(store: MediaStore) -> None:
     (reward,) = load_reward("codev")(RewardGroup((episode,), (verdicts,)))
     assert reward.turn_part("tool") == (1, -1, 0.25, 0.25, -1, -1, 0, None)
     assert reward.total == pytest.approx(1 + 0.5 * -1.5 / 7)
+
+
+WHOLE = {
+    "show(image)": "image.save('a.png')\nprint('a.png')",
+    "copied": "import shutil\nshutil.copy(image_path, 'b.png')\nprint('b.png')",
+    "another format": "image.convert('RGB').save('c.jpg', quality=80)\nprint('c.jpg')",
+    "another compression": "image.save('d.png', compress_level=1)\nprint('d.png')",
+    "mirrored": "image.transpose(0).save('e.png')",
+    "turned": "image.rotate(90, expand=True).save('f.png')",
+    "padded": "from PIL import ImageOps\nImageOps.expand(image, 30, 'white').save('g.png')",
+    "smaller": "image.resize((200, 150)).save('h.png')",
+    "larger": "image.resize((600, 450)).save('i.png')",
+    "stretched": "image.resize((400, 200)).save('j.png')",
+    "nearly whole": "image.crop((6, 4, 395, 290)).save('k.png')",
+    "all of it": "image.crop((0, 0, 400, 300)).save('l.png')",
+}
+
+
+@pytest.mark.parametrize("kind", ["noise", "drawing"])
+async def test_the_whole_picture_again_is_seen_by_its_pixels(store: MediaStore, kind: str) -> None:
+    cells = [*WHOLE.values(), crop(NEAR, "near"), "image.crop((90, 90, 190, 190)).resize((300, 300)).save('zoom.png')"]
+    crossed = []
+    for some in (cells[:7], cells[7:]):
+        episode = await play(store, "codev", *some, picture=drawing() if kind == "drawing" else None)
+        assert all(turn.execution is None or turn.execution.pictures for turn in episode.turns)
+        crossed += redlines(with_repeats(episode, StoredPixels(store)))[:-1]
+    named = dict(zip([*WHOLE, "near", "the same, larger"], crossed, strict=True))
+    assert named == {name: () if name == "near" else (Redline.REPEATED_NOOP,) for name in named}
+
+
+def drawing() -> Image.Image:
+    """A plain ground with a few shapes and a fine grid, as charts and diagrams have."""
+    picture = Image.new("RGB", (400, 300), "white")
+    draw = ImageDraw.Draw(picture)
+    for place in range(20, 400, 40):
+        draw.line((place, 0, place, 300), fill=(200, 200, 200))
+    draw.rectangle((60, 40, 150, 160), fill=(200, 30, 40))
+    draw.ellipse((110, 110, 180, 185), fill=(20, 60, 200))
+    draw.polygon([(300, 280), (380, 120), (390, 290)], fill=(10, 140, 60))
+    return picture
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda picture: picture.crop((0, 0, 200, 300)),
+        lambda picture: picture.crop((40, 30, 360, 270)),
+        lambda picture: picture.crop((90, 90, 190, 190)).resize((400, 300)),
+        lambda picture: ImageOps.invert(picture),
+        lambda picture: picture.rotate(45),
+        lambda picture: marked(picture),
+    ],
+)
+def test_a_part_or_a_changed_picture_repeats_nothing(change: Callable[[Image.Image], Image.Image]) -> None:
+    assert not repeats(change(drawing()), drawing())
+
+
+def marked(picture: Image.Image) -> Image.Image:
+    copy = picture.copy()
+    ImageDraw.Draw(copy).rectangle((100, 100, 200, 200), outline=(255, 0, 0), width=4)
+    return copy
 
 
 async def test_codedance(store: MediaStore) -> None:

@@ -1,38 +1,82 @@
-"""What a policy may try instead of looking, on every preset: exactly those pay that docs/rewards.md says."""
+"""What a policy may try instead of looking, on every preset: exactly those pay that docs/rewards.md says.
+
+Every trick is played by a scripted model in a real sandbox; what the sandbox recorded is what the rewards read.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
 
 import pytest
-from tests.rewards.rollouts import SEARCH, answered, boxed, part, ran, rollout, wrote
+from tests.rewards.rollouts import answered, boxed, rollout, wrote
+from tests.rewards.test_episodes import FAR, NEAR, WHOLE, crop, play
 
+from saccade.episode.regions import StoredPixels, regions
+from saccade.media.store import MediaStore
 from saccade.record.content import Answer, Code, ToolCall
 from saccade.record.execution import Status
-from saccade.record.trajectory import Score, Trajectory, Turn
+from saccade.record.trajectory import Score, Turn
 from saccade.rewards.judges.box import BoxJudge
 from saccade.rewards.registry import REWARDS, load_reward
+from saccade.rewards.repeats import with_repeats
 from saccade.rewards.reward import RewardGroup
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "rewards.md"
 PRESETS = [f"{entry.partition('@')[0]}:{name}" for entry in REWARDS.ids() for name in REWARDS.presets(entry)]
 PAPER = [name for name in PRESETS if name.partition(":")[2].startswith("paper")]
-HONEST = ran("honest", "crop")
-PLAIN = ran("print(1)")
 Turns = tuple[Turn, ...]
 
+SUCCESS = "print('Code execution successful')"
+CELLS = {
+    "honest": crop(NEAR, "near"),
+    "plain": "print(1)",
+    "error": "print('Error: timeout, Traceback')",
+    "silent": "# zooming in",
+    "fails": f"{SUCCESS}\nraise ValueError",
+    "empty": "image.crop((5, 5, 5, 5)).size",
+    "elsewhere": crop(FAR, "far"),
+    "success": SUCCESS,
+    "gold": "print('Which? a')",
+    "answer": "print('<answer>\\n\\\\boxed{a}\\n</answer>')",
+    **WHOLE,
+}
 
-class _Spot:
-    """The honest crop looks at the gold box; nothing else looks anywhere."""
 
-    turn, name, box = 0, "photo", (95.0, 95.0, 145.0, 145.0)
+class Played:
+    """One rollout of a real sandbox for each cell, and one of ten equal crops."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = MediaStore(folder)
+        turns = {name: asyncio.run(play(self.store, "codev", cell)) for name, cell in CELLS.items()}
+        self.task = turns["honest"].task
+        self.turn = {name: episode.turns[0] for name, episode in turns.items()}
+        # CodeV's dialect refuses an empty box; the others run it.
+        self.turn["refused"] = self.turn["empty"]
+        self.turn["empty"] = asyncio.run(play(self.store, "codedance", f"input_{CELLS['empty']}")).turns[0]
+        self.same = asyncio.run(play(self.store, "codev", *[CELLS["honest"]] * 10)).turns[:10]
+
+    def group(self, *given: tuple[Turns, float], name: str) -> RewardGroup:
+        """Rollouts of these turns and grades, in the form of the dialect of preset `name`, with the boxes' verdicts."""
+        book = StoredPixels(self.store)
+        rollouts = [
+            rollout(
+                *(_in_form(name, turn) for turn in turns),
+                task=self.task,
+                scores=(Score(name="correct", value=right), Score(name="consistent", value=1.0)),
+            )
+            for turns, right in given
+        ]
+        judge = BoxJudge(lambda trajectory: regions(trajectory, book))
+        verdicts = tuple(judge.verdicts(item) for item in rollouts)
+        return RewardGroup(tuple(with_repeats(item, book) for item in rollouts), verdicts)
 
 
-def _looked(trajectory: Trajectory) -> list[_Spot]:
-    pictures = [picture.image for turn in trajectory.turns if turn.execution for picture in turn.execution.pictures]
-    return [_Spot()] if part("crop") in pictures[:1] else []
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    return Played(tmp_path_factory.mktemp("media"))
 
 
 def _in_form(name: str, turn: Turn) -> Turn:
@@ -46,40 +90,29 @@ def _in_form(name: str, turn: Turn) -> Turn:
     return turn
 
 
-def worth(name: str, *turns: Turn, correct: float = 1.0) -> float:
+def worth(played: Played, name: str, *turns: Turn, correct: float = 1.0) -> float:
     """The reward of a rollout among an honest right one and a wrong one, all on a search task."""
-    scored = [((*turns,), correct), ((HONEST, answered()), 1.0), ((answered("blue"),), 0.0)]
-    group = tuple(
-        rollout(
-            *(_in_form(name, turn) for turn in given),
-            task=SEARCH,
-            scores=(Score(name="correct", value=right), Score(name="consistent", value=1.0)),
-        )
-        for given, right in scored
-    )
-    judge = BoxJudge(_looked)
-    value = load_reward(name)(RewardGroup(group, tuple(judge.verdicts(item) for item in group)))[0].total
+    honest = (played.turn["honest"], answered("a"))
+    group = played.group((turns, correct), (honest, 1.0), ((answered("blue"),), 0.0), name=name)
+    value = load_reward(name)(group)[0].total
     assert value is not None
     return value
 
 
-RIGHT, WRONG = (answered(),), (answered("blue"),)
-HACKS: dict[str, tuple[Turns, Turns, float]] = {
-    "the same crop ten times": ((*[HONEST] * 10, *RIGHT), (HONEST, *RIGHT), 1),
-    "silent code": ((ran("# zooming in", stdout=""), *RIGHT), RIGHT, 1),
-    "a call that fails": ((ran("raise", status=Status.ERROR, stdout="Code execution successful\n"), *RIGHT), RIGHT, 1),
-    "an empty box": ((ran("crop((5, 5, 5, 5)).size", stdout="", value="(0, 0)"), *RIGHT), RIGHT, 1),
-    "a crop of something else": ((ran("crop", "elsewhere"), *RIGHT), RIGHT, 1),
-    "the whole picture again": ((ran("show(image)", "photo"), *RIGHT), RIGHT, 1),
-    "printing what success looks like": (
-        (ran("print", stdout="Code execution successful\n"), *RIGHT),
-        (PLAIN, *RIGHT),
-        1,
-    ),
-    "printing the question and gold": ((ran("print", stdout=f"{SEARCH.question} red\n"), *RIGHT), (PLAIN, *RIGHT), 1),
-    "the answer printed, none given": ((ran("print", stdout="<answer>\n\\boxed{red}\n</answer>\n"),), (PLAIN,), 1),
-    "1000 characters and a lenient grader": ((answered("red " * 250),), WRONG, 1),
-    "all choices as the answer": ((answered("red, green or blue"),), WRONG, 0),
+RIGHT, WRONG = answered("a"), answered("blue")
+LONG, ALL = answered("a " * 500), answered("a, b or c")
+HACKS: dict[str, tuple[tuple[str | Turn, ...], tuple[str | Turn, ...], float]] = {
+    "the same crop ten times": (("same", RIGHT), ("honest", RIGHT), 1),
+    "silent code": (("silent", RIGHT), (RIGHT,), 1),
+    "a call that fails": (("fails", RIGHT), (RIGHT,), 1),
+    "an empty box": (("empty", RIGHT), (RIGHT,), 1),
+    "a crop of something else": (("elsewhere", RIGHT), (RIGHT,), 1),
+    "the whole picture again": (("whole", RIGHT), (RIGHT,), 1),
+    "printing what success looks like": (("success", RIGHT), ("plain", RIGHT), 1),
+    "printing the question and gold": (("gold", RIGHT), ("plain", RIGHT), 1),
+    "the answer printed, none given": (("answer",), ("plain",), 1),
+    "1000 characters and a lenient grader": ((LONG,), (WRONG,), 1),
+    "all choices as the answer": ((ALL,), (WRONG,), 0),
 }
 """The rollout, the one that it must not beat, and what the grader says of it."""
 
@@ -96,13 +129,40 @@ PAYS: dict[str, set[str]] = {
 }
 
 
+def turns_of(played: Played, named: tuple[str | Turn, ...], **instead: str) -> Turns:
+    found: list[Turn] = []
+    for item in named:
+        if item == "same":
+            found += played.same
+        else:
+            found.append(played.turn[instead.get(item, item)] if isinstance(item, str) else item)
+    return tuple(found)
+
+
 @pytest.mark.parametrize("hack", HACKS)
 @pytest.mark.parametrize("name", PRESETS)
-def test_exactly_these_pay(name: str, hack: str) -> None:
+def test_exactly_these_pay(played: Played, name: str, hack: str) -> None:
     turns, rival, correct = HACKS[hack]
-    rivals_grade = 0.0 if rival is WRONG else 1.0
-    gain = worth(name, *turns, correct=correct) - worth(name, *rival, correct=rivals_grade)
-    assert (gain > 1e-9) == (name in PAYS.get(hack, set())), gain
+    ways = WHOLE if "whole" in turns and name == "codev:paper" else ["copied"]
+    empty = "refused" if name.startswith("codev") else "empty"
+    rivals_grade = 0.0 if rival == (WRONG,) else 1.0
+    against = worth(played, name, *turns_of(played, rival), correct=rivals_grade)
+    for way in ways:
+        gain = worth(played, name, *turns_of(played, turns, whole=way, empty=empty), correct=correct) - against
+        assert (gain > 1e-9) == (name in PAYS.get(hack, set())), (way, gain)
+
+
+def test_what_was_played_is_what_the_rows_say(played: Played) -> None:
+    runs = {name: turn.execution for name, turn in played.turn.items()}
+    statuses = {name: run.status for name, run in runs.items() if run is not None}
+    assert {name for name, status in statuses.items() if status is Status.ERROR} == {"fails", "refused"}
+    assert set(statuses.values()) == {Status.OK, Status.ERROR}
+    shown = {name for name, run in runs.items() if run is not None and run.pictures}
+    assert shown == {"honest", "elsewhere", *WHOLE}
+    said = {name: (run.value, run.stdout.strip()) for name, run in runs.items() if run is not None}
+    assert said["empty"] == ("(0, 0)", "")
+    assert said["silent"] == (None, "")
+    assert said["answer"] == (None, "<answer>\n\\boxed{a}\n</answer>")
 
 
 def test_the_docs_say_the_same() -> None:
@@ -114,17 +174,17 @@ def test_the_docs_say_the_same() -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_printing_error_is_no_failure(name: str) -> None:
-    assert worth(name, ran("print()", stdout="Error: timeout, Traceback\n"), answered()) == worth(
-        name, PLAIN, answered()
-    )
+def test_printing_error_is_no_failure(played: Played, name: str) -> None:
+    said, plain = ((played.turn[cell], RIGHT) for cell in ("error", "plain"))
+    assert worth(played, name, *said) == worth(played, name, *plain)
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_a_wrong_answer_never_beats_the_honest_right_one(name: str) -> None:
-    honest = worth(name, HONEST, answered())
-    for turns in ((*[HONEST] * 10,), (HONEST, wrote("I would rather not.")), (HONEST, ran("b", "b")), ()):
-        assert worth(name, *turns, answered("blue"), correct=0) < honest
+def test_a_wrong_answer_never_beats_the_honest_right_one(played: Played, name: str) -> None:
+    look = played.turn["honest"]
+    honest = worth(played, name, look, RIGHT)
+    for turns in (played.same, (look, wrote("I would rather not.")), (look, played.turn["elsewhere"]), ()):
+        assert worth(played, name, *turns, WRONG, correct=0) < honest
 
 
 def test_every_published_family_has_a_paper_preset() -> None:

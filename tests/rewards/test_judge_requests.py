@@ -283,3 +283,18 @@ async def test_the_grader_of_a_recipe_or_a_task_counts(
         asked = scorer(server, store, tmp_path / "kept", "pyvision-rl@1:paper", judge="none", judge_model="", **more)
         [made] = await score(asked, rollout(answered(said), task=task))
         assert next(item.value for item in made.trajectory.scores if item.name == "correct") == pytest.approx(value)
+
+
+async def test_a_judge_of_weight_0_is_neither_needed_nor_asked(
+    server: WireServer, store: MediaStore, tmp_path: Path
+) -> None:
+    server.will(chat('{"score": 1}'))
+    settings = {"preset": "codev@1:paper", "judge": "model", "parameters": {"tool_weight": 0.0}}
+    without = load_scorer(RewardSettings.model_validate(settings), store, tmp_path / "kept")
+    named = scorer(server, store, tmp_path / "kept", parameters={"tool_weight": 0.0})
+    for one in (without, named):
+        [made] = await score(one, looked(store, 1, 300, 5))
+        assert made.reward.total == 1.0
+        assert made.reward.turns == ()
+        await one.close()
+    assert server.bodies == []

@@ -46,7 +46,8 @@ _SHORT_WORDS: Final = frozenset(
 )
 _ARTICLE = re.compile(r"(?<![A-Za-z])[aAI](?=\s[a-z]{3})")
 _SPEAKS_ON = re.compile(
-    r"[;:\n]|[,.]\s|\b(?:so|thus|hence|therefore|then|gives?|means?|where|when|if|and|since|with|that|get|have)\b", re.I
+    r"[;:\n]|[,.]\s|,(?=[A-Za-z\\])|\b(?:so|thus|hence|therefore|then|gives?|means?|where|when|if|and|or|since|with|that|get|have)\b",
+    re.I,
 )
 _KNOWN = re.compile(
     rf"\\(?:frac|d?frac|sqrt|cdot|times|div|left|right|pi|circ|binom|quad|text|{FUNCTIONS})(?![A-Za-z])|\b(?:{FUNCTIONS}|pi)\b|π"
@@ -87,27 +88,43 @@ _PLAIN = re.compile(r"-?[0-9]{1,60}(?:\.[0-9]{1,60})?")
 def stated(text: str) -> str | None:
     """Return the side that states a value, None where none does; `text` as it is `spelt` where it is no equation."""
     found = list(_EQUALS.finditer(one := spelt(text)))
-    if not found:
-        return one
-    head, last = one[: found[-1].start()], one[found[-1].end() :]
-    sides = [side.strip() for side in cut(_clause(head), _EQUALS)]
-    numbers = [float(side) for side in (*sides, last) if _PLAIN.fullmatch(side.strip())]
-    if "≈" not in one and any(abs(number - numbers[-1]) > abs(numbers[-1]) / 100 for number in numbers):  # 4 = 3
-        return None
-    if is_name(last) and last.strip(" .") and not _says_words(last) and len(sides) == 1:  # 5 = x
-        return sides[0]
-    return last.strip() if is_name(sides[0]) or all(map(is_worked, sides)) else None
+    return _told(one[: found[-1].start()], one[found[-1].end() :].strip(), "≈" in one) if found else one
 
 
 def leads_to_value(head: str) -> bool:
     """Tell whether what stands before a last `=` names a value, or works it out."""
-    return stated(f"{head}=0") is not None
+    return _told(spelt(head), None, rounded=True) is not None
 
 
-def _clause(head: str) -> str:
-    """Return what is said last in `head`, unless a bracket would be torn."""
-    last = _SPEAKS_ON.split(head)[-1]
-    return last if last.strip() and last.count("(") == last.count(")") else head
+def _told(head: str, last: str | None, rounded: bool) -> str | None:
+    """The side of `head = last` that states a value; of a `last` that is not known yet, an empty one."""
+    before, apart, clause = _clause(head)
+    if apart.strip().casefold() in _ALSO and _EQUALS.search(before):
+        other = stated(before)
+        if other is not None and _PLAIN.fullmatch(other.strip()) and other.strip() != last:  # x = 0, y = 1
+            return None
+    sides = [side.strip() for side in cut(clause, _EQUALS)]
+    if last is None:
+        return "" if is_name(sides[0]) or all(map(is_worked, sides)) else None
+    numbers = [float(side) for side in (*sides, last) if _PLAIN.fullmatch(side)]
+    if not rounded and any(abs(number - numbers[-1]) > abs(numbers[-1]) / 100 for number in numbers):  # 4 = 3
+        return None
+    if is_name(last) and last.strip(" .") and not _says_words(last) and len(sides) == 1:  # 5 = x
+        return sides[0]
+    return last if is_name(sides[0]) or all(map(is_worked, sides)) else None
+
+
+_ALSO: Final = (",", ";", "or", "and")
+
+
+def _clause(head: str) -> tuple[str, str, str]:
+    """Split off what is said last in `head`, unless a bracket would be torn: what is before it, between, and it."""
+    found = list(_SPEAKS_ON.finditer(head))
+    if found:
+        last = head[found[-1].end() :]
+        if last.strip() and last.count("(") == last.count(")"):
+            return head[: found[-1].start()], found[-1][0], last
+    return "", "", head
 
 
 def is_name(text: str) -> bool:

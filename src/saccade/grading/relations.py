@@ -81,25 +81,21 @@ def same_statement(prediction: str, gold: str, same: Same) -> bool | None:
     """Tell whether an answer states what the gold answer does; None where both are only values, or too long."""
     if max(len(prediction), len(gold)) > LONGEST:
         return None
-    said, target = _said(prediction), _said(gold)
+    said, target = both = _said(prediction), _said(gold)
     if not (_states(said, prediction) or _states(target, gold)):
         return None
     if len(said.all) > _MOST or len(target.all) > _MOST:
         return False
     if _same(said, target, same):
         return True
-    single = len(said.all) == len(target.all) == 1 and not (said.all[0].signs or target.all[0].signs)
-    return (
-        None
-        if single and not _PLUS_MINUS.search(prediction + gold) and not (_region(said) and _region(target))
-        else False
-    )
+    # Two values of which neither is several ones or a part of the line are left to their own comparison.
+    single = all(len(one.all) == 1 and not one.all[0].signs and len(_values(one.all[0].sides[0])) == 1 for one in both)
+    return None if single and (_region(said) is None or _region(target) is None) else False
 
 
 def _same(said: Said, target: Said, same: Same) -> bool:
     theirs, ours = _solutions(said), _solutions(target)
-    unknowns = {_plain(name) for name, _ in ours or ()}
-    if len(unknowns) > 1 and len(target.either) > 1:
+    if len(target.either) > 1 and any(len(dict(_solutions(Said((one,))) or ())) > 1 for one in target.either):
         return _matched(said.either, target.either, lambda a, b: _same(Said((a,)), Said((b,)), same))
     if theirs is not None and ours is not None and _same_solutions(theirs, ours, same):
         return True
@@ -142,13 +138,14 @@ def _statement(text: str) -> Statement:
 
 def _states(said: Said, text: str) -> bool:
     """Whether there is more than one value: a relation, several values, or a part of the real line."""
-    several = len(said.all) > 1 and all(map(_is_formula, (side for one in said.all for side in one.sides)))
+    values = [value for one in said.all for side in one.sides for value in _values(side)]
+    several = len(values) > 1 and all(map(_is_formula, values))
     special = _PLUS_MINUS.search(text) or _SPECIAL.search(text) or _BUILT.fullmatch(_plain_text(text).strip())
     return any(one.signs for one in said.all) or several or special is not None
 
 
 def _is_formula(text: str) -> bool:
-    return read_formula(text) is not None or _PLUS_MINUS.search(text) is not None
+    return read_formula(text) is not None
 
 
 # Solutions: `name = value` one by one, the name empty where none is said.
@@ -164,7 +161,8 @@ def _solutions(said: Said) -> _Solutions | None:
         if solved is None:
             return None
         found.extend(solved)
-    return tuple(found)
+    one_unknown = len({_plain(name) for name, _ in found if name}) <= 1
+    return tuple(found) if one_unknown or len(said.either) == 1 else None
 
 
 def _solved(statement: Statement, name: str) -> list[tuple[str, str]] | None:
@@ -244,6 +242,8 @@ def _same_solutions(theirs: _Solutions, ours: _Solutions, same: Same) -> bool:
     several = len(ours) > 1 and len({_plain(name) for name, _ in ours}) == 1
     if len(theirs) != len(ours) or (len(ours) > 1 and not several and not all(name for name, _ in theirs)):
         return False
+    if several and len({_plain(name) for name, _ in theirs}) > 1:
+        return False
     return _matched(
         theirs,
         ours,
@@ -276,13 +276,16 @@ def _same_name(name: str, other: str, several: bool) -> bool:
         return True
     functions = [match["argument"] is not None for match in matches if match]
     if functions[0] != functions[1]:
-        return (other if functions[0] else name).strip() in (
-            "y",
-            (matches[0]["letter"], matches[1]["letter"])[functions[1]],
-        )
+        plain, applied = (other, matches[0]) if functions[0] else (name, matches[1])
+        return plain.strip() == _head(applied) or (plain.strip() == "y" and len(_head(applied)) == 1)
     if all(functions):
-        name, other = matches[0]["letter"], matches[1]["letter"]
+        name, other = _head(matches[0]), _head(matches[1])
     return _one_spelling(name) == _one_spelling(other)
+
+
+def _head(match: re.Match[str]) -> str:
+    """The function of `f(x)`, `f'(x)`, `f^{-1}(x)` without its argument."""
+    return match[0][: match.start("argument")].strip() if match["argument"] else match[0]
 
 
 def _one_spelling(name: str) -> str:
@@ -497,7 +500,7 @@ def _same_relation(one: _Pair, other: _Pair, same: Same) -> bool:
     try:
         differences = _difference(one), _difference(other)
     except NoValueError:
-        return any(same(left, other[0]) and same(right, other[2]) for left, right in ways)
+        return any(_alike(left, other[0], same) and _alike(right, other[2], same) for left, right in ways)
     if not all((*differences[0], *differences[1])):
         return any(
             _as_written(left) == _as_written(other[0]) and _as_written(right) == _as_written(other[2])
@@ -507,6 +510,11 @@ def _same_relation(one: _Pair, other: _Pair, same: Same) -> bool:
     constant = all(cmath.isclose(factor, factors[0], rel_tol=_ERROR) for factor in factors)
     letters = len(set(differences[0])) > 1 and len(set(differences[1])) > 1
     return constant and letters and (one[1] in "=≠" or (abs(factors[0].imag) < _ERROR and factors[0].real > 0))
+
+
+def _alike(left: str, right: str, same: Same) -> bool:
+    names = NAME.fullmatch(left) and NAME.fullmatch(right)
+    return _one_spelling(left) == _one_spelling(right) if names else same(left, right)
 
 
 def _as_written(side: str) -> str:
@@ -525,4 +533,4 @@ def _settled(left: complex, right: complex) -> complex:
 def _as_unknown(side: str) -> str:
     """A function of a letter is the unknown `y` of its graph."""
     match = NAME.fullmatch(side)
-    return "y" if match and match["argument"] else side
+    return "y" if match and match["argument"] and len(_head(match)) == 1 else side

@@ -38,8 +38,9 @@ from saccade.tools.context import ProblemKind
 class Redline(StrEnum):
     """Misuse of tools that TAPO punishes (CodeV, section 4), found by types only.
 
-    Not seen: a crop repeated with a shift of one pixel, a scratch file saved with other pixels. Outages and a tool's
-    own failure cross no line.
+    Pictures are compared by their pixels where the trajectory went through `rewards.repeats`, as trainers do: the whole
+    picture saved anew, mirrored, turned, padded, scaled or nearly whole is the whole picture. Outages and a tool's own
+    failure cross no line.
     """
 
     INVALID_COORDINATES = "invalid_coordinates"
@@ -103,6 +104,8 @@ class CodeVReward(Settings):
     def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Return parts `accuracy`, `tool`, `format` (weight 0: `redlines`, `calls`) and the turn part `tool`.
 
+        With `tool_weight = 0` no judge is needed, and there is no turn part.
+
         Raises:
             ValueError: the task asks for search, and the group has no verdicts.
         """
@@ -112,9 +115,14 @@ class CodeVReward(Settings):
             group, lambda number, item: self._reward(item, group.verdicts[number] if group.verdicts else ())
         )
 
+    @property
+    def judged(self) -> bool:
+        """Tell whether verdicts are paid for."""
+        return self.tool_weight != 0
+
     def turns_to_judge(self, trajectory: Trajectory) -> tuple[int, ...]:
         """Return the calls of a task with visual search that cross no line; a verdict cannot change a redline."""
-        if trajectory.lost or not self.searches(trajectory.task):
+        if trajectory.lost or not self.judged or not self.searches(trajectory.task):
             return ()
         crossed = redlines(trajectory)
         return tuple(number for number in calls(trajectory) if not crossed[number])
@@ -151,7 +159,7 @@ class CodeVReward(Settings):
                 ),
                 Score(name="calls", value=float(len(scores)), weight=0.0),
             ),
-            turns=(TurnPart(name="tool", values=turns),),
+            turns=(TurnPart(name="tool", values=turns),) if self.judged else (),
         )
 
     def _turn(self, lines: tuple[Redline, ...], verdict: JudgeVerdict | None) -> JudgeVerdict:

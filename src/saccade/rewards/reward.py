@@ -89,7 +89,10 @@ class RewardPreset(Protocol):
 
 @runtime_checkable
 class NeedsJudge(Protocol):
-    """A preset whose groups need a judge's verdicts."""
+    """A preset whose groups need a judge's verdicts; see `needs_judge`.
+
+    Its groups hold trajectories in which a picture that repeats an earlier one is that one (`rewards.repeats`).
+    """
 
     def turns_to_judge(self, trajectory: Trajectory) -> Collection[int]:
         """Return the numbers of the calls that the judge must be asked about."""
@@ -113,6 +116,11 @@ class SearchesTasks(Protocol):
 
     def searches(self, task: Task) -> bool:
         """Tell whether a task is of that kind."""
+
+
+def needs_judge(preset: RewardPreset) -> bool:
+    """Tell whether a preset pays for a judge's verdicts; it does not where its own `judged` is false (weight 0)."""
+    return isinstance(preset, NeedsJudge) and bool(getattr(preset, "judged", True))
 
 
 def reward_each(group: RewardGroup, reward: Callable[[int, Trajectory], Reward]) -> tuple[Reward, ...]:

@@ -14,7 +14,7 @@ from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader, scored_by_rule
 from saccade.record.trajectory import CORRECT, Score, Trajectory
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import NeedsConsistency, NeedsJudge, RewardGroup, with_reward
+from saccade.rewards.reward import NeedsConsistency, RewardGroup, needs_judge, with_reward
 
 
 class Rubric(Protocol):
@@ -73,7 +73,7 @@ class Rewarded:
         """
         self._reward = load_reward(preset, parameters)
         self._grade = Graded(grader)
-        if isinstance(self._reward, NeedsJudge | NeedsConsistency):
+        if needs_judge(self._reward) or isinstance(self._reward, NeedsConsistency):
             raise SettingsError(
                 f"the reward {preset} needs a judge, and an environment has none. Take another, or a "
                 "rubric of your own that asks one."

@@ -29,7 +29,7 @@ from saccade.rewards.judges.group import turn_parts
 from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.judges.registry import JUDGES
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset
+from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset, needs_judge
 from saccade.tasks.sources.settings import SourceSettings, check_weights
 from saccade.training.rl.advantages import Grpo, NamedAdvantage, TurnLevel
 from saccade.training.rl.engines.settings import EngineSettings
@@ -203,7 +203,7 @@ def _check(recipe: Recipe, path: str) -> None:
     if recipe.rounds.groups > recipe.rounds.tasks * recipe.rounds.rounds:
         mistakes.append(f"rounds.groups ({recipe.rounds.groups}) is more than all rounds roll out")
     reward = load_reward(recipe.reward.preset, recipe.reward.parameters)
-    if recipe.reward.judge == "none" and isinstance(reward, NeedsJudge):
+    if recipe.reward.judge == "none" and needs_judge(reward):
         mistakes.append(
             f"reward.judge: {recipe.reward.preset} judges tool outputs; name `boxes`, `model` or one of your own"
         )
@@ -214,7 +214,8 @@ def _check(recipe: Recipe, path: str) -> None:
     if isinstance(recipe.advantage, TurnLevel) and parts is not None and recipe.advantage.part not in parts:
         named, known = recipe.advantage.part, f"has {', '.join(parts)}" if parts else "has none"
         mistakes.append(f"advantage.part: {recipe.reward.preset} has no part of the turns called {named!r}; it {known}")
-    if recipe.reward.judge == "model" and not recipe.reward.judge_model:
+    weightless = isinstance(reward, NeedsJudge) and not needs_judge(reward)
+    if recipe.reward.judge == "model" and not recipe.reward.judge_model and not weightless:
         mistakes.append("reward.judge_model: is needed for reward.judge = model")
     if 0 < recipe.loss.dual_clip <= 1:
         mistakes.append(f"loss.dual_clip: must be above 1, or 0 for none, got {recipe.loss.dual_clip}")
@@ -225,13 +226,13 @@ def _check(recipe: Recipe, path: str) -> None:
 
 def _unused(reward: RewardSettings, preset: RewardPreset) -> list[str]:
     """Return a mistake for each setting of a judge that nothing would read."""
-    mistakes, needs_judge = [], isinstance(preset, NeedsJudge)
+    mistakes, judges = [], isinstance(preset, NeedsJudge)
     asks_models = reward.judge != "none" or reward.answer_judge or reward.consistency_judge
-    if reward.by_tag and (needs_judge or isinstance(preset, NeedsConsistency)):
+    if reward.by_tag and (judges or isinstance(preset, NeedsConsistency)):
         mistakes.append(f"reward.by_tag: {reward.preset} needs a judge, and is the same for all tasks; leave it out")
     if reward.consistency_judge and not isinstance(preset, NeedsConsistency):
         mistakes.append(f"reward.consistency_judge: {reward.preset} pays for no consistency; leave it out")
-    if reward.judge != "none" and not needs_judge:
+    if reward.judge != "none" and not judges:
         mistakes.append(f"reward.judge: {reward.preset} judges no tool outputs; leave it out")
     if reward.open_tags and not reward.answer_judge:
         mistakes.append("reward.open_tags: are for reward.answer_judge, which is not named")

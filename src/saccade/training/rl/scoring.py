@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from saccade.episode.regions import PictureReader, StoredPixels
 from saccade.grading.registry import scored_by_rule
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
@@ -18,6 +19,7 @@ from saccade.rewards.judges.client import JudgeClient
 from saccade.rewards.judges.group import judged, unjudged
 from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import Judge
+from saccade.rewards.repeats import with_repeats
 from saccade.rewards.reward import (
     LONGEST_ANSWER,
     NeedsConsistency,
@@ -26,6 +28,7 @@ from saccade.rewards.reward import (
     RewardGroup,
     RewardPreset,
     accuracy,
+    needs_judge,
     unscored,
 )
 from saccade.training.rl.recipe import RewardSettings
@@ -73,6 +76,8 @@ class Scorer:
     """Whether the judge of calls asks a model."""
     preset_of: Callable[[Task], RewardPreset] | None = None
     """Gives the reward of a task with parameters; None: `preset` for all tasks."""
+    book: PictureReader | None = None
+    """Has the pictures of the rollouts; without it, only equal bytes make a picture one that was seen before."""
 
     async def close(self) -> None:
         """Close the connections of models."""
@@ -102,6 +107,8 @@ class Scorer:
     async def _judged(self, graded: Sequence[Trajectory], preset: RewardPreset, trained_on: bool) -> RewardGroup:
         if not isinstance(preset, NeedsJudge):
             return RewardGroup(tuple(graded))
+        if self.book is not None:
+            graded = [await asyncio.to_thread(with_repeats, one, self.book) for one in graded]
         if self.asks and not trained_on:
             return unjudged(graded)
         return await judged(self.judge, graded, preset.turns_to_judge)
@@ -127,15 +134,16 @@ def load_scorer(settings: RewardSettings, store: MediaStore, kept: Path) -> Scor
         SettingsError: the judge needs a model, and none is named.
         PromptFileError: the judge's prompt file cannot be used.
     """
-    rules, models = settings.judge_rules, dict[str, JudgeClient]()
-    judge_model = "" if settings.judge in ("none", "boxes") else settings.judge_model
+    rules, models, preset = settings.judge_rules, dict[str, JudgeClient](), settings.load()
+    judge = settings.judge if needs_judge(preset) else "none"
+    judge_model = "" if judge in ("none", "boxes") else settings.judge_model
     for name in {judge_model, settings.answer_judge, settings.consistency_judge} - {""}:
         models[name] = JudgeClient(load_model(name, settings.retry), rules, kept)
     thoughts = settings.consistency_judge
     context = JudgeContext(store, models.get(judge_model), rules)
     return Scorer(
-        settings.load(),
-        None if settings.judge == "none" else make_judge(settings.judge, context),
+        preset,
+        None if judge == "none" else make_judge(judge, context),
         AnswerGrading(
             settings.grader,
             AnswerJudge(models[settings.answer_judge], rules) if settings.answer_judge else None,
@@ -144,5 +152,6 @@ def load_scorer(settings: RewardSettings, store: MediaStore, kept: Path) -> Scor
         ConsistencyJudge(models[thoughts], rules) if thoughts else None,
         tuple(models.values()),
         asks=bool(judge_model),
+        book=StoredPixels(store),
         preset_of=lambda task: settings.load_with(task.tags, {own.name: own.value for own in task.reward}),
     )
