@@ -25,8 +25,8 @@ def credit(
     "answer",
     """A, C#C and A#AC#CA#(A)(C)#(A) and (C)#A、C#A和C#[A, C]#["A","C"]#{"answer": ["A", "C"]}#Answer: A, C#a, c#A/C
     #The answers are A and C.#The correct options are A and C#Options A and C are correct.#\\boxed{A, C}#\\boxed{AC}
-    #A. one, C. three#one, three#one and three#<answer>A,C</answer>#(a) and (c)#答案：AC#答案是A和C。#**A**, **C**#A C#A & C
-    #A and C, not B#I think A and C are right#Therefore, A and C.#<think>AB?</think>AC#正确的有A、C#Both A and C
+    #A. one, C. three#one, three#one and three#<answer>A,C</answer>#(a) and (c)#答案：AC#答案是A和C。#**A**, **C**#A C
+    #A and C, not B#I think A and C are right#Therefore, A and C.#<think>AB?</think>AC#正确的有A、C#Both A and C#A & C
     #Las respuestas correctas son A y C#Les bonnes réponses sont A et C#Die richtigen Antworten sind A und C
     #Правильные ответы: A и C""".replace("\n    ", "").split("#"),
 )

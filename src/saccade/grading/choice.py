@@ -547,7 +547,7 @@ def _labelled(plain: str, options: AnswerOptions) -> tuple[int | None] | None:
         word = form is _CAPITAL and groups["label"] in "AI" and rest[:1].isspace() and not options.begins(rest, index)
         if word and _AFTER_A_LETTER.match(rest) is None:
             continue
-        denied = not groups.get("stopped") and _DENIED_AT_ONCE.match(rest)
+        denied = not groups.get("stopped") and not options.begins(rest, index) and _DENIED_AT_ONCE.match(rest)
         return (index if _agrees(rest, index, options) and not denied else None,)
     return None
 
