@@ -60,5 +60,6 @@ EXAMPLES = (
     Gold("yes-no@1", "yes"),
     Gold("box@1", "[1, 2, 30, 40]"),
     Gold("iou@1", "[1, 2, 30, 40]"),
+    Gold("point@1", "[1, 2, 30, 40]"),
 )
 """One gold answer for every grader that is registered."""

@@ -123,7 +123,7 @@ def test_every_parameter_is_what_it_is_without_being_said() -> None:
     shown = {name: repr(load_grader(name)) for name in GRADERS.names()}
     assert shown == {
         "text": "TextGrader()",
-        "choice": "ChoiceGrader()",
+        "choice": "ChoiceGrader(partial='none')",
         "yes-no": "YesNoGrader()",
         "number": "NumberGrader(relative=0, absolute=0)",
         "number-rounded": "RoundedGrader(relative=0, absolute=0)",

@@ -25,6 +25,7 @@ from saccade.core.disk import atomic_file
 from saccade.core.registry import Registry, has_members
 from saccade.errors import SettingsError, UnavailableError
 from saccade.evals.rows import COLUMNS, EvalRow
+from saccade.record.task import right_choices
 from saccade.record.trajectory import Trajectory
 
 _log = logging.getLogger(__name__)
@@ -74,7 +75,8 @@ def _letters(most: int) -> tuple[str, ...]:
 
 def _cells(number: int, row: EvalRow, letters: Sequence[str]) -> dict[str, Cell]:
     options = dict(zip(letters, row.choices, strict=False))
-    letter = next((name for name, text in options.items() if text == row.gold), None)
+    right = right_choices(row.gold, row.choices)
+    letter = ", ".join(next(name for name, text in options.items() if text == one) for one in right)
     return {
         "index": number,
         "question": row.question,

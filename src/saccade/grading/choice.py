@@ -1,9 +1,10 @@
-"""Grade multiple choice (by letter, text or value, or several that agree) and yes/no.
+"""Grade multiple choice (by letter, text or value, or several that agree), also of several right options, and yes/no.
 
 Letters follow the task's order of choices, from `A`; beyond 26 choices they are numbers from 1. A letter counts if it
 is the whole answer, is marked ("(B)", "B.", "b)", "option B"), or follows "the answer is" or "it is"; never inside a
 word, and never as the article "a". A bare letter means its option, even if another option's text is that letter. An
-answer that names several options, takes one back, or gives a letter with another option's text is wrong.
+answer that names several options, takes one back, or gives a letter with another option's text is wrong. Where several
+options are right, an answer is the set of those that it names. Letters of other scripts count if the options have them.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import re
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from string import ascii_uppercase
-from typing import Final
+from typing import Final, Literal
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
 from saccade.grading.clean import clean, folded, unwrapped
+from saccade.grading.extract import in_final_part
 from saccade.grading.formula import same_formula
 from saccade.grading.languages import BECAUSE, DENIES, assertion_in_english
+from saccade.grading.letters import in_our_letters, labels_said, own_labels, parts_said
 from saccade.grading.quantities import DOUBT, quantity
 from saccade.grading.text import bare, same_quantity, same_text, starts_as_number
 from saccade.record.task import Task
@@ -52,10 +55,11 @@ def _labels(count: int) -> tuple[str, ...]:
 
 
 @lru_cache
-def options_of(texts: tuple[str, ...]) -> AnswerOptions:
+def options_of(texts: tuple[str, ...], question: str = "") -> AnswerOptions:
     """Make the options with these texts, in this order."""
-    plains = tuple(_plain(text) for text in texts)
-    return AnswerOptions(texts, plains, tuple(bare(plain) for plain in plains))
+    own, unmarked = own_labels(texts, question)
+    plains = tuple(_plain(text) for text in unmarked)
+    return AnswerOptions(texts, plains, tuple(bare(plain) for plain in plains), own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +70,15 @@ class AnswerOptions:
     plains: tuple[str, ...] = field(repr=False)
     words: tuple[str, ...] = field(repr=False)
     """The normalised texts that are compared."""
+    own: tuple[str, ...] = ()
+    """Labels in other letters that the options have in the question."""
 
     def plain(self, said: str) -> str:
-        """Strip markup that means nothing for a choice."""
-        return _plain(said)
+        """Strip markup that means nothing for a choice, and write the options' own labels as ours."""
+        plain = _plain(said)
+        if not self.own or bare(plain) in self.words:
+            return plain
+        return in_our_letters(plain, self.own, lambda index: label(index, len(self.texts)))
 
     def index(self, name: str) -> int | None:
         """Return the option labelled `name`."""
@@ -422,20 +431,65 @@ _CLAUSE = re.compile(r"[.;\n]\s*|,\s+(?=but\b|while\b|whereas\b|and\b)")
 
 @dataclass(frozen=True, slots=True)
 class ChoiceGrader:
-    """Multiple choice, by the letter or text of one of the task's choices."""
+    """Multiple choice, by the letters or texts of the task's choices."""
+
+    partial: Literal["none", "share", "jaccard"] = "none"
+    """What an answer earns that misses some of several right options. `share`: the share that it names, nothing if it
+    names a wrong one. `jaccard`: those it shares with the gold answer, by all that either names."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """The verdict; see `Grader.grade`."""
-        gold = gold_of(task)
-        if gold not in task.choices:
+        gold_of(task)
+        golds = task.right_choices
+        if not golds:
             raise unreadable(task, "choice of it")
-        options = options_of(task.choices)
+        options = options_of(task.choices, task.question)
+        if len(golds) > 1:
+            return self._grade_set(answer, frozenset(map(task.choices.index, golds)), options)
+        gold = golds[0]
         return judged(
             answer,
             lambda prediction: _compare_choice(prediction, gold, options),
             lambda prediction: _said(prediction, options),
             prose=True,
         )
+
+    def _grade_set(self, answer: str | None, gold: frozenset[int], options: AnswerOptions) -> Verdict:
+        def compare(prediction: str) -> Verdict:
+            chosen = _read_set(prediction, options)
+            if chosen is None:
+                return unread("names no set of options", prediction)
+            names = ", ".join(label(index, len(options.texts)) for index in sorted(chosen))
+            credit = self._credit(chosen, gold)
+            return Verdict(credit, f"options {names}", prediction)
+
+        whole = None if answer is None else in_final_part(answer)
+        if whole is not None and _read_set(whole, options) is not None:
+            return compare(whole)
+        return judged(answer, compare, lambda prediction: _read_set(prediction, options), prose=True)
+
+    def _credit(self, chosen: frozenset[int], gold: frozenset[int]) -> float:
+        if self.partial == "none" or (self.partial == "share" and not chosen <= gold):
+            return float(chosen == gold)
+        return len(chosen & gold) / len(chosen | gold)
+
+
+def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
+    """Return the options that a prediction names as a set, or None."""
+    plain = _THEN_NOT.sub("", options.plain(prediction))
+    if options.own:
+        parts = re.split(r"\s?[,;/&]\s?|\s(?:and|и|و)\s", plain)
+        plain = ", ".join(options.plain(part) for part in parts)
+    named = labels_said(plain) if DOUBT.search(options.without_texts(plain)) is None else None
+    if named is not None:
+        found = [options.index(name) for name in named]
+        return None if None in found else frozenset(index for index in found if index is not None)
+    for way in parts_said(plain):
+        chosen = [_read(part, options) for part in way]
+        if chosen and None not in chosen and len(set(chosen)) == len(chosen):
+            return frozenset(index for index in chosen if index is not None)
+    single = _read(prediction, options)
+    return None if single is None else frozenset({single})
 
 
 def _compare_choice(prediction: str, gold: str, options: AnswerOptions) -> Verdict:
@@ -493,7 +547,7 @@ def _labelled(plain: str, options: AnswerOptions) -> tuple[int | None] | None:
         word = form is _CAPITAL and groups["label"] in "AI" and rest[:1].isspace() and not options.begins(rest, index)
         if word and _AFTER_A_LETTER.match(rest) is None:
             continue
-        denied = not groups.get("stopped") and _DENIED_AT_ONCE.match(rest)
+        denied = not groups.get("stopped") and not options.begins(rest, index) and _DENIED_AT_ONCE.match(rest)
         return (index if _agrees(rest, index, options) and not denied else None,)
     return None
 

@@ -283,6 +283,16 @@ def _in_part(text: str, says: Says, prose: bool) -> Extraction:
     return _agreed([Candidate(item.text or "", strong=True) for item in found], says) or _NOTHING
 
 
+def in_final_part(text: str) -> str | None:
+    """Return an answer without thoughts and tags, for graders that read it whole; None if parts of it are marked."""
+    if len(text) > LONGEST_ANSWER:
+        return None
+    said = in_english(without_thoughts(clean(text)))
+    parts = insides(said)
+    part = parts[0] if len(parts) == 1 else said
+    return None if len(parts) > 1 or insides(part) or marked(part) else part.strip()
+
+
 def _inside(text: str, says: Says, prose: bool) -> Extraction:
     for layer in (marked(text), curly(text)):
         layer = layer[-_MOST:]

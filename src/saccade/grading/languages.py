@@ -52,6 +52,10 @@ class Language:
     """What announces a correction: "no, wait"."""
     nothing: str
     """A sentence that counts nothing, as a whole; `#` is what is not there."""
+    numbers: str = ""
+    """The words for 0 to 12, forms of one divided by `/`; `_` where another word is the same."""
+    there: str = ""
+    """What leads to a number: "there are"."""
     tail: str = ""
     """What ends a sentence behind its answer, where the verb comes last."""
     spaced: bool = True
@@ -202,3 +206,27 @@ def _nothing() -> re.Pattern[str]:
 def counts_nothing(text: str) -> bool:
     """Tell whether a text says in another language than English that there is none of something."""
     return _nothing().fullmatch(text) is not None
+
+
+@cache
+def _number_words() -> tuple[re.Pattern[str], dict[str, int]]:
+    values: dict[str, int] = {}
+    for language in LANGUAGES.values():
+        for value, forms in enumerate(language.numbers.split()):
+            values |= {_spelt(form): value for form in forms.split("/") if form != "_"}
+    there = "|".join(_spelt(language.there) for language in LANGUAGES.values() if language.there)
+    words = "|".join(sorted(map(re.escape, values), key=len, reverse=True))
+    pattern = rf"(?P<there>(?:{there})\s)?(?P<word>{words}){_AFTER}(?P<rest>(?:\s[^\W\d_][^\d\n]{{0,60}})?[.!]?)"
+    return re.compile(pattern, re.IGNORECASE), values
+
+
+def number_first(text: str) -> str:
+    """Write as digits the number word of another language with which an answer begins, or a "there are" before it."""
+    pattern, values = _number_words()
+    found = pattern.fullmatch(text)
+    if found is None:
+        return text
+    value = values.get(found["word"].casefold())
+    if value is None or (value == 1 and found["rest"].strip(" .!")):  # "un perro" is a dog
+        return text
+    return f"{value}{found['rest']}"

@@ -1,4 +1,4 @@
-"""English number words as digits: `twenty-one` -> `21`, `one hundred and five` -> `105`. Below a million alone.
+"""Number words as digits: `twenty-one` -> `21`, `one hundred and five` -> `105`, `七个` -> `7个`.
 
 Fractions and halves too: `two thirds` -> `2/3`, `two and a half` -> `2 1/2`.
 """
@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from saccade.grading.clean import folded
+from saccade.grading.languages import number_first
 
 _SMALL: Final = {
     word: value
@@ -46,12 +47,21 @@ _PARTS: Final = {
     "eighth": 8,
     "ninth": 9,
     "tenth": 10,
+    "eleventh": 11,
+    "twelfth": 12,
+    "sixteenth": 16,
+    "twentieth": 20,
+    "hundredth": 100,
+    "thousandth": 1000,
 }
 _OVER = re.compile(
     rf"(?<![\w-])(?P<above>{'|'.join(list(_SMALL)[1:10])})[\s-](?P<below>{'|'.join(_PARTS)})(?P<many>s?)(?![\w-])",
     re.IGNORECASE,
 )
-_AND_A_HALF = re.compile(rf"(?<![\w-])(?P<whole>[0-9]{{1,9}}|{_WORD})\sand\s(?:a|one)\shalf(?![\w-])", re.IGNORECASE)
+_AND_A_HALF = re.compile(
+    rf"(?<![\w-])(?P<whole>[0-9]{{1,9}}|{_WORD})\sand\s(?:a|one)\s(?P<part>{'|'.join(_PARTS)})(?![\w-])", re.IGNORECASE
+)
+_A_PART = re.compile(rf"\s*(?:(?:a|one)\s)?(?P<part>half|{'|'.join(_PARTS)})\s*", re.IGNORECASE)
 _A_HUNDRED = re.compile(r"(?<![\w-])a\s(?=(?:hundred|thousand)(?![\w-]))", re.IGNORECASE)
 _DOZEN = re.compile(r"(?<![\w-])(?:(?P<half>half\sa)|a)\sdozen(?![\w-])", re.IGNORECASE)
 _NAMED = re.compile(r"\b(?:the|these|those|both|all|this|that)\s+$", re.IGNORECASE)
@@ -60,7 +70,11 @@ _NAMED = re.compile(r"\b(?:the|these|those|both|all|this|that)\s+$", re.IGNORECA
 def with_digits(text: str) -> str:
     """`text` with its number words as digits; a run of words that is no number stays."""
     text = _DOZEN.sub(lambda match: "6" if match["half"] else "12", text)
-    text = _OVER.sub(_over, _AND_A_HALF.sub(lambda match: f"{match['whole']} 1/2", _A_HUNDRED.sub("one ", text)))
+    part = _A_PART.fullmatch(text)
+    if part is not None and (part["part"].casefold() == "half" or part[0].strip() != part["part"]):
+        return f"1/{_PARTS[part['part'].casefold()]}"
+    text = _AND_A_HALF.sub(lambda match: f"{match['whole']} 1/{_PARTS[match['part'].casefold()]}", text)
+    text = _OVER.sub(_over, _A_HUNDRED.sub("one ", text))
     return _RUN.sub(lambda match: _digits(match, text), text)
 
 
@@ -85,7 +99,8 @@ def _digits(match: re.Match[str], text: str) -> str:
     words = [word for word in re.split(r"[\s-]+", match[0].casefold()) if word != "and"]
     if words == ["one"] and not _COUNTS_BEFORE_ONE.search(text[max(0, match.start() - 20) : match.start()]):
         return match[0]
-    value = _value(words)
+    counted = words[0] == _THOUSAND and re.search(r"[0-9.]\s?$", text[: match.start()])
+    value = None if counted else _value(words)
     return match[0] if value is None else str(value)
 
 
@@ -93,6 +108,7 @@ def _value(words: list[str]) -> int | None:
     if _THOUSAND in words:
         at = words.index(_THOUSAND)
         head, tail = _below_thousand(words[:at]), _below_thousand(words[at + 1 :]) if words[at + 1 :] else 0
+        head = 1 if not words[:at] and words[at + 1 :] else head  # "thousand five hundred"
         return None if head is None or tail is None else 1000 * head + tail
     return _below_thousand(words)
 
@@ -101,7 +117,7 @@ def _below_thousand(words: list[str]) -> int | None:
     if _HUNDRED in words:
         at = words.index(_HUNDRED)
         head, tail = _below_hundred(words[:at]), _below_hundred(words[at + 1 :]) if words[at + 1 :] else 0
-        return None if head is None or tail is None or not 1 <= head <= 9 else 100 * head + tail
+        return None if head is None or tail is None or not 1 <= head <= 99 or head % 10 == 0 else 100 * head + tail
     return _below_hundred(words)
 
 
@@ -111,6 +127,74 @@ def _below_hundred(words: list[str]) -> int | None:
     if len(words) == 2 and words[0] in _TENS and 1 <= _SMALL.get(words[1], 0) <= 9:
         return _TENS[words[0]] + _SMALL[words[1]]
     return None
+
+
+# Roman numerals, and number words of other languages: Chinese and Japanese ones before a counter or at the end, Korean
+# ones before a counter, others where an answer begins with them ("sieben Hunde", "hay siete perros").
+
+_ROMAN = re.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
+_ROMAN_VALUES: Final = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
+
+
+def roman(text: str) -> int | None:
+    """The value of a Roman numeral of several signs; none that may be another word, such as `MIX` or `CD`."""
+    text = text.strip(" .")
+    if len(text) < 2 or _ROMAN.fullmatch(text) is None or not (set(text) <= set("IVX") or len(text) > 4):
+        return None
+    values = [_ROMAN_VALUES[sign] for sign in text]
+    return sum(value if value >= later else -value for value, later in zip(values, [*values[1:], 0], strict=True))
+
+
+_HAN: Final = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
+_HAN_TENS: Final = {"十": 10, "百": 100, "千": 1000}
+_HAN_SIGNS: Final = "".join((*_HAN, *_HAN_TENS))
+_COUNTERS: Final = (
+    "个個只隻条條张張位辆輛件头頭匹棵朵块塊根枚颗顆座架把杯瓶双對对次人名つ本台冊册羽种種层層排组組支枝盏扇间間家步页頁段点點元年月天日岁歲歳"
+    "分秒时時小厘米公千克度%万萬亿億円回番"
+)
+_HAN_NUMBER = re.compile(
+    rf"(?:(?<![\u3040-\u30ff\u3400-\u9fff])|(?<=[有共是为為约約只仅僅第]))(?P<number>[{_HAN_SIGNS}]{{1,12}})"
+    rf"(?=[{_COUNTERS}]|\s*(?:[.,;!?)]|です|\Z))"
+)
+_KOREAN: Final = dict(
+    zip(
+        "하나 둘 셋 넷 다섯 여섯 일곱 여덟 아홉 열 한 두 세 네".split(),  # noqa: SIM905
+        [*range(1, 11), 1, 2, 3, 4],
+        strict=True,
+    )
+)
+_KOREAN_NUMBER = re.compile(
+    rf"(?<![가-힣])(?P<number>{'|'.join(_KOREAN)})(?=\s?(?:개|마리|명|사람|대|권|장|그루|송이|잔|번|가지|자루|채)|\s*[.!]?\Z)"
+)
+_JAPANESE: Final = dict(
+    zip("ひとつ ふたつ みっつ よっつ いつつ むっつ ななつ やっつ ここのつ とお".split(), range(1, 11), strict=True)  # noqa: SIM905
+)
+_JAPANESE_NUMBER = re.compile(rf"(?<![\u3040-\u30ff])(?P<number>{'|'.join(_JAPANESE)})(?=\s*(?:[.!]|です|\Z))")
+
+
+def foreign_words_as_digits(text: str) -> str:
+    """`text` with the number words of other languages than English as digits."""
+    if not text.isascii():
+        text = _HAN_NUMBER.sub(_han, text)
+        text = _KOREAN_NUMBER.sub(lambda match: str(_KOREAN[match["number"]]), text)
+        text = _JAPANESE_NUMBER.sub(lambda match: str(_JAPANESE[match["number"]]), text)
+    return number_first(text)
+
+
+def _han(match: re.Match[str]) -> str:
+    number = match["number"]
+    if number == "一" and match.string[: match.start()].endswith(("是", "为", "為")):
+        return number  # "is a", not "is one"
+    total = digit = 0
+    if not set(number) & _HAN_TENS.keys():
+        return "".join(str(_HAN[sign]) for sign in number)  # 二〇二四
+    for sign in number:
+        if sign in _HAN_TENS:
+            total += (digit or 1) * _HAN_TENS[sign]
+            digit = 0
+        else:
+            digit = _HAN[sign]
+    return str(total + digit)
 
 
 # Times of day: `2:10 P.M.`, `2.10pm`, `14:10`, `2 o'clock`, `noon`, `half past two`, `quarter to three`.

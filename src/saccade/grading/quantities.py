@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Final
 
 from saccade.grading.clean import clean, unwrapped
 from saccade.grading.equals import FUNCTIONS, stated
-from saccade.grading.languages import DENIES
-from saccade.grading.number_words import says_another, with_digits
+from saccade.grading.languages import DENIES, counts_nothing
+from saccade.grading.number_words import foreign_words_as_digits, roman, says_another, with_digits
 
 # Numerals are read exactly: `1,234.5`, `-3/4`, `1 3/4`, `\frac{3}{4}`, `1.5e3`, `2 × 10^-3`. Those in a formula, time,
 # date or name (`B12`) are not read; nor is `3,5`, since commas only group thousands, nor absurd lengths or exponents.
@@ -124,29 +125,31 @@ class Unit:
 
 _TABLE: Final = {
     "length": {
-        "m meter metre meters metres": "1",
-        "mm millimeter millimetre millimeters millimetres": "1/1000",
-        "cm centimeter centimetre centimeters centimetres": "1/100",
+        "m meter metre meters metres metro metros mètre mètres метр метра метров 米 公尺 メートル 미터": "1",
+        "mm millimeter millimetre millimeters millimetres мм 毫米 ミリメートル 밀리미터": "1/1000",
+        "cm centimeter centimetre centimeters centimetres centímetros centimètres centimetri": "1/100",
+        "см 厘米 公分 センチ センチメートル 센티미터": "1/100",
         "dm decimeter decimetre decimeters decimetres": "1/10",
-        "km kilometer kilometre kilometers kilometres": "1000",
+        "km kilometer kilometre kilometers kilometres kilómetros kilomètres chilometri": "1000",
+        "км 千米 公里 キロメートル 킬로미터": "1000",
         "in inch inches": "0.0254",
         "ft foot feet": "0.3048",
         "yd yard yards": "0.9144",
         "mi mile miles": "1609.344",
     },
     "mass": {
-        "kg kilogram kilograms": "1",
-        "g gram grams": "1/1000",
+        "kg kilogram kilograms kilo kilos кг 千克 公斤 キログラム 킬로그램": "1",
+        "g gram grams gramm gramos grammes 克 г グラム 그램": "1/1000",
         "mg milligram milligrams": "1/1000000",
         "lb lbs": "0.45359237",
         "oz ounce ounces": "0.028349523125",
     },
     "time": {
-        "s sec secs second seconds": "1",
+        "s sec secs second seconds sekunden segundos secondes secondi секунд сек 秒 초": "1",
         "ms millisecond milliseconds": "1/1000",
-        "min mins minute minutes": "60",
-        "h hr hrs hour hours": "3600",
-        "day days": "86400",
+        "min mins minute minutes minuten minutos minuti минут мин 分钟 分鐘 分 분": "60",
+        "h hr hrs hour hours stunde stunden hora horas heure heures ora ore часов часа час 小时 小時 時間 시간": "3600",
+        "day days tag tage tagen día días jour jours giorni дней 天 日 일": "86400",
         "week weeks": "604800",
     },
     "volume": {
@@ -162,15 +165,16 @@ _TABLE: Final = {
         "ft² sqft": "0.09290304",
     },
     "cubic": {"m³": "1", "cm³": "1/1000000", "mm³": "1/1000000000", "in³": "0.000016387064"},
-    "angle": {"° deg degs degree degrees": "1"},
+    "angle": {"° deg degs degree degrees grad grados degrés gradi градусов 度 도": "1"},
     "temperature": {"°c celsius": "1"},
     "fahrenheit": {"°f fahrenheit": "1"},
-    "percent": {"% percent pct percentage": "1"},
-    "dollar": {"$ dollar dollars usd": "1", "¢ cent cents": "1/100"},
-    "euro": {"€ euro euros eur": "1"},
-    "pound": {"£ pound pounds gbp": "1"},
-    "yen": {"¥ yen jpy": "1"},
-    "year": {"year years yr yrs": "1", "month months": "1/12"},
+    "percent": {"% percent pct percentage prozent procent процент процентов パーセント 퍼센트": "1"},
+    "dollar": {"$ dollar dollars usd dólares dólar долларов 美元 ドル 달러": "1", "¢ cent cents": "1/100"},
+    "euro": {"€ euro euros eur евро 欧元 歐元 ユーロ 유로": "1"},
+    "yuan": {"yuan rmb cny 元 人民币": "1"},
+    "pound": {"£ pound pounds gbp": "1", "pence penny": "1/100"},
+    "yen": {"¥ yen jpy 円 日元": "1"},
+    "year": {"year years yr yrs jahre jahren años ans anni лет 年 岁 歲 歳 년": "1", "month months": "1/12"},
     "pixel": {"px pixel pixels": "1"},
     ORDINAL: {"st nd rd th": "1"},
 }
@@ -189,7 +193,10 @@ SCALES: Final = {
     "trillion": 1_000_000_000_000,
     "mn": 1_000_000,
     "bn": 1_000_000_000,
+    "lakh": 100_000,
+    "crore": 10_000_000,
 }
+_MYRIADS: Final = {"万": 10**4, "萬": 10**4, "만": 10**4, "亿": 10**8, "億": 10**8, "억": 10**8}
 ATTACHED_SCALES: Final = {"K": 1_000, "k": 1_000, "M": 1_000_000, "B": 1_000_000_000, "T": 1_000_000_000_000}
 """Read only where they follow the digits at once: `5M` is five million, `5 m` five metres."""
 
@@ -220,11 +227,14 @@ DOUBT = re.compile(
 """Words that take an assertion back, or leave it open."""
 _BOUND_BEFORE = re.compile(
     r"(?:\b(?:more|less|greater|fewer|larger|smaller|higher|lower)\sthan|\bat\s(?:least|most)|[<>≤≥≠]|\\(?:leq?|geq?|neq?)"
-    r"|\b(?:over|under|above|below|up\sto|nearly|almost|between|beyond|exceeds|before|after|since|until|twice|double|half|(?:root|square|cube|inverse|half)\sof))\s*$",
+    r"|\b(?:over|under|above|below|up\sto|nearly|almost|between|beyond|exceeds|before|after|since|until|twice|double|half|(?:root|square|cube|inverse|half)\sof)"
+    r"|超过|超過|多于|多於|少于|少於|不足|不到|至少|最多|最少|\b(?:mehr|weniger)\sals|\b(?:mindestens|höchstens|fast|unter|über)"
+    r"|\b(?:más|menos|mais)\sde|\bal\smenos|\bcasi|\b(?:plus|moins)\sde|\bau\smoins|\bpresque|\bpelo\smenos|\b(?:più|meno)\sdi"
+    r"|\balmeno|\b(?:больше|меньше|более|менее|почти)|\b(?:meer|minder)\sdan|\bponad|\bprawie|\b(?:lebih|kurang)\sdari)\s*$",
     re.IGNORECASE,
 )
 _BOUND_AFTER = re.compile(
-    r"^\s*(?:[<>≤≥≠±]|\\pm\b|\+|-\s?\w|!|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over|a\s|one\s)|\w*\s?at\s(?:least|most)\b"
+    r"^\s*(?:[<>≤≥≠±]|\\pm\b|\+|-\s?\w|!|\w{0,3}(?:以上|以下|以内|余)|\S{0,2}\s?이[상하]|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over|a\s|one\s)|\w*\s?at\s(?:least|most)\b"
     r"|(?:squared|cubed|plus|minus|factorial)\b|times\s+(?:as\b|more|less|larger|smaller|the\b|that|[-0-9a-z]*[0-9]|of\b|greater|fewer|bigger"
     r"|taller|longer|higher|faster))",
     re.IGNORECASE,
@@ -232,7 +242,8 @@ _BOUND_AFTER = re.compile(
 _SAID_AGAIN = re.compile(r"(?<![0-9.])([0-9]{1,9}) \(\1\)")  # "5 (five)"
 # "None", "no intersections", "there are no red cars": a count of nothing. "No idea" and the like count nothing.
 _NONE = re.compile(
-    r"(?:none(?:\sof\s(?:them|these|the\s[\w ]{1,30}))?|(?:(?:there|they|it|the\s[\w ]{1,30})"
+    r"(?:none(?:\sof\s(?:them|these|the\s(?!above|options|choices|answers|following|given)[\w ]{1,30}))?"
+    r"(?:\s(?:is|are|has|have|was|were|exceed|exceeds|do|does)\b[\w ]{0,30})?|(?:(?:there|they|it|the\s[\w ]{1,30})"
     r"\s(?:is|are|was|were|has|have|do|does)\s)?"
     r"(?:none|(?:no|zero)\s(?!(?:idea|answer|information|doubt|way|one|clue|number|more|less|fewer|longer|matter|problem|sense|single|"
     r"solution|such|thanks|wait|sir|but|it|i|the|that|this|there|they|and|or|yes|data|image|picture|not|option|choice|change|"
@@ -241,7 +252,9 @@ _NONE = re.compile(
     re.IGNORECASE,
 )
 _NOT_ANY = re.compile(
-    r"there\s(?:(?:is|are|was|were)n't|(?:is|are|was|were)\snot)\sany(?:\s(?!idea|answer|information|doubt|way|more|less|other|image"
+    r"(?:there\s(?:(?:is|are|was|were)n't|(?:is|are|was|were)\snot)|i\s(?:do\snot|don't|cannot|can't|can\snot)\ssee|i\ssee\sno"
+    r"|the\s(?:image|picture|photo|figure|chart)\s(?:does\snot|doesn't)\s(?:show|contain|have|include|depict))"
+    r"(?:(?<=\sno)|\sany|\sa\ssingle)(?:\s(?!idea|answer|information|doubt|way|more|less|other|image"
     r"|picture|data|or\b|and\b)[a-z]+){0,4}[.!]?",
     re.IGNORECASE,
 )
@@ -258,12 +271,15 @@ _NOT_SO_OFTEN = re.compile(
 # `f(5)`, `sqrt 5`, `log(5)`, `-(-5)`, `±5`: the number of a formula, not what it comes to.
 _APPLIED = re.compile(rf"(?:[A-Za-z}}+*/^√-][(\[{{]|±|\\pm|\b(?:{FUNCTIONS})\s?[(\[{{]?)\s*$", re.IGNORECASE)
 _ABOUT = re.compile(
-    r"(?:\b(?:about|approximately|around|roughly|approx\.?|circa|some|ca\.)|[~≈]|\\approx|\\sim)\s*$", re.I
+    r"(?:\b(?:about|approximately|around|roughly|approx\.?|circa|some|ca\.|etwa|ungefähr|environ|unos|unas|aproximadamente|cerca\sde"
+    r"|около|примерно|ongeveer|około|yaklaşık|sekitar|khoảng)|大约|大約|约|約|およそ|약|[~≈]|\\approx|\\sim)\s*$",
+    re.I,
 )
 _MINUS = re.compile(r"\b(?:minus|negative)\s*$", re.IGNORECASE)
 _UNIT = re.compile(r"°\s?[CcFf]?(?!\w)|[%$€£¥¢]|[^\W\d_]+[²³]?")
 _POWER = re.compile(r"(?<![A-Za-z])(?P<unit>[kcdm]?m|in|ft|yd|mi|units?)(?:\s?\^\s?)?\{?(?P<power>[23])\}?(?![0-9.,])")
 _SQUARE = re.compile(r"^(?P<power>square|sq\.?|cubic)\s(?P<unit>[^\W\d_]+)", re.IGNORECASE)
+_UNSPACED = re.compile("[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SKIPPED = frozenset(
     """
         in on at of to and is are was were the a an for with total overall altogether there that which as so by from
@@ -308,14 +324,85 @@ def quantity(text: str) -> Quantity | None:
     plain = _POWER.sub(
         lambda match: match["unit"] + _SIGNS[match["power"]], repeating_as_fraction(unwrapped(clean(text)))
     )
-    if _NONE.fullmatch(plain) is not None or _NOT_ANY.fullmatch(plain) is not None:
+    if _NONE.fullmatch(plain) is not None or _NOT_ANY.fullmatch(plain) is not None or counts_nothing(plain):
         return Quantity(Fraction(0))
     often = _SO_OFTEN.fullmatch(plain)
     if often is not None and DOUBT.search(plain) is None and _NOT_SO_OFTEN.search(plain) is None:
         return Quantity(Fraction(_TIMES[often["often"].casefold()]))
+    numeral = roman(plain)
+    if numeral is not None:
+        return Quantity(Fraction(numeral))
+    plain = _ungrouped(foreign_words_as_digits(plain))
     value = stated(plain) if DOUBT.search(plain) is None else plain
     found = None if value is None else _only_number(value)
-    return None if found is None else _read(*found)
+    return _in_two_units(plain) if found is None else _read(*found)
+
+
+# Groups of digits by apostrophe, underscore, point or space are closed up where they cannot mean anything else.
+
+_GROUPS: Final = (
+    (re.compile(r"(?<![\w.,'])([0-9]{1,3}(?:'[0-9]{3})+)(?![\w'])"), "'"),
+    (re.compile(r"(?<![\w.,])([0-9]{1,3}(?:_[0-9]{3})+)(?![\w])"), "_"),
+    (re.compile(r"(?<![\w.,])([0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3})(?![\w,])"), ","),
+    (re.compile(r"(?<![\w.,])([0-9]{1,3}(?:\.[0-9]{3})+)(?=,[0-9]+(?![\w.,]))"), "."),
+    (re.compile(r"(?<![\w.,])([0-9]{1,3}(?:\.[0-9]{3}){2,})(?![\w.])"), "."),
+    (
+        re.compile(
+            r"(?<=\A)([-+]?[$€£¥]?\s?[1-9][0-9]{0,2}(?:\s[0-9]{3})+)(?=(?:[.,][0-9]+)?(?:\s?[^\d\W][^\d]{0,40}|\s?[%€$£°])?\Z)"
+        ),
+        " ",
+    ),
+)
+_COMMA: Final = re.compile(
+    r"(?<![\w.,])([0-9]{1,60}),([0-9]{1,2})(?=\s?(?:mm|cm|dm|m|km|kg|g|mg|l|ml|s|min|h|°|%|€)(?![\w,]))|(?<=€)\s?([0-9]+),([0-9]{2})(?![\w,])"
+)
+
+
+def _ungrouped(text: str) -> str:
+    for pattern, sign in _GROUPS:
+        text, count = pattern.subn(lambda match, sign=sign: match[1].replace(sign, ""), text)  # type: ignore[misc]
+        if count and sign in ". ":
+            text = re.sub(r"(?<=[0-9]{4}),(?=[0-9]+(?![\w.,]))", ".", text)
+    return _COMMA.sub(lambda match: f"{match[1] or match[3]}.{match[2] or match[4]}", text)
+
+
+# Two units of one kind are one quantity: `1 h 30 min`, `5'11"`, "$3 and 50 cents".
+
+_FEET = re.compile(r"([0-9]{1,4})\s?'\s?([0-9]{1,2}(?:\.[0-9]{1,4})?)\s?(?:\"|''|\Z)")
+_MINUTES = re.compile(r"([0-9]{1,4})\s?m(?:ins?)?\s?(?=[0-9]{1,2}\s?s(?:ecs?)?\b)")
+_HOURS = re.compile(r"([0-9]{1,4})\s?h(?:rs?)?\s?([0-9]{1,2})(?:\s?m(?:ins?)?)?(?![\w.,:])", re.IGNORECASE)
+_BETWEEN = re.compile(r"\s?(?P<unit>[^\W\d_]+|°|)\.?\s?,?\s?(?:(?:and|und|et|y|e|и)\s)?")
+_MONEY: Final = ("dollar", "euro", "pound")
+
+
+def _in_two_units(text: str) -> Quantity | None:
+    """The sum of amounts in falling units of one kind; money in the larger unit, all else in the smallest."""
+    text = _MINUTES.sub(r"\1 min ", _FEET.sub(r"\1 ft \2 in", text))
+    text = _HOURS.sub(r"\1 h \2 min", text)
+    found = numerals(text)
+    if found is None or len(found) not in (2, 3):
+        found = numerals(text := with_digits(text))
+    if found is None or len(found) not in (2, 3) or DOUBT.search(text) or text[: found[0].start].strip(" .:=*"):
+        return None
+    ends = [*(one.start for one in found[1:]), len(text)]
+    units: list[Unit] = []
+    for number, end in zip(found, ends, strict=True):
+        between = _BETWEEN.fullmatch(text[number.end : end].rstrip(" .*") + ("" if end == len(text) else " "))
+        word = number.currency or (between["unit"] if between is not None else "")
+        if between is None or not is_known(word) or number.value < 0:
+            return None
+        units.append(unit_named(word))
+    first = units[0]
+    if first.dimension == "euro" and units[1:] == [unit_named("cents")]:
+        units[1] = Unit("euro", Fraction(1, 100))
+    if any(one.dimension != first.dimension for one in units):
+        return None
+    for (larger, smaller), number in zip(pairwise(units), found[1:], strict=True):
+        if smaller.factor >= larger.factor or number.value * smaller.factor >= larger.factor:
+            return None
+    total = sum((number.value * unit.factor for number, unit in zip(found, units, strict=True)), Fraction(0))
+    stated = first if first.dimension in _MONEY else units[-1]
+    return Quantity(total / stated.factor, stated)
 
 
 def _only_number(text: str) -> tuple[str, Numeral] | None:
@@ -336,9 +423,13 @@ def _read(text: str, number: Numeral) -> Quantity | None:
     if _is_formula(before) or _is_formula(after):
         return None
     about = _ABOUT.search(before) is not None
+    if before.rstrip().endswith(("第", "제")):
+        return Quantity(number.value, unit_named("th"))
     scale, after = _scale(after)
     value = number.value * (-scale if _MINUS.search(before) else scale)
     word = _unit_word(after)
+    if word and not after.startswith(" ") and _UNSPACED.match(word):
+        word = next((word[:end] for end in range(len(word), 0, -1) if is_known(word[:end])), "")  # 7个, 7厘米高
     if number.currency and (not word or not is_known(word)):
         word = number.currency
     if word and not after.startswith(" ") and unit_named(word).dimension.startswith("word:"):
@@ -360,6 +451,9 @@ def _scale(after: str) -> tuple[int, str]:
     attached = re.match(r"[KkMBT](?![\w^])", after)
     if attached:
         return ATTACHED_SCALES[attached[0]], after[1:]
+    myriad = re.match(r"\s?([万萬만亿億억])", after)
+    if myriad:
+        return _MYRIADS[myriad[1]], after[myriad.end() :]
     word = re.match(r"\s?([A-Za-z]+)", after)
     if word and word[1].casefold() in SCALES:
         return SCALES[word[1].casefold()], after[word.end() :]

@@ -7,6 +7,8 @@ dialect's work, which shows only `question`, `choices` and `media`.
 from __future__ import annotations
 
 import ast
+import json
+from collections.abc import Sequence
 from enum import StrEnum
 from threading import Lock
 from typing import Final, Self
@@ -86,7 +88,7 @@ class Task(Record):
     media: tuple[NamedMedia, ...] = ()
     choices: tuple[Text, ...] = ()
     answer: Text | None = None
-    """The gold answer; of a choice its full text. None if it is not known."""
+    """The gold answer; of a choice its full text, of several right ones a JSON array of these. None if unknown."""
     answer_type: AnswerType = AnswerType.TEXT
     grader: Text = ""
     """How the answer is compared with the gold one, if the source says so: a grader's id, or `judge` for an open answer
@@ -102,6 +104,11 @@ class Task(Record):
     tags: tuple[Text, ...] = ()
     reward: tuple[RewardParameter, ...] = ()
     """Parameters of the reward that is paid for this task, where its source asks for others than the run."""
+
+    @property
+    def right_choices(self) -> tuple[str, ...]:
+        """The choices that are right; none if the answer is not known."""
+        return right_choices(self.answer, self.choices)
 
     @property
     def is_open(self) -> bool:
@@ -121,7 +128,7 @@ class Task(Record):
         if self.answer_type is AnswerType.CHOICE:
             if not self.choices:
                 raise ValueError("a task of answer type `choice` needs choices")
-            if self.answer is not None and self.answer not in self.choices:
+            if self.answer is not None and not self.right_choices:
                 raise ValueError(f"the gold answer {self.answer!r} is none of the choices {list(self.choices)}")
         for box in self.evidence:
             self._check_evidence(box)
@@ -133,6 +140,19 @@ class Task(Record):
             raise ValueError(f"evidence names the picture {box.image!r}, which is not among the task's pictures")
         if box.xyxy[2] > part.width or box.xyxy[3] > part.height:
             raise ValueError(f"box {box.xyxy} reaches beyond {box.image!r} of {part.width}x{part.height} pixels")
+
+
+def right_choices(answer: str | None, choices: Sequence[str]) -> tuple[str, ...]:
+    """Return the choices that a gold answer names: its own text, or each of a JSON array; none if one is no choice."""
+    if answer is None or answer in choices:
+        return () if answer is None else (answer,)
+    try:
+        named = json.loads(answer) if answer.startswith("[") else None
+    except ValueError:
+        return ()
+    if not isinstance(named, list) or not all(isinstance(one, str) and one in choices for one in named):
+        return ()
+    return tuple(dict.fromkeys(named))
 
 
 # Python source as a tree, from any thread.

@@ -318,7 +318,7 @@ def choices(task: Task, answer: str | None) -> Iterator[tuple[str, str, bool, bo
     for number, choice in enumerate(task.choices):
         mark = ascii_uppercase[number] if len(task.choices) <= 26 else str(number + 1)
         chosen = given in (choice.strip().casefold(), mark.casefold())
-        yield mark, choice, chosen, task.answer is not None and choice == task.answer
+        yield mark, choice, chosen, choice in task.right_choices
 
 
 def is_frame(name: str) -> bool:

@@ -29,6 +29,9 @@ COLUMNS = Fields(question="question", choices_from="columns")
         ("A: one\nB: two", ("one", "two")),
         ("A Cast iron \nB Copper\n C Steel", ("Cast iron", "Copper", "Steel")),
         ([3, 4.5, True], ("3", "4.5", "yes")),
+        ({"A": "cat", "B": "dog"}, ("cat", "dog")),
+        ({"B": "dog", "A": "cat", "C": None}, ("cat", "dog")),
+        ('{"(a)": "cat", "(b)": "dog"}', ("cat", "dog")),
         (None, ()),
         ([], ()),
     ],
@@ -38,7 +41,17 @@ def test_options_of_a_field(options: object, expected: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [3, {"A": "x"}, "[__import__('os').system('false')]", "no options", "A dog\nA cat", "A dog"]
+    "options",
+    [
+        3,
+        {"A": "x"},
+        {"A": "x", "C": "y"},
+        {"x": "1", "y": "2"},
+        "[__import__('os').system('false')]",
+        "no options",
+        "A dog\nA cat",
+        "A dog",
+    ],
 )
 def test_what_is_no_list_of_options(options: object) -> None:
     with pytest.raises(FieldError, match="choices"):

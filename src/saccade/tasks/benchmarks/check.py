@@ -92,9 +92,9 @@ def survey(card: Card, items: Iterable[Task | RowProblem]) -> DataSetCheck:
             problems.append(item)
             continue
         types[item.answer_type.value] += 1
-        if item.choices and item.answer in item.choices:
+        if item.right_choices:
             counts[len(item.choices)] += 1
-            gold[item.choices.index(item.answer)] += 1
+            gold.update(map(item.choices.index, item.right_choices))
         for tag in item.tags:
             name, _, value = tag.partition("=")
             tags.setdefault(name, Counter())[value] += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from saccade.record.content import ImagePart, VideoPart
-from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
+from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task, right_choices
 from saccade.tasks.benchmarks.card import SAME_QUESTION, Card, Fields
 from saccade.tasks.benchmarks.media_files import RowMediaReader
 from saccade.tasks.benchmarks.values import (
@@ -22,6 +23,7 @@ from saccade.tasks.benchmarks.values import (
     as_text,
     first_value,
     list_in_text,
+    mapping_in_text,
     matches,
     missing,
     short,
@@ -172,11 +174,25 @@ def _from_columns(row: Mapping[str, Any]) -> tuple[str, ...]:
 def _as_options(value: object) -> list[Any] | None:
     if isinstance(value, list | tuple):
         return list(value)
+    if isinstance(value, Mapping):
+        return _of_mapping(value)
     if not isinstance(value, str):
         return None
     if value.lstrip().startswith("["):
         return list_in_text(value)
+    if value.lstrip().startswith("{"):
+        mapping = mapping_in_text(value)
+        return None if mapping is None else _of_mapping(mapping)
     return list(lettered(value) or _letter_and_space(value)) or None
+
+
+def _of_mapping(options: Mapping[Any, Any]) -> list[Any]:
+    """The options of `{"A": "cat", "B": "dog"}`, by their letters; options without a value at the end are none."""
+    by_letter = {str(key).strip(" ().:").upper(): option for key, option in options.items() if not missing(option)}
+    letters = list(ascii_uppercase[: len(by_letter)])
+    if sorted(by_letter) != letters or len(by_letter) < 2:
+        raise FieldError("choices", f"the keys of {short(dict(options))} are not the letters from A on")
+    return [by_letter[letter] for letter in letters]
 
 
 def _letter_and_space(text: str) -> tuple[str, ...]:
@@ -292,7 +308,7 @@ def _without_placeholders(text: str) -> str:
 
 def _names_one(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> bool:
     try:
-        return _answer(row, card, choices) in choices
+        return bool(right_choices(_answer(row, card, choices), choices))
     except FieldError:
         return False
 
@@ -314,14 +330,38 @@ def _answer(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> str |
         text = as_text(value, "answer").strip()
         return card.fields.answer_names.get(text, text)
     if card.fields.answer_is in ("index-0", "index-1"):
-        return _by_index(value, 1 if card.fields.answer_is == "index-1" else 0, choices)
-    return _by_letter(as_text(value, "answer").strip(), choices, card.fields.answer_is == "letter-or-text")
+        first = 1 if card.fields.answer_is == "index-1" else 0
+        return _gold([_by_index(one, first, choices) for one in as_list(value)])
+    or_text = card.fields.answer_is == "letter-or-text"
+    text = as_text(value, "answer").strip()
+    several = [] if text in choices else _several(text, choices if or_text else ())
+    return _gold([_by_letter(one, choices, or_text) for one in several or [text]])
+
+
+_LETTERS = re.compile(r"\(?[A-Z]\)?(?:(?:\s?[,;/&+、，]\s?|\s?and\s|\s)?(?:and\s)?\(?[A-Z]\)?)+\.?")
+
+
+def _several(text: str, texts: Sequence[str]) -> list[str]:
+    """The letters or texts of a gold answer that names several choices (`A, C`, `AC`, `["A", "C"]`), else none."""
+    if text.startswith("["):
+        return [as_text(item, "answer").strip() for item in list_in_text(text) or ()]
+    letters = re.findall("[A-Z]", text) if _LETTERS.fullmatch(text) else []
+    if len(letters) > 1 and len(set(letters)) == len(letters):
+        return letters
+    parts = [part.strip() for part in text.split(",")]
+    return parts if len(parts) > 1 and all(part in texts for part in parts) else []
+
+
+def _gold(named: Sequence[str]) -> str:
+    """The gold answer of a task in which these choices are right."""
+    distinct = list(dict.fromkeys(named))
+    return distinct[0] if len(distinct) == 1 else json.dumps(distinct, ensure_ascii=False)
 
 
 def _check_choice(answer: str | None, choices: Sequence[str]) -> None:
     if not choices:
         raise FieldError("choices", "the card says that there are some, and the row has none")
-    if answer is not None and answer not in choices:
+    if answer is not None and not right_choices(answer, choices):
         raise FieldError("answer", f"{short(answer)} is none of the choices {short(list(choices))}")
 
 

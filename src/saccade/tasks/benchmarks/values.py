@@ -18,7 +18,8 @@ import ast
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -107,14 +108,18 @@ def as_list(value: object) -> list[Any]:
 
 def list_in_text(text: str) -> list[Any] | None:
     """The list that a text writes as JSON or as Python does; None if it writes none."""
+    return next((value for value in _written(text) if isinstance(value, list)), None)
+
+
+def mapping_in_text(text: str) -> dict[Any, Any] | None:
+    """The mapping that a text writes as JSON or as Python does; None if it writes none."""
+    return next((value for value in _written(text) if isinstance(value, dict)), None)
+
+
+def _written(text: str) -> Iterator[object]:
     for read in (json.loads, ast.literal_eval):
-        try:
-            listed = read(text.strip())
-        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-            continue
-        if isinstance(listed, list):
-            return listed
-    return None
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            yield read(text.strip())
 
 
 def matches(fields: RowFields, conditions: Mapping[str, Sequence[str]]) -> bool:

@@ -26,7 +26,7 @@ from saccade.errors import SettingsError
 from saccade.grading.registry import scored_by_rule
 from saccade.record.base import Record, Text
 from saccade.record.content import ImagePart, iou
-from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
+from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task, right_choices
 from saccade.record.trajectory import CORRECT, Trajectory
 from saccade.rewards.judges.client import unfenced
 from saccade.training.sft.curate.filters.episodes import Rollouts, tool_turns
@@ -275,7 +275,7 @@ class Reviewed(FilterSettings):
 
 def corrected_task(task: Task, answer: str | None, question: str | None) -> Task:
     """Change the gold answer or question. Raises `SettingsError` for an answer that is none of the choices."""
-    if answer is not None and task.answer_type is AnswerType.CHOICE and answer not in task.choices:
+    if answer is not None and task.answer_type is AnswerType.CHOICE and not right_choices(answer, task.choices):
         raise SettingsError(f"{answer!r} is none of the choices {list(task.choices)}. Take one of them.")
     changes = {"answer": answer, "question": question}
     return task.model_copy(update={name: value for name, value in changes.items() if value is not None})

@@ -1,0 +1,130 @@
+"""The letters of options in other scripts, and sets of letters as answers of questions with several right options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from saccade.grading.clean import clean
+from saccade.grading.number_words import literal_list
+
+_ALPHABETS: Final = (
+    *map(
+        tuple,
+        (
+            "АБВГДЕЖЗИК",
+            "АБВГҐДЕЄЖЗ",
+            "أبجدهوزحطي",
+            "ابجدهوزحطي",
+            "الفبپتثجچح",
+            "কখগঘঙচছজঝঞ",
+            "कखगघङचछजझञ",
+            "अबसदइफ",
+            "가나다라마바사아자차",
+            "ㄱㄴㄷㄹㅁㅂㅅㅇㅈㅊ",
+            "アイウエオカキクケコ",
+            "あいうえおかきくけこ",
+            "イロハニホヘトチリヌ",
+            "甲乙丙丁戊己庚辛壬癸",
+            "กขคงจฉชซฌญ",
+            "ΑΒΓΔΕΖΗΘΙΚ",
+            "①②③④⑤⑥⑦⑧⑨⑩",
+            "ⒶⒷⒸⒹⒺⒻⒼⒽⒾⒿ",
+        ),
+    ),
+    tuple(map(str, range(1, 27))),
+    ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X"),
+    ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"),
+)
+_CIRCLED: Final = "①②③④⑤⑥⑦⑧⑨⑩ⒶⒷⒸⒹⒺⒻⒼⒽⒾⒿ"
+
+
+def own_labels(texts: Sequence[str], question: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the labels in other letters than ours that a question's options have, cleaned, and their texts without.
+
+    The labels stand before the texts themselves ("Б) кот"), or before these in the question. Without such: none.
+    """
+    for alphabet in _ALPHABETS:
+        if not 2 <= len(texts) <= len(alphabet):
+            continue
+        marks = [_mark(one) for one in alphabet[: len(texts)]]
+        labels = tuple(clean(one) for one in alphabet[: len(texts)])
+        found = [mark.match(text) for mark, text in zip(marks, texts, strict=True)]
+        if all(found):
+            return labels, tuple(text[one.end() :] for one, text in zip(found, texts, strict=True) if one)
+        if question and all(
+            any(question.startswith(text, spot.end()) for spot in mark.finditer(question))
+            for mark, text in zip(marks, texts, strict=True)
+        ):
+            return labels, tuple(texts)
+    return (), tuple(texts)
+
+
+def _mark(label: str) -> re.Pattern[str]:
+    """A label before its text: `(Б)`, `Б)`, `Б.`; "1.5" begins with none."""
+    plain = re.escape(label)
+    stop = "" if label in _CIRCLED else r"(?:\s?[)）、．]|[.:](?![0-9]))"
+    return re.compile(rf"\s*(?:[(（\[]\s?{plain}\s?[)）\]]|(?<!\w){plain}{stop})\s*(?=\S)")
+
+
+def in_our_letters(text: str, labels: Sequence[str], name: Callable[[int], str]) -> str:
+    """Write the options' own labels as ours where they stand as labels: in brackets, at the start, or alone."""
+    for index, own in sorted(enumerate(labels), key=lambda pair: -len(pair[1])):
+        whole = rf"\A[\s(\[\"'*]{{0,3}}{re.escape(own)}(?=[.):](?!\d)|\W{{0,3}}\Z)|[(\[]\s?{re.escape(own)}\s?[)\]]"
+        text = re.sub(whole, f"({name(index)})", text)
+    return text
+
+
+# Sets: `A, C`, `AC`, `(A)(C)`, "A and C", "options A and C are correct", `["A", "C"]`, or the options' texts.
+
+_AND: Final = (
+    r"(?:\s?(?:[,;/&+|\n]|-(?=\s))\s?(?:(?:and|&)\s)?"
+    r"|\s(?:and|y|e|et|und|en|i|и|та|ve|và|dan|و|और|এবং|اور)\s|\s?(?:和|与|與|及|跟|と|와|과|랑|และ|กับ)\s?|\s)"
+)
+_ONE: Final = r"(?:[(\[\"']?\s?[A-Z]\s?[)\]\"'.:]?|[(\[][a-z][)\]])"
+_RUN: Final = rf"{_ONE}(?:(?:{_AND})?{_ONE})*"
+_ALONE = re.compile(
+    rf"(?:(?i:the\s)?(?i:options?|choices?|letters?|answers?|both)\s?:?\s)?[\[(]?(?P<run>{_RUN})[\])]?\W*"
+)
+_LOWER = re.compile(r"[a-z](?:\s?,\s?[a-z]|\s(?:and|&)\s[a-z])+\W*")
+_IN_SENTENCE = re.compile(
+    rf"(?i:\b(?:options?|choices?|answers?|statements?|letters?|both|are|is|think|choose|select|pick|therefore|thus|so|hence)\b)"
+    rf"[\s,:]{{1,3}}(?P<run>{_RUN})"
+    r"(?=\s(?i:are|is)\s(?:(?i:all|both)\s)?(?:(?i:the)\s)?(?i:correct|right|true|answers?)|\s?[.!]?\s*\Z)"
+)
+_GLUED = re.compile(r"[A-Z]{2,}")
+_PARTS = re.compile(rf"\s*\n\s*|\s?;\s?|,\s(?:and\s)?|{_AND}")
+_LONGEST: Final = 400
+
+
+def labels_said(text: str) -> tuple[str, ...] | None:
+    """Return the letters that a text names as a set, each once; None if it names none, or one twice in a row."""
+    if len(text) > _LONGEST:
+        return None
+    whole = _ALONE.fullmatch(text) or _LOWER.fullmatch(text)
+    if whole is None:
+        spots = list(_IN_SENTENCE.finditer(text))
+        whole = spots[0] if len(spots) == 1 else None
+    if whole is None:
+        return None
+    run = whole["run"] if "run" in whole.re.groupindex else whole[0]
+    small = r"\b[a-z]\b" if whole.re is _LOWER else r"(?<=[(\[])[a-z](?=[)\]])"
+    letters = re.findall(rf"[A-Z]|{small}", run)
+    names = tuple(letter.upper() for letter in letters)
+    return names if len(set(names)) == len(names) else None
+
+
+def parts_said(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return the ways in which a text may be a list of options: as an array, by lines, by commas, or by "and" too."""
+    array = literal_list(text)
+    if array is not None:
+        return (tuple(str(item) for item in array),)
+    if len(text) > 2_000:
+        return ()
+    lines = [re.sub(r"\A[-*•]\s", "", line.strip()) for line in text.split("\n") if line.strip()]
+    if len(lines) > 2 and lines[0].endswith(":"):
+        lines = lines[1:]
+    text = "\n".join(lines)
+    ways = (re.split(r"\s*\n\s*|\s?;\s?", text), re.split(r"\s*[,;\n]\s*(?:and\s)?", text), _PARTS.split(text))
+    return tuple(tuple(part for part in way if part) for way in ways if len([part for part in way if part]) > 1)
