@@ -310,7 +310,7 @@ def figures_of(out: Path, settings: EvalSettings) -> tuple[list[EvalRow], Summar
     failures = open_failures(out, {row.id for row in rows})
     broken = sum(failure.kind == BROKEN_ROW for failure in failures.values())
     missing = len(failures) - broken
-    return rows, summarise(rows, k=settings.k, missing=missing, broken_rows=broken, seed=settings.seed)
+    return rows, summarise(rows, k=settings.k, missing=missing, broken_rows=broken)
 
 
 @dataclass(frozen=True)
