@@ -29,12 +29,12 @@ from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import SETTINGS, check_continued, continued, saved_settings
 from saccade.episode.task_media import Unshown, unshown
 from saccade.episode.workbench import missing_words
-from saccade.errors import MediaError, SettingsError
+from saccade.errors import SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW, Item, ItemSource, of_shard, open_card
 from saccade.evals.grades import SampleFailure, add_failure, graded, mend_failures, open_failures
 from saccade.evals.judged import judge_run
 from saccade.evals.paper_settings import as_published
-from saccade.evals.progress import OUTAGES, EvalProgress, ProgressCallback
+from saccade.evals.progress import BROKEN_TASK, OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.requests import keeper
 from saccade.evals.rows import EvalRow, read_rows
 from saccade.evals.settings import EvalSettings
@@ -50,6 +50,7 @@ from saccade.record.trajectory import StopReason, Trajectory
 from saccade.rewards.judges.client import JudgeClient
 from saccade.sandbox.base import Sandbox
 from saccade.tasks.frames import FrameSettings
+from saccade.tasks.sources.broken import BROKEN
 from saccade.tasks.sources.resolve import SourceDefaults, kind_of, with_knobs
 from saccade.tasks.sources.settings import SourceSettings, check_weights
 from saccade.tasks.sources.shares import Turns, most_in_shares
@@ -262,7 +263,13 @@ async def evaluate(
     items = await chosen(sources, settings, out, store)
     listed = list(samples(items, settings.k))
     missing = [sample for sample in listed if sample.id not in folder]
-    progress = EvalProgress(len(listed), skipped=len(listed) - len(missing), most_outages=max(OUTAGES, workers))
+    progress = EvalProgress(
+        len(listed),
+        skipped=len(listed) - len(missing),
+        most_outages=max(OUTAGES, workers),
+        tasks=len(items),
+        most_broken=settings.most_broken,
+    )
     progress.notices += [*(source.note for source in sources.values() if source.note), *unshown]
     watch(progress)
     if missing:
@@ -335,7 +342,9 @@ class EvalResources:
             kept = keeper(self.root, sample.id, self.store) if self.settings.keep_requests else None
             with heard(kept):
                 played = await run_episode(plan, self.player(plan), self.sandbox, self.store, tools=self.tools)
-        except (SettingsError, MediaError) as error:
+        except BROKEN as error:
+            return SampleFailure(id=sample.id, kind=BROKEN_TASK, detail=clean_text(str(error)))
+        except SettingsError as error:
             return SampleFailure(id=sample.id, kind=type(error).__name__, detail=clean_text(str(error)))
         if played.lost or played.stop is StopReason.CANCELLED:
             return SampleFailure(id=sample.id, kind=str(played.stop), detail=played.stop_detail)
