@@ -297,12 +297,15 @@ class McpToolsMcpTools:
         media = _decoded(given.data, settings.max_upload_bytes) if given.path is None else None
         source = media if media is not None else inside(given.path or "", settings.folders)
         async with self._sessions.use(given.session) as (name, session):
-            variable, taken = await session.upload(source, settings.media)
+            variables, taken = await session.upload(source, settings.media)
             opened, note = _new(given.session, name), f" ({taken.note})" if taken.note else ""
-            text = f"{taken.name} is in {variable}{note}."
-            if not isinstance(taken.part, ImagePart):
-                return said(text, opened=opened)
-            content = await asyncio.to_thread(picture_content, variable, taken.part, session.store, self._shown_pixels)
+            text = f"{taken.name} is in {', '.join(variables)}{note}."
+            content = [
+                item
+                for variable, part in zip(variables, taken.parts, strict=True)
+                if isinstance(part, ImagePart)
+                for item in await asyncio.to_thread(picture_content, variable, part, session.store, self._shown_pixels)
+            ]
             return said(text, *content, opened=opened)
 
     async def _branch(self, given: Branch) -> types.CallToolResult:

@@ -119,8 +119,8 @@ class VisionSession:
             execution = await of_tool(result, self.store)
             return SessionCall(execution, self._keep([picture.image for picture in execution.pictures]))
 
-    async def upload(self, media: OwnMedia, settings: OwnMediaSettings) -> tuple[str, Taken]:
-        """Take a picture or a video; gives its name here.
+    async def upload(self, media: OwnMedia, settings: OwnMediaSettings) -> tuple[tuple[str, ...], Taken]:
+        """Take a picture, a video or a document; gives its name here, of a document that of each page.
 
         Raises:
             MediaError: it is neither, broken, or too large.
@@ -130,18 +130,21 @@ class VisionSession:
         async with self._lock:
             self._check_room()
             taken = await asyncio.to_thread(take, media, self.store.limited(settings.limits), settings)
-            if isinstance(taken.part, ImagePart):
-                (name,) = self._keep([taken.part])
-                self.media = replace(self.media, uploaded=(*self.media.uploaded, name))
-                return name, taken
+            pictures = [part for part in taken.parts if isinstance(part, ImagePart)]
+            if pictures:
+                self._check_room(len(pictures))
+                names = tuple(self._keep(pictures))
+                self.media = replace(self.media, uploaded=(*self.media.uploaded, *names))
+                return names, taken
+            [video] = (part for part in taken.parts if isinstance(part, VideoPart))
             if self._session is not None:
                 raise CallRefusedError(
                     "A video can only be uploaded before the first call of run_python. Upload it without `session`, "
                     "which opens a new session, or call reset first."
                 )
             name = f"video_{len(self.media.videos)}"
-            self.media.videos[name] = taken.part
-            return name, taken
+            self.media.videos[name] = video
+            return (name,), taken
 
     async def branch(self, count: int) -> Sequence[VisionSession]:
         """Sessions that start from the state of this one, each with pictures of its own from then on."""
@@ -188,11 +191,11 @@ class VisionSession:
             self._session.bind({name: self.store.open(part) for name, part in new.items()})
         return tuple(new)
 
-    def _check_room(self) -> None:
-        if len(self.media.pictures) >= self._most:
+    def _check_room(self, more: int = 1) -> None:
+        if len(self.media.pictures) + more > self._most:
             raise CallRefusedError(
-                f"This session holds {len(self.media.pictures)} pictures, and {self._most} are allowed. Call reset, "
-                "which keeps the uploaded ones, or open a new session."
+                f"This session holds {len(self.media.pictures)} pictures, {more} more are to come, and {self._most} are "
+                "allowed. Call reset, which keeps the uploaded ones, or open a new session."
             )
 
 

@@ -271,8 +271,8 @@ def _difference(error: ErrorClass, pairs: Sequence[tuple[ErrorRow, ErrorRow]]) -
     found = paired_test(list(of_task.values()))
     left, right = (fmean(fmean(sides[side]) for sides in of_task.values()) for side in (0, 1))
     ends = f"{100 * found.interval.low:+.1f} to {100 * found.interval.high:+.1f}"
-    cells = (f"{error} {error.words}", f"{len(known):,}", percent(left), percent(right))
-    cells += (f"{100 * found.difference:+.1f}", ends, f"{found.p:.3g}")
+    shares = (f"{error} {error.words}", f"{len(known):,}", percent(left), percent(right))
+    cells = (*shares, f"{100 * found.difference:+.1f}", ends, f"{found.p:.3g}")
     return SectionRow(tuple(cell.replace("-", "−") if cell[:1] in "+-" else cell for cell in cells))
 
 

@@ -291,7 +291,7 @@ async def synthesise(
             progress.count(made)
             watch(progress)
             if made.discarded == BROKEN_TASK:
-                broken.add(job.task_id)
+                broken.add(job.rpartition("#")[0])
                 if too_many(len(broken), tasks, settings.most_broken):
                     raise refusal(len(broken), tasks, settings.most_broken, made.detail)
     return progress
