@@ -11,14 +11,19 @@ import pytest
 from PIL import Image
 from tests.evals.support import oracle, settings
 
-from saccade.errors import DataError
+from saccade.errors import DataError, SettingsError
 from saccade.evals.progress import BROKEN_TASK
+from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate
 from saccade.models.scripted import ScriptedModel
 from saccade.training.env import LookAgainEnv
 from saccade.training.sft.synth.questions import make_questions
 from saccade.training.sft.synth.run import synthesise
 from saccade.training.sft.synth.settings import SynthSettings, TeacherSettings
+
+
+class Stop(Exception):  # noqa: N818
+    """Breaks a run off."""
 
 
 def cut(path: Path) -> None:
@@ -60,6 +65,41 @@ async def test_a_file_that_goes_while_a_run_plays_is_one_of_them(tmp_path: Path)
 
     made = await evaluate(settings(source), tmp_path / "run", workers=1, player=player)
     assert (made.progress.played, made.progress.kinds[BROKEN_TASK]) == (5, 1)
+
+
+async def test_an_evaluation_goes_on_after_rows_were_taken_out_and_put_in(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def rows(*numbers: int) -> Path:
+        folder = tmp_path / "many"
+        folder.mkdir(exist_ok=True)
+        lines = [json.dumps({"question": f"Is {n} red?", "answer": f"a{n}"}) for n in numbers]
+        (folder / "rows.jsonl").write_text("\n".join(lines))
+        return folder
+
+    def answers() -> dict[str, str | None]:
+        return {row.question: row.gold for row in read_rows(tmp_path / "run")}
+
+    def broken_off(plan: object) -> ScriptedModel:
+        if "3" in plan.task.question:  # type: ignore[attr-defined]
+            raise Stop
+        return oracle(plan)  # type: ignore[arg-type]
+
+    with pytest.raises(Stop):
+        await evaluate(settings(rows(0, 1, 2, 3, 4, 5)), tmp_path / "run", workers=1, player=broken_off)
+    assert len(answers()) == 3
+    with caplog.at_level(logging.WARNING, "saccade"):
+        made = await evaluate(settings(rows(0, 2, 3, 4, 5)), tmp_path / "run", player=oracle)
+    assert (made.progress.skipped, made.progress.played) == (2, 3)
+    assert "1 tasks were taken out" in caplog.text
+    assert answers() == {f"Is {n} red?": f"a{n}" for n in range(6)}, "each once, none under another's name"
+    assert made.summary.total.avg == 1
+    more = await evaluate(settings(rows(0, 2, 3, 4, 5, 6)), tmp_path / "run", player=oracle)
+    assert (more.progress.skipped, more.progress.played) == (5, 1)
+    assert answers() == {f"Is {n} red?": f"a{n}" for n in range(7)}
+    assert (await evaluate(settings(rows(0, 2, 3, 4, 5, 6)), tmp_path / "run", player=oracle)).progress.skipped == 6
+    with pytest.raises(SettingsError, match="1 tasks say something else than when the run"):
+        await evaluate(settings(rows(9, 2, 3, 4, 5, 6)), tmp_path / "run", player=oracle)
 
 
 @pytest.mark.parametrize(("most", "ends"), [(0.2, True), (0.5, False), (0.0, True)])

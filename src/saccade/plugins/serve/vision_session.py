@@ -194,7 +194,7 @@ class VisionSession:
     def _check_room(self, more: int = 1) -> None:
         if len(self.media.pictures) + more > self._most:
             raise CallRefusedError(
-                f"This session holds {len(self.media.pictures)} pictures, {more} more are to come, and {self._most} are "
+                f"This session holds {len(self.media.pictures)} pictures, {more} more come, and {self._most} are "
                 "allowed. Call reset, which keeps the uploaded ones, or open a new session."
             )
 
