@@ -101,7 +101,7 @@ def comparison_text(comparison: Comparison, left: str, right: str) -> str:
     sides = (sum(pair.left for pair in comparison.pairs), sum(pair.right for pair in comparison.pairs))
     count = len(comparison.pairs)
     lines = [
-        f"{left} less {right}: {100 * comparison.difference:+.1f} points, 95% interval "
+        f"{left} less {right}: difference {100 * comparison.difference:+.1f} points, 95% interval "
         f"{100 * comparison.interval.low:+.1f} to {100 * comparison.interval.high:+.1f} ({comparison.interval_by})",
         f"{comparison.test}: p = {comparison.p:.3g}",
         "",
