@@ -27,10 +27,10 @@ def test_a_paper_s_settings_hold_where_nothing_else_was_set() -> None:
     applied = as_published(resolved("vstar"))
     settings = applied.settings
     assert (settings.sampling.temperature, settings.sampling.top_k) == (0.01, None)
-    assert (settings.limits.turns, settings.limits.context_tokens) == (30, 32_000)
+    assert (settings.limits.turns, settings.limits.context_tokens) == (30, 32_768)
     assert (settings.k, settings.dialect) == (32, "pyvision-rl-image")
     assert applied.says == (
-        "As in PyVision-RL, section 4: dialect pyvision-rl-image, temperature 0.01, turns 30, context tokens 32000, "
+        "As in PyVision-RL, section 4: dialect pyvision-rl-image, temperature 0.01, turns 30, context tokens 32768, "
         "samples of each task 32.",
     )
 

@@ -15,9 +15,10 @@ from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.flow import Plan
 from saccade.episode.task_media import Unshown
-from saccade.errors import MissingMediaError, ModelLostError, SaccadeError, SettingsError
+from saccade.errors import ModelLostError, SaccadeError, SettingsError
 from saccade.evals.benchmarks import headline_of
 from saccade.evals.grades import FAILURES, open_failures
+from saccade.evals.progress import BROKEN_TASK
 from saccade.evals.rows import read_rows
 from saccade.evals.run import check_shown, chosen, evaluate, open_sources, samples
 from saccade.grading.registry import grade_of
@@ -163,7 +164,7 @@ async def test_a_task_that_cannot_be_shown_fails_alone(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "tasks", 1, media=media)
     made = await evaluate(settings(tasks), tmp_path / "run", player=oracle)
     (failure,) = open_failures(tmp_path / "run", set()).values()
-    assert (made.progress.failed, failure.kind) == (1, MissingMediaError.__name__)
+    assert (made.progress.failed, failure.kind) == (1, BROKEN_TASK)
 
 
 async def test_a_task_without_gold_answer_is_counted_apart(tmp_path: Path) -> None:

@@ -83,8 +83,8 @@ def ask(
             same call. Without it the pictures are gone afterwards.
         options: the possible answers, limits, sampling, tools and all the rest, see `AskOptions`.
 
-    What was done to the media before (frames of a video, a large picture shown small, the first of several pages) is
-    in `Trajectory.provenance.notes`.
+    What was done to the media before (frames of a video, a large picture shown small, a colour profile that is not
+    followed) is in `Trajectory.provenance.notes`.
 
     Raises:
         NotKeptError: it was played, and `out` cannot be written; its `trajectory` is the episode.

@@ -12,7 +12,7 @@ from statistics import fmean
 
 from saccade.errors import SettingsError
 from saccade.evals.intervals import MCNEMAR, PERMUTATION, Interval, binary, mcnemar, of_difference, permutation
-from saccade.evals.metrics import TaskResult, by_task
+from saccade.evals.metrics import by_task
 from saccade.evals.rows import EvalRow, natural
 
 
@@ -61,6 +61,28 @@ class Comparison:
         return tuple(sorted((pair for pair in self.pairs if pair.left != pair.right), key=_wins_first))
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The difference of two means over the same tasks, and how likely it is by chance."""
+
+    difference: float
+    """First minus second."""
+    interval: Interval
+    interval_by: str
+    p: float
+    test: str
+
+
+def paired_test(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], *, seed: int = 0) -> Difference:
+    """Compare the values, from 0 to 1, of each task's samples in two runs. Raises ValueError without tasks."""
+    left, right = ([fmean(side) for side in sides] for sides in zip(*pairs, strict=True))
+    gaps = [one - other for one, other in zip(left, right, strict=True)]
+    single = all(len(side) == 1 and binary(side) for pair in pairs for side in pair)
+    interval, interval_by = of_difference(left, right, seed=seed)
+    p = mcnemar(sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)) if single else permutation(gaps, seed=seed)
+    return Difference(fmean(gaps), interval, interval_by, p, MCNEMAR if single else PERMUTATION)
+
+
 def compare(left: Sequence[EvalRow], right: Sequence[EvalRow], *, seed: int = 0) -> Comparison:
     """Compare the rows of two runs.
 
@@ -78,27 +100,20 @@ def compare(left: Sequence[EvalRow], right: Sequence[EvalRow], *, seed: int = 0)
             "Evaluate both with the same sources, --n and seed."
         )
     gaps = [pair.left - pair.right for pair in pairs]
-    wins, losses = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
-    interval, interval_by = of_difference([pair.left for pair in pairs], [pair.right for pair in pairs], seed=seed)
-    single = all(map(_single, both))
+    found = paired_test([(one.credits, other.credits) for one, other in both], seed=seed)
     return Comparison(
         pairs=pairs,
         only_left=len(ours) - len(pairs),
         only_right=len(theirs) - len(pairs),
         both_right=sum(pair.left == pair.right == 1 for pair in pairs),
-        wins=wins,
-        losses=losses,
-        difference=fmean(gaps),
-        interval=interval,
-        interval_by=interval_by,
-        p=mcnemar(wins, losses) if single else permutation(gaps, seed=seed),
-        test=MCNEMAR if single else PERMUTATION,
+        wins=sum(gap > 0 for gap in gaps),
+        losses=sum(gap < 0 for gap in gaps),
+        difference=found.difference,
+        interval=found.interval,
+        interval_by=found.interval_by,
+        p=found.p,
+        test=found.test,
     )
-
-
-def _single(pair: tuple[TaskResult, TaskResult]) -> bool:
-    """Whether both runs have one sample of the task, right or wrong."""
-    return all(result.samples == 1 and binary([result.average]) for result in pair)
 
 
 def _check_same(left: Sequence[EvalRow], right: Sequence[EvalRow]) -> None:

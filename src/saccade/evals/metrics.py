@@ -13,6 +13,8 @@ from math import comb
 from statistics import fmean
 from typing import Final
 
+import numpy as np
+
 from saccade.errors import SaccadeError
 from saccade.evals.rows import EvalRow
 from saccade.tasks.benchmarks.card import Metric
@@ -30,6 +32,8 @@ class TaskResult:
     samples: int
     majority: float
     """Credit of the answer that most samples gave; see `majority`."""
+    credits: tuple[float, ...] = ()
+    """Of each sample."""
 
 
 def by_task(rows: Iterable[EvalRow]) -> list[TaskResult]:
@@ -65,6 +69,36 @@ def majority(votes: Sequence[tuple[str, float]]) -> float:
     return fmean(fmean(group) for group in credits.values() if len(group) == most) if most else 0.0
 
 
+def majority_by_samples(votes: Sequence[tuple[str, float]]) -> tuple[float, ...]:
+    """Return `majority` for 1, 2, ... samples: its mean over all subsets of so many of the (answer, credit).
+
+    Exact: of each answer only the number drawn matters, and its credit is the mean of its votes.
+    """
+    groups: dict[str, list[float]] = defaultdict(list)
+    for answer, credit in votes:
+        groups[" ".join(answer.casefold().split())].append(credit)
+    silent = len(groups.pop("", ()))
+    total = len(votes)
+    sums = np.zeros(total + 1)
+    for most in range(1, max(map(len, groups.values()), default=0) + 1):
+        # [drawn, winners]: ways to draw so many in all, and these ways times the summed credit of the winners.
+        ways = np.zeros((total + 1, total // most + 1))
+        ways[: silent + 1, 0] = [comb(silent, drawn) for drawn in range(silent + 1)]
+        credited = np.zeros_like(ways)
+        for credits in groups.values():
+            fewer, fewer_credited = np.zeros_like(ways), np.zeros_like(ways)
+            for drawn in range(min(len(credits), most - 1) + 1):
+                fewer[drawn:] += comb(len(credits), drawn) * ways[: total + 1 - drawn]
+                fewer_credited[drawn:] += comb(len(credits), drawn) * credited[: total + 1 - drawn]
+            if len(credits) >= most:
+                wins, rest = comb(len(credits), most), total + 1 - most
+                fewer[most:, 1:] += wins * ways[:rest, :-1]
+                fewer_credited[most:, 1:] += wins * (credited[:rest, :-1] + fmean(credits) * ways[:rest, :-1])
+            ways, credited = fewer, fewer_credited
+        sums += credited[:, 1:] @ (1 / np.arange(1, credited.shape[1]))
+    return tuple(float(sums[drawn]) / comb(total, drawn) for drawn in range(1, total + 1))
+
+
 def mean_pass(results: Sequence[TaskResult], upto: int) -> Mapping[int, float]:
     """Return pass@k over the tasks for k = 1, 2, 4, ... and `upto`, as far as every task has that many samples."""
     if not results:
@@ -82,6 +116,7 @@ def _result(task: str, rows: Sequence[EvalRow]) -> TaskResult:
         solved=sum(credit == 1 for credit in credits),
         samples=len(rows),
         majority=majority([(row.extracted, row.correct or 0.0) for row in rows]),
+        credits=tuple(credits),
     )
 
 
@@ -104,6 +139,14 @@ def card_numbers(source: str, rows: Sequence[EvalRow]) -> Numbers:
     results = [(result, tags[result.task]) for result in by_task(rows)]
     compute = METRICS.get(metric.id.partition("@")[0])
     return compute(results, metric) if compute is not None and results else {}
+
+
+def card_tags(source: str) -> tuple[str, ...]:
+    """Return the names of the tags by which a benchmark's card wants its number given; none for any other source."""
+    try:
+        return recorded_card(source).metric.by
+    except SaccadeError:
+        return ()
 
 
 def tag_mean(results: Sequence[Tagged], metric: Metric) -> Numbers:
@@ -208,7 +251,7 @@ def macro_average(
     """Average over the sources of `averages`, which are their avg@k; None where there are fewer than two."""
     if len(averages) < 2:
         return None
-    parts = {name: _part(average, card_numbers.get(name, {}), k) for name, average in averages.items()}
+    parts = {name: source_score(average, card_numbers.get(name, {}), k) for name, average in averages.items()}
     values = [part.value for part in parts.values() if part.value is not None]
     return Macro(fmean(values) if len(values) == len(parts) else None, parts)
 
@@ -228,6 +271,7 @@ def macro_text(macro: Macro | None) -> list[str]:
     return [f"mean over benchmarks: {100 * macro.mean:.1f}, each counted once: {given}"]
 
 
-def _part(average: float | None, numbers: Mapping[str, float], k: int) -> SourceScore:
+def source_score(average: float | None, numbers: Mapping[str, float], k: int) -> SourceScore:
+    """Return the number by which a source is known: its card's own, or else its avg@k."""
     own = next(((name, value) for name, value in numbers.items() if name not in _BESIDE_THE_AVERAGE), None)
     return SourceScore(*own) if own is not None else SourceScore(f"avg@{k}", average)

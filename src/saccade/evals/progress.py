@@ -17,12 +17,15 @@ from saccade.errors import (
 )
 from saccade.evals.grades import SampleFailure
 from saccade.record.trajectory import CORRECT, STOPS, UNANSWERED, StopReason, Trajectory
+from saccade.tasks.sources.broken import MOST_BROKEN, refusal, too_many
 
 ProgressCallback = Callable[["EvalProgress"], None]
 """Called with the counts after every sample."""
 OUTAGES = 8
 """So many outages in a row (or as many as there are workers, if those are more) end the run."""
 
+BROKEN_TASK = "broken_task"
+"""Kind of the failure of a sample whose task cannot be made."""
 _OUTAGE: dict[str, type[SaccadeError]] = {
     StopReason.MODEL_LOST.value: ModelLostError,
     StopReason.MODEL_REFUSED.value: ModelRefusedError,
@@ -57,6 +60,11 @@ class EvalProgress:
     notices: list[str] = field(default_factory=list)
     """What a person should know at once: the first failure of each kind, the first model that writes prose."""
     most_outages: int = OUTAGES
+    tasks: int = 0
+    """Of the run; 0 where broken ones are not limited."""
+    most_broken: float = MOST_BROKEN
+    broken: set[str] = field(default_factory=set)
+    """Ids of the tasks that could not be made."""
     _outages: int = 0
     _seen: set[StopReason] = field(default_factory=set)
     """Those of `UNANSWERED` of which there was a notice."""
@@ -75,6 +83,7 @@ class EvalProgress:
         """Count one sample.
 
         Raises:
+            DataError: too many tasks cannot be made.
             SaccadeError: the last `most_outages` ones were outages, or the first ones all failed; says why.
         """
         if isinstance(outcome, SampleFailure):
@@ -101,14 +110,22 @@ class EvalProgress:
         if given and self.played and not self.framed:
             self.notices.append(f"No sample was shown as frames of a video: {given} changed nothing.")
 
+    def _count_broken(self, failure: SampleFailure) -> None:
+        self.broken.add(failure.id.rpartition("#")[0])
+        if self.tasks and too_many(len(self.broken), self.tasks, self.most_broken):
+            raise refusal(len(self.broken), self.tasks, self.most_broken, failure.detail)
+
     def _count_failure(self, failure: SampleFailure) -> None:
         self.failed += 1
         self.kinds[failure.kind] += 1
+        if failure.kind == BROKEN_TASK:
+            self._count_broken(failure)
         if self.kinds[failure.kind] == 1:
             self.notices.append(f"{failure.id} failed ({failure.kind}): {failure.detail}")
         outage = _OUTAGE.get(failure.kind)
         self._outages = self._outages + 1 if outage is not None else 0
-        if self._outages >= self.most_outages or (self.failed >= self.most_outages and not self.played + self.skipped):
+        nothing = self.failed - self.kinds[BROKEN_TASK] >= self.most_outages and not self.played + self.skipped
+        if self._outages >= self.most_outages or nothing:
             raise (outage or SettingsError)(
                 f"{self.failed if outage is None else self._outages} samples in a row failed "
                 f"({failure.kind}): {failure.detail} "

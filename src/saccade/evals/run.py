@@ -9,14 +9,18 @@ results and summary are in the order of the tasks.
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from saccade.core.disk import write_atomic
 from saccade.core.registry import Registry
 from saccade.core.settings import save_settings, settings_toml
 from saccade.dialects.base import Dialect
@@ -29,13 +33,13 @@ from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import SETTINGS, check_continued, continued, saved_settings
 from saccade.episode.task_media import Unshown, unshown
 from saccade.episode.workbench import missing_words
-from saccade.errors import MediaError, SettingsError
+from saccade.errors import SettingsError
 from saccade.evals.batched import LOOKED_AT, gather, price_line
-from saccade.evals.benchmarks import BROKEN_ROW, Item, ItemSource, of_shard, open_card
+from saccade.evals.benchmarks import BROKEN_ROW, FOLDER, Item, ItemSource, of_shard, open_card
 from saccade.evals.grades import SampleFailure, add_failure, graded, mend_failures, open_failures
 from saccade.evals.judged import judge_run
 from saccade.evals.paper_settings import as_published
-from saccade.evals.progress import OUTAGES, EvalProgress, ProgressCallback
+from saccade.evals.progress import BROKEN_TASK, OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.requests import keeper
 from saccade.evals.rows import EvalRow, read_rows
 from saccade.evals.settings import EvalSettings
@@ -53,12 +57,15 @@ from saccade.record.trajectory import StopReason, Trajectory
 from saccade.rewards.judges.client import JudgeClient
 from saccade.sandbox.base import Sandbox
 from saccade.tasks.frames import FrameSettings
+from saccade.tasks.sources.broken import BROKEN
+from saccade.tasks.sources.kept import found_again
 from saccade.tasks.sources.resolve import SourceDefaults, kind_of, with_knobs
 from saccade.tasks.sources.settings import SourceSettings, check_weights
 from saccade.tasks.sources.shares import Turns, most_in_shares
 from saccade.tasks.sources.task_set import OpenSource, drawn, expanded, open_source
 from saccade.tools.toolbox import Toolbox
 
+_log = logging.getLogger(__name__)
 _SEEDS = 2**31
 """Backends take seeds of 32 bits with a sign."""
 
@@ -120,14 +127,55 @@ class OpenedSource:
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
         if settings.shards[0] == 0:
             self._keep_problems(out)
-        lights = self.opened.lights
-        ids = [light.id for light in lights]
-        places = range(len(ids))[: self.n]  # of a world one task more is there where its share is none
-        chosen = frozenset(places) if self.opened.endless else drawn(ids, self.n, settings.seed)
-        return of_shard([self._item(place, name) for place, name in enumerate(ids)], settings, chosen)
+        today = {light.id: place for place, light in enumerate(self.opened.lights)}
+        if self.opened.endless:
+            all_of_it = [self._item(place, name) for name, place in today.items()]
+            return of_shard(all_of_it, settings, frozenset(range(len(today))[: self.n]))
+        if len(today) < len(self.opened.lights):
+            twice = next(name for name, times in Counter(light.id for light in self.opened.lights).items() if times > 1)
+            raise SettingsError(f"two tasks have the id {twice} ({self.opened.settings}). Ids must differ.")
+        names = self._names(out)
+        items = [None if now is None else self._item(today[now], name) for name, now in names.items()]
+        chosen = drawn(list(names), self.n, settings.seed)
+        return [item for item in of_shard(items, settings, chosen) if item is not None]
+
+    def _names(self, out: Path) -> dict[str, str | None]:
+        """Return the id of each task in the run in `out`, and today's; None for one that was taken out.
+
+        Raises:
+            SettingsError: a task says something else than when the run began.
+        """
+        source, lights = self.opened.settings, self.opened.lights
+        file = out / FOLDER / f"{sha256(str(source).encode()).hexdigest()[:12]}-ids.jsonl"
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        before: dict[str, str] = dict(map(json.loads, lines))
+        contents = {light.id: light.content for light in lights}
+        found = found_again(list(before.items()), contents.items())
+        if other := [name for name in found.foreign if name in found.gone]:
+            raise SettingsError(
+                f"{source}: {len(other):,} tasks say something else than when the run in {out} began, {other[0]} "
+                "first. Put the rows back, or use another folder."
+            )
+        if found.gone:
+            _log.warning(
+                "%s: %s tasks were taken out since the run in %s began: %s. What was played of them stays in it.",
+                source,
+                f"{len(found.gone):,}",
+                out,
+                found.said(),
+            )
+        names = {name: found.names.get(name) for name in before}
+        for name in found.foreign:  # a number may be that of another row of the run
+            free = (f"{name}.{number}" for number in count(1))
+            names[name if name not in before else next(new for new in free if new not in names)] = name
+        if len(names) > len(before):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            kept = ((name, contents[now] if now else before[name]) for name, now in names.items())
+            write_atomic(file, "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in kept))
+        return names
 
     def _item(self, place: int, name: str) -> Item:
-        return Item(name, lambda store: self.opened.make(place, store))
+        return Item(name, lambda store: self.opened.make(place, store).model_copy(update={"id": name}))
 
     def _keep_problems(self, out: Path) -> None:
         known = open_failures(out, ())
@@ -267,7 +315,13 @@ async def evaluate(
     items = await chosen(sources, settings, out, store)
     listed = list(samples(items, settings.k))
     missing = [sample for sample in listed if sample.id not in folder]
-    progress = EvalProgress(len(listed), skipped=len(listed) - len(missing), most_outages=max(OUTAGES, workers))
+    progress = EvalProgress(
+        len(listed),
+        skipped=len(listed) - len(missing),
+        most_outages=max(OUTAGES, workers),
+        tasks=len(items),
+        most_broken=settings.most_broken,
+    )
     progress.notices += [*(source.note for source in sources.values() if source.note), *unshown]
     watch(progress)
     if missing:
@@ -319,7 +373,7 @@ def figures_of(out: Path, settings: EvalSettings) -> tuple[list[EvalRow], Summar
     failures = open_failures(out, {row.id for row in rows})
     broken = sum(failure.kind == BROKEN_ROW for failure in failures.values())
     missing = len(failures) - broken
-    return rows, summarise(rows, k=settings.k, missing=missing, broken_rows=broken, seed=settings.seed)
+    return rows, summarise(rows, k=settings.k, missing=missing, broken_rows=broken)
 
 
 @dataclass(frozen=True)
@@ -345,7 +399,9 @@ class EvalResources:
             kept = keeper(self.root, sample.id, self.store) if self.settings.keep_requests else None
             with heard(kept):
                 played = await run_episode(plan, self.player(plan), self.sandbox, self.store, tools=self.tools)
-        except (SettingsError, MediaError) as error:
+        except BROKEN as error:
+            return SampleFailure(id=sample.id, kind=BROKEN_TASK, detail=clean_text(str(error)))
+        except SettingsError as error:
             return SampleFailure(id=sample.id, kind=type(error).__name__, detail=clean_text(str(error)))
         if played.lost or played.stop is StopReason.CANCELLED:
             return SampleFailure(id=sample.id, kind=str(played.stop), detail=played.stop_detail)

@@ -11,6 +11,7 @@ from saccade.core.retry import RETRY_SETTINGS
 from saccade.episode.settings import EpisodeSettings
 from saccade.errors import SettingsError
 from saccade.rewards.judges.client import ASK_LIMITS, AskRules
+from saccade.tasks.sources.broken import MOST_BROKEN, Share
 
 _SHARD = re.compile(r"[1-9][0-9]{0,5}/[1-9][0-9]{0,5}")
 _ADDRESS = re.compile(r"@https?://\S+$")
@@ -58,6 +59,8 @@ class EvalSettings(EpisodeSettings):
     """Whose verdict is `correct` where there is a judge; empty: the rule's, but for benchmarks that say otherwise."""
     keep_requests: bool = False
     """Whether every request to a model behind HTTP is kept as it went over the wire; see `saccade.evals.requests`."""
+    most_broken: Share = MOST_BROKEN
+    """Share of the tasks that may come to nothing since they cannot be made, as of a broken picture; more end it."""
     shard: str = "1/1"
     """`i/n`: the i-th of n parts of the tasks."""
 
@@ -92,7 +95,7 @@ class EvalSettings(EpisodeSettings):
 
     def may_differ(self, other: EvalSettings) -> tuple[str, ...]:
         """Name the settings that say where things are, how many tasks or who grades them, and not what is played."""
-        names = ["n", "k", "data", "sandbox", "grader", "headline", "keep_requests", *RETRY_SETTINGS]
+        names = ["n", "k", "data", "sandbox", "grader", "headline", "keep_requests", "most_broken", *RETRY_SETTINGS]
         names += [f"judge_rules.{name}" for name in ASK_LIMITS]
         if self.asked == other.asked:
             names.append("model")

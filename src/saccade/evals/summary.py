@@ -18,7 +18,7 @@ from saccade.core.disk import write_atomic
 from saccade.errors import SaccadeError
 from saccade.evals.benchmarks import source_names
 from saccade.evals.intervals import Agreement, Interval, agreement, of_mean
-from saccade.evals.metrics import Macro, by_task, card_numbers, macro_average, mean_pass
+from saccade.evals.metrics import Macro, by_task, card_numbers, card_tags, macro_average, mean_pass
 from saccade.evals.rows import EvalRow, Spent, natural, spent
 from saccade.evals.settings import EvalSettings
 from saccade.tasks.benchmarks.benchmark import open_benchmark
@@ -79,6 +79,8 @@ class Summary:
     sources: Mapping[str, Figures]
     tags: Mapping[str, Figures]
     """Kinds of tasks; empty where there is no more than one."""
+    by: Mapping[str, Mapping[str, Figures]]
+    """Source -> tag -> figures, by the tags that the source's card names (`metric.by`)."""
     card_numbers: Mapping[str, Mapping[str, float]]
     """Source -> name -> number, where a benchmark is known by another number than the mean over its tasks."""
     macro: Macro | None
@@ -101,18 +103,19 @@ class Summary:
     spent: Spent
 
 
-def summarise(rows: Sequence[EvalRow], *, k: int = 1, missing: int = 0, broken_rows: int = 0, seed: int = 0) -> Summary:
-    """Sum up `rows`; `seed` is the bootstrap's."""
+def summarise(rows: Sequence[EvalRow], *, k: int = 1, missing: int = 0, broken_rows: int = 0) -> Summary:
+    """Sum up `rows`."""
     tokens = [row.sampled_tokens for row in rows if row.sampled_tokens is not None]
     by_source = _grouped((row.source, row) for row in rows)
     tags = by_category(rows)
     numbers = {name: card_numbers(name, group) for name, group in by_source.items()}
-    sources = {name: figures(group, k, seed) for name, group in by_source.items()}
+    sources = {name: figures(group, k) for name, group in by_source.items()}
     return Summary(
         k=k,
-        total=figures(rows, k, seed),
+        total=figures(rows, k),
         sources=sources,
-        tags={tag: figures(group, k, seed) for tag, group in tags.items()} if len(tags) > 1 else {},
+        tags={tag: figures(group, k) for tag, group in tags.items()} if len(tags) > 1 else {},
+        by={name: found for name, group in by_source.items() if (found := _by_card(name, group, k))},
         card_numbers={name: values for name, values in numbers.items() if values},
         macro=macro_average({name: part.avg for name, part in sources.items()}, numbers, k),
         ungraded=sum(row.correct is None for row in rows),
@@ -135,12 +138,19 @@ def by_category(rows: Iterable[EvalRow]) -> dict[str, list[EvalRow]]:
     return {tag: group for tag, group in by_tag.items() if kinds[tag.partition("=")[0]] <= _MOST_VALUES}
 
 
-def figures(rows: Sequence[EvalRow], k: int = 1, seed: int = 0) -> Figures:
+def _by_card(source: str, rows: Sequence[EvalRow], k: int) -> dict[str, Figures]:
+    """Compute the figures of one source by the tags that its card names."""
+    wanted = tuple(f"{name}=" for name in card_tags(source))
+    groups = _grouped((tag, row) for row in rows for tag in row.tags if wanted and tag.startswith(wanted))
+    return {tag: figures(group, k) for tag, group in groups.items()} if len(groups) > 1 else {}
+
+
+def figures(rows: Sequence[EvalRow], k: int = 1) -> Figures:
     """Compute the figures of `rows`."""
     results = by_task(rows)
     averages = [result.average for result in results]
     several = any(result.samples > 1 for result in results)
-    interval, interval_by = of_mean(averages, seed=seed) if averages else (None, "")
+    interval, interval_by = of_mean(averages) if averages else (None, "")
     return Figures(
         tasks=len(results),
         samples=sum(result.samples for result in results),
@@ -189,7 +199,8 @@ def _cells(row: EvalRow) -> Mapping[str, object]:
 
 def _plain(summary: Summary) -> Mapping[str, object]:
     data = asdict(summary)
-    for part in (data["total"], *data["sources"].values(), *data["tags"].values()):
+    by = (part for parts in data["by"].values() for part in parts.values())
+    for part in (data["total"], *data["sources"].values(), *data["tags"].values(), *by):
         part["interval"] = None if part["interval"] is None else list(part["interval"])
     return data
 

@@ -18,6 +18,12 @@ def summary_text(summary: Summary) -> str:
     """Write the figures of a run."""
     parts: list[tuple[str, Figures]] = list(summary.sources.items()) if len(summary.sources) > 1 else []
     parts += list(summary.tags.items())
+    parts += [
+        (tag if len(summary.sources) == 1 else f"{source}: {tag}", found)
+        for source, by in summary.by.items()
+        for tag, found in by.items()
+        if len(summary.sources) > 1 or tag not in summary.tags
+    ]
     label = next(iter(summary.sources), "all") if len(summary.sources) == 1 else "all"
     shown = [(label or "all", summary.total), *parts]
     lines = [*_figures(shown, summary.k), "", *_methods(shown)]
@@ -98,6 +104,10 @@ def comparison_text(comparison: Comparison, left: str, right: str) -> str:
     sides = (sum(pair.left for pair in comparison.pairs), sum(pair.right for pair in comparison.pairs))
     count = len(comparison.pairs)
     lines = [
+        f"{left} less {right}: difference {100 * comparison.difference:+.1f} points, 95% interval "
+        f"{100 * comparison.interval.low:+.1f} to {100 * comparison.interval.high:+.1f} ({comparison.interval_by})",
+        f"{comparison.test}: p = {comparison.p:.3g}",
+        "",
         *markdown(
             ("run", "avg", "better in", "only here"),
             [
@@ -108,9 +118,6 @@ def comparison_text(comparison: Comparison, left: str, right: str) -> str:
         "",
         f"{count} tasks in both: {comparison.ties} the same ({comparison.both_right} right in both), "
         f"{comparison.wins} better in the first, {comparison.losses} in the second",
-        f"difference {100 * comparison.difference:+.1f} points, 95% interval {100 * comparison.interval.low:+.1f} to "
-        f"{100 * comparison.interval.high:+.1f} ({comparison.interval_by})",
-        f"{comparison.test}: p = {comparison.p:.3g}",
     ]
     differing = comparison.differing
     if differing:

@@ -14,8 +14,8 @@ from saccade.report.page import RunLine, list_html, page_html
 from saccade.report.picture_book import ShownMedia
 from saccade.report.plots import clean
 from saccade.report.runs import LOST, OUTCOMES, EvalRun
-from saccade.report.sections.results import OUTCOME_COLOURS, title_of
-from saccade.report.sections.view import between, percent
+from saccade.report.sections.results import OUTCOME_COLOURS
+from saccade.report.sections.view import between, percent, title_of
 from saccade.report.words import NONE
 
 HEADS = ("run", "model", "dialect", "sources", "samples", "right, %", "95% interval", "cost", "changed (UTC)", "state")

@@ -368,8 +368,8 @@ def write_report(
                 run.labels[row.id].add(DIFFERS)
     found = (
         about(runs.evals, runs.trainings),
-        results(runs.evals),
         comparison(runs.evals),
+        results(runs.evals),
         protocols(studied, own),
         training(runs.trainings),
     )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.evals import rows as eval_rows
 
 from saccade.episode.regions import StoredPixels
+from saccade.evals.metrics import majority, majority_by_samples
 from saccade.evals.protocols.base import Studied
 from saccade.evals.protocols.confidence import ConfidenceRow, agreements, calibration_error, separation, spans
 from saccade.evals.protocols.confidence import findings as confidence
@@ -19,6 +23,7 @@ from saccade.evals.protocols.findings import Rates, SampleRow, StudiedRun
 from saccade.evals.protocols.tokens import TokenUsageRow
 from saccade.evals.protocols.tokens import findings as tokens
 from saccade.evals.protocols.tokens import row as token_row
+from saccade.evals.summary import summarise
 from saccade.media.store import MediaStore
 from saccade.record.content import ParseError
 from saccade.record.task import Task
@@ -213,7 +218,7 @@ def test_no_sample_with_a_verdict_is_no_curve() -> None:
         assert confidence(rows, StudiedRun(run="r")).with_samples == ()
 
 
-def test_pass_and_majority_of_the_first_samples() -> None:
+def test_pass_and_majority_of_fewer_samples_are_means_over_all_choices() -> None:
     rows = [
         *(sample("a", n, said, float(said == "7")) for n, said in enumerate(("8", "8", "7"))),
         *(sample("b", n, "7", 1.0) for n in range(2)),
@@ -221,7 +226,43 @@ def test_pass_and_majority_of_the_first_samples() -> None:
     points = confidence(rows, StudiedRun(run="r")).with_samples
     assert [point.samples for point in points] == [1, 2]
     assert [point.any_right for point in points] == pytest.approx([(1 / 3 + 1) / 2, (2 / 3 + 1) / 2])
-    assert [point.majority for point in points] == [0.5, 0.5]
+    assert [point.majority for point in points] == pytest.approx([(1 / 3 + 1) / 2, (1 / 3 + 1) / 2])
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["a", "A ", "b", "c", ""]), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=7
+    )
+)
+def test_majority_of_fewer_samples_is_the_mean_over_all_subsets(votes: list[tuple[str, float]]) -> None:
+    found = majority_by_samples(votes)
+    wanted = [fmean(map(majority, combinations(votes, count))) for count in range(1, len(votes) + 1)]
+    assert found == pytest.approx(wanted)
+    assert found[-1] == pytest.approx(majority(votes))
+
+
+def test_one_sample_has_no_majority_but_itself() -> None:
+    rows = [sample(f"t{n}", place, said, float(said == "7")) for n in range(5) for place, said in enumerate("7879")]
+    first = confidence(rows, StudiedRun(run="r")).with_samples[0]
+    assert first.any_right == first.majority == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+@pytest.mark.parametrize("credits", [(0.0, 1.0), (0.0, 0.25, 1.0), (1.0,)])
+def test_one_number_has_one_interval_wherever_it_stands(k: int, credits: tuple[float, ...]) -> None:
+    rows = [
+        sample(f"t{task}", n, "7", credits[(3 * task + n) % len(credits)], turns=1, written=task)
+        for task in range(20)
+        for n in range(k)
+    ]
+    made = [eval_rows.row(one.task, one.correct, one.rollout) for one in rows]
+    summary = summarise(made, k=k).total
+    curves = confidence(rows, StudiedRun(run="r"))
+    [whole] = curves.by_turns.points
+    within = curves.within[2].points[-1]
+    for accuracy in (whole.accuracy, within.accuracy, Rates(rows).credits([[one.correct for one in rows]])[0]):
+        assert accuracy is not None
+        assert (accuracy.value, (accuracy.low, accuracy.high)) == (summary.avg, summary.interval)
 
 
 @pytest.mark.parametrize(

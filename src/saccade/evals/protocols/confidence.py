@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pydantic import FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from saccade.evals.intervals import of_mean
-from saccade.evals.metrics import majority, pass_at
+from saccade.evals.metrics import majority, majority_by_samples, pass_at
 from saccade.evals.protocols.base import Protocol, Studied
 from saccade.evals.protocols.findings import Findings, Mean, Rate, Rates, SampleRow, StudiedRun
 from saccade.grading.registry import grade_of
@@ -84,7 +84,7 @@ class SamplesPoint(Record):
     any_right: FiniteFloat
     """pass@n, unbiased."""
     majority: FiniteFloat
-    """Credit of the most frequent of the first n answers."""
+    """Credit of the most frequent of n answers, over all choices of n of the samples."""
 
 
 class Curve(Record):
@@ -287,13 +287,12 @@ def _with_samples(rows: Sequence[ConfidenceRow]) -> Iterator[SamplesPoint]:
         if row.correct is not None:
             groups[row.task].append(row)
     fewest = min(map(len, groups.values()), default=0)
+    voted = [majority_by_samples([(row.answer, row.correct or 0.0) for row in group]) for group in groups.values()]
     for count in range(1, fewest + 1):
         yield SamplesPoint(
             samples=count,
             any_right=fmean(pass_at(count, len(group), sum(row.right for row in group)) for group in groups.values()),
-            majority=fmean(
-                majority([(row.answer, row.correct or 0.0) for row in group[:count]]) for group in groups.values()
-            ),
+            majority=fmean(by_samples[count - 1] for by_samples in voted),
         )
 
 

@@ -6,14 +6,16 @@ Intervals are 95%, by bootstrap over tasks: samples of one task are never taken 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from statistics import fmean
 from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field, FiniteFloat, NonNegativeInt
 
-from saccade.evals.intervals import DRAWS, Interval, wilson
+from saccade.evals.intervals import DRAWS, Interval, of_mean, wilson
 from saccade.record.base import SCHEMA_VERSION, Name, Record, SchemaVersion, Text
 
 
@@ -154,18 +156,26 @@ class Rates:
         ]
 
     def credits(self, columns: Iterable[Iterable[float | None]]) -> list[Mean | None]:
-        """Means of credit, from 0 to 1."""
-        return self._means(columns, shares=True)
+        """Means of credit, from 0 to 1: as avg@k over tasks, with the interval that a summary gives the same number."""
+        return [self._credit(column) for column in columns]
+
+    def _credit(self, column: Iterable[float | None]) -> Mean | None:
+        of_task: dict[int, list[float]] = defaultdict(list)
+        for place, value in zip(self._places, column, strict=True):
+            if value is not None:
+                of_task[int(place)].append(value)
+        if not of_task:
+            return None
+        values = [fmean(credits) for credits in of_task.values()]
+        low, high = of_mean(values).interval
+        return Mean(value=fmean(values), samples=sum(map(len, of_task.values())), low=low, high=high)
 
     def means(self, columns: Iterable[Iterable[float | None]]) -> list[Mean | None]:
         """Means of amounts; their intervals have no width where all amounts are equal."""
-        return self._means(columns, shares=False)
-
-    def _means(self, columns: Iterable[Iterable[float | None]], *, shares: bool) -> list[Mean | None]:
         listed = [[(0.0, 0.0) if value is None else (value, 1.0) for value in column] for column in columns]
         return [
             None if low is None or high is None else Mean(value=total / count, samples=round(count), low=low, high=high)
-            for (total, count), (low, high) in zip(map(_sums, listed), self._intervals(listed, shares), strict=True)
+            for (total, count), (low, high) in zip(map(_sums, listed), self._intervals(listed, False), strict=True)
         ]
 
     def _intervals(self, columns: Sequence[Column], shares: bool) -> list[Interval | tuple[None, None]]:

@@ -130,18 +130,20 @@ class VisionSession:
         async with self._lock:
             self._check_room()
             taken = await asyncio.to_thread(take, media, self.store.limited(settings.limits), settings)
-            pages = [part for part in taken.parts if isinstance(part, ImagePart)]
-            if pages:
-                names = self._keep(pages)
+            pictures = [part for part in taken.parts if isinstance(part, ImagePart)]
+            if pictures:
+                self._check_room(len(pictures))
+                names = tuple(self._keep(pictures))
                 self.media = replace(self.media, uploaded=(*self.media.uploaded, *names))
-                return tuple(names), taken
+                return names, taken
+            [video] = (part for part in taken.parts if isinstance(part, VideoPart))
             if self._session is not None:
                 raise CallRefusedError(
                     "A video can only be uploaded before the first call of run_python. Upload it without `session`, "
                     "which opens a new session, or call reset first."
                 )
             name = f"video_{len(self.media.videos)}"
-            (self.media.videos[name],) = (part for part in taken.parts if isinstance(part, VideoPart))
+            self.media.videos[name] = video
             return (name,), taken
 
     async def branch(self, count: int) -> Sequence[VisionSession]:
@@ -189,11 +191,11 @@ class VisionSession:
             self._session.bind({name: self.store.open(part) for name, part in new.items()})
         return tuple(new)
 
-    def _check_room(self) -> None:
-        if len(self.media.pictures) >= self._most:
+    def _check_room(self, more: int = 1) -> None:
+        if len(self.media.pictures) + more > self._most:
             raise CallRefusedError(
-                f"This session holds {len(self.media.pictures)} pictures, and {self._most} are allowed. Call reset, "
-                "which keeps the uploaded ones, or open a new session."
+                f"This session holds {len(self.media.pictures)} pictures, {more} more come, and {self._most} are "
+                "allowed. Call reset, which keeps the uploaded ones, or open a new session."
             )
 
 

@@ -33,6 +33,7 @@ from saccade.record.content import ImagePart
 from saccade.record.task import Task
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.registry import sandbox_at
+from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.tokens.segments import PromptPicture, image_parts
@@ -321,8 +322,12 @@ class EpisodeWorker:
         self.policy = load_policy(located(settings.model.source))
         self._scorer = load_scorer(shared_limits(settings), self.store, out / "judge")
         self._sandbox, self._dialect, self._tools = sandbox, dialect, tools
-        self._tasks = as_list(open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most)))
-        self._held_out = held_out(settings)
+        tasks = as_list(open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most)))
+        self._tasks = replace(tasks, broken=BrokenTasks(len(tasks.ids), settings.tasks.most_broken, out / LEFT_OUT))
+        self._held_out = validation = held_out(settings)
+        if validation is not None:
+            broken = BrokenTasks(len(validation.ids), settings.tasks.most_broken, out / f"validation-{LEFT_OUT}")
+            self._held_out = replace(validation, broken=broken)
         own = settings.generation.max_concurrency // (verl_of(settings).workers * recipe.rollout.group_size)
         self._alive = out / "verl" / "alive"  # whose time tells the command that something was played
         self._room = asyncio.Semaphore(max(1, own))
@@ -364,7 +369,14 @@ class EpisodeWorker:
     def _make(self, asked: AskedRollout) -> Task:
         tasks = self._held_out if asked.validation else self._tasks
         assert tasks is not None  # there are no rows of held-out tasks without them
-        return tasks.make(asked.task, self.store)
+        if (task := tasks.made(asked.task, self.store)) is not None:
+            return task
+        # verl counts on a group for each row: in place of a task that cannot be made the next one is played.
+        at = tasks.ids.index(asked.task)
+        for name in (*tasks.ids[at + 1 :], *tasks.ids[:at]):
+            if (task := tasks.made(name, self.store)) is not None:
+                return task
+        raise TrainingError(f"no task can be made; {LEFT_OUT} in the run's folder says why.")
 
     def _scorer_of(self, asked: AskedRollout) -> Scorer:
         if not asked.validation:

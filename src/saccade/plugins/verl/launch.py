@@ -18,6 +18,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,6 +50,7 @@ from saccade.plugins.verl.policy import load_policy
 from saccade.plugins.verl.said import SAID, SaidAgain
 from saccade.plugins.verl.settings import verl_of
 from saccade.sandbox.registry import is_local, sandbox_at
+from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
 from saccade.training.folder import SETTINGS, check_folder, locked_folder
 from saccade.training.rl.curriculum import chosen_before
 from saccade.training.rl.engines.vllm_process import GuardedProcess
@@ -335,6 +337,7 @@ def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
     """Return the tasks that are trained on, and warnings about them."""
     recipe = settings.recipe
     tasks, store = as_list(open_checked(settings)), MediaStore(out / "rollouts" / MEDIA)
+    tasks = replace(tasks, broken=BrokenTasks(len(tasks.ids), settings.tasks.most_broken, out / LEFT_OUT))
     if recipe.curriculum is not None:
         tasks = tasks.only(chosen_before(tasks, recipe.curriculum, Path(verl_of(settings).pass_rates)))
     scorer = load_scorer(recipe.reward, store, out / "judge")

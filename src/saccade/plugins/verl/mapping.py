@@ -73,6 +73,7 @@ OURS: Final[Mapping[str, str]] = {
     "trainer.name": "the command",
     "trainer.pass_rates": "the data set",
     "tasks.most": "the data set",
+    "tasks.most_broken": "in place of a task that cannot be made the next one is played, up to this share",
     "validation.tasks": "the data set",
     "generation.max_concurrency": "episodes, divided among trainer.workers",
     "generation.replays": "episodes",

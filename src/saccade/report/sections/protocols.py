@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from statistics import fmean
 from typing import Any
 
+from saccade.evals.compare import paired_test
 from saccade.evals.protocols.confidence import Confidence, Curve
-from saccade.evals.protocols.errors import ErrorClass, Errors
+from saccade.evals.protocols.errors import ErrorClass, ErrorRow, Errors
 from saccade.evals.protocols.faithfulness import Faithfulness, JudgeAgreement, JudgeFindings, ToolUseOutcome
 from saccade.evals.protocols.faithfulness import OutcomeShares as Rates
 from saccade.evals.protocols.findings import Findings, Rate
@@ -16,17 +19,18 @@ from saccade.evals.protocols.tokens import TokenEconomy, TokenPoint
 from saccade.evals.protocols.tool_use_records import ToolUse, Use
 from saccade.report.plots import Axes, Figure, Series, StackedBar, bars, clean, curves, hue, shares
 from saccade.report.runs import Own
-from saccade.report.sections.results import card_of, title_of
 from saccade.report.sections.view import (
     Panel,
     Section,
     SectionRow,
     SectionTable,
+    card_of,
     figures,
     mean,
     panel_text,
     percent,
     rate,
+    title_of,
 )
 from saccade.report.words import NONE
 
@@ -213,6 +217,11 @@ def errors(by_run: Mapping[str, Errors]) -> Panel | None:
         "without an answer, which is none of the classes."
         for run, one in by_run.items()
     ]
+    if len(by_run) > 1:
+        notes.append(
+            "On the same samples: the share of each run, their difference in points with its 95% interval, and p of "
+            "McNemar's exact test for one sample of each task, else of the paired permutation test."
+        )
     drawn = {
         run: {f"{one.error} {one.title}": one.samples.value for one in findings.rates if one.samples.value is not None}
         for run, findings in by_run.items()
@@ -221,7 +230,7 @@ def errors(by_run: Mapping[str, Errors]) -> Panel | None:
     return Panel(
         "Errors",
         tuple(notes),
-        (SectionTable("Errors by class", heads, tuple(lines), words=1),),
+        (SectionTable("Errors by class", heads, tuple(lines), words=1), *_paired(by_run)),
         figures(bars("Errors by class", says, drawn, "share of samples", True)),
         tuple(
             f"{one.error} {example.id}, turn {step.turn}, {step.rule}: {clean(step.detail, 160)}"
@@ -231,6 +240,40 @@ def errors(by_run: Mapping[str, Errors]) -> Panel | None:
             for step in (example.step,)
         ),
     )
+
+
+def _paired(by_run: Mapping[str, Errors]) -> Iterator[SectionTable]:
+    """The error rates of the first run and of each other one on the same samples, with their difference."""
+    (first, ours), *others = by_run.items()
+    for second, theirs in others:
+        pairs = [(row, other) for row in ours.rows if (other := _rows(theirs).get((row.task, row.rollout))) is not None]
+        lines = [line for error in ErrorClass if (line := _difference(error, pairs)) is not None]
+        if lines:
+            heads = ("class", "samples", f"{first}, %", f"{second}, %", "difference", "95% interval", "p")
+            title = f"Errors of {first} and of {second} on the same samples"
+            yield SectionTable(title, heads, tuple(lines))
+
+
+def _rows(findings: Errors) -> dict[tuple[str, int], ErrorRow]:
+    return {(row.task, row.rollout): row for row in findings.rows}
+
+
+def _difference(error: ErrorClass, pairs: Sequence[tuple[ErrorRow, ErrorRow]]) -> SectionRow | None:
+    """One class over the samples of which both runs tell it; None where there is no such sample."""
+    known = [pair for pair in pairs if not any(error in row.undecided for row in pair)]
+    of_task: dict[str, tuple[list[float], list[float]]] = {}
+    for one, other in known:
+        sides = of_task.setdefault(one.task, ([], []))
+        sides[0].append(float(one.has(error)))
+        sides[1].append(float(other.has(error)))
+    if not of_task:
+        return None
+    found = paired_test(list(of_task.values()))
+    left, right = (fmean(fmean(sides[side]) for sides in of_task.values()) for side in (0, 1))
+    ends = f"{100 * found.interval.low:+.1f} to {100 * found.interval.high:+.1f}"
+    shares = (f"{error} {error.words}", f"{len(known):,}", percent(left), percent(right))
+    cells = (*shares, f"{100 * found.difference:+.1f}", ends, f"{found.p:.3g}")
+    return SectionRow(tuple(cell.replace("-", "−") if cell[:1] in "+-" else cell for cell in cells))
 
 
 def error_labels(findings: Errors) -> Iterator[tuple[str, str]]:
@@ -567,6 +610,10 @@ def _name_tool_use(run: str, source: str) -> str:
     return f"{run}, {title_of(source)}"
 
 
+INTERVALS = (
+    "95% intervals: of accuracy as the summary has them; of other shares Wilson's where each task has one trial "
+    "or all tasks agree, else the bootstrap over tasks."
+)
 _PANELS: Mapping[str, Callable[[Mapping[str, Any]], Panel | None]] = {
     "faithfulness": faithfulness,
     "tool_use": tool_use,
@@ -590,6 +637,8 @@ def protocols(by_run: Mapping[str, Mapping[str, Findings]], own: Mapping[str, Ma
         panel = make({run: findings[name] for run, findings in by_run.items() if name in findings})
         if panel is not None:
             panels.append(panel)
+    if panels:
+        panels[0] = replace(panels[0], notes=(*panels[0].notes, INTERVALS))
     panels += own_panels(own)
     return Section("protocols", "Looking and reasoning", tuple(panels)) if panels else None
 
@@ -601,7 +650,8 @@ def findings_text(findings: Findings) -> str:
     if panel is None:
         [panel] = own_panels({run: {"": Own("", plain_data(findings))}})
     lost = f"\n{findings.about.lost} samples were lost and are left out." if findings.about.lost else ""
-    return panel_text(panel).rstrip() + lost
+    said = f"\n{INTERVALS}" if name in _PANELS else ""
+    return panel_text(panel).rstrip() + said + lost
 
 
 def labels(findings: Mapping[str, Findings]) -> Iterator[tuple[str, str]]:

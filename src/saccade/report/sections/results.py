@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from saccade.errors import SaccadeError, SettingsError
+from saccade.errors import SettingsError
 from saccade.evals.compare import Comparison, compare
 from saccade.evals.summary import Figures, JudgeSummary, Summary, judged, summarise
 from saccade.evals.tables import headline_text
 from saccade.report.plots import Dot, StackedBar, dots, hue, shares
 from saccade.report.runs import LOST, NO_ANSWER, NOT_GRADED, OUTCOMES, PARTLY, RIGHT, WRONG, EvalRun
-from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable, between, figures, percent
+from saccade.report.sections.means import Column, columns, means
+from saccade.report.sections.view import (
+    Panel,
+    Section,
+    SectionRow,
+    SectionTable,
+    between,
+    card_of,
+    figures,
+    percent,
+    title_of,
+)
 from saccade.report.words import NONE, some
 from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.registry import recorded_card
 
 # Answers that a rule and a judge graded: both numbers, which one is the headline, and how far they agree.
 
@@ -82,9 +92,12 @@ def results(runs: Sequence[EvalRun]) -> Section | None:
     """Return the section of the headline numbers; None without runs."""
     if not runs:
         return None
-    summaries = {run.name: summarise(run.rows, k=run.k, seed=run.seed) for run in runs}
+    summaries = {run.name: summarise(run.rows, k=run.k) for run in runs}
     sources = list(dict.fromkeys(source for summary in summaries.values() for source in summary.sources))
-    panels = [_overview(summaries, sources)] if len(sources) > 1 else []
+    together = columns(runs, summaries)
+    panels = [_overview(together, summaries, sources)] if len(sources) > 1 else []
+    if (groups := means(together)) is not None:
+        panels.append(groups)
     for source in sources:
         judgements = {run.name: judged(row for row in run.rows if row.source == source) for run in runs}
         panels.append(_benchmark(source, summaries, {name: one for name, one in judgements.items() if one is not None}))
@@ -92,41 +105,35 @@ def results(runs: Sequence[EvalRun]) -> Section | None:
     return Section("results", "Results", tuple(panels))
 
 
-def card_of(source: str) -> Card | None:
-    """Return the card of a benchmark by the name under which tasks record it; None for any other source."""
-    try:
-        return recorded_card(source)
-    except SaccadeError:
-        return None
-
-
-def title_of(source: str) -> str:
-    """Return the title of a benchmark; the name itself of any other source."""
-    card = card_of(source)
-    return card.title if card is not None else source or "tasks without a source"
-
-
-def _overview(summaries: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
+def _overview(together: Sequence[Column], summaries: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
     lines = []
     for source in sources:
-        cells = [_cell(summary.sources.get(source)) for summary in summaries.values()]
+        cells = [_known(column, summaries.get(column.name), source) for column in together]
         lines.append(SectionRow((title_of(source), *cells)))
-    averages = []
-    for summary in summaries.values():
-        average = summary.macro if len(summary.sources) == len(sources) else None
-        averages.append(NONE if average is None else percent(average.mean))
-    lines.append(SectionRow(("mean over benchmarks", *averages)))
-    return Panel(
-        "All benchmarks",
-        (),
-        (
-            SectionTable(
-                "Percent right (avg@k) with its 95% interval; the mean by the numbers that benchmarks are known by",
-                ("benchmark", *summaries),
-                tuple(lines),
-            ),
-        ),
+    averages = (column.mean(sources) for column in together)
+    lines.append(SectionRow(("mean over benchmarks", *map(percent, averages))))
+    notes = (
+        "Each cell holds the number by which the benchmark is known, and the mean is over these cells: percent right "
+        "(avg@k) with its 95% interval, or the card's own number by its name.",
+        *intervals_note(part for summary in summaries.values() for part in summary.sources.values()),
     )
+    head = ("benchmark", *(column.name for column in together))
+    return Panel("All benchmarks", notes, (SectionTable("All benchmarks", head, tuple(lines)),))
+
+
+def _known(column: Column, summary: Summary | None, source: str) -> str:
+    score = column.scores.get(source)
+    if score is None:
+        return NONE
+    numbers = None if summary is None else summary.sources.get(source)
+    own = numbers is None or score.value != numbers.avg
+    return f"{percent(score.value)} ({score.number})" if own else _cell(numbers)
+
+
+def intervals_note(parts: Iterable[Figures]) -> tuple[str, ...]:
+    """Name the methods of the 95% intervals of these figures; nothing where there are none."""
+    methods = dict.fromkeys(part.interval_by for part in parts if part.interval_by)
+    return (f"95% intervals: {' or '.join(methods)}.",) if methods else ()
 
 
 def _benchmark(source: str, summaries: Mapping[str, Summary], judgements: Mapping[str, JudgeSummary]) -> Panel:
@@ -137,8 +144,12 @@ def _benchmark(source: str, summaries: Mapping[str, Summary], judgements: Mappin
     judges = [agreement(judgements, {name: hue(place) for place, name in enumerate(summaries)})] if judgements else []
     return Panel(
         title_of(source),
-        (*_notes(card, source, summaries), *((NOTE,) if judgements else ())),
-        (_scores(source, summaries, judgements), *judges),
+        (
+            *_notes(card, source, summaries),
+            *((NOTE,) if judgements else ()),
+            *intervals_note(summary.sources[source] for summary in summaries.values() if source in summary.sources),
+        ),
+        (_scores(source, summaries, judgements), *_by(source, summaries), *judges),
         figures(dots(f"{title_of(source)}: percent right", says, _drawn(source, summaries), "percent right")),
     )
 
@@ -161,6 +172,16 @@ def _scores(source: str, summaries: Mapping[str, Summary], judgements: Mapping[s
         for number, value in summary.card_numbers.get(source, {}).items():
             lines.append(SectionRow((f"{name}: {number}", percent(value), *blank, _OWN), hue(place)))
     return SectionTable(title_of(source), tuple(heads), (*lines, *_published(card_of(source), blank)), words=1)
+
+
+def _by(source: str, summaries: Mapping[str, Summary]) -> tuple[SectionTable, ...]:
+    """The numbers by the tags that the benchmark's card names."""
+    tags = dict.fromkeys(tag for summary in summaries.values() for tag in summary.by.get(source, ()))
+    lines = tuple(
+        SectionRow((tag, *(_cell(summary.by.get(source, {}).get(tag)) for summary in summaries.values())))
+        for tag in tags
+    )
+    return (SectionTable("Percent right by the card's tags", ("tag", *summaries), lines),) if lines else ()
 
 
 def _drawn(source: str, summaries: Mapping[str, Summary]) -> list[Dot]:
@@ -237,6 +258,7 @@ def _kinds(summaries: Mapping[str, Summary]) -> list[Panel]:
     return [
         Panel(
             "By kind of task",
+            intervals_note(part for summary in summaries.values() for part in summary.tags.values()),
             sheets=(SectionTable("Percent right by tag", ("tag", *summaries), tuple(lines), folded=True),),
         )
     ]

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from saccade.errors import SaccadeError
 from saccade.evals.protocols.findings import Mean, Rate
 from saccade.evals.tables import markdown
 from saccade.report.plots import Figure, short_percent
 from saccade.report.words import NONE
+from saccade.tasks.benchmarks.card import Card
+from saccade.tasks.benchmarks.registry import recorded_card
 
 _NARROW = 84
 """Characters across a table that fits next to a figure."""
@@ -115,3 +118,17 @@ def mean(value: Mean | None, *, share: bool = False, of: int = 0) -> str:
     digits = 0 if value.value >= 10 else 1
     ends = f"{value.low:,.{digits}f}–{value.high:,.{digits}f}"
     return f"{value.value:,.{digits}f} ({ends}{part})"
+
+
+def card_of(source: str) -> Card | None:
+    """The card of a benchmark by the name under which tasks record it; None for any other source."""
+    try:
+        return recorded_card(source)
+    except SaccadeError:
+        return None
+
+
+def title_of(source: str) -> str:
+    """What a benchmark is called; the name itself of any other source."""
+    card = card_of(source)
+    return card.title if card is not None else source or "tasks without a source"

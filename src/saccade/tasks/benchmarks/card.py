@@ -258,6 +258,8 @@ class Card(Settings):
     choices: Choices = Choices()
     graders: Mapping[AnswerType, Annotated[GraderChoice, BeforeValidator(_as_table)]]
     metric: Metric = Metric()
+    groups: tuple[str, ...] = ()
+    """Groups of benchmarks over which a paper gives a mean: the paper before the first comma, then the group's name."""
     settings: tuple[PaperSettings, ...] = ()
     scores: tuple[PublishedScore, ...] = ()
     size: Size = Size()

@@ -64,6 +64,12 @@ def cards() -> Registry[Card]:
     return Registry("cards", dict.fromkeys(_shipped(), f"{__name__}:load_card"), is_a(Card, "a card"))
 
 
+@cache
+def cards_of_group(group: str) -> tuple[Card, ...]:
+    """Return the cards that name a group of benchmarks, in the order of their ids."""
+    return tuple(card for card in map(load_card, card_ids()) if group in card.groups)
+
+
 def _by_id(name: str) -> Card:
     entry = cards().resolve(name)
     card = _read(entry) if entry in _shipped() else cards().load(entry)

@@ -24,7 +24,7 @@ from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader, ite
 from saccade.tasks.benchmarks.row_files import SourceRow
 from saccade.tasks.benchmarks.values import FieldError, RowProblem, first_value, matches
 from saccade.tasks.sources.folder import open_table
-from saccade.tasks.sources.readers import TaskSummary
+from saccade.tasks.sources.readers import TaskSummary, content_of
 from saccade.tasks.sources.row_tasks import with_open
 from saccade.tasks.sources.shares import shuffled
 from saccade.tasks.sources.tables import UNREAD, RowPlace
@@ -123,6 +123,7 @@ class CardReader:
             pictures + videos,
             _grader(card, said.answer_type),
             videos=videos,
+            content=content_of(said.question, said.choices, said.answer),
         )
         return light, len(said.choices)
 

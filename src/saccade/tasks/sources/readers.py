@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,6 +40,13 @@ class TaskSummary:
     reward: tuple[tuple[str, object], ...] = ()
     videos: int | None = None
     """How many of the media are videos; None where that is not known yet."""
+    content: str = ""
+    """Tells it from a task with another question, answer or media of the same id; empty where ids do."""
+
+
+def content_of(*parts: object) -> str:
+    """Return a short digest of what a task says."""
+    return sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 class SourceReader(Protocol):
@@ -68,9 +76,9 @@ def summary_of(task: Task) -> TaskSummary:
     """Summarise a complete task."""
     reward = tuple((parameter.name, parameter.value) for parameter in task.reward)
     videos = sum(isinstance(item.part, VideoPart) for item in task.media)
-    return TaskSummary(
-        task.id, task.tags, task.answer_type, task.answer is not None, len(task.media), task.grader, reward, videos
-    )
+    content = content_of(task.question, task.choices, task.answer, [item.part.sha256 for item in task.media])
+    answered, media = task.answer is not None, len(task.media)
+    return TaskSummary(task.id, task.tags, task.answer_type, answered, media, task.grader, reward, videos, content)
 
 
 MEDIA = "media"

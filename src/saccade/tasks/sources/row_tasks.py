@@ -21,7 +21,7 @@ from saccade.tasks.benchmarks.loaders.rows import from_verl
 from saccade.tasks.benchmarks.make_task import Draft, draft, make_task, task_id
 from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader, items
 from saccade.tasks.benchmarks.values import FieldError, RowProblem, as_list, as_text, first_value, missing
-from saccade.tasks.sources.readers import TaskSummary, check_media, recorded_task, summary_of
+from saccade.tasks.sources.readers import TaskSummary, check_media, content_of, recorded_task, summary_of
 from saccade.tasks.sources.settings import FieldNames, SourceSettings
 from saccade.tasks.sources.tables import UNREAD, RowPlace, RowTable
 
@@ -206,7 +206,10 @@ class RowTasks:
             _check_places(plain, len(listed))
         kind = _type(said, plain)
         answered, count = said.answer is not None, pictures + videos
-        return TaskSummary(self._id(said.id), plain["tags"], kind, answered, count, _grader(plain), videos=videos)
+        media = [_told(plain.get(name)) for name in ("images", "videos")]
+        content = content_of(said.question, said.choices, said.answer, media)
+        grader = _grader(plain)
+        return TaskSummary(self._id(said.id), plain["tags"], kind, answered, count, grader, (), videos, content)
 
     def task(self, row: Mapping[str, Any], media: RowMediaReader) -> Task:
         """Make the task. Raises `FieldError`, also for a picture that cannot be used."""
@@ -336,6 +339,15 @@ def _look_for(plain: Mapping[str, Any], name: str, files: MediaFiles) -> int:
         if item is not UNREAD:
             files.named(item)
     return len(listed)
+
+
+def _told(value: object) -> object:
+    """Return what names media, without bytes and base64 of any length."""
+    if isinstance(value, str):
+        return value[:256]
+    if isinstance(value, list | tuple):
+        return [_told(item) for item in value]
+    return _told(value.get("path")) if isinstance(value, Mapping) else None
 
 
 def _has_pages(item: object) -> bool:

@@ -52,6 +52,7 @@ from saccade.record.trajectory import EpisodeLimits, StopReason, Trajectory, con
 from saccade.rewards.rubric import Rubric, as_rubric
 from saccade.sandbox.base import Limits, Sandbox
 from saccade.sandbox.local import LocalSandbox
+from saccade.tasks.sources.broken import BrokenTasks
 from saccade.tasks.sources.task_set import TaskPool, open_tasks
 from saccade.tasks.sources.world_reader import WorldReader
 from saccade.tools.toolbox import Toolbox
@@ -281,14 +282,22 @@ class SourceTasks:
 
     def __init__(self, tasks: TaskPool, store: MediaStore) -> None:
         self._tasks, self._store = tasks, store
+        self._broken = BrokenTasks(len(tasks))
 
     def draw(self, rng: np.random.Generator) -> Task:
-        """Return a random task."""
+        """Return a random task; one that cannot be made is left out. Raises `DataError` if these are too many."""
+        while True:
+            name = self._drawn(rng)
+            task = self._broken.made(name, lambda name=name: self._tasks.make(name, self._store))  # type: ignore[misc]
+            if task is not None:
+                return task
+
+    def _drawn(self, rng: np.random.Generator) -> str:
         shares = self._tasks.shares
         if shares is None:
-            return self.find(int(rng.integers(len(self._tasks))))
+            return self._tasks.ids[int(rng.integers(len(self._tasks)))]
         part = self._tasks.parts[int(rng.choice(len(shares), p=shares))]
-        return part.make(int(rng.integers(len(part.lights))), self._store)
+        return part.lights[int(rng.integers(len(part.lights)))].id
 
     def find(self, wanted: str | int) -> Task:
         """Return the task of that id or index (from 0). Raises `SettingsError` if there is none."""

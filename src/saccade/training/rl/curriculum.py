@@ -106,7 +106,7 @@ async def measure_pass_rates(
         TrainingError: every rollout was lost.
     """
     store, timing = trainer.resources.store, StepTiming()
-    own = {place: tasks.make(tasks.ids[place], store) for place in trainer.processes.share(places)}
+    own = {place: tasks.made(tasks.ids[place], store) for place in trainer.processes.share(places)}
     scored = await trainer.score(await trainer.roll_out(own, timing), timing, trained_on=False)
     check_lost(scored)
     groups = (RolloutGroup(group.id, tuple(map(accuracy_alone, group.rollouts))) for group in scored)

@@ -1,10 +1,12 @@
 """Run reinforcement learning: from a recipe, a checkpoint and tasks to the exported policy.
 
-    OUT/settings.toml  metrics.jsonl  samples.jsonl  pass-rates.jsonl  rollouts/  tensorboard/  checkpoints/  model/
+    OUT/settings.toml  metrics.jsonl  samples.jsonl  pass-rates.jsonl  task-ids.jsonl  left-out.jsonl
+    OUT/rollouts/  tensorboard/  checkpoints/  model/
 
 A run that was killed at any moment and is resumed ends with the same weights as one that was not: to the bit on one
 machine's CPU with the same numbers of threads and processes, as long as no program in a sandbox is random or runs into
-a time limit. One machine only.
+a time limit. A task that cannot be made is left out, and so is one that was taken out of its source before a run is
+resumed. One machine only.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import copy
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -23,6 +26,7 @@ from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import MEDIA
 from saccade.media.store import MediaStore
 from saccade.sandbox.registry import sandbox_at
+from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
 from saccade.tokens.batch import Collator
 from saccade.tokens.caches import (
     GIB,
@@ -43,6 +47,7 @@ from saccade.training.rl.curriculum import choose_tasks
 from saccade.training.rl.engine import open_engine, sync_weights
 from saccade.training.rl.engines.settings import LOCAL, VLLM
 from saccade.training.rl.metrics import RlCallback, open_rollout_store, rollout_metrics, validation_sample, with_worth
+from saccade.training.rl.resumed import TASK_IDS, keep_tasks, resumed_tasks
 from saccade.training.rl.rollouts import RolloutResources, generate_rollouts
 from saccade.training.rl.scoring import load_scorer
 from saccade.training.rl.server_engine import cache_of_batch, most_context
@@ -180,8 +185,13 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     check_engine_is_there(settings, processes.count)
     opened = open_checked(settings)
     tasks = as_list(opened)
+    if resume:
+        tasks = resumed_tasks(tasks, out)
+    tasks = replace(tasks, broken=BrokenTasks(len(tasks.ids), settings.tasks.most_broken, out / LEFT_OUT))
     trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
     begin_run(settings, out, processes)
+    if processes.is_main and not (resume and (out / TASK_IDS).exists()):
+        keep_tasks(tasks, out)
     callback = callback if callback is not None and processes.is_main else RlCallback()
     callback.takes(opened.lines())
     # Before they are divided, and the weights of a checkpoint replace the first.
@@ -264,9 +274,13 @@ class _RlRun:
         validation = self._settings.validation
         if not validation.every:
             return None
-        return validation_tasks(
+        held_out = validation_tasks(
             validation.source, self._settings.sources, validation.tasks, load_dialect(self._recipe.dialect)
         )
+        if held_out is None:
+            return None
+        most = self._settings.tasks.most_broken
+        return replace(held_out, broken=BrokenTasks(len(held_out.ids), most, self._out / f"validation-{LEFT_OUT}"))
 
     async def _choose_tasks(self, trainer: Trainer, tasks: TaskList) -> TaskList:
         """Return the tasks that a curriculum leaves, by the pass rates of the first policy."""
@@ -287,7 +301,8 @@ class _RlRun:
         self._learner.trained.model.eval()
         processes = self._learner.processes
         own = processes.share(validation.ids)
-        tasks = [await asyncio.to_thread(validation.make, name, self._store) for name in own]
+        made = [await asyncio.to_thread(validation.made, name, self._store) for name in own]
+        tasks = [task for task in made if task is not None]
         plans = [
             trainer.plan(task, number, task.id, temperature=settings.temperature)
             for task in tasks
@@ -296,8 +311,10 @@ class _RlRun:
         with trainer.sampling():
             played, _ = await generate_rollouts(plans, trainer.resources, trainer.generation, self._recipe.seed)
         scorer = replace(trainer.scorer, answers=replace(trainer.scorer.answers, grader=settings.grader))
-        groups = [played[start : start + settings.samples] for start in range(0, len(played), settings.samples)]
-        everyones = processes.gather_shares([await scorer(group, trained_on=False) for group in groups])
+        left = iter(played)
+        groups = [[] if task is None else list(islice(left, settings.samples)) for task in made]
+        graded = [await scorer(group, trained_on=False) if group else [] for group in groups]
+        everyones = [group for group in processes.gather_shares(graded) if group]
         scored = [rollout for group in everyones for rollout in group]
         values = {f"validation/{name}": value for name, value in rollout_metrics(scored).items()}
         if settings.samples > 1:

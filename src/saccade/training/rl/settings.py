@@ -16,6 +16,7 @@ from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
 from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.tasks.benchmarks.card import as_tuple
+from saccade.tasks.sources.broken import MOST_BROKEN, Share
 from saccade.tasks.sources.settings import SourceSettings
 from saccade.training.rl.engines.settings import LOCAL, EngineSettings, check_engine
 from saccade.training.rl.recipe import Recipe, load_recipe
@@ -36,6 +37,8 @@ class TaskSettings(Settings):
     most: PositiveInt | None = None
     """Tasks of each source that says nothing else, drawn by its seed; None: all, and of a world, which has no end,
     `WORLD_TASKS`."""
+    most_broken: Share = MOST_BROKEN
+    """Share of the tasks that are left out where they cannot be made, as of a broken picture; more end the run."""
 
 
 class RlValidationSettings(Settings):
@@ -147,6 +150,7 @@ MAY_DIFFER = (
     *(f"recipe.reward.{name}" for name in RETRY_SETTINGS),
     *(f"recipe.reward.judge_rules.{name}" for name in ASK_LIMITS),
     "sandbox",
+    "tasks.most_broken",
     *(f"engine.{name}" for name in ("gpus", "shared", "memory", "weights", "program", "ready_seconds")),
 )
 """Settings that a run may be resumed with in place of its own: they decide nothing of what is trained."""

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from saccade.errors import TrainingError
 from saccade.grading.registry import grade_of
 from saccade.record.task import Task
 from saccade.rewards.judges.verdict import NoVerdict
+from saccade.tasks.sources.broken import LEFT_OUT
 from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, token_row, work
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
@@ -269,11 +271,14 @@ class Trainer:
         trained.model.eval()
         groups: list[RolloutGroup] = []
         selection = Selection()
-        for _ in range(limits.rounds):
+        rounds, last = 0, cursor + limits.rounds * limits.tasks + len(tasks.ids)
+        while rounds < limits.rounds and cursor < last:
             places = range(cursor, cursor + limits.tasks)
             cursor = places.stop
             own = await self.take(tasks, places)
-            groups += await self.score(await self.roll_out(own, timing), timing)
+            played = await self.score(await self.roll_out(own, timing), timing)
+            rounds += bool(played)  # a round whose tasks were all left out is none
+            groups += played
             check_judged(groups)
             selection = self.recipe.selection(groups)
             if len(selection.kept) >= limits.groups:
@@ -290,22 +295,23 @@ class Trainer:
         timing.update = time.perf_counter() - began
 
         timing.replayed = int(self.processes.all_sum([timing.replayed])[0])
-        played = (item for group in groups for item in group.rollouts)
-        rollouts = list({item.id: item for item in (*played, *compared)}.values())  # in the order of `played`
+        every = (item for group in groups for item in group.rollouts)
+        rollouts = list({item.id: item for item in (*every, *compared)}.values())  # in the order of `played`
         metrics = step_metrics(rollouts, selection, sums, timing, self.updater.learner.learning_rate)
         return StepResult(rollouts, cursor, int(sums.tokens), metrics)
 
-    async def take(self, tasks: TaskList, places: Sequence[int]) -> dict[int, Task]:
-        """Make this process's share of the tasks at `places` in the sequence of epochs."""
+    async def take(self, tasks: TaskList, places: Sequence[int]) -> dict[int, Task | None]:
+        """Make this process's share of the tasks at `places` in the sequence of epochs; None for one left out."""
         own, seed, store = self.processes.share(places), self.recipe.seed, self.resources.store
-        return await asyncio.to_thread(lambda: {place: tasks.make(tasks.at(place, seed), store) for place in own})
+        return await asyncio.to_thread(lambda: {place: tasks.made(tasks.at(place, seed), store) for place in own})
 
-    async def roll_out(self, tasks: Mapping[int, Task], timing: StepTiming) -> list[list[Rollout]]:
-        """Roll out a group of each task; `tasks` are those of this process by their places."""
+    async def roll_out(self, tasks: Mapping[int, Task | None], timing: StepTiming) -> list[list[Rollout]]:
+        """Roll out a group of each task by its place, those of this process; an empty one of a task left out."""
         size = self.recipe.rollout.group_size
         plans = [
             self.plan(task, place * size + number, f"{task.id}@{place}")
             for place, task in tasks.items()
+            if task is not None
             for number in range(size)
         ]
         with self.sampling():
@@ -313,7 +319,8 @@ class Trainer:
         timing.decoding += took.decoding
         timing.sandbox += took.waiting
         timing.replayed += took.replayed
-        return [played[start : start + size] for start in range(0, len(played), size)]
+        left = iter(played)
+        return [[] if task is None else list(islice(left, size)) for task in tasks.values()]
 
     def sampling(self) -> AbstractContextManager[None]:
         """Gather the model where the engine of this process samples with it. Every process enters it alike."""
@@ -324,12 +331,15 @@ class Trainer:
     ) -> list[RolloutGroup]:
         """Score the groups of this process, and return those of every process."""
         began = time.perf_counter()
-        scored = await asyncio.gather(*(self.scorer(group, trained_on=trained_on) for group in own))
+        scored = await asyncio.gather(*(self._scored(group, trained_on) for group in own))
         ended = time.perf_counter()
         timing.scoring += ended - began
         everyones = await asyncio.to_thread(self.processes.gather_shares, scored)
         timing.others += time.perf_counter() - ended
-        return [group_of(group) for group in everyones]
+        return [group_of(group) for group in everyones if group]
+
+    async def _scored(self, group: Sequence[Rollout], trained_on: bool) -> list[Rollout]:
+        return list(await self.scorer(group, trained_on=trained_on)) if group else []
 
     def plan(self, task: Task, rollout: int, group: str, *, temperature: float | None = None) -> Plan:
         """Plan one episode, at the recipe's temperature or another; a `rollout` number is used once in a run."""
@@ -448,6 +458,8 @@ def _minibatches(
 def check_lost(groups: Sequence[RolloutGroup]) -> None:
     """Raise `TrainingError` if every rollout was lost."""
     rollouts = [item for group in groups for item in group.rollouts]
+    if not rollouts:
+        raise TrainingError(f"no task of a step could be made; {LEFT_OUT} in the run's folder says why.")
     if all(item.lost for item in rollouts):
         detail = rollouts[0].trajectory.stop_detail
         raise TrainingError(f"every rollout of a step was lost to outages, the first to this one: {detail}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from saccade.record.task import Task
 from saccade.rewards.judges.group import fines_form
 from saccade.rewards.registry import REWARDS
 from saccade.rewards.reward import ByTag, RewardPreset, SearchesTasks
+from saccade.tasks.sources.broken import BrokenTasks
 from saccade.tasks.sources.resolve import SourceDefaults, open_reader
 from saccade.tasks.sources.settings import SourceSettings
 from saccade.tasks.sources.shares import Turns
@@ -52,6 +53,20 @@ class TaskList:
     groups: tuple[tuple[str, ...], ...] = ()
     """The ids of each source, where sources have shares."""
     shares: tuple[float, ...] = ()
+    contents: tuple[str, ...] = ()
+    """What each of `ids` says, see `TaskSummary.content`."""
+    broken: BrokenTasks | None = None
+    """Where tasks that cannot be made are counted; None: they end the run."""
+    gone: frozenset[str] = frozenset()
+    """Tasks that were taken out of the sources since the run began."""
+
+    def made(self, name: str, store: MediaStore) -> Task | None:
+        """Make a task; None if it was taken out or cannot be made. Raises `DataError` if these are too many."""
+        if name in self.gone:
+            return None
+        if self.broken is None:
+            return self.make(name, store)
+        return self.broken.made(name, lambda: self.make(name, store))
 
     def at(self, place: int, seed: int) -> str:
         """Return the id of the task at `place` (from 0) of an endless sequence of epochs."""
@@ -63,16 +78,15 @@ class TaskList:
     def only(self, ids: Sequence[str]) -> TaskList:
         """Return a list of only these tasks; a source of which none is left has no share any more."""
         if not self.groups:
-            return TaskList(tuple(ids), self.make, self.total)
+            return replace(self, ids=tuple(ids), contents=())
         left = frozenset(ids)
         kept = [
             (tuple(name for name in group if name in left), share)
             for group, share in zip(self.groups, self.shares, strict=True)
         ]
         kept = [(group, share) for group, share in kept if group]
-        return TaskList(
-            tuple(ids), self.make, self.total, tuple(group for group, _ in kept), tuple(share for _, share in kept)
-        )
+        groups, shares = tuple(group for group, _ in kept), tuple(share for _, share in kept)
+        return replace(self, ids=tuple(ids), groups=groups, shares=shares, contents=())
 
     @cached_property
     def _turns(self) -> Turns:
@@ -111,7 +125,8 @@ def as_list(tasks: TaskPool) -> TaskList:
     """List the tasks as a run draws them."""
     shares = tasks.shares if len(tasks.parts) > 1 else None
     groups = () if shares is None else tuple(tuple(light.id for light in part.lights) for part in tasks.parts)
-    return TaskList(tasks.ids, tasks.make, tasks.total, groups, shares or ())
+    contents = tuple(light.content for part in tasks.parts for light in part.lights)
+    return TaskList(tasks.ids, tasks.make, tasks.total, groups, shares or (), contents)
 
 
 def _at(ids: tuple[str, ...], place: int, seed: int) -> str:
@@ -207,7 +222,8 @@ def check_rewards(tasks: TaskPool, reward: RewardSettings) -> None:
 def check_tasks(tasks: TaskList, scorer: Scorer, store: MediaStore) -> None:
     """Warn where a part of the reward would be 0 for every task, and where a judge is never asked or is missing."""
     step = max(1, len(tasks.ids) // MOST)
-    seen = [tasks.make(name, store) for name in tasks.ids[::step][:MOST]]
+    tried = (tasks.made(name, store) for name in tasks.ids[::step][:MOST])
+    seen = [task for task in tried if task is not None]
     of = f"none of {len(seen)} tasks" if len(seen) < len(tasks.ids) else f"none of the {len(seen)} tasks"
     preset = scorer.preset
     if isinstance(preset, SearchesTasks) and not any(map(preset.searches, seen)):

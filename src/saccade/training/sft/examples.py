@@ -22,6 +22,7 @@ from saccade.record.codec import read_lines
 from saccade.record.content import Message, ParseError
 from saccade.record.execution import Status
 from saccade.record.trajectory import Trajectory
+from saccade.tasks.sources.broken import too_many
 from saccade.tokens.batch import BatchRow, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
@@ -67,6 +68,7 @@ def _pictures(messages: tuple[Message, ...]) -> list[str]:
 
 
 _NO_TOKENS = "without a token form"
+_NO_MEDIA = "whose pictures or videos are in no media folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,9 @@ class ManyStores:
 
     def __init__(self, runs: Iterable[str]) -> None:
         self._stores = [MediaStore(Path(run) / MEDIA) for run in dict.fromkeys(runs)]
+
+    def __contains__(self, sha256: str) -> bool:
+        return any(sha256 in store for store in self._stores)
 
     def get_bytes(self, sha256: str) -> bytes:
         """Return the stored bytes. Raises `MissingMediaError` if no folder has them."""
@@ -144,11 +149,23 @@ def read_examples(
         else:
             left_out["held out beyond validation.most"] += 1
         tell(number)
+    total = sum(left_out.values()) + len(train) + len(held)
+    if too_many(left_out[_NO_MEDIA], total, settings.data.most_broken):
+        raise _too_few_media(left_out[_NO_MEDIA], total, settings)
     if not train:
         reasons = "; ".join(f"{count} {reason}" for reason, count in left_out.most_common()) or "the folders are empty"
         raise TrainingError(f"there is no trajectory to learn from: {reasons}. {refusal}".rstrip())
     return TrainingExamples(
         tuple(train), tuple(held), dict(left_out), refusal, {name: dialects[name] for name in dialects if name}
+    )
+
+
+def _too_few_media(lost: int, total: int, settings: SftSettings) -> TrainingError:
+    """Return the error for too many trajectories whose pictures are gone."""
+    return TrainingError(
+        f"{lost:,} of {total:,} trajectories have pictures or videos that are in no media folder, more than the share "
+        f"that is left out (data.most_broken = {settings.data.most_broken:g}). Copy the media folders along with the "
+        "runs."
     )
 
 
@@ -182,6 +199,7 @@ def _all_read(settings: SftSettings, encoder: Encoder) -> Iterator[_Read]:
     if not settings.data.runs:
         raise TrainingError("no run folder is named: give at least one with --data, or as data.runs")
     reprompt = reprompting(settings.data)
+    media = ManyStores(settings.data.runs)
     often = Counter(settings.data.runs)
     known: dict[str, list[_Read]] = {}
     for run in settings.data.runs:
@@ -190,7 +208,10 @@ def _all_read(settings: SftSettings, encoder: Encoder) -> Iterator[_Read]:
             continue
         kept: list[_Read] = []
         for trajectory in _trajectories(run):
-            kept.append(_read(trajectory, settings, encoder, reprompt))
+            read = _read(trajectory, settings, encoder, reprompt)
+            if read.row is not None and not all(part.sha256 in media for part in trajectory.media()):
+                read = _Read(trajectory.task.id, None, _NO_MEDIA)
+            kept.append(read)
             yield kept[-1]
         if often[run] > 1:
             known[run] = kept

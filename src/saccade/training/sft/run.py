@@ -34,6 +34,7 @@ from saccade.grading.registry import scored_by_rule
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.record.trajectory import Sampling, Trajectory
 from saccade.sandbox.registry import sandbox_at
+from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import TaskPool, open_tasks
 from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, work
@@ -184,6 +185,7 @@ class ValidationTasks:
         )
         self._settings = validation
         self._out = out / "validation"
+        self._broken = BrokenTasks(len(tasks), validation.most_broken, self._out / LEFT_OUT)
 
     def play(self, trained: Trainable, step: int) -> tuple[dict[str, float], list[dict[str, str]]]:
         """Return the figures after `step` steps, and what was written to the first tasks.
@@ -213,7 +215,9 @@ class ValidationTasks:
     def _plans(self, folder: RunFolder) -> Iterator[Plan]:
         validation = self._settings
         for name in self.tasks.ids:
-            task = self.tasks.make(name, folder.store)
+            task = self._broken.made(name, lambda name=name: self.tasks.make(name, folder.store))  # type: ignore[misc]
+            if task is None:
+                continue
             for rollout in range(validation.k):
                 sampling = validation.sampling
                 if validation.k > 1:

@@ -10,6 +10,7 @@ from saccade.core.settings import Settings
 from saccade.episode.settings import PromptSettings, SessionLimits
 from saccade.record.trajectory import Sampling
 from saccade.tasks.benchmarks.card import as_tuple
+from saccade.tasks.sources.broken import MOST_BROKEN, Share
 from saccade.tokens.build import SampledIds
 from saccade.training.settings import Fraction, KeepSettings, ModelSettings, OptimizerSettings
 
@@ -26,6 +27,8 @@ class DataSettings(PromptSettings):
     most_tokens: PositiveInt = 16_384
     """Longer trajectories lose their last turns; those whose first turn does not fit are left out. Never more than the
     checkpoint's context."""
+    most_broken: Share = MOST_BROKEN
+    """Share of the trajectories that are left out where a picture or video of theirs is gone; more end the run."""
     picture_cache_mib: PositiveInt = 2048
     """Memory for pictures that were read once."""
 
@@ -72,6 +75,8 @@ class SftValidationSettings(Settings):
     """Most tasks of each source."""
     k: PositiveInt = 1
     """Episodes of each task."""
+    most_broken: Share = MOST_BROKEN
+    """Share of the tasks that are left out where they cannot be made, as of a broken picture; more end the run."""
     dialect: str = ""
     """How tasks are put; empty: the dialect of most of the trajectories."""
     sampling: Sampling = Sampling(temperature=0.0, max_tokens=1024)

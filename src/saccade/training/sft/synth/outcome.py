@@ -133,7 +133,7 @@ def opened(root: Path, settings: SynthSettings) -> Opened:
             holds another command's run.
         RecordError: its trajectories cannot be read.
     """
-    folder = continued(root, settings, may_differ={"n", *PRICE_SETTINGS, *RETRY_SETTINGS})
+    folder = continued(root, settings, may_differ={"n", "most_broken", *PRICE_SETTINGS, *RETRY_SETTINGS})
     worlds = {world.id for world in worlds_of(settings)}
     names = {world.partition("@")[0] for world in worlds}
     begun = {name.partition("/")[0] for name in folder.ids}

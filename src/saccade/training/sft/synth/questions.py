@@ -30,6 +30,7 @@ from saccade.record.codec import append_lines, read_lines, recover_lines
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.task import AnswerType, EvidenceBox, Task
 from saccade.rewards.judges.client import PaidModel, Purse, unfenced
+from saccade.tasks.sources.broken import BROKEN, MOST_BROKEN, BrokenTasks, refusal, too_many
 from saccade.tasks.sources.folder import TASKS, files_in
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.settings import SourceSettings
@@ -80,6 +81,7 @@ class QuestionProgress:
     skipped: int
     sources: tuple[str, ...]
     estimate: str
+    most_broken: float = MOST_BROKEN
     asked: int = 0
     """Pictures that were asked about."""
     questions: int = 0
@@ -102,6 +104,9 @@ class QuestionProgress:
             return
         self.discarded[tasks.kind] += 1
         self.example.setdefault(tasks.kind, tasks.detail)
+        broken = self.discarded["broken task"]
+        if too_many(broken, self.total, self.most_broken):
+            raise refusal(broken, self.total, self.most_broken, self.example["broken task"])
         self._outages = self._outages + 1 if tasks.kind == "teacher lost" else 0
         if self._outages >= _OUTAGES:
             raise ModelError(
@@ -129,11 +134,11 @@ async def make_questions(
     pool = open_tasks(map(_pictures, expanded(settings.sources)), SourceDefaults(most=settings.n))
     purse = Purse(teacher.dollars, "teacher", "What was made is kept")
     model = PaidModel((models or partial(load_model, retry=settings.retry))(teacher.model), purse)
-    check_continued(out, settings, may_differ={"n", *PRICE_SETTINGS})
+    check_continued(out, settings, may_differ={"n", "most_broken", *PRICE_SETTINGS})
     done = _done(out / TASKS)
     names = [name for name in pool.ids if name not in done]
     estimate = await asyncio.to_thread(_estimate, settings, pool, names, model.model)
-    progress = QuestionProgress(len(pool.ids), len(pool.ids) - len(names), pool.lines(), estimate)
+    progress = QuestionProgress(len(pool.ids), len(pool.ids) - len(names), pool.lines(), estimate, settings.most_broken)
     watch(progress)
     out.mkdir(parents=True, exist_ok=True)
     save_settings(settings, out / "settings.toml")
@@ -174,7 +179,10 @@ class _Asker:
         """Return the tasks about one picture, or why there are none."""
         if self.purse.is_empty():
             return DiscardedError("dollars spent", self.purse.refusal(self.model.name))
-        picture = await asyncio.to_thread(self.pool.make, name, self.store)
+        try:
+            picture = await asyncio.to_thread(self.pool.make, name, self.store)
+        except BROKEN as error:
+            return DiscardedError("broken task", str(error))
         part = picture.media[0].part
         if not isinstance(part, ImagePart):
             return DiscardedError("no picture", f"{name} is a video, and questions are made about pictures only")
@@ -241,6 +249,10 @@ def _done(file: Path) -> set[str]:
 def _estimate(settings: SynthSettings, pool: TaskPool, names: list[str], model: Model) -> str:
     folder, store = scratch_store()
     with folder:
-        pictures = [pool.make(name, store) for name in names[:LOOKED_AT]]
+        looked = BrokenTasks(LOOKED_AT, most=1.0)
+        made = [looked.made(name, lambda name=name: pool.make(name, store)) for name in names[:LOOKED_AT]]  # type: ignore[misc]
+        pictures = [picture for picture in made if picture is not None]
         sizes = [job_size("question", picture, settings.teacher.expect_tokens, 1) for picture in pictures]
+    if not sizes:
+        return ""
     return estimated(len(names), sizes, {"teacher": model}).line(settings.teacher.dollars)

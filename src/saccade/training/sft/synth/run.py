@@ -28,6 +28,7 @@ from saccade.record.trajectory import StopReason
 from saccade.rewards.judges.answer import AnswerJudge
 from saccade.rewards.judges.client import PaidModel, Purse
 from saccade.sandbox.registry import sandbox_at
+from saccade.tasks.sources.broken import BROKEN, refusal, too_many
 from saccade.tasks.sources.task_set import TaskPool
 from saccade.tasks.worlds.base import WorldSample, store_sample
 from saccade.training.sft.synth.codify import CodifyMaker, DensifyMaker, ReasonMaker, RewriteMaker
@@ -53,6 +54,8 @@ ModelLoader = Callable[[str], Model]
 SampleCheck = Callable[[Job, WorldSample], None]
 """Raises `ExpertStopped` for a sample that need not be stored, since nothing would come of it."""
 
+BROKEN_TASK = "broken task"
+"""Kind of the jobs whose task cannot be made."""
 SPENT = "dollars spent"
 """Kind of the jobs that were not made because the dollars were spent."""
 
@@ -145,7 +148,7 @@ class Synthesizer:
         notes: Mapping[str, str] = {}
         try:
             if sample is None:
-                task = await asyncio.to_thread(self.jobs.make, job, self._store)
+                task = await asyncio.to_thread(self._task, job)
             else:
                 if self._check is not None:
                     self._check(job, sample)
@@ -167,6 +170,12 @@ class Synthesizer:
         except ExpertStopped as error:
             return Made(None, "not to be shown", str(error))
 
+    def _task(self, job: Job) -> Task:
+        try:
+            return self.jobs.make(job, self._store)
+        except BROKEN as error:
+            raise DiscardedError(BROKEN_TASK, str(error)) from error
+
     def _spent(self) -> Made | None:
         """Return the outcome of a job for which the dollars did not last."""
         return Made(None, SPENT, self.purse.refusal("the teacher")) if self.purse.is_empty() else None
@@ -184,12 +193,17 @@ class Synthesizer:
         with folder:
             for job in jobs[:LOOKED_AT]:
                 sample = self.jobs.drawn(job)
-                task = (
-                    self.jobs.make(job, store) if sample is None else _stored(sample, store, job, self.settings.split)
-                )
+                try:
+                    task = (
+                        self.jobs.make(job, store)
+                        if sample is None
+                        else _stored(sample, store, job, self.settings.split)
+                    )
+                except BROKEN:
+                    continue  # it is said when it is to be played
                 work = task if self.stored is None else self.stored.trajectory(job)
                 sizes.append(job_size(teacher.recipe, work, teacher.expect_tokens, turns))
-        return estimated(len(jobs), sizes, models)
+        return estimated(len(jobs), sizes, models) if sizes else None
 
     def _experts(self, tasks: TaskPool) -> Player:
         foreign = [str(part.settings) for part in tasks.parts if not part.endless]
@@ -266,6 +280,8 @@ async def synthesise(
     watch(progress)
     if not missing:
         return progress
+    broken: set[str] = set()
+    tasks = len({job.task_id for job in listed})
     async with synthesizer:
         async for job, made in in_order(missing, lambda job: _named(synthesizer, job), workers):
             if made.trajectory is not None:
@@ -274,6 +290,10 @@ async def synthesise(
                 run.reject(job, made)
             progress.count(made)
             watch(progress)
+            if made.discarded == BROKEN_TASK:
+                broken.add(job.rpartition("#")[0])
+                if too_many(len(broken), tasks, settings.most_broken):
+                    raise refusal(len(broken), tasks, settings.most_broken, made.detail)
     return progress
 
 

@@ -10,6 +10,7 @@ from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.core.settings import Settings
 from saccade.episode.settings import SpeechSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
+from saccade.tasks.sources.broken import MOST_BROKEN, Share
 
 SynthRecipe = Literal["solve", "reason", "codify", "densify", "rewrite", "question"]
 AtomicCategory = Literal["transform", "compute", "edit"]
@@ -84,6 +85,8 @@ class SynthSettings(SpeechSettings):
     teacher: TeacherSettings = TeacherSettings()
     limits: EpisodeLimits = EpisodeLimits()
     """Those that are set stand in place of the dialect's."""
+    most_broken: Share = MOST_BROKEN
+    """Share of the tasks that are left out where they cannot be made, as of a broken picture; more end the run."""
     retry: RetryPolicy = DEFAULT_RETRY
     """How often a request to a teacher or writer is tried, and for how long."""
 

@@ -1,0 +1,149 @@
+"""Tables of a report over several benchmarks: the numbers that means use, groups of papers, runs put together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from tests.evals.rows import row
+
+from saccade.evals.protocols.errors import ErrorClass, ErrorRow, Errors, StepError
+from saccade.evals.protocols.errors import findings as errors_of
+from saccade.evals.protocols.findings import StudiedRun
+from saccade.evals.rows import EvalRow
+from saccade.evals.summary import summarise
+from saccade.report.runs import RIGHT, WRONG, EvalRun
+from saccade.report.sections.protocols import errors
+from saccade.report.sections.results import comparison, results
+from saccade.report.sections.view import Panel
+from saccade.report.stored_run import StoredRun
+
+SEVEN = ("vstar", "hrbench-4k", "hrbench-8k", "mathvision", "mathverse", "wemath", "dynamath")
+
+
+def run(name: str, rows: Sequence[EvalRow], model: str = "m", dialect: str = "pyvision-rl-image") -> EvalRun:
+    labels = {one.id: {RIGHT if one.correct else WRONG} for one in rows}
+    dialects = {one.id: dialect for one in rows}
+    return EvalRun(name, cast(StoredRun, None), None, list(rows), labels, dialects, Counter({model: len(rows)}))
+
+
+def of(source: str, right: int, count: int, **changes: Any) -> list[EvalRow]:
+    return [row(f"{source}/{n}", float(n < right), source=source, **changes) for n in range(count)]
+
+
+def panels(*runs: EvalRun) -> dict[str, Panel]:
+    section = results(runs)
+    assert section is not None
+    return {panel.title: panel for panel in section.panels}
+
+
+def cells(panel: Panel, sheet: int = 0) -> dict[str, tuple[str, ...]]:
+    return {line.cells[0]: line.cells[1:] for line in panel.sheets[sheet].lines}
+
+
+def wemath(right: Sequence[bool]) -> list[EvalRow]:
+    """Two composite problems of two steps: of the first all is right but what `right` says of its steps."""
+    rows = []
+    for group in range(2):
+        for variant, credit in (("2steps_1", right[group]), ("2steps_2", True), ("2steps_multi", True)):
+            tags = (f"group=g{group}", f"variant={variant}")
+            rows.append(row(f"w{group}-{variant}", float(credit), source="wemath@1", tags=tags))
+    return rows
+
+
+def test_the_overview_shows_the_number_that_its_mean_uses() -> None:
+    shown = cells(panels(run("a", [*of("vstar@1", 3, 4), *wemath([True, False])]))["All benchmarks"])
+    assert shown["V* Bench"][0].startswith("75.0 (")
+    assert shown["We-Math testmini"] == ("50.0 (We-Math strict)",)  # not 83.3, its plain accuracy
+    assert shown["mean over benchmarks"] == ("62.5",)
+
+
+def test_runs_of_one_model_with_settings_of_their_own_have_one_mean() -> None:
+    made = [run(name, of(f"{name}@1", n + 1, 10)) for n, name in enumerate(SEVEN) if name != "wemath"]
+    made.append(run("wemath", wemath([True, False])))
+    found = panels(*made)
+    together = " + ".join(one.name for one in made)
+    assert cells(found["All benchmarks"])["mean over benchmarks"][-1] == "38.6"  # 10 20 30 40 50 70, and 50 of We-Math
+    sheet = next(s for s in found["Means over groups of benchmarks"].sheets if s.title.startswith("PyVision-RL"))
+    lines = {line.cells[0]: line for line in sheet.lines}
+    assert lines[together].cells[1] == "38.6"
+    assert lines["PyVision-Image"].reference
+    scores = [float(cell) for cell in lines["PyVision-Image"].cells[2:]]
+    assert len(scores) == 7
+    assert float(lines["PyVision-Image"].cells[1]) == pytest.approx(sum(scores) / 7, abs=0.06)
+    assert not [name for name in lines if name in SEVEN], "a run of one benchmark has no mean over the group"
+
+
+def test_models_and_dialects_are_not_put_together_and_neither_are_runs_of_one_benchmark() -> None:
+    for other in (
+        run("b", of("mathverse@1", 1, 4), model="n"),
+        run("b", of("mathverse@1", 1, 4), dialect="direct"),
+        run("b", of("vstar@1", 1, 4)),
+    ):
+        titles = panels(run("a", [*of("vstar@1", 3, 4), *of("wemath@1", 1, 4)]), other)
+        assert not [name for name in titles["All benchmarks"].sheets[0].heads if " + " in name]
+
+
+def test_group_means_of_vista_stand_beside_the_papers_rows_and_say_what_is_missing() -> None:
+    inside = [*of("vista-chartqa@1", 1, 2), *of("vista-mapqa@1", 1, 4)]
+    outside = [
+        row
+        for n, name in enumerate(("tabmwp", "ai2d", "plotqa", "clevr-math", "iconqa", "mathvista"))
+        for row in of(f"vista-{name}@1", n % 3, 2)
+    ]
+    found = panels(run("a", [*inside, *outside]))["Means over groups of benchmarks"]
+    tables = {sheet.title: {line.cells[0]: line.cells[1:] for line in sheet.lines} for sheet in found.sheets}
+    assert tables["VISTA-Gym, in distribution"]["a"][0] == "– (3 benchmarks missing)"
+    assert tables["VISTA-Gym, in distribution"]["GPT-5"][0] == "76.4"
+    assert tables["VISTA-Gym, out of distribution"]["a"][0] == "50.0"
+    assert tables["VISTA-Gym, out of distribution"]["GPT-5"][0] == "75.4"
+
+
+def test_the_tags_of_a_card_are_shown_in_the_summary_and_in_the_report() -> None:
+    rows = [
+        row(f"v{n}", float(n < 3), source="mathverse@1", tags=(f"variant={'Vision Only' if n % 2 else 'Text Lite'}",))
+        for n in range(8)
+    ]
+    by = summarise(rows).by["mathverse@1"]
+    assert {tag: part.avg for tag, part in by.items()} == {"variant=Text Lite": 0.5, "variant=Vision Only": 0.25}
+    shown = cells(panels(run("a", rows))["MathVerse testmini"], 1)
+    assert shown["variant=Vision Only"][0].startswith("25.0 (")
+
+
+def test_every_panel_with_an_interval_names_how_it_was_made() -> None:
+    for title, panel in panels(run("a", [*of("vstar@1", 3, 4), *of("mathverse@1", 1, 4)])).items():
+        if title != "Outcomes":
+            assert [note for note in panel.notes if "95% intervals: Wilson." in note] or title.startswith("Means"), (
+                title
+            )
+
+
+def test_error_classes_are_compared_on_the_same_samples() -> None:
+    def found(name: str, wrong: int, count: int, undecided: tuple[ErrorClass, ...] = ()) -> Errors:
+        step = StepError(error=ErrorClass.E5, turn=0, rule="empty")
+        rows = [
+            ErrorRow(
+                id=f"t{n}#0", task=f"t{n}", rollout=0, source="s", correct=0.0, calls=1, answered=True,
+                errors=(step,) if n < wrong else (), undecided=undecided,
+            )
+            for n in range(count)
+        ]  # fmt: skip
+        return errors_of(rows, StudiedRun(run=name))
+
+    panel = errors({"a": found("a", 6, 10), "b": found("b", 1, 12, (ErrorClass.E4,))})
+    assert panel is not None
+    sheet = panel.sheets[1]
+    assert sheet.title == "Errors of a and of b on the same samples"
+    lines = {line.cells[0][:2]: line.cells for line in sheet.lines}
+    assert lines["E5"][1:5] == ("10", "60.0", "10.0", "+50.0")
+    assert lines["E5"][6] == "0.0625"  # five of five differ one way: 2 / 2^5
+    assert "E4" not in lines, "one run tells nothing of it"
+
+
+def test_the_difference_of_two_runs_stands_first() -> None:
+    one, other = run("a", of("vstar@1", 6, 8)), run("b", of("vstar@1", 2, 8))
+    section = comparison((one, other))
+    assert section is not None
+    assert section.panels[0].sheets[0].lines[0].cells[2] == "+50.0"
