@@ -7,6 +7,7 @@ import importlib.util
 from collections.abc import AsyncIterator
 from typing import Any
 
+import numpy as np
 import pytest
 import pytest_asyncio
 from PIL import Image
@@ -15,6 +16,7 @@ from tests.sandbox.providers import linux_only
 from saccade.record.execution import Status
 from saccade.sandbox.base import Session
 from saccade.sandbox.local import LocalSandbox
+from saccade.sandbox.remote_codec import pack_result, unpack_result
 
 pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
@@ -286,3 +288,50 @@ async def test_torch_takes_the_number_that_is_allowed(call: str) -> None:
         )
         assert (result.status, result.stdout) == (Status.OK, "1 torch.Size([500, 500])\n"), result.traceback
         assert result.notes == (f"torch.{call}(4) was taken as 1: a session computes in one thread",)
+
+
+DATA: list[tuple[str, Any]] = [
+    ("5", 5),
+    ("[1, (2.5, None), {'a': [True, '\\u4e2d']}]", [1, [2.5, None], {"a": [True, "\u4e2d"]}]),
+    ("import numpy as np\nnp.float32(2.5), np.int64(3), np.True_", [2.5, 3, True]),
+    ("{'huge': 10**1000, 'inf': float('inf')}", {"huge": 10**1000, "inf": float("inf")}),
+    *((code, None) for code in ("None", "x = 5", "5;", "{1: 2}", "set()", "b'x'", "object()", "10**5000", "'\\ud800'")),
+    ("x = []\nx.append(x)\nx", None),
+    *((code, None) for code in ("'x' * 10**6", "list(range(10**5))", "[[[]]] * 3000", "type('A', (int,), {})(3)")),
+    ("import numpy as np\nnp.zeros((0, 10**9))", None),
+    ("import numpy as np\nnp.zeros((9, 2**20), 'u1')", None),
+    ("import numpy as np\nnp.array(['a'])", None),
+]
+
+
+@pytest.mark.parametrize(("code", "expected"), DATA)
+async def test_the_value_itself_where_it_is_plain_data(session: Session, code: str, expected: Any) -> None:
+    result = await session.run(code)
+    again = unpack_result(pack_result(result))
+    assert (result.status, result.data, type(result.data)) == (Status.OK, expected, type(expected)), result.traceback
+    assert (again.data, again.value) == (expected, result.value)
+
+
+@pytest.mark.parametrize("kind", ["bool", "uint8", "int64", "float16", "float64", "complex128"])
+async def test_an_array_is_given_as_a_copy(session: Session, kind: str) -> None:
+    code = f"import numpy as np\na = np.asfortranarray(np.arange(24).reshape(2, 3, 4)).astype('{kind}')\na[:, ::2]"
+    expected = np.arange(24).reshape(2, 3, 4).astype(kind)[:, ::2]
+    result = await session.run(code)
+    for one in (result, unpack_result(pack_result(result))):
+        assert one.data.dtype == expected.dtype
+        assert np.array_equal(one.data, expected)
+        one.data[0] = 0  # nobody else's
+    assert (await session.run("print(a[0, 2, 3] == np.asarray(11).astype(a.dtype))")).stdout == "True\n"
+
+
+async def test_a_picture_as_the_value_is_a_picture(session: Session) -> None:
+    result = await session.run("picture.crop((0, 0, 3, 2))")
+    assert (result.value, result.data.size, result.data.getpixel((0, 0))) == (None, (3, 2), (255, 0, 0))
+
+
+async def test_a_report_that_is_shortened_has_no_half_value(box: LocalSandbox) -> None:
+    opened = await box.open()
+    code = "for n in range(900): open(f'{n:03}' + '\\u4e2d' * 80, 'w').close()\n['\\u4e2d' * 9000]"
+    result = await opened.run(code)
+    assert (result.status, result.data) == (Status.OK, None), result.traceback
+    assert any("shortened" in note for note in result.notes)

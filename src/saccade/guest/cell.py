@@ -13,6 +13,7 @@ import builtins
 import faulthandler
 import importlib
 import io
+import json
 import linecache
 import operator
 import os
@@ -20,7 +21,7 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import CO_COROUTINE
@@ -29,12 +30,13 @@ from traceback import StackSummary, TracebackException
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn, Protocol, Self, cast
 
+import numpy as np
 from PIL import Image
 
 from .config import GuestConfig
 from .descriptors import make_room
 from .notebook import drawn, read_notebook, timed
-from .outbox import Outbox
+from .outbox import ARRAY_TYPES, DATA_BYTES, Outbox
 from .pixels import DRAWN
 from .repairs import RepairContext, RepairPass, find_passes, repair_text, repair_tree, repairing
 from .shown import ShownPictures, close
@@ -396,6 +398,7 @@ class _Cell:
     program: Program
     status: str = "ok"
     value: str | None = None
+    data: str | None = None
     traceback: str | None = None
     files: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -424,8 +427,8 @@ class _Cell:
 def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
     """Run `code` as cell `number` in the context's module; never raises. Times of the report are in seconds.
 
-    Keys: status, stdout and stderr ([bytes kept, bytes written]), value, traceback, pictures, files, repairs, notes,
-    run, cpu, capture. The workspace is looked at, not committed.
+    Keys: status, stdout and stderr ([bytes kept, bytes written]), value, data, traceback, pictures, files, repairs,
+    notes, run, cpu, capture. The workspace is looked at, not committed.
     """
     outbox, shown = context.outbox, context.shown
     cell = _Cell(context, Program(f"<cell {number}>"))
@@ -434,7 +437,7 @@ def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
     shown.begin()
     with ProcessState() as around:
         _dress(outbox)
-        _execute(cell, code, around)
+        value = _execute(cell, code, around)
         if _getpid() != around.pid:
             _leave_child(cell)
     cell.step("the open files", lambda: cell.refuse(make_room()))
@@ -442,6 +445,7 @@ def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
     cell.step("the processes", lambda: cell.refuse(around.children_left()))
     cell.step("the figures", lambda: _leave_figures(cell))
     cell.step("the files", lambda: _report_files(cell))
+    cell.step("the value", lambda: _take_data(cell, value))
     cell.step("the output", lambda: _finish_output(cell))
     return _report(cell, _perf_counter() - started)
 
@@ -455,15 +459,15 @@ def _dress(outbox: Outbox) -> None:
     builtins.input = _no_input
 
 
-def _execute(cell: _Cell, code: str, around: ProcessState) -> None:
-    """Compile and run, recording whatever happens."""
+def _execute(cell: _Cell, code: str, around: ProcessState) -> object:
+    """Compile and run, recording whatever happens; the value of the last expression."""
     namespace = cell.context.module.__dict__
     program = cell.program
     try:
         prepare(program, code, namespace, cell.context.config)
     except BaseException as error:
         cell.failed(error, compiling=True)
-        return
+        return None
     cpu, start, value = _process_time(), _perf_counter(), None
     try:
         with repairing(program.passes, program.log) as stack:
@@ -477,6 +481,7 @@ def _execute(cell: _Cell, code: str, around: ProcessState) -> None:
     cell.cpu = _process_time() - cpu
     cell.run = max(0.0, _perf_counter() - start - cell.context.shown.seconds)
     cell.step("the value", lambda: _take_value(cell, value))
+    return value
 
 
 def _run(program: Program, namespace: dict[str, Any]) -> object:
@@ -535,6 +540,44 @@ def _settle_threads(cell: _Cell, before: int) -> None:
     cell.refuse(why)
 
 
+_LONGEST_DATA = 60_000
+_MOST_ITEMS, _DEEPEST = 2000, 50
+
+
+def _take_data(cell: _Cell, value: object) -> None:
+    """Report the last value itself, as JSON or as the bytes of an array, where it is plain data."""
+    if cell.status != "ok" or value is None:
+        return
+    if type(value) is np.ndarray:
+        is_small = value.nbytes <= DATA_BYTES and value.ndim <= 32 and max(value.shape, default=0) <= DATA_BYTES
+        offset = None
+        if value.dtype.str in ARRAY_TYPES and is_small:
+            offset = cell.context.outbox.append(value.nbytes, [value.tobytes()])
+        if offset is not None:
+            cell.data = json.dumps({"array": value.dtype.str, "shape": value.shape, "offset": offset})
+        return
+    with suppress(ValueError):
+        text = json.dumps({"data": _plain_data(value, iter(range(_MOST_ITEMS)))}, ensure_ascii=False)
+        cell.data = text if len(text.encode()) <= _LONGEST_DATA else None
+
+
+def _plain_data(value: Any, left: Iterator[int], depth: int = 0) -> Any:
+    """`value` as plain JSON kinds. Raises ValueError if it is anything else, too deep, or of more items than `left`."""
+    kind = type(value)
+    if next(left, None) is not None and depth <= _DEEPEST:
+        if value is None or kind in (bool, float) or (kind is int and value.bit_length() < 4096):
+            return value
+        if kind is str and len(value) <= _LONGEST_DATA:
+            return value
+        if isinstance(value, np.bool_ | np.integer | np.floating):
+            return value.item()
+        if kind in (list, tuple):
+            return [_plain_data(item, left, depth + 1) for item in value]
+        if kind is dict and all(type(key) is str for key in value):
+            return {key: _plain_data(item, left, depth + 1) for key, item in value.items()}
+    raise ValueError
+
+
 def _leave_child(cell: _Cell) -> NoReturn:
     """End a process that the cell forked and that came to the cell's end: only the original one reports."""
     if cell.traceback is not None:
@@ -567,6 +610,7 @@ def _report(cell: _Cell, seconds: float) -> dict[str, Any]:
         "stdout": [outbox.stdout.kept, outbox.stdout.total],
         "stderr": [outbox.stderr.kept, outbox.stderr.total],
         "value": cell.value,
+        "data": cell.data,
         "traceback": cell.traceback,
         "pictures": shown.pictures,
         "files": cell.files,

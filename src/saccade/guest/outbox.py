@@ -235,6 +235,13 @@ COUNTS_OFFSET = REPORT_BYTES - 64
 REPORT_ROOM = 1 << 18
 """The host checks a report of this size in some milliseconds, whatever is in it."""
 
+DATA_BYTES = 4 << 20
+"""Largest array that is given to the host as the value of a call."""
+ARRAY_TYPES = frozenset(
+    ["|b1", "|i1", "|u1", "<i2", "<i4", "<i8", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"]
+)
+"""Types of their numbers, as numpy spells them."""
+
 _SHORTENED = "This report was shortened: it was larger than a report may be."
 _SQUEEZES = ((4000, 256), (1000, 64), (200, 16), (40, 4))
 """(most characters of a text, most items of a list), tried in turn until the report fits."""
@@ -354,6 +361,7 @@ def _encode_items(items: Any, brackets: str, put: Any) -> None:
 def _squeeze(report: Mapping[str, Any], text: int, items: int) -> dict[str, Any]:
     """A copy with shorter texts and lists; the pictures stay, since their pixels are there already."""
     short = {key: value if key == "pictures" else _cut(value, text, items) for key, value in report.items()}
+    short["data"] = None  # half of it is nothing
     short["pictures"] = [_cut(picture, text, items) for picture in report.get("pictures", ())]
     short["notes"] = [*_cut(report.get("notes", ()), text, items), _SHORTENED]
     return short
