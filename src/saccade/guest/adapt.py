@@ -115,9 +115,8 @@ def _adapt_tqdm(module: ModuleType) -> None:
 
 
 def _adapt_tqdm_notebook(module: ModuleType) -> None:
-    from tqdm import std  # type: ignore[import-untyped,unused-ignore]
-
-    module.__dict__.update(tqdm=std.tqdm, tqdm_notebook=std.tqdm, trange=std.trange, tnrange=std.trange)
+    bar, bars = (getattr(sys.modules["tqdm.std"], name) for name in ("tqdm", "trange"))
+    module.__dict__.update(tqdm=bar, tqdm_notebook=bar, trange=bars, tnrange=bars)
 
 
 def _adapt_shared(module: ModuleType) -> None:
