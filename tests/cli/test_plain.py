@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from io import StringIO
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from rich.table import Table
 
 import saccade
@@ -57,3 +59,20 @@ def test_an_error_has_three_lines_and_loses_nothing(capsys: pytest.CaptureFixtur
     printed = capsys.readouterr().err.splitlines()
     assert len(printed) == 3
     assert all(f"sampling.t{number}" in "\n".join(printed) for number in range(5))
+
+
+def test_a_task_is_shown_without_what_a_terminal_would_obey(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (60, 40)).save(tmp_path / "a.png")
+    question = "What\x1b]0;owned\x07 \x1b[2J is \u202etxt.exe \U000e0041here? \u2764\ufe0f"
+    row = {"id": "t\x1b[1m", "image": "a.png", "question": question, "answer": "a\x9bb"}
+    (tmp_path / "questions.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    assert main(["tasks", "show", "questions.jsonl"]) == 0
+    printed = capsys.readouterr().out
+    assert main(["tasks", "sample", "questions.jsonl", "--out", "page.html"]) == 0
+    for text in (printed, (tmp_path / "page.html").read_text(encoding="utf-8")):
+        assert not set(text) & set("\x1b\x07\x9b\u202e\U000e0041")
+        assert "\\u202etxt.exe" in text
+        assert "\u2764\ufe0f" in text

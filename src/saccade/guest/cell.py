@@ -13,7 +13,6 @@ import builtins
 import faulthandler
 import importlib
 import io
-import json
 import linecache
 import operator
 import os
@@ -21,7 +20,7 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import CO_COROUTINE
@@ -30,13 +29,12 @@ from traceback import StackSummary, TracebackException
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn, Protocol, Self, cast
 
-import numpy as np
 from PIL import Image
 
 from .config import GuestConfig
 from .descriptors import make_room
 from .notebook import drawn, read_notebook, timed
-from .outbox import ARRAY_TYPES, DATA_BYTES, Outbox
+from .outbox import Outbox
 from .pixels import DRAWN
 from .repairs import RepairContext, RepairPass, find_passes, repair_text, repair_tree, repairing
 from .shown import ShownPictures, close
@@ -540,42 +538,10 @@ def _settle_threads(cell: _Cell, before: int) -> None:
     cell.refuse(why)
 
 
-_LONGEST_DATA = 60_000
-_MOST_ITEMS, _DEEPEST = 2000, 50
-
-
 def _take_data(cell: _Cell, value: object) -> None:
-    """Report the last value itself, as JSON or as the bytes of an array, where it is plain data."""
-    if cell.status != "ok" or value is None:
-        return
-    if type(value) is np.ndarray:
-        is_small = value.nbytes <= DATA_BYTES and value.ndim <= 32 and max(value.shape, default=0) <= DATA_BYTES
-        offset = None
-        if value.dtype.str in ARRAY_TYPES and is_small:
-            offset = cell.context.outbox.append(value.nbytes, [value.tobytes()])
-        if offset is not None:
-            cell.data = json.dumps({"array": value.dtype.str, "shape": value.shape, "offset": offset})
-        return
-    with suppress(ValueError):
-        text = json.dumps({"data": _plain_data(value, iter(range(_MOST_ITEMS)))}, ensure_ascii=False)
-        cell.data = text if len(text.encode()) <= _LONGEST_DATA else None
-
-
-def _plain_data(value: Any, left: Iterator[int], depth: int = 0) -> Any:
-    """`value` as plain JSON kinds. Raises ValueError if it is anything else, too deep, or of more items than `left`."""
-    kind = type(value)
-    if next(left, None) is not None and depth <= _DEEPEST:
-        if value is None or kind in (bool, float) or (kind is int and value.bit_length() < 4096):
-            return value
-        if kind is str and len(value) <= _LONGEST_DATA:
-            return value
-        if isinstance(value, np.bool_ | np.integer | np.floating):
-            return value.item()
-        if kind in (list, tuple):
-            return [_plain_data(item, left, depth + 1) for item in value]
-        if kind is dict and all(type(key) is str for key in value):
-            return {key: _plain_data(item, left, depth + 1) for key, item in value.items()}
-    raise ValueError
+    """Report the last value itself, where it is plain data."""
+    if cell.status == "ok" and value is not None:
+        cell.data = cell.context.outbox.as_data(value)
 
 
 def _leave_child(cell: _Cell) -> NoReturn:

@@ -13,9 +13,10 @@ from __future__ import annotations
 import ctypes
 import errno
 import io
+import json
 import mmap
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
@@ -23,6 +24,8 @@ from os import getpid, lseek, pread, pwrite
 from os import write as write_fd
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
 
 from . import wire
 from .config import GuestConfig
@@ -307,6 +310,19 @@ class Outbox:
         self.used += size
         return offset
 
+    def as_data(self, value: object) -> str | None:
+        """JSON that gives the host `value` itself: plain kinds as such, an array by its bytes; None for all else."""
+        if type(value) is np.ndarray:
+            is_small = value.nbytes <= DATA_BYTES and value.ndim <= 32 and max(value.shape, default=0) <= DATA_BYTES
+            fits = is_small and value.dtype.str in ARRAY_TYPES
+            offset = self.append(value.nbytes, [value.tobytes()]) if fits else None
+            about = {"array": value.dtype.str, "shape": value.shape, "offset": offset}
+            return None if offset is None else json.dumps(about)
+        with suppress(ValueError):
+            text = json.dumps({"data": _plain(value, iter(range(_MOST_ITEMS)))}, ensure_ascii=False)
+            return text if len(text.encode()) <= _LONGEST_DATA else None
+        return None
+
     def read(self, offset: int, size: int) -> bytes:
         """Bytes stored earlier."""
         return read_at(self.fd, offset, size)
@@ -321,6 +337,27 @@ class Outbox:
         if not write_at(self.fd, data, 0):
             raise OSError("the report could not be written")
         return len(data)
+
+
+_LONGEST_DATA = 60_000
+_MOST_ITEMS, _DEEPEST = 2000, 50
+
+
+def _plain(value: Any, left: Iterator[int], depth: int = 0) -> Any:
+    """`value` as plain JSON kinds. Raises ValueError if it is anything else, too deep, or of more items than `left`."""
+    kind = type(value)
+    if next(left, None) is not None and depth <= _DEEPEST:
+        if value is None or kind in (bool, float) or (kind is int and value.bit_length() < 4096):
+            return value
+        if kind is str and len(value) <= _LONGEST_DATA:
+            return value
+        if isinstance(value, np.bool_ | np.integer | np.floating):
+            return value.item()
+        if kind in (list, tuple):
+            return [_plain(item, left, depth + 1) for item in value]
+        if kind is dict and all(type(key) is str for key in value):
+            return {key: _plain(item, left, depth + 1) for key, item in value.items()}
+    raise ValueError
 
 
 def encode(value: object) -> bytes:
