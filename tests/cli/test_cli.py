@@ -146,3 +146,20 @@ def test_a_port_that_is_taken_is_refused_in_one_line(host: str) -> None:
         port = listener.getsockname()[1]
         with pytest.raises(SettingsError, match=rf"nobody can be served at {host}:{port}: .*in use.* --port"):
             serve_app(None, host, port, "{url}")
+
+
+def test_a_task_is_shown_without_what_a_terminal_would_obey(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (60, 40)).save(tmp_path / "a.png")
+    question = "What\x1b]0;owned\x07 \x1b[2J is \u202etxt.exe \U000e0041here? \u2764\ufe0f"
+    row = {"id": "t\x1b[1m", "image": "a.png", "question": question, "answer": "a\x9bb"}
+    (tmp_path / "questions.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    assert main(["tasks", "show", "questions.jsonl"]) == 0
+    printed = capsys.readouterr().out
+    assert main(["tasks", "sample", "questions.jsonl", "--out", "page.html"]) == 0
+    for text in (printed, (tmp_path / "page.html").read_text(encoding="utf-8")):
+        assert not set(text) & set("\x1b\x07\x9b\u202e\U000e0041")
+        assert "\\u202etxt.exe" in text
+        assert "\u2764\ufe0f" in text

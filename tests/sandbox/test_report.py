@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -295,3 +296,27 @@ async def test_much_text_is_decoded_in_pieces_as_if_it_were_one() -> None:
         assert (ended.traceback, ended.committed) == ("too\\x07 long", False)
     finally:
         os.close(fd)
+
+
+def test_a_value_is_given_as_json_or_as_an_array_and_nothing_else(outbox: int) -> None:
+    os.pwrite(outbox, np.arange(6, dtype="<i4").tobytes(), LAYOUT.pictures)
+    array = {"array": "<i4", "shape": [2, 3], "offset": LAYOUT.pictures}
+    found = read(outbox, SOUND | {"data": json.dumps(array)})
+    assert (found.data.tolist(), found.data.dtype, found.data.flags.writeable) == (
+        [[0, 1, 2], [3, 4, 5]],
+        np.int32,
+        True,
+    )
+    assert read(outbox, SOUND | {"data": '{"data": [1, {"a": NaN}]}'}).data[0] == 1
+    assert read(outbox, SOUND | {"data": "{}"}).data is None
+    for wrong in (
+        *({**array, "array": kind} for kind in ("|O", "|V4", "<U4", ">i4", "<M8[s]", "i4,i4", 5)),
+        *({**array, "shape": shape} for shape in ([-1, 3], [1 << 40], [2] * 33, "22", [1 << 11, 1 << 11])),
+        *({**array, "offset": offset} for offset in (0, LAYOUT.pictures - 1, LAYOUT.size - 23, 1 << 50, None)),
+        *(None, [], 5, "x"),
+    ):
+        with pytest.raises(GuestFaultError):
+            read(outbox, SOUND | {"data": wrong if isinstance(wrong, str) else json.dumps(wrong)})
+    for wrong_text in ("{", "[" * 5000, '{"data": ' + "[" * 3000 + "]" * 3000 + "}", "{" + "[]," * 5000 + "}"):
+        with pytest.raises(GuestFaultError):
+            read(outbox, SOUND | {"data": wrong_text})

@@ -115,13 +115,15 @@ def _adapt_tqdm(module: ModuleType) -> None:
 
 
 def _adapt_tqdm_notebook(module: ModuleType) -> None:
-    from tqdm import std  # type: ignore[import-untyped,unused-ignore]
+    bar, bars = (getattr(sys.modules["tqdm.std"], name) for name in ("tqdm", "trange"))
+    module.__dict__.update(tqdm=bar, tqdm_notebook=bar, trange=bars, tnrange=bars)
 
-    module.__dict__.update(tqdm=std.tqdm, tqdm_notebook=std.tqdm, trange=std.trange, tnrange=std.trange)
 
-
-def _adapt_locks(module: ModuleType) -> None:
-    module.__dict__["SemLock"].__init__ = _refuse_process
+def _adapt_shared(module: ModuleType) -> None:
+    """Refuse locks and memory that processes would share."""
+    for name in ("SemLock", "Arena", "SharedMemory"):
+        if name in module.__dict__:
+            module.__dict__[name].__init__ = _refuse_process
 
 
 def _adapt_pools(module: ModuleType) -> None:
@@ -152,7 +154,7 @@ def _adapt_pools(module: ModuleType) -> None:
 ADAPTED: Mapping[str, Callable[[ModuleType], None]] = {
     "cv2": _adapt_opencv,
     "multiprocessing.pool": _adapt_pools,
-    "multiprocessing.synchronize": _adapt_locks,
+    **dict.fromkeys((f"multiprocessing.{name}" for name in ("heap", "shared_memory", "synchronize")), _adapt_shared),
     "threadpoolctl": _adapt_threadpoolctl,
     "torch": _adapt_torch,
     "tqdm.notebook": _adapt_tqdm_notebook,

@@ -397,6 +397,7 @@ class _Cell:
     program: Program
     status: str = "ok"
     value: str | None = None
+    data: str | None = None
     traceback: str | None = None
     files: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -425,8 +426,8 @@ class _Cell:
 def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
     """Run `code` as cell `number` in the context's module; never raises. Times of the report are in seconds.
 
-    Keys: status, stdout and stderr ([bytes kept, bytes written]), value, traceback, pictures, files, repairs, notes,
-    run, cpu, capture. The workspace is looked at, not committed.
+    Keys: status, stdout and stderr ([bytes kept, bytes written]), value, data, traceback, pictures, files, repairs,
+    notes, run, cpu, capture. The workspace is looked at, not committed.
     """
     outbox, shown = context.outbox, context.shown
     cell = _Cell(context, Program(f"<cell {number}>"))
@@ -435,7 +436,7 @@ def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
     shown.begin()
     with ProcessState() as around:
         _dress(outbox)
-        _execute(cell, code, around)
+        value = _execute(cell, code, around)
         if _getpid() != around.pid:
             _leave_child(cell)
     cell.step("the open files", lambda: cell.refuse(make_room()))
@@ -443,6 +444,7 @@ def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
     cell.step("the processes", lambda: cell.refuse(around.children_left()))
     cell.step("the figures", lambda: _leave_figures(cell))
     cell.step("the files", lambda: _report_files(cell))
+    cell.step("the value", lambda: _take_data(cell, value))
     cell.step("the output", lambda: _finish_output(cell))
     return _report(cell, _perf_counter() - started)
 
@@ -456,15 +458,15 @@ def _dress(outbox: Outbox) -> None:
     builtins.input = _no_input
 
 
-def _execute(cell: _Cell, code: str, around: ProcessState) -> None:
-    """Compile and run, recording whatever happens."""
+def _execute(cell: _Cell, code: str, around: ProcessState) -> object:
+    """Compile and run, recording whatever happens; the value of the last expression."""
     namespace = cell.context.module.__dict__
     program = cell.program
     try:
         prepare(program, code, namespace, cell.context.config)
     except BaseException as error:
         cell.failed(error, compiling=True)
-        return
+        return None
     cpu, start, value = _process_time(), _perf_counter(), None
     try:
         with repairing(program.passes, program.log) as stack:
@@ -478,6 +480,7 @@ def _execute(cell: _Cell, code: str, around: ProcessState) -> None:
     cell.cpu = _process_time() - cpu
     cell.run = max(0.0, _perf_counter() - start - cell.context.shown.seconds)
     cell.step("the value", lambda: _take_value(cell, value))
+    return value
 
 
 def _run(program: Program, namespace: dict[str, Any]) -> object:
@@ -536,6 +539,12 @@ def _settle_threads(cell: _Cell, before: int) -> None:
     cell.refuse(why)
 
 
+def _take_data(cell: _Cell, value: object) -> None:
+    """Report the last value itself, where it is plain data."""
+    if cell.status == "ok" and value is not None:
+        cell.data = cell.context.outbox.as_data(value)
+
+
 def _leave_child(cell: _Cell) -> NoReturn:
     """End a process that the cell forked and that came to the cell's end: only the original one reports."""
     if cell.traceback is not None:
@@ -568,6 +577,7 @@ def _report(cell: _Cell, seconds: float) -> dict[str, Any]:
         "stdout": [outbox.stdout.kept, outbox.stdout.total],
         "stderr": [outbox.stderr.kept, outbox.stderr.total],
         "value": cell.value,
+        "data": cell.data,
         "traceback": cell.traceback,
         "pictures": shown.pictures,
         "files": cell.files,

@@ -13,9 +13,10 @@ from __future__ import annotations
 import ctypes
 import errno
 import io
+import json
 import mmap
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from json.encoder import encode_basestring_ascii
 from os import getpid, lseek, pread, pwrite
@@ -23,9 +24,11 @@ from os import write as write_fd
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
+
 from . import wire
 from .config import GuestConfig
-from .wire import COUNTS_OFFSET, REPORT_ROOM, layout
+from .wire import ARRAY_TYPES, COUNTS_OFFSET, DATA_BYTES, REPORT_ROOM, layout
 from .workspace import read_at
 
 if TYPE_CHECKING:
@@ -276,6 +279,19 @@ class Outbox:
         self.used += size
         return offset
 
+    def as_data(self, value: object) -> str | None:
+        """JSON that gives the host `value` itself: plain kinds as such, an array by its bytes; None for all else."""
+        if type(value) is np.ndarray:
+            is_small = value.nbytes <= DATA_BYTES and value.ndim <= 32 and max(value.shape, default=0) <= DATA_BYTES
+            fits = is_small and value.dtype.str in ARRAY_TYPES
+            offset = self.append(value.nbytes, [value.tobytes()]) if fits else None
+            about = {"array": value.dtype.str, "shape": value.shape, "offset": offset}
+            return None if offset is None else json.dumps(about)
+        with suppress(ValueError):
+            text = json.dumps({"data": _plain(value, iter(range(_MOST_ITEMS)))}, ensure_ascii=False)
+            return text if len(text.encode()) <= _LONGEST_DATA else None
+        return None
+
     def read(self, offset: int, size: int) -> bytes:
         """Bytes stored earlier."""
         return read_at(self.fd, offset, size)
@@ -290,6 +306,27 @@ class Outbox:
         if not write_at(self.fd, data, 0):
             raise OSError("the report could not be written")
         return len(data)
+
+
+_LONGEST_DATA = 60_000
+_MOST_ITEMS, _DEEPEST = 2000, 50
+
+
+def _plain(value: Any, left: Iterator[int], depth: int = 0) -> Any:
+    """`value` as plain JSON kinds. Raises ValueError if it is anything else, too deep, or of more items than `left`."""
+    kind = type(value)
+    if next(left, None) is not None and depth <= _DEEPEST:
+        if value is None or kind in (bool, float) or (kind is int and value.bit_length() < 4096):
+            return value
+        if kind is str and len(value) <= _LONGEST_DATA:
+            return value
+        if isinstance(value, np.bool_ | np.integer | np.floating):
+            return value.item()
+        if kind in (list, tuple):
+            return [_plain(item, left, depth + 1) for item in value]
+        if kind is dict and all(type(key) is str for key in value):
+            return {key: _plain(item, left, depth + 1) for key, item in value.items()}
+    raise ValueError
 
 
 def encode(value: object) -> bytes:
@@ -330,6 +367,7 @@ def _encode_items(items: Any, brackets: str, put: Any) -> None:
 def _squeeze(report: Mapping[str, Any], text: int, items: int) -> dict[str, Any]:
     """A copy with shorter texts and lists; the pictures stay, since their pixels are there already."""
     short = {key: value if key == "pictures" else _cut(value, text, items) for key, value in report.items()}
+    short["data"] = None  # half of it is nothing
     short["pictures"] = [_cut(picture, text, items) for picture in report.get("pictures", ())]
     short["notes"] = [*_cut(report.get("notes", ()), text, items), _SHORTENED]
     return short

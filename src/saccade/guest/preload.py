@@ -114,9 +114,10 @@ def add_cjk_font() -> str | None:
     import matplotlib
     from matplotlib.font_manager import findSystemFonts, fontManager
 
-    added: str | None = next((name for name in matplotlib.rcParams["font.sans-serif"] if name in CJK_FONTS), None)
-    if added is not None:
-        return added
+    names: list[str] = matplotlib.rcParams["font.sans-serif"]
+    for name in names:
+        if name in CJK_FONTS:
+            return name
     # The list of fonts is kept on disk, and may be older than a font.
     for path in set(findSystemFonts()) - {entry.fname for entry in fontManager.ttflist}:
         with contextlib.suppress(Exception):

@@ -11,14 +11,15 @@ import ctypes
 import queue
 import sys
 import threading
-from _thread import _count as count_threads
-from _thread import get_ident
+from _thread import _count, get_ident
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from time import monotonic, sleep
 from types import CodeType, FrameType
 from typing import Any
 
+count_threads = _count
+"""How many threads Python has started that have not ended."""
 _STEP = 0.005
 _AGAIN = "Threads do not live from call to call"
 _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc

@@ -124,6 +124,13 @@ COUNTS_OFFSET = REPORT_BYTES - 64
 REPORT_ROOM = 1 << 18
 """The host checks a report of this size in some milliseconds, whatever is in it."""
 
+DATA_BYTES = 4 << 20
+"""Largest array that is given to the host as the value of a call."""
+ARRAY_TYPES = frozenset(
+    ["|b1", "|i1", "|u1", "<i2", "<i4", "<i8", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"]
+)
+"""Types of their numbers, as numpy spells them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:

@@ -11,9 +11,9 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 
@@ -167,7 +167,7 @@ def _from_array(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Raw
     return RawPixels(modes[channels], array.shape[1], array.shape[0], array.tobytes())
 
 
-_TEXTS = {"status", "stdout", "stderr", "value", "traceback", "notes", "layers"}
+_TEXTS = {"status", "stdout", "stderr", "value", "data", "traceback", "notes", "layers"}
 _RESULT = frozenset(_TEXTS | {"pictures", "files", "repairs", "committed", "timings"})
 _KINDS = ({"value"}, {"picture"}, {"array", "shape"}, {"lazy", "mode", "width", "height"}, {"video"})
 _PICTURE = frozenset({"source", "path"})
@@ -181,6 +181,7 @@ def pack_result(result: RunResult) -> bytes:
         "stdout": result.stdout,
         "stderr": result.stderr,
         "value": result.value,
+        "data": _packed_data(result.plain),
         "traceback": result.traceback,
         "pictures": [{"source": picture.source, "path": picture.path} for picture in result.pictures],
         "files": [{"path": file.path, "size": file.size} for file in result.files],
@@ -191,7 +192,22 @@ def pack_result(result: RunResult) -> bytes:
         "layers": list(result.layers),
     }
     pictures = [RawPixels(shown.mode, shown.width, shown.height, shown.data).png() for shown in result.pictures]
-    return wire.pack(fields, pictures)
+    arrays = [np.ascontiguousarray(result.plain).tobytes()] if isinstance(result.plain, np.ndarray) else []
+    return wire.pack(fields, [*pictures, *arrays])
+
+
+def _packed_data(plain: object) -> str:
+    if isinstance(plain, np.ndarray):
+        return json.dumps({"array": plain.dtype.str, "shape": plain.shape})
+    return json.dumps({"data": plain})
+
+
+def _unpacked_data(text: str, blobs: Sequence[bytes]) -> Any:
+    try:
+        about = json.loads(text)
+        return np.frombuffer(blobs[0], about["array"]).reshape(about["shape"]).copy() if blobs else about["data"]
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise ProtocolError(f"the value of the result cannot be read: {error}") from error
 
 
 def unpack_result(data: bytes) -> RunResult:
@@ -199,7 +215,8 @@ def unpack_result(data: bytes) -> RunResult:
     fields, blobs = wire.unpack(data)
     wire.keys(fields, _RESULT)
     pictures = wire.items(fields, "pictures")
-    if len(pictures) != len(blobs):
+    blobs, arrays = blobs[: len(pictures)], blobs[len(pictures) :]
+    if len(pictures) != len(blobs) or len(arrays) > 1:
         raise ProtocolError("the result announces another number of pictures than it holds.")
     files = [wire.keys(about, frozenset({"path", "size"})) for about in wire.items(fields, "files", most=1 << 20)]
     repairs = [wire.keys(about, frozenset({"name", "note"})) for about in wire.items(fields, "repairs")]
@@ -219,6 +236,7 @@ def unpack_result(data: bytes) -> RunResult:
         committed=wire.flag(fields, "committed"),
         timings=Timings(**{name: wire.number(timings, name) for name in _TIMINGS}),
         layers=wire.texts(fields, "layers"),
+        plain=_unpacked_data(wire.text(fields, "data"), arrays),
     )
 
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import codecs
 import errno
+import math
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from saccade.core.unseen import spelled
-from saccade.guest.wire import REPORT_ROOM, Layout
+from saccade.guest.wire import ARRAY_TYPES, DATA_BYTES, REPORT_ROOM, Layout
 from saccade.record.execution import Status
 from saccade.sandbox.base import Limits
 from saccade.sandbox.channel import GuestFaultError, parse
@@ -76,6 +78,7 @@ class _Report(_Loose):
     stdout: tuple[_Count, _Count] = Field(strict=False)
     stderr: tuple[_Count, _Count] = Field(strict=False)
     value: str | None = Field(default=None, max_length=MOST_TEXT)
+    data: str | None = Field(default=None, max_length=MOST_TEXT)
     traceback: str | None = Field(default=None, max_length=MOST_TEXT)
     pictures: Annotated[list[_Picture], FailFast()] = Field(max_length=1024)
     files: Annotated[list[_File], FailFast()] = Field(max_length=1000)
@@ -112,7 +115,33 @@ class CheckedReport:
             repairs=tuple(Repair(_plain(repair.name), _plain(repair.note)) for repair in report.repairs),
             notes=tuple(_plain(note[:2000]) for note in report.notes),
             timings=Timings(run=report.run, cpu=report.cpu, capture=report.capture),
+            plain=None if report.data is None else _data(fd, report.data, layout),
         )
+
+
+class _Array(_Loose):
+    array: str
+    shape: list[Annotated[int, Field(ge=0, le=DATA_BYTES)]] = Field(max_length=32)
+    offset: int = Field(ge=0, le=1 << 48)
+
+
+def _data(fd: int, text: str, layout: Layout) -> Any:
+    """The last value: JSON, or an array whose bytes lie in the outbox `fd`. Never unpickled, and a copy."""
+    value = parse(text.encode(), MOST_CONTAINERS)
+    if "array" not in value:
+        return value.get("data")
+    try:
+        claimed = _Array.model_validate(value)
+    except ValidationError as error:
+        raise GuestFaultError("an array that cannot be") from error
+    if claimed.array not in ARRAY_TYPES:
+        raise GuestFaultError("an array of impossible type")
+    kind = np.dtype(claimed.array)
+    length = math.prod(claimed.shape) * kind.itemsize
+    if length > DATA_BYTES or not layout.pictures <= claimed.offset <= layout.size - length:
+        raise GuestFaultError("an array outside the outbox")
+    data = os.pread(fd, length, claimed.offset)
+    return np.frombuffer(data, kind).reshape(claimed.shape).copy()
 
 
 async def _beside(read: Callable[[int], RunResult], fd: int, size: int) -> RunResult:

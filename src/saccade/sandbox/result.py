@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from saccade.record.execution import Status
 
@@ -81,7 +81,7 @@ class RunResult:
     stdout: str = ""
     stderr: str = ""
     value: str | None = None
-    """`repr` of the last expression, or None."""
+    """`repr` of the last expression, or None; `data` is the value itself."""
     traceback: str | None = None
     """Short traceback of user frames, or the reason why the call ended; None if it ended well."""
     pictures: tuple[Picture, ...] = ()
@@ -91,6 +91,18 @@ class RunResult:
     committed: bool = False
     timings: Timings = Timings()
     layers: tuple[str, ...] = ()
+    plain: Any = field(default=None, compare=False)
+    """What `data` gives, but for pictures."""
+
+    @property
+    def data(self) -> Any:
+        """The value of the last expression itself, a copy; None where it is no plain data, or too much.
+
+        Plain are None, numbers, texts, lists, tuples (as lists) and dicts of texts to such, as in JSON, up to some
+        60,000 characters; numpy arrays of numbers up to 4 MiB; and pictures, as Pillow images.
+        """
+        shown = next((picture for picture in self.pictures if picture.source == "value"), None)
+        return self.plain if shown is None else shown.image()
 
     @property
     def text(self) -> str:

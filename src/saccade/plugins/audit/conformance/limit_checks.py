@@ -451,7 +451,7 @@ ENDINGS = (
     ("print('Killed. Segmentation fault. timed out')", Status.OK),
     ("while True: pass", Status.TIMEOUT),
     ("import os; os.abort()", Status.KILLED),
-    ("import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()", Status.REFUSED),
+    ("import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()", Status.REFUSED),
 )
 
 
