@@ -109,6 +109,8 @@ FAMILY_PROCESSES = 3 * FAMILY_SESSIONS
 """Processes that the kernel allows beyond `processes`: it counts a session and its branches, three each, together."""
 ANY_PROCESSES = 1 << 22
 """The same where control groups count the processes of each session: more than the kernel has ids for."""
+LAST_RESERVED_PID = 300
+"""The kernel itself begins anew behind it; beneath are the zygote and what it has started."""
 _LIBRARIES = ("numpy", "PIL", "matplotlib", "cv2")
 
 
@@ -121,8 +123,16 @@ class Nursery:
         self.places = places
         self.sees = sees
         """Whether this process may look at what sessions hold open."""
+        self.last_pid: int | None = None
+        """Descriptor of the file that holds the last number of a process in our own PID namespace."""
         self._uids = itertools.cycle(range(standing.first_uid, standing.first_uid + max(standing.uids, 1)))
         self._uids_in_use: Counter[int] = Counter()
+
+    def number_anew(self) -> None:
+        """Have the kernel number processes from the first free number on, so that a number does not count forks."""
+        if self.last_pid is not None:
+            with contextlib.suppress(OSError):
+                os.pwrite(self.last_pid, b"%d" % LAST_RESERVED_PID, 0)
 
     def new_entry(self, session_id: int, fds: list[int]) -> tuple[SessionEntry, int]:
         """The entry of a new family, and its workspace's descriptor. `fds`: socket, outbox, stdout, stderr, ..."""
@@ -234,6 +244,7 @@ def prepare(
     sys.argv[:] = [""]
     readable = interpreter_paths()
     private = "mount_namespace" in standing.namespaces
+    last_pid = open_last_pid() if "pid_namespace" in standing.namespaces else None
     places: Keeper
     if private:
         places = build_private_root(plan_root(readable, wire.WORKSPACE_FD))
@@ -256,6 +267,7 @@ def prepare(
     sees, blind = _sight(plan, standing, forker)
     outcomes["inspection"] = blind
     nursery = Nursery(plan, standing, settings["limits"], places, sees)
+    nursery.last_pid = last_pid
     become = functools.partial(become_session, plan, forker, WORKSPACE if private else PLAIN_WORKSPACE, os.getpid())
     session.forget_fonts()
     gc.collect()
@@ -263,6 +275,14 @@ def prepare(
     gc.freeze()
     use_large_pages()
     return nursery, {"layers": _layers(standing, outcomes, left_out, private), "versions": versions()}, become
+
+
+def open_last_pid() -> int | None:
+    """Open the file, if this process may; to be done while /proc is still that of the machine."""
+    try:
+        return os.open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
 
 
 def _plan(

@@ -126,9 +126,13 @@ def number(fields: WireFields, name: str) -> float:
     value = fields.get(name)
     if type(value) not in (int, float) or not isinstance(value, int | float):
         raise ProtocolError(f"`{name}` must be a number.")
-    if not math.isfinite(value) or value < 0:
+    try:
+        found = float(value)
+    except OverflowError:  # a whole number with hundreds of digits
+        found = math.inf
+    if not math.isfinite(found) or found < 0:
         raise ProtocolError(f"`{name}` must be finite and not negative.")
-    return float(value)
+    return found
 
 
 def optional_number(fields: WireFields, name: str) -> float | None:
