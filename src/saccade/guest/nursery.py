@@ -262,7 +262,8 @@ def prepare(
     if standing.uids and not private and not _readable_for(standing.first_uid, readable, forker):
         left_out["session_user"] = "the interpreter lies in a folder that only the current user may enter"
     plan = _plan(settings, standing, tuple(readable), left_out)
-    outcomes = _rehearsed(plan, standing, places, forker)
+    room = (settings["limits"]["workspace_bytes"], settings["limits"]["workspace_files"])
+    outcomes = _rehearsed(plan, standing, places, room, forker)
     left_out |= {layer: why for layer, why in outcomes.items() if why}
     sees, blind = _sight(plan, standing, forker)
     outcomes["inspection"] = blind
@@ -333,9 +334,11 @@ def _sight(plan: JailPlan, standing: Standing, forker: Forker) -> tuple[bool, st
     return sees, "" if sees else "this process may not look at its own processes without a user namespace or Landlock"
 
 
-def _rehearsed(plan: JailPlan, standing: Standing, places: Keeper, forker: Forker) -> dict[str, str]:
+def _rehearsed(
+    plan: JailPlan, standing: Standing, places: Keeper, room: tuple[int, int], forker: Forker
+) -> dict[str, str]:
     """Layer -> "" or why it cannot be had, tried in a child with a workspace of its own."""
-    fd, path = places.make(places.new_family(), 1 << 20, 16, standing.first_uid)
+    fd, path = places.make(places.new_family(), *room, standing.first_uid)
     try:
         return rehearse(plan, standing.first_uid, os.path.dirname(path), forker.fork)
     finally:

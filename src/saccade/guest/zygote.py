@@ -456,6 +456,9 @@ def zygote(control: socket.socket, settings: dict[str, Any], standing: Standing)
     if pid == 0:
         control.close()
         ours.close()
+        # A mount lives as long as a descriptor of it.
+        os.closerange(3, theirs.fileno())
+        os.closerange(theirs.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
         return lambda: serve(theirs, forker, become)
     theirs.close()
     server = Zygote(control, nursery, Template(pid, ours))
