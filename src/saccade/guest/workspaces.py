@@ -96,7 +96,7 @@ def enter_root() -> None:
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FAMILIES_AT_ONCE = 256
-_MOUNTS_AT_ONCE, _NEIGHBOURS = 48, 3
+_MOUNTS_AHEAD, _NEIGHBOURS = 24, 2
 
 
 class Keeper(Protocol):
@@ -135,7 +135,7 @@ class Workspaces:
     Only the holder of `handle`, a descriptor of a writable mount of the same folder, can make folders in it. Folders of
     families are made in advance and used again: every session can see how many there are and when one was made, and
     shall not learn from it how many other sessions there are, and when one was opened. Mounts are made in advance, too,
-    and drawn at random, since the kernel numbers them one after the other; a family gets some neighbours at a time.
+    and drawn at random, since the kernel numbers them one after the other; a family gets neighbours.
     """
 
     def __init__(self, handle: int, base: str) -> None:
@@ -144,8 +144,8 @@ class Workspaces:
         self._free: list[str] = []
         self._used: dict[str, set[str]] = {}
         """Family -> its workspaces, both as paths."""
-        self._mounts: dict[tuple[int, int], list[list[int]]] = {}
-        """Size and number of files -> mounts that nobody has had, some neighbours together."""
+        self._mounts: list[list[int]] = []
+        """Mounts that nobody has had, neighbours together. All are of one size."""
         self._set_aside: dict[str, list[int]] = {}
         """Family -> mounts for its next branches."""
         self._make_families()
@@ -164,20 +164,19 @@ class Workspaces:
         return path
 
     def _new_mount(self, family: str, size_bytes: int, inodes: int) -> int:
-        """A mount that nobody has had; one of a number near those of the family, where there is one."""
+        """A mount that nobody has had; of a number next to one of the family's, where there is such a one."""
         there = self._set_aside[family]
         if not there:
-            ready = self._mounts.setdefault((size_bytes, inodes), [])
-            if not ready:
+            while len(self._mounts) < _MOUNTS_AHEAD:
                 # One inode is the workspace's own folder.
                 options = {"size": str(size_bytes), "nr_inodes": str(inodes + 1), "mode": "0700"}
                 attributes = NOSUID | NODEV | NOEXEC | NOATIME
-                made = [new_mount("tmpfs", options, attributes) for _ in range(_MOUNTS_AT_ONCE)]
-                made.sort(key=lambda fd: os.fstat(fd).st_dev)
-                ready += (made[at : at + _NEIGHBOURS] for at in range(0, len(made), _NEIGHBOURS))
-                secrets.SystemRandom().shuffle(ready)
-            there += ready.pop()
-        return there.pop()
+                self._mounts.append([new_mount("tmpfs", options, attributes) for _ in range(_NEIGHBOURS)])
+            there += self._mounts.pop(secrets.randbelow(len(self._mounts)))
+        mount = there.pop()
+        if there and len(self._used) > _FAMILIES_AT_ONCE:  # each is an open file
+            self._mounts.append([there.pop()])
+        return mount
 
     def stock(self, family: str) -> None:
         return None
@@ -225,8 +224,8 @@ class Workspaces:
             left.discard(path)
             if not left:
                 del self._used[family]
-                for mount in self._set_aside.pop(family):
-                    os.close(mount)
+                if rest := self._set_aside.pop(family):
+                    self._mounts.append(rest)
                 self._free.append(family)
 
     def _inside(self, path: str) -> str:
