@@ -98,6 +98,10 @@ def left_running(pid: int, threads: int) -> str | None:
 
 def improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:
     """Say what the stopped process `pid` holds and cannot keep, or None; `shared` are its shared mappings."""
+    if len(shared) > MOST_MAPS:
+        return (
+            f"more than {MOST_MAPS} shared mappings of files would stay: take away those that are not needed any more"
+        )
     what = _improper(pid, own, shared)
     return what and f"{what}: close it before the code ends"
 
@@ -123,8 +127,6 @@ def _improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:
         os.close(folder)
     if not own.inside(where := os.readlink(f"/proc/{pid}/cwd")) and where.startswith(own.base + "/"):
         return "its current folder is not in its workspace"
-    if len(shared) > MOST_MAPS:
-        return f"more than {MOST_MAPS} shared mappings of files are still there"
     for found in shared:
         if not own.may_map(found.path):
             return f"memory that is shared with {found.path.removesuffix(_GONE) or 'others'} is still mapped"
