@@ -218,7 +218,8 @@ class Readings:
 
             try:
                 if sum(map(len, self._open.values())) > self._most:
-                    slowest = next(iter(max(self._open.values(), key=len)))
+                    greediest = max(self._open.values(), key=lambda requests: len(requests))
+                    slowest = next(iter(greediest))
                     self._forget(slowest)
                     slowest.reschedule(0)
                 yield moved
