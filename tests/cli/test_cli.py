@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx
 import pytest
+from PIL import Image
 from tests.plugins.serve.agents import asking
 
 from saccade.cli.main import main

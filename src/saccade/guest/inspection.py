@@ -36,10 +36,13 @@ _QUERY = struct.Struct("=9Q4I2Q")
 _QUERY_SHARED, _QUERY_NEXT = 0x08, 0x10
 _PROCMAP_QUERY = (3 << 30) | (_QUERY.size << 16) | (ord("f") << 8) | 17
 _NAME_BYTES = 4096
-MOST_MAPS = 512
+_MODES = [
+    "".join(letter if bits & bit else "-" for letter, bit in (("r", 1), ("w", 2), ("x", 4))) + "s" for bits in range(8)
+]
+MOST_MAPS = 256
 """Shared mappings of files that a process may keep: the zygote looks at each after every call, while others wait."""
-_MOST_LISTED = 4 << 20
-"""Bytes of /proc/PID/maps that the zygote reads, for the same reason: some 50,000 mappings."""
+_MOST_LISTED = 1 << 20
+"""Bytes of /proc/PID/maps that the zygote reads when a branch is made, for the same reason: some 10,000 mappings."""
 _LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (....) ([0-9a-f]+) \S+ \d+ +(/.*)$", re.MULTILINE)
 _SHARED_LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (...s) ([0-9a-f]+) \S+ \d+ *(.*)$", re.MULTILINE)
 
@@ -109,6 +112,10 @@ def _thread_names(pid: int) -> str:
 
 def improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:
     """Say what the stopped process `pid` holds and cannot keep, or None; `shared` are its shared mappings."""
+    if len(shared) > MOST_MAPS:
+        return (
+            f"more than {MOST_MAPS} shared mappings of files would stay: take away those that are not needed any more"
+        )
     what = _improper(pid, own, shared)
     return what and f"{what}: close it before the code ends"
 
@@ -134,8 +141,6 @@ def _improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:
         os.close(folder)
     if not own.inside(where := os.readlink(f"/proc/{pid}/cwd")) and where.startswith(own.base + "/"):
         return "its current folder is not in its workspace"
-    if len(shared) > MOST_MAPS:
-        return f"more than {MOST_MAPS} shared mappings of files are still there"
     for found in shared:
         if not own.may_map(found.path):
             return f"memory that is shared with {found.path.removesuffix(_GONE) or 'others'} is still mapped"
@@ -181,32 +186,57 @@ def _memory_device() -> int:
 def shares_description(pid: int, other: int) -> bool:
     """Whether `pid` and `other` have a file or device outside workspaces open together; True if none can tell."""
     mine, theirs = _outside(pid), _outside(other)
+    same = [
+        (owner, fd)
+        for owner, found in ((pid, mine), (other, theirs))
+        for fd, file in found.items()
+        if file in mine.values() and file in theirs.values()
+    ]
     try:
-        return any(syscall("kcmp", pid, other, _KCMP_FILE, a, b) == 0 for a in mine for b in theirs)
+        # The kernel tells which of two comes first, so that not each need be held against each.
+        same.sort(key=functools.cmp_to_key(_order))
+        return any(a[0] != b[0] and _order(a, b) == 0 for a, b in itertools.pairwise(same))
     except OSError:
         return bool(mine)
 
 
-def _outside(pid: int) -> list[int]:
+def _order(a: tuple[int, int], b: tuple[int, int]) -> int:
+    """Compare what stands behind two descriptors, each a process and a number: 0 for the same, else -1 or 1."""
+    order = syscall("kcmp", a[0], b[0], _KCMP_FILE, a[1], b[1])
+    return order if order < 2 else -1
+
+
+def _outside(pid: int) -> dict[int, tuple[int, int]]:
+    """Descriptor -> device and inode number, of each file and device that is open."""
     folder = f"/proc/{pid}/fd"
-    numbers = []
+    numbers = {}
     for name in os.listdir(folder):
         with open(f"/proc/{pid}/fdinfo/{name}", "rb") as file:
             flags = int(file.read().split(b"flags:")[1].split()[0], 8)
-        if not flags & os.O_PATH and stat.S_IFMT(os.stat(f"{folder}/{name}").st_mode) in (stat.S_IFREG, stat.S_IFCHR):
-            numbers.append(int(name))
+        seen = os.stat(f"{folder}/{name}")
+        if not flags & os.O_PATH and stat.S_IFMT(seen.st_mode) in (stat.S_IFREG, stat.S_IFCHR):
+            numbers[int(name)] = (seen.st_dev, seen.st_ino)
     return numbers
 
 
 def workspace_maps(pid: int, workspace: str) -> list[Map]:
     """Every mapping of a file that lies in `workspace` (or lay there), with paths relative to it."""
-    with open(f"/proc/{pid}/maps", "rb") as file:
-        text = file.read()
-    prefix = os.fsencode(workspace) + b"/"
+    text, prefix = _listed(pid), os.fsencode(workspace) + b"/"
+    if text.count(prefix) > MOST_MAPS:
+        raise ValueError(f"more than {MOST_MAPS} files of the workspace are mapped")
     if prefix not in text:
         return []
     maps = (_parse(match) for match in _LINE.finditer(text) if match[5].startswith(prefix))
     return [found._replace(path=found.path[len(workspace) + 1 :]) for found in maps]
+
+
+def _listed(pid: int) -> bytes:
+    """Read /proc/PID/maps. Raises ValueError if it is too long."""
+    with open(f"/proc/{pid}/maps", "rb") as file:
+        text = file.read(_MOST_LISTED + 1)
+    if len(text) > _MOST_LISTED:
+        raise ValueError(f"its memory is in more pieces than are looked through ({_MOST_LISTED >> 20} MiB of a list)")
+    return text
 
 
 def kept_maps(shared: list[Map], own: Belongings) -> list[Map]:
@@ -225,8 +255,7 @@ def moved_maps(pid: int, own: Belongings, kept: list[Map]) -> list[Map]:
 
 def foreign_maps(pid: int, own: Belongings) -> bool:
     """Whether `pid` has mapped a file of a workspace that is not its own, or memory shared with others."""
-    with open(f"/proc/{pid}/maps", "rb") as file:
-        text = file.read()
+    text = _listed(pid)
     base = os.fsencode(own.base) + b"/"
     if base in text and any(
         match[5].startswith(base) and not own.inside(os.fsdecode(match[5])) for match in _LINE.finditer(text)
@@ -248,28 +277,22 @@ def shared_maps(pid: int) -> list[Map]:
     except OSError as error:
         if error.errno not in (errno.ENOTTY, errno.EINVAL):
             raise
-        with os.fdopen(os.dup(fd), "rb") as file:
-            return [_parse(match) for match in _SHARED_LINE.finditer(file.read())]
+        return [_parse(match) for match in _SHARED_LINE.finditer(_listed(pid))]
     finally:
         os.close(fd)
 
 
 def _query_shared(fd: int) -> Iterator[Map]:
     name = ctypes.create_string_buffer(_NAME_BYTES)
-    address = 0
+    address, question, room = 0, bytearray(_QUERY.size), ctypes.addressof(name)
+    nothing = (0,) * 6
     while True:
-        question = bytearray(
-            _QUERY.pack(
-                *(_QUERY.size, _QUERY_SHARED | _QUERY_NEXT, address, 0, 0, 0, 0, 0, 0),
-                *(0, 0, _NAME_BYTES, 0, ctypes.addressof(name), 0),
-            )
-        )
+        ask = _QUERY_SHARED | _QUERY_NEXT
+        _QUERY.pack_into(question, 0, _QUERY.size, ask, address, *nothing, 0, 0, _NAME_BYTES, 0, room, 0)
         try:
             fcntl.ioctl(fd, _PROCMAP_QUERY, question)
         except FileNotFoundError:
             return
-        _, _, _, start, end, flags, _, offset, *_rest = answer = _QUERY.unpack(question)
-        mode = "".join(letter if flags & bit else "-" for letter, bit in (("r", 1), ("w", 2), ("x", 4))) + "s"
-        length = answer[11]
-        yield Map(start, end, mode, offset, os.fsdecode(name.raw[: max(0, length - 1)]))
+        _, _, _, start, end, flags, _, offset, *_rest, length, _, _, _ = _QUERY.unpack(question)
+        yield Map(start, end, _MODES[flags & 7], offset, os.fsdecode(name.value) if length else "")
         address = end

@@ -109,6 +109,8 @@ FAMILY_PROCESSES = 3 * FAMILY_SESSIONS
 """Processes that the kernel allows beyond `processes`: it counts a session and its branches, three each, together."""
 ANY_PROCESSES = 1 << 22
 """The same where control groups count the processes of each session: more than the kernel has ids for."""
+LAST_RESERVED_PID = 300
+"""The kernel itself begins anew behind it; beneath are the zygote and what it has started."""
 _LIBRARIES = ("numpy", "PIL", "matplotlib", "cv2")
 
 
@@ -121,8 +123,16 @@ class Nursery:
         self.places = places
         self.sees = sees
         """Whether this process may look at what sessions hold open."""
+        self.last_pid: int | None = None
+        """Descriptor of the file that holds the last number of a process in our own PID namespace."""
         self._uids = itertools.cycle(range(standing.first_uid, standing.first_uid + max(standing.uids, 1)))
         self._uids_in_use: Counter[int] = Counter()
+
+    def number_anew(self) -> None:
+        """Have the kernel number processes from the first free number on, so that a number does not count forks."""
+        if self.last_pid is not None:
+            with contextlib.suppress(OSError):
+                os.pwrite(self.last_pid, b"%d" % LAST_RESERVED_PID, 0)
 
     def new_entry(self, session_id: int, fds: list[int]) -> tuple[SessionEntry, int]:
         """The entry of a new family, and its workspace's descriptor. `fds`: socket, outbox, stdout, stderr, ..."""
@@ -235,6 +245,7 @@ def prepare(
     sys.argv[:] = [""]
     readable = interpreter_paths()
     private = "mount_namespace" in standing.namespaces
+    last_pid = open_last_pid() if "pid_namespace" in standing.namespaces else None
     places: Keeper
     if private:
         places = build_private_root(plan_root(readable, wire.WORKSPACE_FD))
@@ -252,11 +263,13 @@ def prepare(
     if standing.uids and not private and not _readable_for(standing.first_uid, readable, forker):
         left_out["session_user"] = "the interpreter lies in a folder that only the current user may enter"
     plan = _plan(settings, standing, tuple(readable), left_out)
-    outcomes = _rehearsed(plan, standing, places, forker)
+    room = (settings["limits"]["workspace_bytes"], settings["limits"]["workspace_files"])
+    outcomes = _rehearsed(plan, standing, places, room, forker)
     left_out |= {layer: why for layer, why in outcomes.items() if why}
     sees, blind = _sight(plan, standing, forker)
     outcomes["inspection"] = blind
     nursery = Nursery(plan, standing, settings["limits"], places, sees)
+    nursery.last_pid = last_pid
     become = functools.partial(become_session, plan, forker, WORKSPACE if private else PLAIN_WORKSPACE, os.getpid())
     session.forget_fonts()
     gc.collect()
@@ -264,6 +277,14 @@ def prepare(
     gc.freeze()
     use_large_pages()
     return nursery, {"layers": _layers(standing, outcomes, left_out, private), "versions": versions()}, become
+
+
+def open_last_pid() -> int | None:
+    """Open the file, if this process may; to be done while /proc is still that of the machine."""
+    try:
+        return os.open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
 
 
 def _plan(
@@ -314,9 +335,11 @@ def _sight(plan: JailPlan, standing: Standing, forker: Forker) -> tuple[bool, st
     return sees, "" if sees else "this process may not look at its own processes without a user namespace or Landlock"
 
 
-def _rehearsed(plan: JailPlan, standing: Standing, places: Keeper, forker: Forker) -> dict[str, str]:
+def _rehearsed(
+    plan: JailPlan, standing: Standing, places: Keeper, room: tuple[int, int], forker: Forker
+) -> dict[str, str]:
     """Layer -> "" or why it cannot be had, tried in a child with a workspace of its own."""
-    fd, path = places.make(places.new_family(), 1 << 20, 16, standing.first_uid)
+    fd, path = places.make(places.new_family(), *room, standing.first_uid)
     try:
         return rehearse(plan, standing.first_uid, os.path.dirname(path), forker.fork)
     finally:

@@ -141,10 +141,20 @@ def keep(state: Interpreter) -> None:
 def undo_traces(state: Interpreter) -> None:
     """Undo what a discarded call has left outside its memory: files, and what is open."""
     with or_end(state, "what the last code did could not be undone"):
+        drain(state.sock)
         descriptors.give_back_room(state.standing)
         state.workspace.restore()
         if descriptors.put_back(state.standing):
             state.workspace.take_note()
+
+
+def drain(sock: socket.socket) -> None:
+    """Pass over what the host has sent to a leaf that died without reading it: this one may have got its number."""
+    sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while (unread := wire.receive(sock)) is not None:
+            for fd in unread[1]:
+                os.close(fd)
 
 
 @contextlib.contextmanager

@@ -96,6 +96,7 @@ def enter_root() -> None:
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FAMILIES_AT_ONCE = 256
+_MOUNTS_AHEAD, _NEIGHBOURS = 24, 2
 
 
 class Keeper(Protocol):
@@ -133,7 +134,8 @@ class Workspaces:
 
     Only the holder of `handle`, a descriptor of a writable mount of the same folder, can make folders in it. Folders of
     families are made in advance and used again: every session can see how many there are and when one was made, and
-    shall not learn from it how many other sessions there are, and when one was opened.
+    shall not learn from it how many other sessions there are, and when one was opened. Mounts are made in advance, too,
+    and drawn at random, since the kernel numbers them one after the other; a family gets neighbours.
     """
 
     def __init__(self, handle: int, base: str) -> None:
@@ -142,6 +144,10 @@ class Workspaces:
         self._free: list[str] = []
         self._used: dict[str, set[str]] = {}
         """Family -> its workspaces, both as paths."""
+        self._mounts: list[list[int]] = []
+        """Mounts that nobody has had, neighbours together. All are of one size."""
+        self._set_aside: dict[str, list[int]] = {}
+        """Family -> mounts for its next branches."""
         self._make_families()
 
     def _make_families(self) -> None:
@@ -154,25 +160,38 @@ class Workspaces:
         if not self._free:
             self._make_families()
         path = self._free.pop()
-        self._used[path] = set()
+        self._used[path], self._set_aside[path] = set(), []
         return path
+
+    def _new_mount(self, family: str, size_bytes: int, inodes: int) -> int:
+        """A mount that nobody has had; of a number next to one of the family's, where there is such a one."""
+        there = self._set_aside[family]
+        if not there:
+            while len(self._mounts) < _MOUNTS_AHEAD:
+                # One inode is the workspace's own folder.
+                options = {"size": str(size_bytes), "nr_inodes": str(inodes + 1), "mode": "0700"}
+                attributes = NOSUID | NODEV | NOEXEC | NOATIME
+                self._mounts.append([new_mount("tmpfs", options, attributes) for _ in range(_NEIGHBOURS)])
+            there += self._mounts.pop(secrets.randbelow(len(self._mounts)))
+        mount = there.pop()
+        if there and len(self._used) > _FAMILIES_AT_ONCE:  # each is an open file
+            self._mounts.append([there.pop()])
+        return mount
 
     def stock(self, family: str) -> None:
         return None
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
         """A tmpfs of `size_bytes` with room for `inodes` files; see `Keeper.make`."""
-        path = f"{family}/{_token()}"
-        # One inode is the workspace's own folder.
-        options = {"size": str(size_bytes), "nr_inodes": str(inodes + 1), "mode": "0700"}
-        options |= {"uid": str(uid), "gid": str(uid)}
-        attributes = NOSUID | NODEV | NOEXEC | NOATIME
-        mount = new_mount("tmpfs", options, attributes)
+        path, mount = f"{family}/{_token()}", self._new_mount(family, size_bytes, inodes)
         try:
             self._used[family].add(path)
             os.mkdir(self._inside(path), 0o111, dir_fd=self._handle)
             attach(mount, path)
-            return os.open(".", _FOLDER, dir_fd=mount), path
+            folder = os.open(".", _FOLDER, dir_fd=mount)
+            os.fchown(folder, uid, uid)
+            os.utime(folder)
+            return folder, path
         except OSError:
             self.release(path)
             raise
@@ -205,6 +224,8 @@ class Workspaces:
             left.discard(path)
             if not left:
                 del self._used[family]
+                if rest := self._set_aside.pop(family):
+                    self._mounts.append(rest)
                 self._free.append(family)
 
     def _inside(self, path: str) -> str:

@@ -54,6 +54,7 @@ class Zygote:
     def begin_work(self, entry: SessionEntry) -> None:
         """The keeper of `entry` may run until it has forked a leaf."""
         entry.late = False
+        self.nursery.number_anew()
         groups.resume(entry.keeper)
         os.kill(entry.keeper, signal.SIGUSR1)
         self.working[entry.keeper] = (entry, groups.cpu_seconds(entry.keeper))
@@ -231,6 +232,7 @@ class Zygote:
         """A new session; it reports on its own socket. `fds`: socket, outbox, stdout, stderr, cgroup files."""
         entry, workspace = self.nursery.new_entry(message["id"], fds)
         setup = wire.sealed_memfd("saccade-setup", self.nursery.setup(entry, message["config"]))
+        self.nursery.number_anew()
         made = [workspace, setup, *self.nursery.stock(entry)]
         try:
             pid = self.template.fork([*fds[:4], *made])
@@ -454,6 +456,9 @@ def zygote(control: socket.socket, settings: dict[str, Any], standing: Standing)
     if pid == 0:
         control.close()
         ours.close()
+        # A mount lives as long as a descriptor of it.
+        os.closerange(3, theirs.fileno())
+        os.closerange(theirs.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
         return lambda: serve(theirs, forker, become)
     theirs.close()
     server = Zygote(control, nursery, Template(pid, ours))

@@ -509,7 +509,10 @@ class Link:
         """
         self._calling = True
         ends = link._ends
-        answer, [workspace] = await self.zygote.order("workspace", self.id, ends.joins)
+        try:
+            answer, [workspace] = await self.zygote.order("workspace", self.id, ends.joins)
+        except OrderRefusedError as error:
+            raise GuestFaultError(str(error)) from error
         try:
             self._leaf.wake()
             self._tell({"op": "branch", "maps": answer["maps"]}, ends.guest_fds(workspace))

@@ -148,6 +148,26 @@ async def test_extra_fields_choose_dialect_limits_choices_and_the_record() -> No
         assert cut.choices[0].message.content == "bl"
 
 
+async def test_requests_that_never_end_keep_nobody_out() -> None:
+    async with serving({"m": Held()}, sandbox=box(), max_requests=2, max_waiting=2) as url, client(url) as asked:
+        host, port = httpx.URL(url).host, httpx.URL(url).port
+        head = (
+            f"POST /v1/responses HTTP/1.1\r\nhost: {host}:{port}\r\nauthorization: Bearer {TOKEN}\r\n"
+            "content-type: application/json\r\ncontent-length: 900\r\n\r\n{"
+        )
+        half = [await asyncio.open_connection(host, port) for _ in range(12)]
+        for _reader, writer in half:
+            writer.write(head.encode())
+            await writer.drain()
+        # The first that came have made room for the last, and all of them for one that is whole.
+        told = [(await reader.readline()).split()[1] for reader, _writer in half[:8]]
+        assert told == [b"408"] * 8
+        with pytest.raises(openai.NotFoundError):
+            await asked.responses.create(model="no such model", input="Which?")
+        for _reader, writer in half:
+            writer.close()
+
+
 @pytest.mark.parametrize("stream", [False, True])
 async def test_what_is_ignored_of_a_request_is_named_in_its_answer(stream: bool) -> None:
     asks = {

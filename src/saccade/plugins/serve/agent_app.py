@@ -444,10 +444,11 @@ class _Door:
         try:
             if scope["method"] != "POST":
                 raise _none_here(scope, 405)
+            # A place is for those who have asked: one who never ends his request would hold it for nothing.
+            self.pool.slot().check()
+            body = await read_json(scope, receive, self.pool)
             async with self.pool.slot():
-                settings = self.pool.settings
-                body = await read_json(scope, receive, settings.max_body_bytes, settings.request_seconds)
-                asked = self.protocol.read(body, settings, allow_urls=self.allow_urls)
+                asked = self.protocol.read(body, self.pool.settings, allow_urls=self.allow_urls)
                 async with self.pool.playing(asked) as play:
                     if asked.stream:
                         begun = True

@@ -197,6 +197,42 @@ class ServedEpisode:
         self._turns.put_nowait(None)
 
 
+class Readings:
+    """Requests that are being read. Where there are too many, the client with most of them loses the slowest."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: dict[str, dict[asyncio.Timeout, None]] = {}
+        """Client -> its requests, the one that has stood still longest first."""
+
+    @asynccontextmanager
+    async def one(self, client: str, seconds: float) -> AsyncIterator[Callable[[], None]]:
+        """Read a request in the block; what it is given is to be called at every part. Raises `TimeoutError`."""
+        async with asyncio.timeout(seconds) as limit:
+            own = self._open.setdefault(client, {})
+            own[limit] = None
+
+            def moved() -> None:
+                if limit in own:
+                    own[limit] = own.pop(limit)
+
+            try:
+                if sum(map(len, self._open.values())) > self._most:
+                    greediest = max(self._open.values(), key=lambda requests: len(requests))
+                    slowest = next(iter(greediest))
+                    self._forget(slowest)
+                    slowest.reschedule(0)
+                yield moved
+            finally:
+                self._forget(limit)
+
+    def _forget(self, limit: asyncio.Timeout) -> None:
+        for client, own in list(self._open.items()):
+            own.pop(limit, None)
+            if not own:
+                del self._open[client]
+
+
 class Slots:
     """Places among the episodes at once: an async context that may be entered by many, since it knows none of them."""
 
@@ -204,8 +240,8 @@ class Slots:
         self._settings, self._metrics = settings, metrics
         self._free = asyncio.Semaphore(settings.max_requests)
 
-    async def __aenter__(self) -> None:
-        """Wait for a place. Raises `RequestError` if too many wait already."""
+    def check(self) -> None:
+        """Raise `RequestError` if too many wait for a place already."""
         metrics = self._metrics
         if self._free.locked() and metrics.waiting >= self._settings.max_waiting:
             raise RequestError(
@@ -214,6 +250,11 @@ class Slots:
                 code="rate_limit_exceeded",
                 status=429,
             )
+
+    async def __aenter__(self) -> None:
+        """Wait for a place; `check` first."""
+        self.check()
+        metrics = self._metrics
         metrics.waiting += 1
         try:
             await self._free.acquire()
@@ -245,6 +286,7 @@ class AgentPool:
         self._numbers = itertools.count()
         """Of the requests, which name their folders."""
         self._slots = Slots(settings, self.metrics)
+        self.readings = Readings(settings.max_requests + settings.max_waiting)
         self._boxes: dict[Limits, Sandbox] = {}
         self._speeches: dict[object, _Speech] = {}
         self._stack = AsyncExitStack()

@@ -195,22 +195,26 @@ async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
             leaving.cancel()
 
 
-async def read_json(scope: Scope, receive: Receive, most: int, seconds: float) -> Any:
-    """The body, of at most `most` bytes and within `seconds`; stops reading as soon as it is over either.
+async def read_json(scope: Scope, receive: Receive, pool: AgentPool, most: int | None = None) -> Any:
+    """The body, of at most `most` bytes; stops reading as soon as it is over that, or over the time that it may take.
 
     Raises:
-        RequestError: it is larger, slower, or no JSON.
+        RequestError: it is larger, slower, or no JSON, or had to make room for another.
         ClientDisconnect: the client has gone.
     """
     kind = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
     # A page of another origin can send other types without being asked.
     if kind.partition(b";")[0].strip().lower() != b"application/json":
         raise RequestError("the content type must be application/json.", code="unsupported_media_type", status=415)
+    seconds, client = pool.settings.request_seconds, (scope.get("client") or ("",))[0]
     try:
-        async with asyncio.timeout(seconds):
-            body = await _within(receive, most)
+        async with pool.readings.one(client, seconds) as moved:
+            body = await _within(receive, most or pool.settings.max_body_bytes, moved)
     except TimeoutError:
-        message = f"the request did not arrive within {seconds:g} s. Send smaller pictures, or use a faster connection."
+        message = (
+            f"the request did not arrive within {seconds:g} s, or others needed its place while it stood still. Send "
+            "smaller pictures, or use a faster connection."
+        )
         raise RequestError(message, code="request_timeout", status=408) from None
     try:
         return await asyncio.to_thread(_read, body) if len(body) > _LARGE else _read(body)
@@ -223,13 +227,14 @@ def _read(body: bytes) -> Any:
     return from_json(body, allow_inf_nan=False)
 
 
-async def _within(receive: Receive, most: int) -> bytes:
+async def _within(receive: Receive, most: int, moved: Callable[[], None]) -> bytes:
     parts, size, more = [], 0, True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         part, more = message.get("body", b""), message.get("more_body", False)
+        moved()
         size += len(part)
         if size > most:
             raise RequestError(
@@ -466,10 +471,10 @@ class LivePage:
     async def _ask(self, request: Request) -> Response:
         stack = AsyncExitStack()
         try:
+            self._pool.slot().check()
+            body = await read_json(request.scope, request.receive, self._pool)
             await stack.enter_async_context(self._pool.slot())
-            settings = self._pool.settings
-            body = await read_json(request.scope, request.receive, settings.max_body_bytes, settings.request_seconds)
-            asked = read_chat(body, settings, allow_urls=False)
+            asked = read_chat(body, self._pool.settings, allow_urls=False)
             live, cancel = LiveEvents(secrets.token_hex(16)), asyncio.Event()
             playing = self._pool.playing(asked, watch=live.hear, cancel=cancel)
             play = await stack.enter_async_context(playing)
@@ -480,7 +485,7 @@ class LivePage:
             await stack.aclose()
 
     async def _stop(self, request: Request) -> Response:
-        body = await read_json(request.scope, request.receive, 1024, self._pool.settings.request_seconds)
+        body = await read_json(request.scope, request.receive, self._pool, 1024)
         cancel = self._played.get(body["id"]) if isinstance(body, dict) and isinstance(body.get("id"), str) else None
         if cancel is None:
             raise RequestError("no such episode is being played.", code="not_found", status=404)

@@ -256,6 +256,13 @@ for thing in gc.get_objects():
 """,
     ),
     Attack(
+        "load_of_the_machine",
+        "facts",
+        "ask how much memory is free, how many processes there are, and how busy they are",
+        "numbers = (ctypes.c_ulong * 16)()\nif not _libc.sysinfo(numbers): breach(f'it is told {list(numbers)}')\n"
+        "for ask in os.getloadavg, lambda: read('/proc/meminfo'), lambda: read('/proc/stat'): attempt('it', ask)",
+    ),
+    Attack(
         "clocks_of_other_processes",
         "facts",
         "ask for the CPU clocks of other processes",

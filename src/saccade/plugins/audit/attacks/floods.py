@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from saccade.plugins.audit.attacks.attack import Attack
+from collections.abc import Callable
+
+from saccade.plugins.audit.attacks.attack import Attack, nothing_more
+from saccade.sandbox.result import RunResult
 
 FLOODS = (
     Attack(
@@ -105,7 +108,32 @@ liar
 
 # Attacks on resources: memory, disk, CPU time, descriptors, shared memory.
 
+_MAPS = """
+_libc.mmap.restype = ctypes.c_void_p
+open("m.bin", "wb").write(b"A" * 4096); f = open("m.bin", "r+b")
+def map_it(times, kind):
+    for i in range(times):
+        _libc.mmap(None, ctypes.c_size_t(4096), 1 + 2 * (i & 1), kind, f.fileno(), ctypes.c_long(0))
+"""
+
+
+def _not_kept(result: RunResult) -> str | None:
+    return "the call was kept" if result.committed else None
+
+
+def _many_maps(name: str, kind: int, tries: str, check: Callable[[RunResult], str | None] = nothing_more) -> Attack:
+    look = "if keep != 'kept': breach('the state is gone')"
+    return Attack(name, "resources", tries, _MAPS + f"map_it(20_000, {kind})", check, after=look, must_look=True)
+
+
 RESOURCES = (
+    _many_maps(
+        "shared_mappings",
+        1,
+        "keep thousands of shared mappings of a file, which the sandbox looks at one by one",
+        _not_kept,
+    ),
+    _many_maps("private_mappings", 2, "keep thousands of private mappings of a file, and go on"),
     Attack(
         "memory_bomb",
         "resources",

@@ -67,6 +67,11 @@ class ModelWorld:
     """Kind of what holds bytes or a count in the kernel -> whether the session's one of it works."""
     variable: str = ""
     umask: int = 0o077
+    symlink: bool = False
+    """Whether there is a symlink with two names."""
+    last: dict[str, object] = field(default_factory=dict)
+    """What was seen last of that which nobody can foretell (order of names, room that files take, what is left to read
+    of a folder): only a call that is kept may change it. Empty after such a one."""
     generator: random.Random = field(default_factory=lambda: random.Random(1))
 
     def copied(self) -> ModelWorld:
@@ -100,6 +105,7 @@ class ModelWorld:
             "links": sorted([p, q] for p in self.names for q in self.names if p < q and self.names[p] is self.names[q]),
             "times": {path: inode.mtime for path, inode in self.names.items() if inode.mtime},
             "folder": self.folder,
+            "symlink": [2, 2] if self.symlink else [],
             "inside": self.inside,
             "handles": handles,
             "maps": {name: kept.inode.data[:PAGE].decode("latin-1") for name, kept in self.maps.items()},
@@ -111,8 +117,19 @@ class ModelWorld:
         }
 
 
+LAST = ("order", "room", "rest")
+
 PREPARE = """
-import fcntl, json, mmap, os, random, shutil, signal, socket
+import ctypes, fcntl, json, mmap, os, platform, random, shutil, signal, socket
+libc, reader = ctypes.CDLL(None), os.open(".", os.O_RDONLY)
+getdents = {"x86_64": 217, "aarch64": 61}[platform.machine()]
+def read_on(most):
+    buffer, at, found = ctypes.create_string_buffer(most), 0, []
+    size = libc.syscall(getdents, reader, buffer, most)
+    while at < size:
+        length = int.from_bytes(buffer.raw[at + 16:at + 18], "little")
+        found.append(os.fsdecode(buffer.raw[at + 19:at + length].split(b"\\0")[0])); at += length
+    return found
 numbers, handles, maps, ends, generator = [], {}, {}, {}, random.Random(1)
 def hold(kind, read, write):
     ends[kind] = read, write
@@ -144,6 +161,13 @@ def observe(names=("a", "b", "d/c")):
     seen["links"] = sorted([p, q] for p in here for q in here if p < q and stats[p].st_ino == stats[q].st_ino)
     seen["times"] = {name: int(s.st_mtime) for name, s in stats.items() if s.st_mtime < 1e9}
     seen["folder"] = os.path.isdir(os.path.join(top, "d"))
+    two = [os.path.join(top, name) for name in ("s", "t")]
+    seen["symlink"] = [os.lstat(path).st_nlink for path in two if os.path.islink(path)]
+    seen["order"] = [os.listdir(top), os.listdir(os.path.join(top, "d")) if seen["folder"] else []]
+    seen["room"] = {name: s.st_blocks for name, s in stats.items()}
+    place = os.lseek(reader, 0, 1)
+    seen["rest"] = read_on(10_000)
+    os.lseek(reader, place, 0)
     seen["inside"] = os.path.basename(os.getcwd()) == "d"
     seen["ends"] = {}
     for kind, (read, write) in ends.items():
@@ -342,6 +366,33 @@ def _surroundings(world: ModelWorld, choice: int) -> str:
     return "generator.random()"
 
 
+def _allocate(world: ModelWorld, choice: int) -> str:
+    path = _path(world, choice)
+    if path not in world.names:
+        return ""
+    world.names[path].mtime = 0
+    size = choice % 5 << 13
+    return f"libc.fallocate(os.open({_real(path)}, os.O_RDWR), 1, ctypes.c_long(0), ctypes.c_long({size}))"
+
+
+def _reorder(world: ModelWorld, choice: int) -> str:
+    name = ("a", "b", "d")[choice % 3]
+    if not (world.folder if name == "d" else name in world.names):
+        return ""
+    return f"os.rename({_real(name)}, {_real('x')})\nos.rename({_real('x')}, {_real(name)})"
+
+
+def _symlink(world: ModelWorld, choice: int) -> str:
+    world.symlink = not world.symlink
+    if world.symlink:
+        return f"os.symlink('nowhere', {_real('s')})\nos.link({_real('s')}, {_real('t')}, follow_symlinks=False)"
+    return f"os.remove({_real('s')})\nos.remove({_real('t')})"
+
+
+def _read_on(world: ModelWorld, choice: int) -> str:
+    return f"read_on({64 + choice % 64})" if choice % 4 else "os.lseek(reader, 0, 0)"
+
+
 OPERATIONS: dict[str, Callable[[ModelWorld, int], str]] = {
     "number": _number,
     "write": _write,
@@ -359,6 +410,10 @@ OPERATIONS: dict[str, Callable[[ModelWorld, int], str]] = {
     "hold": _hold,
     "timer": _timer,
     "surroundings": _surroundings,
+    "allocate": _allocate,
+    "reorder": _reorder,
+    "symlink": _symlink,
+    "read_on": _read_on,
 }
 
 GROUP = CheckGroup("model")
@@ -437,6 +492,7 @@ class ModelPlay:
         self._story_so_far.append(f"session {index}, which must end with {status.value}:\n{code}{suffix}")
         await self._call(session, code + suffix, status)
         if kept:
+            after.last = {}
             self._sessions[index] = (session, after)
         for each in range(len(self._sessions)):
             await self._look(each)
@@ -452,7 +508,8 @@ class ModelPlay:
         seen = described(result.stdout)
         if seen is None:
             raise ConformanceError(f"{self._story()}\nsession {index} cannot be observed: {describe(result)}")
-        wanted = world.seen()
+        wanted = {**world.seen(), **world.last}
+        world.last = {key: seen.get(key) for key in LAST}
         differences = [
             f"{key}: expected {wanted[key]!r}, got {seen.get(key)!r}" for key in wanted if wanted[key] != seen.get(key)
         ]

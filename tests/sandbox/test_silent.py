@@ -1,0 +1,54 @@
+"""Numbers that the kernel gives out say nothing of other sessions."""
+
+from __future__ import annotations
+
+import os
+
+from tests.sandbox.providers import linux_only
+
+from saccade.sandbox.base import Session
+from saccade.sandbox.isolation import Layer
+from saccade.sandbox.local import LocalSandbox
+
+pytestmark = linux_only
+
+
+async def told(session: Session, expression: str) -> int:
+    result = await session.run(f"import os, threading\n{expression}")
+    assert result.ok, result.traceback
+    return int(result.value or "")
+
+
+async def test_the_number_of_a_process_does_not_count_those_of_others() -> None:
+    async with LocalSandbox() as box:
+        if not (await box.isolation()).is_on(Layer.PID_NAMESPACE):
+            return
+        own, other = await box.open(), await box.open()
+        first = await told(own, "os.getpid()")
+        for _ in range(12):
+            await other.run("import os\nfor _ in range(5): os.wait() if (pid := os.fork()) else os._exit(0)")
+        assert abs(await told(own, "os.getpid()") - first) < 12
+        assert abs(await told(own, "threading.get_native_id()") - first) < 12
+
+
+async def test_the_device_of_a_branch_does_not_count_sessions() -> None:
+    async with LocalSandbox() as box:
+        if not (await box.isolation()).is_on(Layer.WORKSPACE):
+            return
+        own = await box.open()
+        first = await told(own, "os.stat('.').st_dev")
+        others = [await box.open() for _ in range(5)]
+        (twin,) = await own.branch(1)
+        assert abs(await told(twin, "os.stat('.').st_dev") - first) <= 2
+        seen = [await told(other, "os.stat('.').st_dev") for other in others]
+        assert seen != sorted(seen) or seen[-1] - seen[0] > 4, (
+            "they are numbered in the order in which they were opened"
+        )
+
+
+async def test_the_memory_of_the_machine_is_told_and_never_made_up() -> None:
+    async with LocalSandbox() as box:
+        own = await box.open()
+        for name in ("SC_PHYS_PAGES", "SC_AVPHYS_PAGES"):
+            assert await told(own, f"os.sysconf({name!r})") == os.sysconf("SC_PHYS_PAGES")
+        assert await told(own, "os.sysconf('SC_PAGE_SIZE')") == os.sysconf("SC_PAGE_SIZE")
