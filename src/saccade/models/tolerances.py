@@ -10,19 +10,37 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from saccade.core.retry import OutageError
 from saccade.models.base import Usage
 from saccade.record.trajectory import FinishReason
 
-if TYPE_CHECKING:
-    from saccade.models.answer import PartialAnswer
+
+class Reading(Protocol):
+    """What the readers write into: a `PartialAnswer`."""
+
+    usage: Usage
+
+    def add_text(self, piece: str) -> None:
+        """Take the next piece of the text."""
+
+    def add_thought(self, piece: str) -> None:
+        """Take the next piece of a thought."""
+
+    def decline(self, piece: str) -> None:
+        """Take the next piece of a refusal."""
+
+    def note(self, text: str) -> None:
+        """Keep a sentence for the record."""
+
+    def bend(self, name: str, *came: str) -> None:
+        """Note a departure, by its name in the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """One departure."""
+    """One departure from a protocol, in words."""
 
     words: str
     """For the record and the log; `{}` is what came."""
@@ -122,7 +140,7 @@ _BROKEN: Final = re.compile(
 """Words that say that something broke."""
 
 
-def end_of(word: object, answer: PartialAnswer, known: Collection[str]) -> FinishReason | None:
+def end_of(word: object, answer: Reading, known: Collection[str]) -> FinishReason | None:
     """Return the reason that `word` gives for the end, None if it gives none; what is not among `known` is noted.
 
     Raises:
@@ -171,7 +189,7 @@ def flat(value: object) -> str:
     return ""
 
 
-def add_content(value: object, answer: PartialAnswer) -> None:
+def add_content(value: object, answer: Reading) -> None:
     """Put the content of a message into `answer`: a text, or a list of parts.
 
     Raises:
@@ -208,7 +226,7 @@ def thought_of(message: Mapping[str, Any]) -> str:
 # Calls.
 
 
-def argument_piece(value: object, answer: PartialAnswer) -> str:
+def argument_piece(value: object, answer: Reading) -> str:
     """Return a piece of a call's arguments as JSON text."""
     if isinstance(value, str):
         return value
@@ -219,7 +237,7 @@ def argument_piece(value: object, answer: PartialAnswer) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def calls_of(message: Mapping[str, Any], answer: PartialAnswer) -> Iterator[tuple[int | None, str, str, object]]:
+def calls_of(message: Mapping[str, Any], answer: Reading) -> Iterator[tuple[int | None, str, str, object]]:
     """Yield the number, id, name and arguments of each call, or piece of one, in a message of chat completions."""
     calls = message.get("tool_calls") or ()
     if isinstance(calls, Mapping):
@@ -243,7 +261,7 @@ def calls_of(message: Mapping[str, Any], answer: PartialAnswer) -> Iterator[tupl
         yield 0, "", str(old.get("name") or ""), old.get("arguments", "")
 
 
-def parsed_arguments(text: str, answer: PartialAnswer) -> dict[str, Any] | None:
+def parsed_arguments(text: str, answer: Reading) -> dict[str, Any] | None:
     """Return the arguments of a call that is whole; None if they are no JSON object."""
     if text.strip() in ("", "null", "[]", "None", '""'):
         if text.strip():
@@ -296,7 +314,7 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
     return Usage(prompt_tokens=prompt, cached_tokens=cached, sampled_tokens=sampled, reasoning_tokens=thought)
 
 
-def read_usage(body: Mapping[str, Any], answer: PartialAnswer) -> None:
+def read_usage(body: Mapping[str, Any], answer: Reading) -> None:
     """Put the counts of tokens of a body of chat completions into `answer`, wherever they stand."""
     if isinstance(usage := body.get("usage"), Mapping):
         answer.usage = usage_of(usage)
