@@ -22,7 +22,7 @@ SCRIPTS: dict[str, tuple[str | None, str]] = {
     "t2": (None, "red"),
     "t3": ("image.crop((80, 80, 160, 160)).resize((320, 320)).save('part.png')", "blue"),
     "t4": ("imge.crop((90, 90, 150, 150)).save('part.png')", "blue"),
-    "t5": ("for n, x in enumerate((0, 95)):\n    image.crop((x, 95, x + 50, 145)).save(f'{n}.png')", "red"),
+    "t5": ("for n, x in enumerate((0, 95)):\n    image.crop((x, 95, x + 50, 145)).save(f'{n}.bmp')", "red"),
     "t6": ("print('The colour: red')", "blue"),
     "t7": ("image.rotate(90, expand=True).save('turned.png')", "red"),
 }
