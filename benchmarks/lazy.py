@@ -34,15 +34,23 @@ def _longest(task: Task) -> str:
 
 
 def _numbers(task: Task) -> str:
-    return (re.findall(r"-?[0-9]+(?:\.[0-9]+)?", task.question) or [""])[-1]
+    return _last(re.compile(r"-?[0-9]+(?:\.[0-9]+)?"), task)
 
 
 def _formula(task: Task) -> str:
-    return (re.findall(r"[-+0-9a-zA-Z^*/().\\{}]*\s?[=<>]\s?[-+0-9a-zA-Z^*/().\\{}]+", task.question) or [""])[-1]
+    return _last(re.compile(r"[-+0-9a-zA-Z^*/().\\{}]*\s?[=<>]\s?[-+0-9a-zA-Z^*/().\\{}]+"), task)
+
+
+def _last(form: re.Pattern[str], task: Task) -> str:
+    return ([match[0] for match in form.finditer(task.question)] or [""])[-1]
+
+
+def _always(text: str) -> Callable[[Task], str]:
+    return lambda task: text
 
 
 POLICIES: Final[Mapping[str, Callable[[Task], str]]] = {
-    **{f"`{text}`": (lambda task, text=text: text) for text in ("0", "1", "=0", "x=0", "y=1", "A", "yes", "no")},
+    **{f"`{text}`": _always(text) for text in ("0", "1", "=0", "x=0", "y=1", "A", "yes", "no")},
     "empty": lambda task: "",
     "last number of the question": _numbers,
     "its equation": _formula,

@@ -19,8 +19,9 @@ pytestmark = pytest.mark.slow
 PIECES = (
     *r"""
         0 1 2 7 10 -3 1,234 3.14 1e9 1/3 x y AB f(x) theta pi e i = == < > <= >= != + - * / ^ ** ! % ( ) [ ] { } | , ;
-        : . \frac{1}{2} \sqrt{2} \frac \sqrt{ \pm \cup \in \le \infty \{ \} \begin{cases} \end{cases} \\ & \boxed{ \text{ $
-        A B. (C) yes no none not or and about the answer is Answer: <answer> </answer> <think> </think> cm kg years 'a'
+        : . \frac{1}{2} \sqrt{2} \frac \sqrt{ \pm \cup \in \le \infty \{ \} \begin{cases} \end{cases} \\ & \boxed{
+        \text{ $ A B. (C) yes no none not or and about the answer is Answer: <answer> </answer> <think> </think>
+        cm kg years 'a'
     """.split(),  # noqa: SIM905
     *("\n", "  ", "\u200b", "½", "²", "°", "±", "∪", "∞", "٣", "𝟗", "\ud800", "\x00"),
     *("e.g. {3}", "**5**", "x" * 300, "(" * 40, "9" * 90, "[1, 2]"),
