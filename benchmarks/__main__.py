@@ -272,6 +272,29 @@ def grading(
         unread.write_text(unread_lines(everything), encoding="utf-8")
 
 
+@app.command()
+def lazy(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="Also data sets: tabmwp, geometry3k, blindtest, answers.")
+    ] = None,
+    out: OutFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """What each grader pays policies that look at nothing: constants, the question's own words, all options at once."""
+    from dataclasses import asdict
+
+    from benchmarks.lazy import by_hand, earned, lazy_table, of_data
+
+    _check_place(out)
+    with waiting("Grading"):
+        items = [(item.grader, item) for item in by_hand()]
+        parts = [earned(items), earned(list(of_data(folder))) if folder is not None else []]
+    console = plain_console(width=None if sys.stdout.isatty() else 150)
+    for rows in filter(None, parts if not as_json else ()):
+        console.print(lazy_table(rows))
+    _keep({"earned": [asdict(row) for rows in parts for row in rows]}, out, as_json=as_json)
+
+
 def _check_train() -> None:
     for package in ("torch", "transformers", "accelerate"):
         if importlib.util.find_spec(package) is None:

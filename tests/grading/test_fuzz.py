@@ -1,0 +1,65 @@
+"""Random answers and golds: no grader raises for an answer, and none takes a second of processor time for one."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import pytest
+
+from saccade.errors import GradingError
+from saccade.grading.registry import GRADERS, load_grader
+from saccade.record.task import AnswerType, Task
+
+pytestmark = pytest.mark.slow
+
+PIECES = (
+    *r"""
+        0 1 2 7 10 -3 1,234 3.14 1e9 1/3 x y AB f(x) theta pi e i = == < > <= >= != + - * / ^ ** ! % ( ) [ ] { } | , ;
+        : . \frac{1}{2} \sqrt{2} \frac \sqrt{ \pm \cup \in \le \infty \{ \} \begin{cases} \end{cases} \\ & \boxed{
+        \text{ $ A B. (C) yes no none not or and about the answer is Answer: <answer> </answer> <think> </think>
+        cm kg years 'a'
+    """.split(),  # noqa: SIM905
+    *("\n", "  ", "\u200b", "½", "²", "°", "±", "∪", "∞", "٣", "𝟗", "\ud800", "\x00"),
+    *("e.g. {3}", "**5**", "x" * 300, "(" * 40, "9" * 90, "[1, 2]"),
+)
+GOLDS = (
+    *("5", "x=3", "x^2+y^2=25", "[1, 2]", "2010", "0.5", "50%", "(1,2)", "red", "[10, 20, 30, 40]"),
+    *(r"\sqrt{2}", "x>3"),
+)
+
+
+@contextmanager
+def one_second() -> Iterator[None]:
+    """Interrupts what takes more than a second of this process's time."""
+
+    def late(number: int, frame: FrameType | None) -> None:
+        raise AssertionError("more than a second of processor time")
+
+    before = signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+@pytest.mark.parametrize("grader", GRADERS.ids())
+def test_no_answer_raises_or_takes_long(grader: str) -> None:
+    chance = random.Random(grader)
+    for _ in range(400):
+        gap = chance.choice(("", " "))
+        answer = gap.join(chance.choices(PIECES, k=chance.randint(1, 30))) * chance.choice((1, 1, 1, 40))
+        gold = chance.choice(GOLDS)
+        choices = (gold, "blue", "7") if grader.startswith("choice") else ()
+        kind = AnswerType.CHOICE if choices else AnswerType.TEXT
+        task = Task(id="fuzz", question="Which?", answer=gold, choices=choices, answer_type=kind)
+        with one_second():
+            try:
+                assert 0 <= load_grader(grader).grade(answer, task).correct <= 1
+            except GradingError:
+                continue  # this grader cannot read the gold answer
