@@ -204,7 +204,6 @@ def test_names_that_mean_the_same_are_the_same() -> None:
         "--output",
         "--output-dir",
         "--file",
-        "--batch",
         "--tool",
         "--source",
         "--sources",

@@ -216,7 +216,7 @@ _FIRST = re.compile(
     re.DOTALL,
 )
 # A reason may deny other things ("Yes. The bars are not equal."), but not the answer.
-_REASON = re.compile(r"[*_\"')]{0,3}\s*(?:[.!;\n]|- |,?\s(?:because|since|as)\b)\s*(?=\S+\s+\S+)")
+_REASON = re.compile(r"[*_\"')]{0,3}\s*(?:[.!;\n]|- |,?\s(?:because|since|as)\b)\s*(?=\S+\s+\S+|[^\x00-\x7f]{3})")
 _CONTRADICTS = re.compile(
     r"(?:^|[.,;:!?\-]\s*|\b(?:or|is|and|be|answer)\s)(?:yes|yeah|yep|true|no|nope|false)\b(?=\s*(?:[.,;:!?]|$))"
     r"|\b(?:not (?:sure|certain)|wait|actually)\b|^(?:yes|no)\b"

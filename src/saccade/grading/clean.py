@@ -39,7 +39,9 @@ _ONE_FORM: Final = str.maketrans(
         **dict.fromkeys("「」『』", '"'),
         "٪": "%",
         "٫": ".",
-        "٬": ",",
+        **dict.fromkeys("٬،、", ","),
+        "؛": ";",
+        "؟": "?",
         **dict.fromkeys("。।॥۔", "."),
         "\r": "\n",
         "\u2028": "\n",
@@ -224,12 +226,10 @@ def marked(text: str) -> list[Candidate]:
     boxes = list(_boxed(text))
     found = [(end, Candidate(inside, strong=True)) for _, end, inside in boxes]
     stated = list(stated_in_json(text))
-    found += [(start, Candidate(said, strong=True)) for start, said in stated]
-    first = text.rfind("{", 0, stated[0][0]) if stated else -1
-    last = text.find("}", stated[-1][0]) if stated else -1
+    found += [(start, Candidate(said, strong=True)) for start, _, said in stated if _BOX.search(said) is None]
     starts = sorted(start for start, _, _ in boxes)
     for start, end, candidate in _phrased(text):
-        inside = first >= 0 and first <= start <= last
+        inside = any(first <= start <= last for first, last, _ in stated)
         if bisect_left(starts, start) == bisect_right(starts, end) and not inside:
             found.append((start, candidate))
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]

@@ -28,7 +28,7 @@ from saccade.grading.clean import (
     unwrapped,
 )
 from saccade.grading.equals import leads_to_value
-from saccade.grading.languages import WAIT, in_english
+from saccade.grading.languages import VERBS, WAIT, in_english
 from saccade.grading.number_words import with_digits
 from saccade.grading.quantities import DOUBT
 from saccade.grading.wrappers import insides, without_thoughts
@@ -306,11 +306,12 @@ def _inside(text: str, says: Says, prose: bool) -> Extraction:
 
 _NO_WAIT = re.compile(
     r"(?:^|[.,;:!?…)*-]|\bbut)\s*(?:oh,?\s|hmm,?\s|hold on,?\s)?"
-    r"(?i:no,?\swait|wait,?\sno|no,?\sactually|actually,?\sno|wait|actually|scratch\sthat|correction|sorry|my\smistake"
-    r"|i\smean|i\smeant|on\ssecond\sthoughts?|no(?=[,!…-]|\.(?!\s?[0-9]))"
+    rf"(?i:{WAIT}|no,?\swait|wait,?\sno|no,?\sactually|actually,?\sno|wait|actually|scratch\sthat|correction|sorry"
+    r"|my\smistake|i\smean|i\smeant|on\ssecond\sthoughts?|no(?=[,!…-]|\.(?!\s?[0-9]))"
     r"|(?:sorry,\s)?i\s(?:misread|miscounted|made\sa\smistake|was\swrong)[^.\n]{0,40}"
-    rf"|let\sme\s(?:correct\s(?:that|this|myself)|recount|redo\s(?:that|this))|{WAIT})"
-    r"(?=\s*(?:[.,;:!…-]|$)|\s(?:it's|it\sis|the\sanswer)|\s\W?[A-Z0-9])\s*[.,;:!…\s-]*",
+    rf"|let\sme\s(?:correct\s(?:that|this|myself)|recount|redo\s(?:that|this)))"
+    r"(?=\s*(?:[.,;:!…-]|$)|\s(?:it's|it\sis|the\sanswer)|\s\W?[A-Z0-9])\s*[.,;:!…\s-]*"
+    rf"(?i:(?:{VERBS}|das\sist|c'est)\s)?",
     re.MULTILINE,
 )
 """What announces a correction, at the start of a clause."""

@@ -79,10 +79,14 @@ class Language:
             found.append((rf"{lead}(?:{link}|\s?{option}){said}\s?(?:{self.tail}){end}", _after_all))
             found.append((rf"{lead}\s?{option}(?P<said>{LETTER}){end}", _after_all))
         found.append((lead + link, lambda match: _marked(match, "")))
-        found.append(
-            (rf"{before}(?:{self.choose})\s?:?\s?(?:{self.option})?\s?(?={LETTER})", lambda _: " the answer is ")
-        )
+        letters = rf"(?P<said>{LETTER}|(?-i:[A-H]{{2,8}})(?![A-Za-z]))(?:\s?(?:{self.tail or '(?!)'}))?"
+        found.append((rf"{before}(?:{self.choose})\s?:?\s?(?:{self.option})?\s?{letters}", _after_all))
+        found.append((rf"(?P<said>(?:the answer is|Answer:)\s?{LETTER})\s?,?\s?(?:{self.because}){after}", _explained))
         return tuple((_compiled(pattern), make) for pattern, make in found)
+
+
+def _explained(match: re.Match[str]) -> str:
+    return f"{match['said']} because "
 
 
 def _after_all(match: re.Match[str]) -> str:
@@ -93,7 +97,7 @@ def _marked(match: re.Match[str], said: str) -> str:
     """The English lead, with a colon where the foreign one has one."""
     groups = match.groupdict()
     colon = groups.get("colon") or groups.get("late")
-    line = match.string[: match.start()].rpartition("\n")[2].strip(" *_#>")
+    line = match.string[max(0, match.start() - 80) : match.start()].rpartition("\n")[2].strip(" *_#>")
     space = " " if line else ""
     return f"{space}Answer: {said}" if colon else f"{space}the answer is {said}"
 
@@ -117,17 +121,44 @@ _ALSO_ENGLISH: Final = frozenset(("o", "ou", "ni", "no"))
 
 
 def _of_all(field: str) -> str:
-    """The alternatives of a field in all languages, words of spaced ones within their bounds."""
-    parts = []
+    """The alternatives of a field in all languages, words of spaced ones within their bounds.
+
+    English texts are long and hold none of them, so what begins with a Latin letter is tried at beginnings of words
+    alone, by that letter, and the others at signs beyond ASCII.
+    """
+    spaced: list[str] = []
+    unspaced: list[str] = []
     for language in LANGUAGES.values():
-        words = "|".join(word for word in getattr(language, field).split("|") if word not in _ALSO_ENGLISH)
-        parts.append(rf"{_BEFORE}(?:{words}){_AFTER}" if language.spaced else rf"(?:{words})")
-    return _spelt("|".join(parts))
+        words = alternatives(_spelt(getattr(language, field)))
+        (spaced if language.spaced else unspaced).extend(word for word in words if word not in _ALSO_ENGLISH)
+    by_letter: dict[str, list[str]] = {}
+    for word in dict.fromkeys(spaced):
+        by_letter.setdefault(word[0] if "a" <= word[0] <= "z" else "", []).append(word)
+    others = "|".join(by_letter.pop("", ()))
+    latin = "|".join(
+        f"(?-i:[{letter}{letter.upper()}])(?:{'|'.join(word[1:] for word in words)})"
+        for letter, words in by_letter.items()
+    )
+    beyond = r"(?=[^\x00-\x7f])"
+    return rf"{_BEFORE}(?=[A-Za-z])(?:{latin}){_AFTER}|{beyond}(?:{_BEFORE}(?:{others}){_AFTER}|{'|'.join(unspaced)})"
+
+
+def alternatives(phrases: str) -> list[str]:
+    """Split a pattern at its outermost bars."""
+    parts, depth = [""], 0
+    for sign in phrases:
+        depth += (sign == "(") - (sign == ")")
+        if sign == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts
 
 
 DENIES: Final = _of_all("deny")
 """A pattern of what takes an assertion back or leaves it open, in all languages but English."""
 BECAUSE: Final = _of_all("because")
+VERBS: Final = _of_all("verb")
 WAIT: Final = _of_all("wait")
 """A pattern of what announces a correction, in all languages but English."""
 

@@ -66,7 +66,7 @@ def _pattern(pairs: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
 
 
 _THOUGHT, _ASIDE, _ANSWER, _OTHER = map(_pattern, (THOUGHTS, ASIDES, ANSWERS, OTHER_ANSWERS))
-_CHANNEL: Final = re.compile(r"<\|channel\|>(?P<name>\w+)(?:\s[^<]{0,80})?<\|message\|>")
+_CHANNEL: Final = re.compile(r"<\|channel\|>(?P<name>\w+)(?:(?!<\|(?:message|channel)\|>)[^\n]){0,120}<\|message\|>")
 _PLAIN_CHANNELS = re.compile(r"\A(?:analysis|commentary).*assistantfinal", re.DOTALL)
 _HERE = re.compile(r"\A\s*Here is my thought process:.*^\s*Here is my response:", re.DOTALL | re.MULTILINE)
 
@@ -145,16 +145,21 @@ _ENTRY = re.compile(
 )
 _OBJECT = re.compile(r"\{\s{0,99}[\"'][^\"'\n]{1,60}[\"']\s{0,9}:")
 _CALL = re.compile(r"\bfinal_answer\(\s?(?:answer\s?=\s?)?(?P<value>[^()\n]{1,200}|[\"'].{1,400}?[\"'])\s?\)")
+_MOST: Final = 64
+"""The last objects that are looked at."""
+_LATEX = re.compile(r"(?<!\\)\\(?:boxed|beta|bar|binom|fbox|frac|neq|right|rho|text|theta|times|tan|tfrac)")
+"""Commands whose backslash JSON would take for an escape."""
 _PLAIN_BOOL: Final = {"true": "yes", "false": "no"}
 
 
-def stated_in_json(text: str) -> Iterator[tuple[int, str]]:
-    """Yield start and text of the values of answer keys, and of smolagents' `final_answer(...)`."""
-    if _OBJECT.search(text) is not None:
-        for entry in _ENTRY.finditer(text):
-            yield entry.start(), _value(entry["value"])
-    for call in _CALL.finditer(text):
-        yield call.start(), _value(call["value"].strip())
+def stated_in_json(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield start and end of an object, and the text of its answer; also of smolagents' `final_answer(...)`."""
+    entries = list(_ENTRY.finditer(text)) if _OBJECT.search(text) is not None else []
+    for entry in entries[-_MOST:]:
+        start, end = text.rfind("{", 0, entry.start()), text.find("}", entry.end())
+        yield max(start, 0), len(text) if end < 0 else end, _value(entry["value"])
+    for call in [*_CALL.finditer(text)][-_MOST:]:
+        yield call.start(), call.end(), _value(call["value"].strip())
 
 
 def _value(text: str) -> str:
@@ -167,7 +172,8 @@ def _value(text: str) -> str:
         return text if len(items) != 1 else str(items[0])
     if text[:1] in "\"'" and text[-1:] == text[:1] and len(text) > 1:
         try:
-            return str(json.loads(text)) if text[0] == '"' else text[1:-1].replace("\\'", "'")
+            plain = text[0] == '"' and _LATEX.search(text) is None
+            return str(json.loads(text)) if plain else text[1:-1].replace("\\'", "'")
         except ValueError:  # LaTeX whose backslashes are not escaped
             return text[1:-1]
     return _PLAIN_BOOL.get(text.lower(), text.rstrip(",."))

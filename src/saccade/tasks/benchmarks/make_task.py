@@ -286,9 +286,11 @@ def _question(row: Mapping[str, Any], card: Card) -> tuple[str, tuple[str, ...]]
         raise FieldError("question", "it has no words")
     question, choices = text, choices_of(row, card.fields)
     if card.fields.choices_from == "question":
-        question, choices = split_question(text)
-        if choices and not _names_one(row, card, choices):
-            question, choices = text, ()
+        question, inside = split_question(text)
+        if inside and _names_one(row, card, inside):
+            choices = inside
+        else:
+            question = text
     choices = choices or next((case.choices for case in card.cases if case.choices and matches(row, case.when)), ())
     hint = first_value(row, card.fields.hint)
     if hint is not None:

@@ -194,7 +194,7 @@ def solve(forms: Sequence[str], sketch: Mapping[str, Place] | None = None, *, se
 def _read(forms: Sequence[str], sketch: Mapping[str, Place]) -> _Problem:
     problem = _Problem(PlaneFigure(), [], [], [])
     terms: list[tuple[str, Term]] = []
-    for form in forms:
+    for form in filter(str.strip, forms):
         try:
             terms.append((form, read_term(form)))
         except FormError as error:
@@ -381,7 +381,8 @@ def _times(factor: Fraction, name: str) -> str:
     return name if factor == 1 else f"-{name}" if factor == -1 else f"{factor}*{name}"
 
 
-LogicForm = Annotated[str, Field(min_length=1, max_length=400)]
+LogicForm = Annotated[str, Field(max_length=400)]
+"""One statement; an empty one, as some annotations of Geometry3K have it, says nothing."""
 
 
 class InterGpsArguments(ToolModel):
