@@ -56,6 +56,8 @@ _refused: list[MissingPluginError] = []
 """Every error that said, since the running test began, that a plug-in is missing: commands print theirs."""
 _known: list[BaseException] = []
 """Failures for which tests were skipped."""
+_skipped: set[str] = set()
+"""Files of tests that were skipped: what others import of them is not there."""
 
 
 def _note(error: MissingPluginError, *args: object) -> None:
@@ -89,6 +91,7 @@ def skipped_without_plugin(report: Any, raised: pytest.ExceptionInfo[BaseExcepti
         told = [*_refused, *(error for error in reasons(raised.value) if needs_plugin(error))]
         if told or any(error is raised.value for error in _known):
             _known.append(raised.value)  # of a fixture it is raised again for each of its tests
+            _skipped.add(str(path))
             report.outcome, report.longrepr = "skipped", (str(path), 0, f"Skipped: {[*told, raised.value][0]}")
     return report
 
@@ -97,7 +100,7 @@ def needs_plugin(error: BaseException) -> bool:
     """Return whether it is an error of a plug-in, or of its tests, that is not there."""
     if isinstance(error, ModuleNotFoundError):
         return (error.name or "").startswith(("saccade.plugins", "tests.plugins"))
-    return isinstance(error, MissingPluginError)
+    return isinstance(error, MissingPluginError) or (isinstance(error, ImportError) and error.path in _skipped)
 
 
 def reasons(error: BaseException | None) -> Iterator[BaseException]:

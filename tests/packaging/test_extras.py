@@ -148,20 +148,8 @@ def train(made: Environment) -> None:
     made.run("saccade", "synth", "touching-circles", "--dialect", "pyvision", "--n", "4", "--out", "expert")
     code = "from saccade.plugins.worlds.random_checkpoint import save_tiny; save_tiny('CHECKPOINT', 'qwen2_5_vl')"
     made.run("python", "-c", code)
-    command = (
-        "saccade",
-        "sft",
-        "plain",
-        "--data",
-        "expert",
-        "--model",
-        "CHECKPOINT",
-        "--out",
-        "sft",
-        "--set",
-        "steps=1",
-    )
-    assert "step 1/1" in made.run(*command, OMP_NUM_THREADS="1")
+    files = ("--data", "expert", "--model", "CHECKPOINT", "--out", "sft")
+    assert "step 1/1" in made.run("saccade", "sft", "plain", *files, "--set", "steps=1", OMP_NUM_THREADS="1")
     assert (made.folder / "sft" / "model" / "config.json").is_file()
 
 
@@ -257,13 +245,8 @@ def test_the_extras_without_torch_on_each_python(version: str, built: Built, tmp
     made = install(built, pythons()[version], tmp_path, sorted(ENTRIES))
     assert "All required layers are on" in made.run("saccade", "doctor")
     assert "reading is known: False" in made.run("saccade", "demo", COLUMNS="200")
-    made.run(
-        "python",
-        "-W",
-        "error::SyntaxWarning",
-        "-c",
-        "; ".join(f"import {name}" for part in ENTRIES.values() for name in part),
-    )
+    imported = "; ".join(f"import {name}" for part in ENTRIES.values() for name in part)
+    made.run("python", "-W", "error::SyntaxWarning", "-c", imported)
     for check in LIGHT:
         own = replace(made, folder=tmp_path / check.__name__)  # two of them call their run the same
         own.folder.mkdir()

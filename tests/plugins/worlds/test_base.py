@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 from tests.plugins.worlds.running import pixels_digest, printed_answer
 
-from saccade.errors import RegistryError
+from saccade.errors import RegistryError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.plugins.worlds.canvas import GRIDS, SEARCH, Face, ViewBox, font, holds_middle, parts
 from saccade.plugins.worlds.program import compose
@@ -357,3 +357,9 @@ def test_the_program_looks_on_after_a_mistake_and_says_when_nothing_is_found(
     sizes = [search.send(seen).size for seen in said]
     assert sizes == [*[(50, 50)] * 16, *[(116, 116)] * 35, *[(50, 50)] * 16, (400, 400)]
     assert capsys.readouterr().out == "not found\n"
+
+
+@pytest.mark.parametrize(("split", "index"), [("dev", 0), ("test", -1)])
+def test_no_such_sample(split: str, index: int) -> None:
+    with pytest.raises(SettingsError, match="train, validation, test"):
+        draw_sample(WORLD, split, index)  # type: ignore[arg-type]

@@ -259,3 +259,11 @@ def test_the_policy_alone_learns() -> None:
     loss.backward()
     assert logprobs.grad is not None
     assert [tensor.grad for tensor in others] == [None, None, None]
+
+
+def test_bounds_at_their_ends_are_accepted() -> None:
+    for low, high, dual in ((0.0, 0.0, None), (1.0, 0.0, 1.001), (0.0, 9.0, 3.0)):
+        assert ClipBounds(low=low, high=high, dual=dual).dual == dual
+    for low, high, dual in ((1.001, 0.2, None), (-0.001, 0.2, None), (0.2, -0.001, None), (0.2, 0.2, 0.5)):
+        with pytest.raises(ValueError, match="clip needs"):
+            ClipBounds(low=low, high=high, dual=dual)

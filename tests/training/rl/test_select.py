@@ -300,3 +300,9 @@ def test_spread_has_one_degree_of_freedom_and_leaves_out_what_is_not_usable() ->
     assert spread(group("a", [0, 1]).rollouts) == pytest.approx(0.70710678)
     assert spread(group("a", [0, 1, 1, None, 5], lost=[4]).rollouts) == pytest.approx(0.57735027)
     assert spread(group("a", [3]).rollouts) == 0
+
+
+def test_ids_are_unique() -> None:
+    one = group("a", [0.0]).rollouts[0]
+    with pytest.raises(ValueError, match="share an id"):
+        group("a", [0.0]).__class__("a", (one, one))
