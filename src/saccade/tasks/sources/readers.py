@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,7 +40,7 @@ class TaskSummary:
     reward: tuple[tuple[str, object], ...] = ()
     videos: int | None = None
     """How many of the media are videos; None where that is not known yet."""
-    content: str = ""
+    content: str = field(default="", compare=False)
     """Tells it from a task with another question, answer or media of the same id; empty where ids do."""
 
 
