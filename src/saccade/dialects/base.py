@@ -68,12 +68,12 @@ class Fault:
 
 
 def ends_inside(text: str, tags: Iterable[str]) -> str | None:
-    """The tag of a block that `text` ends in, for a text that the token limit cut; None if it ends in none."""
+    """Return the tag of a block that `text` ends in, for a text that the token limit cut; None if it ends in none."""
     return next((tag for tag in tags if text.rfind(f"<{tag}>") > text.rfind(f"</{tag}>")), None)
 
 
 def find_tag_faults(text: str, tags: Iterable[str]) -> tuple[Fault, ...]:
-    """The faults in pairing and nesting of `<tag>`...`</tag>` for the named `tags`, in the order of the text."""
+    """Return the faults in pairing and nesting of `<tag>`...`</tag>` for the named `tags`, in the order of the text."""
     faults: list[Fault] = []
     inside: str | None = None
     for match in re.finditer(rf"<(/?)({'|'.join(map(re.escape, tags))})>", text):
@@ -269,7 +269,7 @@ class Dialect(ABC):
 
 
 def system_message(prompts: Prompts, tools: str = "") -> tuple[Message, ...]:
-    """The system message with the list of `tools` in it; none where its text is empty."""
+    """Return the system message with the list of `tools` in it; none where its text is empty."""
     text = prompts.fill(SYSTEM, {"tools": tools}) if SYSTEM in prompts.templates else ""
     return (Message(role="system", parts=(TextPart(text=text),)),) if text else ()
 
@@ -291,7 +291,7 @@ def question_parts(text: str, media: Sequence[MediaPart], label: str = "") -> tu
 
 
 def labelled(pictures: Sequence[ImagePart], label: str, first: int) -> tuple[Part, ...]:
-    """A line for each picture: its label and number (`image_3: `), counted from `first`, and the picture."""
+    """Return a line for each picture: its label and number (`image_3: `), counted from `first`, and the picture."""
     parts: list[Part] = []
     for number, picture in enumerate(pictures, first):
         parts += [*_label(label, number), picture, TextPart(text="\n")]
@@ -340,7 +340,7 @@ def reject_lost(execution: Execution) -> None:
 
 
 def shown(execution: Execution, sources: Collection[str]) -> tuple[ImagePart, ...]:
-    """The pictures that came from one of `sources`, in the order in which they were shown."""
+    """Return the pictures that came from one of `sources`, in the order in which they were shown."""
     return tuple(picture.image for picture in execution.pictures if picture.source in sources)
 
 
@@ -352,7 +352,7 @@ def with_notes(text: str, execution: Execution) -> str:
 
 
 def failure(execution: Execution) -> CallFailure:
-    """The failure of an execution whose status is not ok."""
+    """Return the failure of an execution whose status is not ok."""
     reason = (execution.traceback or "").strip("\n")
     if execution.status is not Status.ERROR:
         kind = {Status.TIMEOUT: _TIMEOUT, Status.OUT_OF_MEMORY: "MemoryError"}.get(execution.status, "RuntimeError")

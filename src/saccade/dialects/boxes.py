@@ -100,7 +100,7 @@ def _mapped(name: str, value: Any, seen: Seen | None, space: BoxSpace) -> Any:
 
 
 def _scaled(value: Any, scale: tuple[float, float, float, float]) -> Any:
-    """Boxes and points, or lists of them, mapped; anything else as it is."""
+    """Return boxes and points, or lists of them, mapped; anything else as it is."""
     if not isinstance(value, list | tuple):
         return value
     if len(value) in (2, 4) and all(isinstance(item, int | float) and not isinstance(item, bool) for item in value):

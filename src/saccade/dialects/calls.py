@@ -65,7 +65,7 @@ class ReadCall:
 
 
 def read_call(text: str, shapes: Collection[CallShape] = ALL_SHAPES) -> ReadCall | Fault:
-    """The call that the JSON `text` writes, or what is wrong with it. `shapes` are those that are allowed."""
+    """Return the call that the JSON `text` writes, or what is wrong with it. `shapes` are those that are allowed."""
     data = _load(text.strip())
     if isinstance(data, Fault):
         return data
@@ -81,7 +81,7 @@ def read_call(text: str, shapes: Collection[CallShape] = ALL_SHAPES) -> ReadCall
 
 
 def write_call(call: ToolCall, shape: CallShape) -> str:
-    """The JSON of `call` on one line in `shape`; tags in its texts are escaped, so that none can end the block.
+    """Return the JSON of `call` on one line in `shape`; tags in its texts are escaped, so that none can end the block.
 
     Raises:
         ValueError: `shape` cannot hold the call (a flat one with a key of the protocol, one with a call id).
@@ -107,7 +107,7 @@ def dump_json(data: object) -> str:
 
 
 def resolve_name(name: str, offered: Collection[str]) -> str:
-    """The name among `offered` that `name` is a synonym of; `name` itself if it is offered or nothing fits."""
+    """Return the name among `offered` that `name` is a synonym of; `name` itself if it is offered or nothing fits."""
     if name in offered:
         return name
     names = next((group for group in TOOL_SYNONYMS if name in group), frozenset[str]())
@@ -143,7 +143,7 @@ def _read_object(data: dict[str, Any]) -> ReadCall | Fault:
 
 
 def _arguments(rest: dict[str, Any]) -> dict[str, Any] | Fault:
-    """The arguments in what stands beside the name: in `parameters` or `arguments`, beside them, or both."""
+    """Return the arguments in what stands beside the name: in `parameters` or `arguments`, beside them, or both."""
     holder = next((key for key in ("parameters", "arguments") if key in rest), None)
     if holder is None:
         return rest
@@ -203,7 +203,7 @@ SCHEMA: Final = "- {name}: {description} Arguments: {schema}"
 
 
 def listed(tools: Sequence[ToolSpec], prompts: Prompts) -> str:
-    """A line for each tool, by the template `tool`; `(none)` without any."""
+    """Return a line for each tool, by the template `tool`; `(none)` without any."""
     return "\n".join(prompts.fill(TOOL, _values(tool)) for tool in tools) or "(none)"
 
 

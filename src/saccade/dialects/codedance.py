@@ -89,7 +89,7 @@ class CodeDanceDialect(Dialect):
     limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=6))
 
     def open(self, task: Task) -> Opening:
-        """A system and a user message, pictures first. Raises `SettingsError` for a task with a video."""
+        """Return a system and a user message, pictures first. Raises `SettingsError` for a task with a video."""
         named = pictures_of(task, self.id)
         variables = ["input_image" + (f"_{number}" if number else "") for number in range(len(named))]
         size = {"width": str(named[0][1].width), "height": str(named[0][1].height)} if named else {}
@@ -107,7 +107,7 @@ class CodeDanceDialect(Dialect):
         )
 
     def parse(self, text: str, finish: FinishReason) -> Action:
-        """The first Python fence; else code in tags, or in a JSON call; else the last answer."""
+        """Return the first Python fence; else code in tags, or in a JSON call; else the last answer."""
         text = clean_text(text)
         code = fenced_code(text, finish, last=False) or tagged_code(text, finish, last=False) or _called(text)
         if code is not None:
@@ -118,7 +118,7 @@ class CodeDanceDialect(Dialect):
         return ParseError(reason=CUT if was_cut(finish) else _NO_ACTION)
 
     def write(self, action: Action, thought: str = "") -> str:
-        """The thought in its tags, then fenced code in code tags, or the answer in answer tags."""
+        """Return the thought in its tags, then fenced code in code tags, or the answer in answer tags."""
         before = f"<think>{thought}</think>\n"
         match action:
             case Code(code=code):
@@ -128,7 +128,7 @@ class CodeDanceDialect(Dialect):
         raise ValueError(f"an action of kind {action.kind} cannot be said in {self.id}")
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
-        """A tool response with all that came back, in the user's role."""
+        """Return a tool response with all that came back, in the user's role."""
         reject_lost(execution)
         printed, warned = execution.stdout.strip(), execution.stderr.strip()
         if execution.status is not Status.OK:
@@ -149,16 +149,16 @@ class CodeDanceDialect(Dialect):
         return _response((*parts, TextPart(text=self.prompts.fill(REMINDER))), pictures + len(images))
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
-        """The reason as a tool response."""
+        """Return the reason as a tool response."""
         return _response((TextPart(text=self.prompts.fill(CORRECTION, {"reason": reason})),), pictures)
 
     def ask_for_answer(self) -> Message | None:
-        """A last tool response that asks for the answer."""
+        """Return a last tool response that asks for the answer."""
         return _message((TextPart(text=self.prompts.fill(LAST)),))
 
 
 def _called(text: str) -> Code | None:
-    """The code of the first JSON call of the Python tool, or None."""
+    """Return the code of the first JSON call of the Python tool, or None."""
     for block in blocks(text, "tool_call"):
         try:
             call = json.loads(block.body)

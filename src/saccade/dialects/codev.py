@@ -96,7 +96,7 @@ class CodeVDialect(Dialect):
     boxes: BoxSpace = BoxSpace.FULL
 
     def open(self, task: Task) -> Opening:
-        """A system and a user message, pictures first. Raises `SettingsError` for a task with a video."""
+        """Return a system and a user message, pictures first. Raises `SettingsError` for a task with a video."""
         named = pictures_of(task, self.id)
         pictures = [image for _, image in named]
         ends = [f"_{number}" if number else "" for number in range(len(named))]
@@ -116,7 +116,7 @@ class CodeVDialect(Dialect):
         )
 
     def parse(self, text: str, finish: FinishReason) -> Action:
-        """The code of the first complete code block; without one the last answer."""
+        """Return the code of the first complete code block; without one the last answer."""
         text = clean_text(text)
         code = tagged_code(text, finish, last=False)
         if code is not None:
@@ -136,7 +136,7 @@ class CodeVDialect(Dialect):
         raise ValueError(f"an action of kind {action.kind} cannot be said in {self.id}")
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
-        """A user message with what was printed, the pictures and, of a failed call, the error."""
+        """Return a user message with what was printed, the pictures and, of a failed call, the error."""
         reject_lost(execution)
         text = with_notes(execution.stdout, execution)
         if execution.status is not Status.OK:
@@ -145,11 +145,11 @@ class CodeVDialect(Dialect):
         return _output(GUARD.escape(text), shown(execution, SOURCES), pictures)
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
-        """The reason as sandbox output."""
+        """Return the reason as sandbox output."""
         return _output(self.prompts.fill(CORRECTION, {"reason": reason}), (), pictures)
 
     def ask_for_answer(self) -> Message | None:
-        """A plain request for the answer."""
+        """Return a plain request for the answer."""
         return Message(role="user", parts=(TextPart(text=self.prompts.fill(LAST)),))
 
 

@@ -111,7 +111,7 @@ class DeepEyesDialect(Dialect):
     boxes: BoxSpace = BoxSpace.SHOWN
 
     def open(self, task: Task) -> Opening:
-        """The first messages. Raises `SettingsError` for a task with a video."""
+        """Return the first messages. Raises `SettingsError` for a task with a video."""
         pictures = pictures_of(task, self.id)
         text = self.prompts.fill(USER, question_values(task))
         question = question_parts(text, [part for _, part in pictures])
@@ -136,7 +136,7 @@ class DeepEyesDialect(Dialect):
         return replace(self, boxes=boxes, tools=tuple(zoom if tool == ZOOM else tool for tool in self.tools))
 
     def parse(self, text: str, finish: FinishReason) -> Action:
-        """An answer that is not empty wins; else the first or last call; else a parse error."""
+        """Return an answer that is not empty wins; else the first or last call; else a parse error."""
         outside = outside_thoughts(clean_text(text))
         answers = [answer_in(block.body) for block in blocks(outside, "answer") if block.closed]
         answer = next(filter(None, answers), None)
@@ -152,13 +152,13 @@ class DeepEyesDialect(Dialect):
         return _named_box(read.call) if isinstance(read, ReadCall) else ParseError(reason=read.reason)
 
     def call_shape(self, text: str) -> str:
-        """The shape of the call that counts; empty if there is none that can be read."""
+        """Return the shape of the call that counts; empty if there is none that can be read."""
         calls = blocks(outside_thoughts(clean_text(text)), "tool_call")
         read = read_call(calls[-1 if self.runs == "last" else 0].body) if calls else None
         return str(read.shape) if isinstance(read, ReadCall) else ""
 
     def write(self, action: Action, thought: str = "") -> str:
-        """The canonical text. Raises ValueError for an action that cannot be said in this dialect."""
+        """Return the canonical text. Raises ValueError for an action that cannot be said in this dialect."""
         opening = f"<think>{thought}</think>\n" if thought else ""
         if isinstance(action, ToolCall):
             text = f"{opening}<tool_call>\n{write_call(action, CallShape.ARGUMENTS)}\n</tool_call>"
@@ -171,7 +171,7 @@ class DeepEyesDialect(Dialect):
         return text
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
-        """The cut-out in its wrapper, or the bare error. Raises ValueError for a lost execution."""
+        """Return the cut-out in its wrapper, or the bare error. Raises ValueError for a lost execution."""
         reject_lost(execution)
         if execution.status is not Status.OK:
             return self._error(f"Error: {_GUARD.escape(failure(execution).message)}", pictures)
@@ -183,7 +183,7 @@ class DeepEyesDialect(Dialect):
         return Observation(Message(role="user", parts=join_texts(parts)), {}, pictures + len(images))
 
     def correct(self, reason: str, pictures: int) -> Observation:
-        """The error as a bare text; `reason` is a sentence of `parse`."""
+        """Return the error as a bare text; `reason` is a sentence of `parse`."""
         return self._error(self.prompts.fill(CORRECTION, {"reason": reason}), pictures)
 
     def ask_for_answer(self) -> Message | None:
@@ -195,7 +195,7 @@ class DeepEyesDialect(Dialect):
 
 
 def _named_box(call: ToolCall) -> ToolCall:
-    """The call with its box under the name `bbox_2d`, for one that says `bbox`."""
+    """Return the call with its box under the name `bbox_2d`, for one that says `bbox`."""
     if call.name != ZOOM.name or "bbox" not in call.arguments or "bbox_2d" in call.arguments:
         return call
     renamed = {"bbox_2d" if key == "bbox" else key: value for key, value in call.arguments.items()}

@@ -67,7 +67,7 @@ class DirectDialect(Dialect):
     limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=1))
 
     def open(self, task: Task) -> Opening:
-        """One user message. Raises `VideoNotShownError` for a task with a video, unless it shows them."""
+        """Return one user message. Raises `VideoNotShownError` for a task with a video, unless it shows them."""
         if not self.shows_videos:
             pictures_of(task, self.id)
         media = [item.part for item in task.media]
@@ -77,7 +77,7 @@ class DirectDialect(Dialect):
         return Opening(messages, bindings={}, files={}, pictures=len(images))
 
     def parse(self, text: str, finish: FinishReason) -> Action:
-        """The last answer in tags, or the whole text."""
+        """Return the last answer in tags, or the whole text."""
         text = clean_text(text)
         if finish is FinishReason.FILTERED:
             return ParseError(reason="The provider withheld the text.")
@@ -92,7 +92,7 @@ class DirectDialect(Dialect):
         return Answer(text=text.strip()) if text.strip() else ParseError(reason="The text is empty.")
 
     def write(self, action: Action, thought: str = "") -> str:
-        """The thought and the answer in tags. Raises ValueError for anything but an answer."""
+        """Return the thought and the answer in tags. Raises ValueError for anything but an answer."""
         if not isinstance(action, Answer):
             raise ValueError(f"{self.id} cannot say an action of kind {action.kind!r}; it knows answers alone")
         plain = f"{thought}\n" if thought and self.thinks else ""

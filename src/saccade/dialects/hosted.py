@@ -45,7 +45,7 @@ class HostedDialect(DirectDialect):
     provider_runs: ClassVar[bool] = True
 
     def open(self, task: Task) -> Opening:
-        """A system message and one of the user. Raises `VideoNotShownError` for a task with a video."""
+        """Return a system message and one of the user. Raises `VideoNotShownError` for a task with a video."""
         images = [part for _, part in pictures_of(task, self.id)]
         text = self.prompts.fill(USER, {**question_values(task), **information(images)})
         user = Message(role="user", parts=question_parts(text, images, _LABEL))

@@ -111,7 +111,7 @@ def left_call(text: str, functions: Sequence[ToolSpec] = ()) -> LeftCall | None:
 
 
 def _read(text: str, form: Form, functions: Sequence[ToolSpec]) -> tuple[ToolCall | Fault, str]:
-    """The call at the beginning of `text`, and what follows it."""
+    """Return the call at the beginning of `text`, and what follows it."""
     for tagged in _TAGGED:
         found = tagged.call(text, functions)
         if found is not None:
@@ -225,7 +225,7 @@ _TAGGED: Final = (
 
 
 def _typed(value: str, key: str, schema: dict[str, object]) -> object:
-    """The value as JSON, unless the schema says that it is a text or it is no JSON."""
+    """Return the value as JSON, unless the schema says that it is a text or it is no JSON."""
     known = schema.get("properties")
     given = known.get(key) if isinstance(known, dict) else None
     if isinstance(given, dict) and given.get("type") == "string":
@@ -250,7 +250,7 @@ _FENCE_END = re.compile(r"\n```|<\|python_end\|>|<\|e\w+_id\|>")
 
 
 def _of_json(data: object, name: str = "") -> ToolCall | Fault:
-    """The call of an object, or of the first one of a list; with a `name` the object holds the arguments."""
+    """Return the call of an object, or of the first one of a list; with a `name` the object holds the arguments."""
     if isinstance(data, list):
         data = data[0] if data else None
     if name:
@@ -316,7 +316,7 @@ def mended_json(text: str) -> tuple[Any, str] | None:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, int]]:
-    """The tokens of JSON, texts in double quotes, and where each ends; up to what is none."""
+    """Yield the tokens of JSON, texts in double quotes, and where each ends; up to what is none."""
     at = 0
     while match := _TOKEN.match(text, at):
         at, token = match.end(), match.group()
@@ -330,7 +330,7 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _requoted(body: str) -> str:
-    """The text between quotes as a JSON text; escapes that JSON does not know are kept as they are."""
+    """Return the text between quotes as a JSON text; escapes that JSON does not know are kept as they are."""
     body = re.sub(r"\\(.)", lambda pair: pair[1] if pair[1] == "'" else _escape(pair), body, flags=re.S)
     return '"' + re.sub(r'(?<!\\)((?:\\\\)*)"', r'\1\\"', body) + '"'
 
@@ -341,7 +341,7 @@ def _escape(pair: re.Match[str]) -> str:
 
 
 def _of_python(text: str) -> ToolCall | None:
-    """The first call of a list of Python calls whose arguments are literals, as `[zoom(box=[1, 2, 3, 4])]`."""
+    """Return the first call of a list of Python calls whose arguments are literals, as `[zoom(box=[1, 2, 3, 4])]`."""
     text = re.sub(r"\Aprint\((.*)\)\Z", r"\1", text.strip(), flags=re.S)
     try:
         tree = ast.parse(text, mode="eval").body

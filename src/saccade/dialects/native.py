@@ -93,7 +93,7 @@ _LIMITS = EpisodeLimits(turns=12, idle_turns=4)
 
 
 def with_calls(text: str, calls: Sequence[ToolCall]) -> str:
-    """The canonical text of a turn in which the model wrote `text` and made `calls`."""
+    """Return the canonical text of a turn in which the model wrote `text` and made `calls`."""
     lines = []
     for call in calls:
         identifier = "" if call.call_id is None else f" id={dump_json(call.call_id)}"
@@ -127,7 +127,7 @@ class NativeDialect(Dialect):
         return with_calls(text, calls)
 
     def open(self, task: Task) -> Opening:
-        """The first messages."""
+        """Return the first messages."""
         pictures = [(item.name, item.part) for item in task.media if isinstance(item.part, ImagePart)]
         videos = [item for item in task.media if isinstance(item.part, VideoPart)]
         paths = {f"video_{number}.{item.part.mime.rpartition('/')[2]}": item.name for number, item in enumerate(videos)}
@@ -173,11 +173,11 @@ class NativeDialect(Dialect):
         return None if left is None else LeftInText(left.note, left.several)
 
     def _left(self, text: str) -> LeftCall | None:
-        """The call after the last answer in tags, in whatever form the model's family writes calls."""
+        """Return the call after the last answer in tags, in whatever form the model's family writes calls."""
         return left_call(text.rpartition("</answer>")[2], self.functions)
 
     def write(self, action: Action, thought: str = "") -> str:
-        """The canonical text. Raises ValueError for an action that cannot be said in this dialect."""
+        """Return the canonical text. Raises ValueError for an action that cannot be said in this dialect."""
         if isinstance(action, Code):
             text = with_calls(thought, (ToolCall(name=PYTHON.name, arguments={"code": action.code}),))
         elif isinstance(action, ToolCall):
@@ -204,12 +204,12 @@ class NativeDialect(Dialect):
         return Observation(Message(role="tool", parts=join_texts(parts)), bindings, pictures + len(images))
 
     def correct(self, reason: str, pictures: int) -> Observation:
-        """The reason, a sentence of `parse`, and what to do."""
+        """Return the reason, a sentence of `parse`, and what to do."""
         text = self.prompts.fill(CORRECTION, {"reason": reason})
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
 
     def ask_for_answer(self) -> Message:
-        """A request for the answer in its tags."""
+        """Return a request for the answer in its tags."""
         return Message(role="user", parts=(TextPart(text=self.prompts.fill(LAST)),))
 
     def _broken_call(self, text: str) -> bool:
@@ -220,7 +220,7 @@ class NativeDialect(Dialect):
 
 
 def _first_of_the_last_calls(text: str) -> re.Match[str] | None:
-    """The first of the lines of calls that end the text; None if its last line is no call."""
+    """Return the first of the lines of calls that end the text; None if its last line is no call."""
     first = None
     for line in reversed(text.split("\n")):
         match = _CALL_LINE.fullmatch(line)
@@ -249,7 +249,7 @@ def _action(call: ToolCall | Fault) -> Action:
 
 
 def _identifier(text: str | None) -> str | None:
-    """The id that the JSON string `text` holds; None without one, or if it is not JSON."""
+    """Return the id that the JSON string `text` holds; None without one, or if it is not JSON."""
     try:
         return None if text is None else clean_text(json.loads(text))
     except ValueError:

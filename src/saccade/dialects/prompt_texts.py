@@ -93,14 +93,17 @@ class Prompts:
     source: str
 
     def fill(self, name: str, values: Mapping[str, str] = MappingProxyType({})) -> str:
-        """The template called `name` with its fields filled in. Raises as `parse`, and for a field without a value."""
+        """Return the template called `name` with its fields filled in.
+
+        Raises as `parse`, and for a field without a value.
+        """
         text = ""
         for literal, field in self.parse(name):
             text += literal + ("" if field is None else self._value(name, field, values))
         return text
 
     def around_query(self, name: str, values: Mapping[str, str]) -> tuple[str, ...]:
-        """The template called `name` cut at each `{query}`, all other fields filled in; at least two pieces.
+        """Return the template called `name` cut at each `{query}`, all other fields filled in; at least two pieces.
 
         Raises:
             PromptFileError: there is no such template, or it is broken or asks for what this case does not have.
@@ -115,7 +118,7 @@ class Prompts:
         return tuple(pieces)
 
     def parse(self, name: str) -> tuple[tuple[str, str | None], ...]:
-        """The template called `name` as literal texts, each with the field that follows it.
+        """Return the template called `name` as literal texts, each with the field that follows it.
 
         Raises:
             PromptFileError: there is no such template, or it cannot be used.
@@ -172,7 +175,7 @@ class Prompts:
         return made
 
     def renamed(self, names: Mapping[str, str]) -> Prompts:
-        """These with the text of each of `names` (place -> name here) in its place, and no other.
+        """Return these with the text of each of `names` (place -> name here) in its place, and no other.
 
         Raises:
             PromptFileError: there is no such place, or no such text.
@@ -281,7 +284,7 @@ def _from_text(text: str, path: Path) -> Prompts:
 
 
 def _from_python(text: str, path: Path, names: Mapping[str, str]) -> Prompts:
-    """The texts that are assigned to names, anywhere but in functions; the last of a name counts."""
+    """Return the texts that are assigned to names, anywhere but in functions; the last of a name counts."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

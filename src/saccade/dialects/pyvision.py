@@ -163,11 +163,14 @@ class PyVisionDialect(Dialect):
     limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=30, idle_turns=4))
 
     def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with the texts of `prompts`, those for one and for more pictures among them."""
+        """Return the same dialect with the texts of `prompts`, those for one and for more pictures among them."""
         return replace(self, prompts=self.prompts.replaced_by(prompts, (ONE_IMAGE, MORE_IMAGES)))
 
     def open(self, task: Task) -> Opening:
-        """One user message; `image_clue_i` is the i-th picture. Raises `SettingsError` for a task with a video."""
+        """Return one user message; `image_clue_i` is the i-th picture.
+
+        Raises `SettingsError` for a task with a video.
+        """
         named = pictures_of(task, self.id)
         pictures = [image for _, image in named]
         values = {**question_values(task), **information(pictures)}
@@ -181,7 +184,7 @@ class PyVisionDialect(Dialect):
         )
 
     def parse(self, text: str, finish: FinishReason) -> Action:
-        """The code of the last code block; without one the last answer in tags, or in a box."""
+        """Return the code of the last code block; without one the last answer in tags, or in a box."""
         text = clean_text(text)
         code = tagged_code(text, finish)
         if code is not None:
@@ -191,11 +194,11 @@ class PyVisionDialect(Dialect):
         return Answer(text=answer) if answer else ParseError(reason=NO_ACTION)
 
     def write(self, action: Action, thought: str = "") -> str:
-        """The thought, then fenced code in code tags, or the boxed answer in answer tags."""
+        """Return the thought, then fenced code in code tags, or the boxed answer in answer tags."""
         return checked(self, written(action, thought), action)
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
-        """A user message: text and pictures of a call that ended well, else the error alone."""
+        """Return a user message: text and pictures of a call that ended well, else the error alone."""
         reject_lost(execution)
         if execution.status is not Status.OK:
             late = execution.status is Status.TIMEOUT
@@ -218,17 +221,17 @@ class PyVisionDialect(Dialect):
         return Observation(Message(role="user", parts=parts), bound, pictures + len(images))
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
-        """The reason in the form of an error."""
+        """Return the reason in the form of an error."""
         text = f"<interpreter>{self.prompts.fill(CORRECTION, {'reason': reason})}</interpreter>\n"
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
 
     def ask_for_answer(self) -> Message | None:
-        """A plain request for the boxed answer."""
+        """Return a plain request for the boxed answer."""
         return Message(role="user", parts=(TextPart(text=self.prompts.fill(LAST)),))
 
 
 def template_for(pictures: int) -> str:
-    """The name of the template for so many pictures."""
+    """Return the name of the template for so many pictures."""
     return NO_IMAGE if not pictures else ONE_IMAGE if pictures == 1 else MORE_IMAGES
 
 

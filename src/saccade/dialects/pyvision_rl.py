@@ -97,11 +97,14 @@ class PyVisionRLDialect(Dialect):
     templates: ClassVar[tuple[str, ...]] = (ONE_IMAGE, MORE_IMAGES)
 
     def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with the texts of `prompts`, those of its kinds of questions among them."""
+        """Return the same dialect with the texts of `prompts`, those of its kinds of questions among them."""
         return replace(self, prompts=self.prompts.replaced_by(prompts, self.templates))
 
     def open(self, task: Task) -> Opening:
-        """One user message; `image_clue_i` is the i-th picture. Raises `SettingsError` for a task with a video."""
+        """Return one user message; `image_clue_i` is the i-th picture.
+
+        Raises `SettingsError` for a task with a video.
+        """
         named = pictures_of(task, self.id)
         pictures = [image for _, image in named]
         values = {**question_values(task), **information(pictures)}
@@ -115,7 +118,7 @@ class PyVisionRLDialect(Dialect):
         )
 
     def parse(self, text: str, finish: FinishReason) -> Action:
-        """The last answer that is not empty; else the last code block; else the last Python fence."""
+        """Return the last answer that is not empty; else the last code block; else the last Python fence."""
         if was_cut(finish):
             return ParseError(reason=CUT)
         text = clean_text(text)
@@ -126,11 +129,11 @@ class PyVisionRLDialect(Dialect):
         return tagged_code(text, finish) or fenced_code(text, finish) or ParseError(reason=NO_ACTION)
 
     def write(self, action: Action, thought: str = "") -> str:
-        """The thought, then fenced code in code tags, or the boxed answer in answer tags."""
+        """Return the thought, then fenced code in code tags, or the boxed answer in answer tags."""
         return checked(self, written(action, thought), action)
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
-        """A user message: text and pictures of a call that ended well, else the error alone."""
+        """Return a user message: text and pictures of a call that ended well, else the error alone."""
         reject_lost(execution)
         if execution.status is not Status.OK:
             late = execution.status is Status.TIMEOUT
@@ -150,7 +153,7 @@ class PyVisionRLDialect(Dialect):
         return Observation(Message(role="user", parts=parts), {}, pictures + len(images))
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
-        """The reason in the form of an error, or None where such an episode ends."""
+        """Return the reason in the form of an error, or None where such an episode ends."""
         return _say(self.prompts.fill(CORRECTION, {"reason": reason}), pictures) if self.corrects else None
 
     def ask_for_answer(self) -> Message | None:
@@ -166,7 +169,7 @@ class PyVisionRLNoHintDialect(PyVisionRLDialect):
     templates: ClassVar[tuple[str, ...]] = (NO_HINT,)
 
     def open(self, task: Task) -> Opening:
-        """One user message of text; `image_hint_i` is the i-th picture. Raises `SettingsError` for a video."""
+        """Return one user message of text; `image_hint_i` is the i-th picture. Raises `SettingsError` for a video."""
         named = pictures_of(task, self.id)
         lines = [
             f"Image Width: {image.width}; Image Height: {image.height}\nThe picture is there as `image_hint_{number}`."
@@ -203,7 +206,7 @@ class PyVisionRLVideoDialect(PyVisionRLDialect):
     )
 
     def open(self, task: Task) -> Opening:
-        """One user message; `video_clue_j` is the j-th video, `image_clue_i` the i-th picture, which is shown.
+        """Return one user message; `video_clue_j` is the j-th video, `image_clue_i` the i-th picture, which is shown.
 
         Raises `SettingsError` if there is no video.
         """

@@ -37,7 +37,7 @@ class VideoNotShownError(SettingsError):
 
     @classmethod
     def of(cls, dialect: str, video: str, task: str) -> Self:
-        """The error for the media `video` of `task`."""
+        """Return the error for the media `video` of `task`."""
         fact = f"dialect {dialect} shows pictures only, but {video!r} of task {task} is a video"
         advice = "Use a dialect for videos, such as pyvision-rl-video, or have frames of it shown (frames.fps=1)."
         error = cls(f"{fact}. {advice}")
@@ -49,7 +49,7 @@ _PLACEHOLDER = re.compile(r"<image>|<image (?P<one>\d{1,4})>|<IMAGE_PLACE_HOLDER
 
 
 def question_text(task: Task) -> str:
-    """The question, and one line for each choice: `A. first`. More than 26 choices are numbered from 1."""
+    """Return the question, and one line for each choice: `A. first`. More than 26 choices are numbered from 1."""
     marks: Iterable[str] = ascii_uppercase if len(task.choices) <= 26 else map(str, count(1))
     return "\n".join([task.question, *(f"{mark}. {choice}" for mark, choice in zip(marks, task.choices, strict=False))])
 
@@ -112,7 +112,7 @@ def _split(text: str, pictures: Sequence[int], videos: Sequence[int]) -> tuple[s
 
 
 def pictures_of(task: Task, dialect: str) -> tuple[tuple[str, ImagePart], ...]:
-    """Names and pictures of the task's media, in their order.
+    """Return names and pictures of the task's media, in their order.
 
     Raises:
         VideoNotShownError: the task has a video.
@@ -124,7 +124,7 @@ def pictures_of(task: Task, dialect: str) -> tuple[tuple[str, ImagePart], ...]:
 
 
 def videos_of(task: Task, dialect: str) -> tuple[tuple[str, VideoPart], ...]:
-    """Names and videos of the task's media, in their order.
+    """Return names and videos of the task's media, in their order.
 
     Raises:
         SettingsError: the task has none.
@@ -162,7 +162,7 @@ class TagGuard:
         return self._any.sub(lambda _: "<\\", text)
 
     def tags(self, text: str) -> tuple[str, ...]:
-        """Every protocol tag in `text`, in order, as it stands there."""
+        """Return every protocol tag in `text`, in order, as it stands there."""
         return tuple(match.group() for match in self._tag.finditer(text))
 
 
@@ -182,14 +182,14 @@ FIGURES = ("figure", "show", "display")
 
 
 def clue(number: int, image: ImagePart, after: str = "") -> tuple[Part, ...]:
-    """A picture between the tags of its number, with `after` behind the closing tag."""
+    """Return a picture between the tags of its number, with `after` behind the closing tag."""
     return TextPart(text=f"<image_clue_{number}>"), image, TextPart(text=f"</image_clue_{number}>{after}")
 
 
 def opening_parts(
     task: Task, pictures: Sequence[ImagePart], template: Sequence[str], *, after_tag: str = "", before_text: str = ""
 ) -> tuple[Part, ...]:
-    """The first message: the pictures in their tags, then the template with the question at each of its cuts.
+    """Return the first message: the pictures in their tags, then the template with the question at each of its cuts.
 
     A picture with a placeholder in the question stands there instead of in front. `after_tag` follows the closing tag
     of a picture in front, `before_text` comes between the last of them and the template.
@@ -214,7 +214,7 @@ def opening_parts(
 
 
 def written(action: Action, thought: str) -> str:
-    """The text of a turn in the form that these dialects ask for.
+    """Return the text of a turn in the form that these dialects ask for.
 
     Raises:
         ValueError: the action is neither code nor an answer.

@@ -44,7 +44,7 @@ _named: dict[str, Dialect] = {}
 
 
 def load_dialect(name: str) -> Dialect:
-    """The dialect that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+    """Return the dialect that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that id or preset (suggests the nearest), it cannot be imported, it is no dialect, or
@@ -68,7 +68,7 @@ def recorded_dialect(recorded: str) -> Dialect:
 
 
 def presets(name: str) -> tuple[str, ...]:
-    """The names of the presets of a family, its default first; empty if it has none.
+    """Return the names of the presets of a family, its default first; empty if it has none.
 
     Raises:
         RegistryError: nothing has that id, or it cannot be imported.

@@ -40,7 +40,10 @@ class Block:
 
 
 def fences(text: str) -> tuple[Fence, ...]:
-    """All fenced blocks, in order. A line of three backticks opens one, the next line of bare backticks closes it."""
+    """Return all fenced blocks, in order.
+
+    A line of three backticks opens one, the next line of bare backticks closes it.
+    """
     found: list[Fence] = []
     language: str | None = None
     body: list[str] = []
@@ -60,12 +63,12 @@ def fences(text: str) -> tuple[Fence, ...]:
 
 
 def python_fences(text: str) -> tuple[Fence, ...]:
-    """The fenced blocks that name Python as their language."""
+    """Return the fenced blocks that name Python as their language."""
     return tuple(fence for fence in fences(text) if fence.language in ("python", "py", "python3"))
 
 
 def blocks(text: str, tag: str) -> tuple[Block, ...]:
-    """All blocks of `tag`, in order. An opening tag inside an open block belongs to its body."""
+    """Return all blocks of `tag`, in order. An opening tag inside an open block belongs to its body."""
     opening, closing = f"<{tag}>", f"</{tag}>"
     found: list[Block] = []
     start = text.find(opening)
@@ -81,7 +84,7 @@ def blocks(text: str, tag: str) -> tuple[Block, ...]:
 
 
 def innermost(text: str, tag: str) -> tuple[Block, ...]:
-    """All blocks of `tag`, in order, each from the last opening tag before its closing tag.
+    """Return all blocks of `tag`, in order, each from the last opening tag before its closing tag.
 
     So a tag that is only talked about does not swallow the real block after it.
     """
@@ -94,7 +97,7 @@ def innermost(text: str, tag: str) -> tuple[Block, ...]:
 
 
 def code_in_block(body: str, *, last: bool = True) -> tuple[str, bool]:
-    """The code in the body of a block of code tags, and whether it is whole.
+    """Return the code in the body of a block of code tags, and whether it is whole.
 
     The last (or first) Python fence; without one the last (or first) fence of any language; without any fence the body
     itself. A fence that the body does not close runs to its end, and the code is then not known to be whole.
@@ -156,7 +159,7 @@ def was_cut(finish: FinishReason) -> bool:
 
 
 def tagged_code(text: str, finish: FinishReason, *, last: bool = True) -> Code | ParseError | None:
-    """The code of the last (or first) block of code tags; None if no block holds code.
+    """Return the code of the last (or first) block of code tags; None if no block holds code.
 
     A fence inside the tags is taken if there is one. A block without its closing tag counts only if the fence in it is
     closed; so a text that merely mentions the tag asks for nothing.
@@ -176,7 +179,7 @@ def tagged_code(text: str, finish: FinishReason, *, last: bool = True) -> Code |
 
 
 def fenced_code(text: str, finish: FinishReason, *, last: bool = True) -> Code | ParseError | None:
-    """The code of the last (or first) closed Python fence, in tags or not; None if there is none."""
+    """Return the code of the last (or first) closed Python fence, in tags or not; None if there is none."""
     found = fences(text)
     if was_cut(finish) and found and not found[-1].closed:
         return ParseError(reason=CUT)

@@ -90,7 +90,7 @@ class ThymeDialect(Dialect):
     prompts: Prompts = OWN
 
     def open(self, task: Task) -> Opening:
-        """The first messages. Raises `SettingsError` for a task with a video."""
+        """Return the first messages. Raises `SettingsError` for a task with a video."""
         pictures = pictures_of(task, self.id)
         paths = [f"image_{index}{_SUFFIXES.get(part.mime, '.png')}" for index, (_, part) in enumerate(pictures)]
         details = "".join(
@@ -109,7 +109,7 @@ class ThymeDialect(Dialect):
         )
 
     def parse(self, text: str, finish: FinishReason) -> Action:
-        """The first code or answer that is closed, whichever begins first; anything else is a parse error."""
+        """Return the first code or answer that is closed, whichever begins first; anything else is a parse error."""
         text = clean_text(text)
         cut = ends_inside(text, ("code", "answer")) if finish is FinishReason.LENGTH else None
         if cut is not None:
@@ -129,7 +129,7 @@ class ThymeDialect(Dialect):
         return Code(code=program)
 
     def write(self, action: Action, thought: str = "", *, first: bool = True) -> str:
-        """The canonical text of a turn; `first` tells whether it opens the message, and so has the `<think>`.
+        """Return the canonical text of a turn; `first` tells whether it opens the message, and so has the `<think>`.
 
         Raises ValueError for an action that cannot be said in this dialect.
         """

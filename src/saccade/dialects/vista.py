@@ -121,7 +121,7 @@ class VistaDialect(Dialect):
     boxes: BoxSpace = BoxSpace.FULL
 
     def open(self, task: Task) -> Opening:
-        """The first messages. Raises `SettingsError` for a task with a video."""
+        """Return the first messages. Raises `SettingsError` for a task with a video."""
         pictures = pictures_of(task, self.id)
         text = self.prompts.fill(USER, question_values(task))
         question = question_parts(text, [part for _, part in pictures], _LABEL)
@@ -134,7 +134,7 @@ class VistaDialect(Dialect):
         )
 
     def parse(self, text: str, finish: FinishReason) -> Action:
-        """The first call, or the first answer; in a strict dialect only of a turn without faults."""
+        """Return the first call, or the first answer; in a strict dialect only of a turn without faults."""
         action, faults = self._read(text, finish)
         return ParseError(reason=faults[0].reason) if self.strict and faults else action
 
@@ -143,13 +143,13 @@ class VistaDialect(Dialect):
         return self._read(text, finish)[1]
 
     def call_shape(self, text: str) -> str:
-        """The shape of the first call; empty if there is none that can be read."""
+        """Return the shape of the first call; empty if there is none that can be read."""
         body = next(iter(_CALL.findall(outside_thoughts(clean_text(text)))), None)
         read = None if body is None else read_call(body)
         return str(read.shape) if isinstance(read, ReadCall) else ""
 
     def write(self, action: Action, thought: str = "") -> str:
-        """The canonical text. Raises ValueError for an action that cannot be said in this dialect."""
+        """Return the canonical text. Raises ValueError for an action that cannot be said in this dialect."""
         opening = f"<think>{thought}</think>" if self.thinks else ""
         if isinstance(action, ToolCall):
             text = f"{opening}<tool_call>{self._call_text(action)}</tool_call>"
@@ -173,12 +173,12 @@ class VistaDialect(Dialect):
         return Observation(Message(role="user", parts=join_texts(parts)), bindings, pictures + len(images))
 
     def correct(self, reason: str, pictures: int) -> Observation:
-        """The reason, a sentence of `parse`, as a result."""
+        """Return the reason, a sentence of `parse`, as a result."""
         text = self._result(self.prompts.fill(CORRECTION, {"reason": reason}))
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
 
     def ask_for_answer(self) -> Message:
-        """A request for the answer in its tags."""
+        """Return a request for the answer in its tags."""
         return Message(role="user", parts=(TextPart(text=self.prompts.fill(LAST)),))
 
     def _read(self, text: str, finish: FinishReason) -> tuple[Action, tuple[Fault, ...]]:

@@ -133,7 +133,7 @@ def _name(thing: str | Model | Dialect) -> str:
 
 
 def _plain(value: object) -> Any:
-    """The value as a settings file would hold it."""
+    """Return the value as a settings file would hold it."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True)
     if isinstance(value, Mapping):

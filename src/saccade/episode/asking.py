@@ -80,7 +80,7 @@ def _spoken(settings: S) -> tuple[S, str]:
 
 
 def own_dialect(model: str) -> str:
-    """The dialect that the model of that name is known to speak; empty if that is not known."""
+    """Return the dialect that the model of that name is known to speak; empty if that is not known."""
     return provider_of(model).own_dialect(PROVIDERS.split(model)[1] or "")
 
 
@@ -113,7 +113,7 @@ def check_speaks(model: str, dialect: Dialect, frames: FrameSettings = _NO_FRAME
 
 
 def family(dialect: str) -> str:
-    """The name of a dialect without its version and preset."""
+    """Return the name of a dialect without its version and preset."""
     return dialect.partition(":")[0].partition("@")[0]
 
 
@@ -216,7 +216,7 @@ async def answered(
 
 
 def planned(question: Question, settings: AskSettings, dialect: Dialect, store: MediaStore) -> Plan:
-    """The plan; its opening is made, so a task that the dialect cannot show is refused before a model is asked.
+    """Return the plan; its opening is made, so a task that the dialect cannot show is refused before a model is asked.
 
     It names no settings; who keeps the record says which are written into it.
 

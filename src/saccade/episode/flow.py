@@ -451,7 +451,7 @@ class _Talk:
         return True
 
     def ended(self, reason: StopReason) -> EpisodeOutcome:
-        """The episode, ended by what the model wrote or by a limit."""
+        """Return the episode, ended by what the model wrote or by a limit."""
         empty = empty_turns(self.turns)
         idle = {StopReason.NO_ACTION: idle_turns(self.turns), StopReason.TURN_LIMIT: len(self.turns)}.get(reason)
         if empty and empty == idle:
@@ -483,7 +483,7 @@ class _Talk:
         return " ".join([detail, *([CUT] if cut else []), *([left.note] if left is not None else [])])
 
     def end(self, reason: StopReason, detail: str = "") -> EpisodeOutcome:
-        """The episode, ended."""
+        """Return the episode, ended."""
         return EpisodeOutcome(self.plan.opening.messages, tuple(self.turns), reason, detail, self.model)
 
     def _show(self, observation: Observation) -> StopReason | None:
@@ -511,7 +511,7 @@ class _Talk:
         return None if limit is None else max(0, limit - len(self.turns))
 
     def _used(self) -> int:
-        """Tokens of the context when the last turn had been written, as far as the backend counts them."""
+        """Return tokens of the context when the last turn had been written, as far as the backend counts them."""
         tokens = self.turns[-1].tokens if self.turns else TokenCounts()
         return (tokens.context or 0) + (tokens.sampled or 0)
 
@@ -536,7 +536,7 @@ R = TypeVar("R")
 
 
 async def as_done(items: Iterable[T], work: Callable[[T], Awaitable[R]], workers: int) -> AsyncIterator[list[R]]:
-    """The results in the order in which they come, those that came since the last time together.
+    """Yield the results in the order in which they come, those that came since the last time together.
 
     At most `workers` items are worked on at once, and items are drawn only when there is a worker for them. The first
     exception of `work` ends it, after the results that came with it were given; what is under way is then cancelled, as

@@ -49,11 +49,11 @@ class View:
 
     @classmethod
     def full(cls, name: str, width: int, height: int) -> View:
-        """All of a task's picture."""
+        """Return all of a task's picture."""
         return cls(name, (0, 0, width, height), width, height)
 
     def crop(self, box: Xyxy) -> View | None:
-        """The part of the view inside `box` in pixels of the view, clipped to it; None if nothing is left."""
+        """Return the part of the view inside `box` in pixels of the view, clipped to it; None if nothing is left."""
         left, right = (min(max(value, 0.0), float(self.width)) for value in (box[0], box[2]))
         top, bottom = (min(max(value, 0.0), float(self.height)) for value in (box[1], box[3]))
         if right - left < 1 or bottom - top < 1:
@@ -64,7 +64,7 @@ class View:
         return View(self.name, part, round(right - left), round(bottom - top), self.array)
 
     def resized(self, width: float, height: float) -> View | None:
-        """The same part in another size; None if it has no pixels."""
+        """Return the same part in another size; None if it has no pixels."""
         size = round(width), round(height)
         return View(self.name, self.box, *size, self.array) if min(size) >= 1 and max(size) <= 10**6 else None
 
@@ -97,12 +97,12 @@ def numbers(value: Value, length: int) -> tuple[float, ...] | None:
 
 
 def as_array(value: Value, array: bool) -> Value:
-    """The same view as an array, or as a Pillow image."""
+    """Return the same view as an array, or as a Pillow image."""
     return replace(value, array=array) if isinstance(value, View) else UNKNOWN
 
 
 def resized(view: View, size: Value) -> Value:
-    """The view in `size`, a tuple of width and height."""
+    """Return the view in `size`, a tuple of width and height."""
     pair = numbers(size, 2)
     return UNKNOWN if pair is None else view.resized(pair[0], pair[1]) or UNKNOWN
 
@@ -248,7 +248,7 @@ class Evaluator:
     steps: int = 0
 
     def value(self, node: ast.expr | None) -> Value:
-        """The value of `node`; its parts are evaluated too, so that no crop in them is missed.
+        """Return the value of `node`; its parts are evaluated too, so that no crop in them is missed.
 
         Raises:
             TooLongError: after very many steps, as in loops inside loops.
@@ -422,7 +422,7 @@ class Reader:
     files: Mapping[str, View] = field(default_factory=dict)
 
     def read(self, code: str) -> tuple[View, ...]:
-        """The views that `code`, which ended well, cut out; each once, in order."""
+        """Return the views that `code`, which ended well, cut out; each once, in order."""
         tree = parsed(code)
         if tree is None:
             self.names.clear()
@@ -446,7 +446,7 @@ class Reader:
 
 
 def parsed(code: str) -> ast.Module | None:
-    """The syntax tree, or None if there is none to be had."""
+    """Return the syntax tree, or None if there is none to be had."""
     if len(code) > LONGEST:
         return None
     try:

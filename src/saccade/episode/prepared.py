@@ -46,7 +46,7 @@ class Prepared:
 
 
 def prepared(task: Task, dialect: Dialect, settings: EpisodeSettings, store: MediaStore) -> Prepared:
-    """The task for an evaluation: frames only where the settings ask for them, with no word about them.
+    """Return the task for an evaluation: frames only where the settings ask for them, with no word about them.
 
     Raises:
         SettingsError: the dialect cannot show the task, or a session has no room for its files.
@@ -60,7 +60,7 @@ def prepared(task: Task, dialect: Dialect, settings: EpisodeSettings, store: Med
 
 
 def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, store: MediaStore) -> Prepared:
-    """The task for a user: also frames where the dialect shows no video, and memory for large pictures.
+    """Return the task for a user: also frames where the dialect shows no video, and memory for large pictures.
 
     Raises as `prepared` does.
     """
@@ -97,7 +97,10 @@ def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, sto
 
 
 def _with_frames(task: Task, dialect: Dialect, settings: EpisodeSettings, store: MediaStore) -> Task:
-    """Frames as pictures, or videos of these frames where the dialect shows those. Itself if none are asked for."""
+    """Return frames as pictures, or videos of these frames where the dialect shows those.
+
+    Itself if none are asked for.
+    """
     if not settings.frames.rate:
         return task
     return (sampled if dialect.shows_videos else framed)(task, settings.frames, store)

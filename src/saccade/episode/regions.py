@@ -43,7 +43,7 @@ _SAMPLE: Final = 4096
 
 
 def packed(picture: Image.Image) -> Packed:
-    """The pixels as one number each, height × width; transparency is left out."""
+    """Return the pixels as one number each, height × width; transparency is left out."""
     opaque = np.ascontiguousarray(picture.convert("RGB").convert("RGBA"))
     return np.asarray(opaque.view(np.uint32)[..., 0])
 
@@ -76,7 +76,7 @@ def only_place(large: Packed, small: Packed) -> Box | None:
 
 
 def _distinctive(small: Packed) -> list[tuple[int, int]] | None:
-    """Pixels that tell `small` from others, rare colours first; None if a sample of it has one colour only."""
+    """Return pixels that tell `small` from others, rare colours first; None if a sample of it has one colour only."""
     flat = small.reshape(-1)
     sample = np.unique(np.linspace(0, flat.size - 1, _SAMPLE).astype(np.intp))
     values, first, counts = np.unique(flat[sample], return_index=True, return_counts=True)
@@ -95,7 +95,7 @@ class PictureReader(Protocol):
     """Where the pixels of recorded pictures are found."""
 
     def pixels(self, part: ImagePart) -> Image.Image | None:
-        """The picture; None if it cannot be had."""
+        """Return the picture; None if it cannot be had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class _Opening:
 
 
 def regions(trajectory: Trajectory, book: PictureReader) -> tuple[Region, ...]:
-    """The regions that can be located, in the order of the turns."""
+    """Return the regions that can be located, in the order of the turns."""
     return tuple(_Search(trajectory, book).run()) if _pictures(trajectory.task) else ()
 
 
@@ -184,7 +184,7 @@ class _Search:
         return () if part is None else (_plain(part),)
 
     def _target(self, wanted: object) -> View | None:
-        """The picture that a tool's call names, by the rules of `saccade.tools.context`."""
+        """Return the picture that a tool's call names, by the rules of `saccade.tools.context`."""
         if wanted is None:
             return self.numbered[0] if self.numbered else None
         if isinstance(wanted, int) and not isinstance(wanted, bool):
@@ -255,7 +255,7 @@ def _opening(trajectory: Trajectory) -> _Opening:
 
 
 def _as_shown(pictures: Mapping[str, View], opening: Opening, trajectory: Trajectory) -> dict[str, View]:
-    """The pictures in the size in which the prompt shows them, where it shows the same number of pictures."""
+    """Return the pictures in the size in which the prompt shows them, where it shows the same number of pictures."""
     planned, shown = (
         [part for message in messages for part in message.media if isinstance(part, ImagePart)]
         for messages in (opening.messages, trajectory.prompt)
@@ -271,7 +271,7 @@ def _as_shown(pictures: Mapping[str, View], opening: Opening, trajectory: Trajec
 
 
 def _plain(view: View) -> View:
-    """The place alone, on whole pixels where it nearly is on them."""
+    """Return the place alone, on whole pixels where it nearly is on them."""
     left, top, right, bottom = (round(edge, 2) for edge in view.box)
     return replace(view, box=(left, top, right, bottom), width=1, height=1, array=False)
 
@@ -296,7 +296,7 @@ class StoredPixels:
     store: MediaStore
 
     def pixels(self, part: ImagePart) -> Image.Image | None:
-        """The picture; None if the store does not hold it or it cannot be decoded."""
+        """Return the picture; None if the store does not hold it or it cannot be decoded."""
         try:
             return self.store.open(part).decode()
         except (MediaError, OSError):

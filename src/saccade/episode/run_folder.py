@@ -66,7 +66,7 @@ class RunFolder:
         return self.root / TRAJECTORIES
 
     def next_rollout(self, task_id: str) -> int:
-        """A number that no trajectory of this task has here, finished or not."""
+        """Return a number that no trajectory of this task has here, finished or not."""
         number = self._rollouts[task_id]
         while f"{task_id}#{number}" in self._ids or self.journal_of(f"{task_id}#{number}").exists():
             number += 1
@@ -119,7 +119,7 @@ _log = logging.getLogger(__name__)
 
 
 def trajectory(plan: Plan, outcome: EpisodeOutcome, *, model: str, seconds: float) -> Trajectory:
-    """The trajectory of `outcome`; `model` is the name under which it was asked, `seconds` its wall time."""
+    """Return the trajectory of `outcome`; `model` is the name under which it was asked, `seconds` its wall time."""
     layers = [turn.execution.layers for turn in outcome.turns if turn.execution is not None and turn.execution.layers]
     _log.info("%s: %s after %d turns and %.1f s.", plan.id, outcome.stop.value, len(outcome.turns), seconds)
     return Trajectory(
@@ -138,7 +138,7 @@ def trajectory(plan: Plan, outcome: EpisodeOutcome, *, model: str, seconds: floa
 
 
 def begun(plan: Plan, model: str) -> Trajectory:
-    """The trajectory before the first turn. Raises `SettingsError` for a task that the dialect cannot show."""
+    """Return the trajectory before the first turn. Raises `SettingsError` for a task that the dialect cannot show."""
     return Trajectory(
         id=plan.id,
         task=plan.task,
@@ -237,7 +237,7 @@ class EpisodeJournal:
             self._differing.append(number + 1)
 
     def with_earlier(self, trajectory: Trajectory) -> Trajectory:
-        """The trajectory with the seconds of what was before it was continued, and a word about it."""
+        """Return the trajectory with the seconds of what was before it was continued, and a word about it."""
         if not self.earlier:
             return trajectory
         note = f"Continued after turn {len(self.earlier)}; its earlier calls were run again"
@@ -263,7 +263,7 @@ class Unfinished:
 
 
 def open_journal(folder: RunFolder, plan: Plan, model: str) -> tuple[Plan, EpisodeJournal]:
-    """The plan of the unfinished episode in `folder` that `plan` continues, or `plan` itself; and its journal.
+    """Return the plan of the unfinished episode in `folder` that `plan` continues, or `plan` itself; and its journal.
 
     An episode is continued by a plan of the same task, dialect, limits, sampling, settings, model and version of
     Saccade; others stay as they are.
@@ -294,12 +294,12 @@ def again_text(turns: int) -> str:
 
 
 def journals(root: Path) -> list[Path]:
-    """The files of the unfinished episodes of a run folder."""
+    """Return the files of the unfinished episodes of a run folder."""
     return sorted((root / UNFINISHED).glob("*.jsonl"))
 
 
 def unfinished(root: Path, unread: Callable[[str], None] = lambda said: None) -> Iterator[Unfinished]:
-    """The unfinished episodes of a run folder, each without a last line that was cut short.
+    """Yield the unfinished episodes of a run folder, each without a last line that was cut short.
 
     Args:
         root: the run folder.

@@ -53,7 +53,7 @@ class SessionLimits(Settings):
     workspace_bytes: int | None = Field(None, ge=MIB)
 
     def applied(self, dialect: D, sandbox: str = "local") -> D:
-        """The dialect with these limits for its sessions in `sandbox`.
+        """Return the dialect with these limits for its sessions in `sandbox`.
 
         Raises:
             SettingsError: a limit is set that a remote sandbox decides itself, or the dialect's cannot be replaced.
@@ -103,7 +103,7 @@ class PromptSettings(Settings):
     """Whether the prompt also says which tools suit which questions (`saccade.dialects.calls`)."""
 
     def equipped(self, dialect: Dialect) -> tuple[Dialect, Toolbox | None]:
-        """The dialect with the user's prompt and tools, and the toolbox.
+        """Return the dialect with the user's prompt and tools, and the toolbox.
 
         Raises:
             SettingsError: it takes no prompt, no tools, or no such boxes.
@@ -166,7 +166,7 @@ class EpisodeSettings(SpeechSettings):
         return self.prepared(dialect or load_dialect(self.dialect))
 
     def provider(self, dialect: Dialect) -> Sandbox:
-        """The sandbox, with the limits of the dialect; those of a remote one are its server's."""
+        """Return the sandbox, with the limits of the dialect; those of a remote one are its server's."""
         return sandbox_at(self.sandbox, dialect.sandbox)
 
 
@@ -182,7 +182,7 @@ S = TypeVar("S", bound=Settings)
 
 
 def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> RunFolder:
-    """The folder of a run, new or to be continued, with `settings` saved in it; a torn last line is cut off.
+    """Return the folder of a run, new or to be continued, with `settings` saved in it; a torn last line is cut off.
 
     Raises:
         SettingsError: it was made with other settings (names what differs but for `may_differ`), or it holds another
@@ -205,7 +205,7 @@ def check_continued(root: Path, settings: Settings, *, may_differ: Collection[st
 
 
 def saved_settings(kind: type[S], root: Path) -> S:
-    """The settings of class `kind` in the run folder `root`.
+    """Return the settings of class `kind` in the run folder `root`.
 
     Raises:
         SettingsError: they are those of another command, or cannot be read.

@@ -55,7 +55,7 @@ class Unshown:
 
 
 def unshown(part: OpenSource, dialect: Dialect, frames: FrameSettings | None = None) -> Iterator[Unshown]:
-    """The tasks of a source that cannot be shown, by reason.
+    """Yield the tasks of a source that cannot be shown, by reason.
 
     `frames` are those that replace videos; None where a command has no such setting, so that none is advised.
     """
@@ -190,7 +190,7 @@ class ShownAs:
 
 
 def as_shown(opening: Opening, shown: Mapping[str, ShownAs]) -> Opening:
-    """The opening with the pictures of `shown`, by sha256, in its messages."""
+    """Return the opening with the pictures of `shown`, by sha256, in its messages."""
     return replace(opening, messages=tuple(_message(item, shown) for item in opening.messages)) if shown else opening
 
 
@@ -219,7 +219,7 @@ def scaled_down(task: Task, most_pixels: int, store: MediaStore, dialect: Dialec
 
 
 def of_videos(task: Task) -> dict[str, ShownAs]:
-    """The frames among the task's pictures, each with its video and its times, by sha256."""
+    """Return the frames among the task's pictures, each with its video and its times, by sha256."""
     shown: dict[str, ShownAs] = {}
     for item in task.media:
         if item.frame is None or not isinstance(item.part, ImagePart):

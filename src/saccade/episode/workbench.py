@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 async def of_run(result: RunResult, store: MediaStore) -> Execution:
-    """The record of a sandbox's call. Its pictures are stored, and on the disk, when this returns."""
+    """Return the record of a sandbox's call. Its pictures are stored, and on the disk, when this returns."""
     parts = await _stored([picture.image() for picture in result.pictures], store)
     return Execution(
         status=result.status,
@@ -65,7 +65,7 @@ async def of_run(result: RunResult, store: MediaStore) -> Execution:
 
 
 async def of_tool(result: ToolResult, store: MediaStore) -> Execution:
-    """The record of a tool's call. What the model may read of a failure stands where a traceback would."""
+    """Return the record of a tool's call. What the model may read of a failure stands where a traceback would."""
     parts = await _stored([picture.image for picture in result.pictures], store)
     failed = result.status is not Status.OK
     text = clean_text(result.text)
@@ -187,7 +187,7 @@ class Workbench:
 
 
 def _video_path(variable: str, part: VideoPart, files: Mapping[str, bytes]) -> str:
-    """A free path in the workspace for the video bound to `variable`."""
+    """Return a free path in the workspace for the video bound to `variable`."""
     path = f"{variable}.{part.mime.rpartition('/')[2]}"
     while path in files:
         path = f"_{path}"
@@ -200,7 +200,7 @@ def _video_path(variable: str, part: VideoPart, files: Mapping[str, bytes]) -> s
 def equipped(
     dialect: Dialect, names: Sequence[str] = (), calls: ToolCallSettings = DEFAULT_CALLS
 ) -> tuple[Dialect, Toolbox | None]:
-    """The dialect that offers the tools of these names, and the toolbox that answers its calls.
+    """Return the dialect that offers the tools of these names, and the toolbox that answers its calls.
 
     Without names: what the dialect offers by itself (DeepEyes its zoom, `native` its Python alone); a dialect that
     offers nothing by itself (`vista`) gets every tool that lacks nothing here. A dialect that writes code

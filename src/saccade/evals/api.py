@@ -61,11 +61,11 @@ class Evaluation:
         return figures_of(self.path, self.settings)[1]
 
     def records(self) -> list[dict[str, object]]:
-        """The rows as dictionaries: for `json.dumps`, polars, or any other table."""
+        """Return the rows as dictionaries: for `json.dumps`, polars, or any other table."""
         return [{**asdict(row), "judgement": row.judgement, "headline": row.headline} for row in self.rows]
 
     def frame(self) -> DataFrame:
-        """The rows as a pandas data frame, its index the ids of the samples.
+        """Return the rows as a pandas data frame, its index the ids of the samples.
 
         Raises:
             UnavailableError: pandas is not installed.
@@ -78,7 +78,7 @@ class Evaluation:
         return pandas.DataFrame.from_records(records, index="id") if records else pandas.DataFrame()
 
     def compare(self, other: Evaluation | Paths) -> Comparison:
-        """This run against another over the same tasks; positive differences mean that this one is better.
+        """Return this run against another over the same tasks; positive differences mean that this one is better.
 
         Raises:
             SettingsError: they have no task in common, or a task is not the same in both.
@@ -139,7 +139,7 @@ def evaluate(
 
 
 def open_evaluation(run: Evaluation | Paths) -> Evaluation:
-    """The run in a folder. Raises `SettingsError` if it is no run of an evaluation."""
+    """Return the run in a folder. Raises `SettingsError` if it is no run of an evaluation."""
     evaluation = run if isinstance(run, Evaluation) else Evaluation(Path(run))
     run_settings(evaluation.path)
     return evaluation

@@ -68,7 +68,7 @@ class ItemSource(Protocol):
         """Its tasks with pictures or videos that the dialect cannot show, as far as is known before they are made."""
 
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
-        """The tasks of the run in folder `out`, in the source's order; rows that give none go to its failures.
+        """Return the tasks of the run in folder `out`, in the source's order; rows that give none go to its failures.
 
         Raises:
             RecordError, DataError: the tasks cannot be read.
@@ -143,7 +143,7 @@ class CardSource:
                 yield row
 
     def _all(self) -> Iterator[SourceRow | RowProblem]:
-        """The rows that the card takes."""
+        """Yield the rows that the card takes."""
         for row in load_loader(self.benchmark.card.loader.id).rows(self.benchmark.files):
             if isinstance(row, RowProblem) or matches(row.fields, self.benchmark.card.only):
                 yield row
@@ -185,7 +185,7 @@ def headline_of(settings: EvalSettings) -> Callable[[Task], Headline]:
 
 
 def judged_cards(settings: EvalSettings) -> tuple[Card, ...]:
-    """The cards of the run whose authors let a judge grade."""
+    """Return the cards of the run whose authors let a judge grade."""
     return tuple(
         card for card in cards_of(settings) if any(grader.headline == "judge" for grader in card.graders.values())
     )
@@ -201,7 +201,7 @@ def cards_of(settings: EvalSettings) -> tuple[Card, ...]:
 
 
 def source_names(settings: EvalSettings) -> tuple[str, ...]:
-    """The sources of the run without weights, those of a file of sources one by one."""
+    """Return the sources of the run without weights, those of a file of sources one by one."""
     return tuple(str(source) for source in expanded(settings.sources))
 
 

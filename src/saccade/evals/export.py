@@ -62,13 +62,13 @@ def export(rows: Sequence[EvalRow], path: Path, form: str = "") -> None:
 
 
 def table(rows: Sequence[EvalRow]) -> list[dict[str, Cell]]:
-    """The rows with the same columns each."""
+    """Return the rows with the same columns each."""
     letters = _letters(max((len(row.choices) for row in rows), default=0))
     return [_cells(number, row, letters) for number, row in enumerate(rows)]
 
 
 def _letters(most: int) -> tuple[str, ...]:
-    """A to Z, then AA, AB and on."""
+    """Return a to Z, then AA, AB and on."""
     every = ("".join(letters) for length in count(1) for letters in product(ascii_uppercase, repeat=length))
     return tuple(islice(every, most))
 

@@ -86,7 +86,7 @@ class _Pass:
     """New ones by the id of the sample."""
 
     def open_cases(self, file: Path) -> tuple[list[_Asked], bool]:
-        """The answers that need a verdict, and whether others have the wrong headline."""
+        """Return the answers that need a verdict, and whether others have the wrong headline."""
         cases, changed = [], False
         for trajectory in read_lines(file, Trajectory):
             judge = score_named(trajectory.scores, BY_JUDGE)
@@ -119,7 +119,7 @@ class _Pass:
             watch(progress)
 
     def headed(self, file: Path) -> Iterator[Trajectory]:
-        """The trajectories with their verdicts."""
+        """Return the trajectories with their verdicts."""
         return map(self._headed, read_lines(file, Trajectory))
 
     def _headed(self, trajectory: Trajectory) -> Trajectory:

@@ -170,7 +170,7 @@ def _numbers(summary: Summary) -> _Numbers:
 
 
 def _stored(path: Path, lines: int) -> _Numbers | None:
-    """The numbers of `summary.json`; None if it is not of all stored samples, or an older version wrote it."""
+    """Return the numbers of `summary.json`; None if it is not of all stored samples, or an older version wrote it."""
     try:
         data = json.loads((path / SUMMARY).read_bytes())
         spent, total = data["spent"], data["total"]
@@ -185,7 +185,7 @@ def _stored(path: Path, lines: int) -> _Numbers | None:
 
 
 def _counted(path: Path) -> int | None:
-    """Samples that `summary.json` counts; None without one."""
+    """Return samples that `summary.json` counts; None without one."""
     try:
         stops: dict[str, int] = json.loads((path / SUMMARY).read_bytes())["stops"]
         return sum(stops.values())

@@ -86,7 +86,7 @@ def as_published(settings: EvalSettings) -> Applied:
 
 
 def differing(settings: EvalSettings, paper: PaperSettings) -> tuple[str, ...]:
-    """The settings that a run and a paper do not share, in words; of those that the paper gives."""
+    """Return the settings that a run and a paper do not share, in words; of those that the paper gives."""
     given = ((knob, knob.of_paper(paper), knob.of_run(settings)) for knob in _KNOBS)
     return tuple(
         f"{knob.name} {'not set' if ours is None else ours} (there {theirs})"

@@ -98,7 +98,7 @@ def keeper(run: Path, sample: str, store: MediaStore) -> Callable[[Exchange], No
 
 
 def read_requests(run: Path, sample: str) -> list[RequestTry]:
-    """The tries of a sample in their order; none if they were not kept. Raises `RecordError`."""
+    """Return the tries of a sample in their order; none if they were not kept. Raises `RecordError`."""
     messages: list[JsonValue] = []
     requests = []
     file = requests_file(run, sample)
@@ -117,7 +117,7 @@ def read_requests(run: Path, sample: str) -> list[RequestTry]:
 
 
 def with_media(body: JsonValue, store: MediaStore) -> JsonValue:
-    """A body with its pictures in their places again. Raises `MissingMediaError`."""
+    """Return a body with its pictures in their places again. Raises `MissingMediaError`."""
 
     def back(text: str) -> str:
         before, mark, name = text.rpartition("media:")
@@ -153,7 +153,7 @@ def _body(sent: bytes) -> JsonValue:
 
 
 def _folded(body: JsonValue, known: dict[str, int]) -> tuple[JsonValue, list[JsonValue]]:
-    """The body with numbers for its messages, and those that are new; `known` grows by these."""
+    """Return the body with numbers for its messages, and those that are new; `known` grows by these."""
     if not isinstance(body, dict) or not isinstance(body.get("messages"), list):
         return body, []
     numbers: list[JsonValue] = []
@@ -170,7 +170,7 @@ def _folded(body: JsonValue, known: dict[str, int]) -> tuple[JsonValue, list[Jso
 
 
 def _stored(body: JsonValue, store: MediaStore) -> JsonValue:
-    """The body with every picture in the store and its name in its place."""
+    """Return the body with every picture in the store and its name in its place."""
 
     def away(text: str) -> str:
         if len(text) < _SHORT:

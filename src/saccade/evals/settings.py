@@ -85,7 +85,7 @@ class EvalSettings(EpisodeSettings):
         return self.k >= before.k and (self.n is None or (before.n is not None and self.n >= before.n))
 
     def continuing(self, before: EvalSettings) -> EvalSettings:
-        """These settings, with the dialect, grader, judge and headline of `before` where they name none."""
+        """Return these settings, with the dialect, grader, judge and headline of `before` where they name none."""
         kept = {
             name: getattr(before, name)
             for name in ("dialect", "grader", "judge", "headline")

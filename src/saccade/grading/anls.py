@@ -33,7 +33,7 @@ class AnlsGrader:
     """Similarities up to this get no credit."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict; see `Grader.grade`."""
+        """Return the verdict; see `Grader.grade`."""
         golds = golds_of(task)
 
         def compare(prediction: str) -> Verdict:
@@ -90,7 +90,7 @@ class MraGrader:
     """
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict; see `Grader.grade`."""
+        """Return the verdict; see `Grader.grade`."""
         gold = quantity(gold_of(task))
         if gold is None:
             raise unreadable(task, "number")

@@ -67,7 +67,7 @@ _TOKENS: Final = (
 
 
 def _named(*names: str) -> re.Pattern[str]:
-    """Numbers under these names, in any order of separators: `x1=1, y1: 2`, `"x1": "1"`."""
+    """Return numbers under these names, in any order of separators: `x1=1, y1: 2`, `"x1": "1"`."""
     return re.compile(
         r"[\s,;\"']{1,9}".join(rf"\b(?:{name})[\"']?\s{{0,5}}[:=]\s{{0,5}}[\"']?({_NUMBER})" for name in names),
         re.IGNORECASE,
@@ -96,7 +96,7 @@ class _Frame:
     size: tuple[int, int] | None
 
     def box(self, numbers: Sequence[float], order: str = "", scale: float = -1.0) -> Box | None:
-        """The box of four numbers; None if it has no area, or lies outside of what it is relative to."""
+        """Return the box of four numbers; None if it has no area, or lies outside of what it is relative to."""
         order, scale = order or self.order, self.scale if scale < 0 else scale
         a, b, c, d = numbers
         x0, y0, x1, y1 = (b, a, d, c) if order == "yxyx" else (a, b, a + c, b + d) if order == "xywh" else (a, b, c, d)
@@ -128,7 +128,7 @@ class BoxGrader:
     """Of the numbers of a box in answers, where its form does not name them."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict; see `Grader.grade`."""
+        """Return the verdict; see `Grader.grade`."""
         gold = gold_boxes(task)
         frame = _frame(task, self.order, self.scale)
 
@@ -180,7 +180,7 @@ class PointGrader:
     """Of the two numbers, where their form does not name them."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict; see `Grader.grade`."""
+        """Return the verdict; see `Grader.grade`."""
         gold = gold_boxes(task)
         frame = _frame(task, "yxyx" if self.order == "yx" else "xyxy", self.scale)
 

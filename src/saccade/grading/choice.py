@@ -235,7 +235,7 @@ class YesNoGrader:
     """Yes or no, true or false, by what the answer asserts, not by the words it contains."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict; see `Grader.grade`."""
+        """Return the verdict; see `Grader.grade`."""
         gold = asserts(gold_of(task))
         if gold is None:
             raise unreadable(task, "yes or no")
@@ -438,7 +438,7 @@ class ChoiceGrader:
     names a wrong one. `jaccard`: those it shares with the gold answer, by all that either names."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict; see `Grader.grade`."""
+        """Return the verdict; see `Grader.grade`."""
         gold_of(task)
         golds = task.right_choices
         if not golds:

@@ -146,13 +146,13 @@ def unwrapped(text: str) -> str:
 
 
 def _plain_text(match: re.Match[str]) -> str:
-    """The inside of a text command; its tie signs are spaces, and it never grows onto a command before it."""
+    """Return the inside of a text command; its tie signs are spaces, and it never grows onto a command before it."""
     apart = match.start() > 0 and match.string[match.start() - 1].isalpha()
     return (" " if apart else "") + match[1].replace("~", " ")
 
 
 def _fenced(text: str) -> str:
-    """The inside of a text that is fenced as code."""
+    """Return the inside of a text that is fenced as code."""
     fence = _FENCE.fullmatch(text)
     return fence["inside"] if fence else text
 

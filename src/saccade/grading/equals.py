@@ -97,7 +97,7 @@ def leads_to_value(head: str) -> bool:
 
 
 def _told(head: str, last: str | None, rounded: bool) -> str | None:
-    """The side of `head = last` that states a value; of a `last` that is not known yet, an empty one."""
+    """Return the side of `head = last` that states a value; of a `last` that is not known yet, an empty one."""
     before, apart, clause = _clause(head)
     if apart.strip().casefold() in _ALSO and _EQUALS.search(before):
         other = stated(before)

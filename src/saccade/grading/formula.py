@@ -325,7 +325,7 @@ def _matrix(inside: str, depth: int) -> Formula:
 
 
 def _split(inside: str) -> list[str]:
-    """The parts between commas that stand in no bracket."""
+    """Return the parts between commas that stand in no bracket."""
     depth, start, parts = 0, 0, []
     for place, sign in enumerate(inside):
         depth += (sign in "({[") - (sign in ")}]")

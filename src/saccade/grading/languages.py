@@ -94,7 +94,7 @@ def _after_all(match: re.Match[str]) -> str:
 
 
 def _marked(match: re.Match[str], said: str) -> str:
-    """The English lead, with a colon where the foreign one has one."""
+    """Return the English lead, with a colon where the foreign one has one."""
     groups = match.groupdict()
     colon = groups.get("colon") or groups.get("late")
     line = match.string[max(0, match.start() - 80) : match.start()].rpartition("\n")[2].strip(" *_#>")
@@ -121,7 +121,7 @@ _ALSO_ENGLISH: Final = frozenset(("o", "ou", "ni", "no"))
 
 
 def _of_all(field: str) -> str:
-    """The alternatives of a field in all languages, words of spaced ones within their bounds.
+    """Return the alternatives of a field in all languages, words of spaced ones within their bounds.
 
     English texts are long and hold none of them, so what begins with a Latin letter is tried at beginnings of words
     alone, by that letter, and the others at signs beyond ASCII.

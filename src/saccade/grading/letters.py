@@ -62,7 +62,7 @@ def own_labels(texts: Sequence[str], question: str) -> tuple[tuple[str, ...], tu
 
 
 def _mark(label: str) -> re.Pattern[str]:
-    """A label before its text: `(Б)`, `Б)`, `Б.`; "1.5" begins with none."""
+    """Return a label before its text: `(Б)`, `Б)`, `Б.`; "1.5" begins with none."""
     plain = re.escape(label)
     stop = "" if label in _CIRCLED else r"(?:\s?[)）、．]|[.:](?![0-9]))"
     return re.compile(rf"\s*(?:[(（\[]\s?{plain}\s?[)）\]]|(?<!\w){plain}{stop})\s*(?=\S)")

@@ -116,7 +116,7 @@ class FormulaComparer:
 
 
 def _line(process: subprocess.Popen[bytes], seconds: float) -> bytes:
-    """The next short line of the process, or nothing if it ended or took longer."""
+    """Return the next short line of the process, or nothing if it ended or took longer."""
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], seconds)
     return process.stdout.readline() if ready else b""
@@ -124,7 +124,7 @@ def _line(process: subprocess.Popen[bytes], seconds: float) -> bytes:
 
 @cache
 def shared_comparer() -> FormulaComparer:
-    """The comparer of this program; its process ends with it."""
+    """Return the comparer of this program; its process ends with it."""
     comparer = FormulaComparer(Path(__file__).with_name("math_worker.py"))
     atexit.register(comparer.close)
     return comparer
@@ -211,7 +211,7 @@ class MathGrader:
     """Equality of formulas: fractions, roots, sets, intervals, equations."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict; see `Grader.grade`.
+        """Return the verdict; see `Grader.grade`.
 
         Raises:
             UnavailableError: a formula has to be compared, and math-verify is not installed.

@@ -35,7 +35,7 @@ class NumberGrader:
     """How far it may lie in the gold answer's unit; the wider of both holds."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict; see `Grader.grade`."""
+        """Return the verdict; see `Grader.grade`."""
         golds = [(text, quantity(text)) for text in golds_of(task)]
         known = [(text, self._within(text, gold)) for text, gold in golds if gold is not None]
         if not known:
@@ -64,7 +64,7 @@ class CountGrader:
     """How many: a whole number, exact. `5.0` is 5, `5%` and "about 5" are not."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict; see `Grader.grade`."""
+        """Return the verdict; see `Grader.grade`."""
         golds = [quantity(text) for text in golds_of(task)]
         known = [gold for gold in golds if gold is not None and gold.value.denominator == 1 and not gold.percent]
         if not known:
@@ -77,7 +77,7 @@ class YearGrader:
     """A year of four digits, exact: "in 2010" is 2010; `2,010` and `2010.5` are no years."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict; see `Grader.grade`."""
+        """Return the verdict; see `Grader.grade`."""
         golds = [year for year in map(_year, golds_of(task)) if year is not None]
         if not golds:
             raise unreadable(task, "year of four digits")
@@ -85,7 +85,7 @@ class YearGrader:
 
 
 def compare_number(prediction: str, gold: str, tolerance: Tolerance = EXACT) -> Verdict:
-    """The verdict on the candidate `said`; `gold` is a text that states one number."""
+    """Return the verdict on the candidate `said`; `gold` is a text that states one number."""
     if folded(prediction) == folded(gold):
         return right("same text", prediction)
     answer, target = quantity(prediction), quantity(gold)
@@ -99,7 +99,7 @@ def compare_number(prediction: str, gold: str, tolerance: Tolerance = EXACT) -> 
 
 
 def _best(prediction: str, golds: Sequence[tuple[str, Tolerance]]) -> Verdict:
-    """The verdict by the accepted answer that is met, or else by the first one."""
+    """Return the verdict by the accepted answer that is met, or else by the first one."""
     verdicts = [compare_number(prediction, text, within) for text, within in golds]
     return next((verdict for verdict in verdicts if verdict.accepted), verdicts[0])
 

@@ -137,7 +137,7 @@ _ROMAN_VALUES: Final = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M
 
 
 def roman(text: str) -> int | None:
-    """The value of a Roman numeral of several signs; none that may be another word, such as `MIX` or `CD`."""
+    """Return the value of a Roman numeral of several signs; none that may be another word, such as `MIX` or `CD`."""
     text = text.strip(" .")
     if len(text) < 2 or _ROMAN.fullmatch(text) is None or not (set(text) <= set("IVX") or len(text) > 4):
         return None
@@ -231,7 +231,7 @@ def same_time(prediction: str, gold: str) -> bool:
 
 
 def time_of(text: str) -> Time | None:
-    """The time that `text` is; None if it is none, or a bare number."""
+    """Return the time that `text` is; None if it is none, or a bare number."""
     plain = folded(text).strip(" .,*\"'$")
     plain = re.sub(r"\bone\b", "1", with_digits(plain))
     if plain in _CLOCK_NAMED:
@@ -254,7 +254,7 @@ def time_of(text: str) -> Time | None:
 
 
 def _moved(spoken: re.Match[str]) -> Time | None:
-    """The time so many minutes before or after a whole hour."""
+    """Return the time so many minutes before or after a whole hour."""
     rest = spoken["rest"]
     hour = time_of(rest if not rest.isdigit() else f"{rest} o'clock")
     minutes = int(spoken["number"]) if spoken["number"] else _MINUTES[spoken["minutes"]]

@@ -72,7 +72,7 @@ def _repeating(match: re.Match[str]) -> str:
 
 
 def numerals(text: str) -> tuple[Numeral, ...] | None:
-    """The numbers in `text`, in order; None if digits stand there that are part of no readable number."""
+    """Return the numbers in `text`, in order; None if digits stand there that are part of no readable number."""
     found: list[Numeral] = []
     position = 0
     for match in _NUMBER.finditer(text):
@@ -202,7 +202,7 @@ ATTACHED_SCALES: Final = {"K": 1_000, "k": 1_000, "M": 1_000_000, "B": 1_000_000
 
 
 def unit_named(word: str) -> Unit:
-    """The unit that `word` names; an unknown word is a dimension of its own, singular and plural alike."""
+    """Return the unit that `word` names; an unknown word is a dimension of its own, singular and plural alike."""
     word = word.casefold()
     known = _UNITS.get(word)
     if known is not None:
@@ -320,7 +320,7 @@ class Quantity:
 
 
 def quantity(text: str) -> Quantity | None:
-    """The one number that `text` states, or None."""
+    """Return the one number that `text` states, or None."""
     plain = _POWER.sub(
         lambda match: match["unit"] + _SIGNS[match["power"]], repeating_as_fraction(unwrapped(clean(text)))
     )
@@ -376,7 +376,7 @@ _MONEY: Final = ("dollar", "euro", "pound")
 
 
 def _in_two_units(text: str) -> Quantity | None:
-    """The sum of amounts in falling units of one kind; money in the larger unit, all else in the smallest."""
+    """Return the sum of amounts in falling units of one kind; money in the larger unit, all else in the smallest."""
     text = _MINUTES.sub(r"\1 min ", _FEET.sub(r"\1 ft \2 in", text))
     text = _HOURS.sub(r"\1 h \2 min", text)
     found = numerals(text)
@@ -406,7 +406,7 @@ def _in_two_units(text: str) -> Quantity | None:
 
 
 def _only_number(text: str) -> tuple[str, Numeral] | None:
-    """The text, as it was read, and its number."""
+    """Return the text, as it was read, and its number."""
     found = numerals(text)
     if found is not None and (found == () or says_another(text)):
         text = _SAID_AGAIN.sub(r"\1", with_digits(text))
@@ -447,7 +447,7 @@ def _is_formula(text: str) -> bool:
 
 
 def _scale(after: str) -> tuple[int, str]:
-    """The factor of a scale word right after the digits, and the text behind it."""
+    """Return the factor of a scale word right after the digits, and the text behind it."""
     attached = re.match(r"[KkMBT](?![\w^])", after)
     if attached:
         return ATTACHED_SCALES[attached[0]], after[1:]
@@ -461,7 +461,7 @@ def _scale(after: str) -> tuple[int, str]:
 
 
 def _unit_word(after: str) -> str:
-    """The unit, or the first word that is no filler; empty if there is none before the sentence continues."""
+    """Return the unit, or the first word that is no filler; empty if there is none before the sentence continues."""
     squared = _SQUARE.match(after.strip())
     if squared:
         return _powered(squared["unit"], "³" if squared["power"].casefold() == "cubic" else "²")

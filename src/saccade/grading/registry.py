@@ -75,7 +75,7 @@ def load_grader(spec: str) -> Grader:
 
 
 def newest(recorded: str) -> str:
-    """The same grader and parameters as a record names, in the newest version.
+    """Return the same grader and parameters as a record names, in the newest version.
 
     Raises:
         RegistryError: it is code of somebody's own that was not named in this process; a record runs none.
@@ -140,7 +140,7 @@ def _value(text: str) -> object:
 
 
 def grader_for(task: Task) -> Grader:
-    """The grader that fits the type of the task's answer."""
+    """Return the grader that fits the type of the task's answer."""
     return load_grader(DEFAULTS[task.answer_type])
 
 
@@ -174,7 +174,7 @@ def grader_id(task: Task, grader: str = "") -> str:
 
 
 def scored_by_rule(answer: str | None, task: Task, grader: str = "") -> Score:
-    """The verdict of the grader of that id, or else of the task's, see `grader_id`.
+    """Return the verdict of the grader of that id, or else of the task's, see `grader_id`.
 
     Raises:
         RegistryError: there is no such grader.
@@ -189,7 +189,7 @@ def scored_by_rule(answer: str | None, task: Task, grader: str = "") -> Score:
 
 
 def grade_score(value: float | None, grade: Grade) -> Score:
-    """A score `correct` with that value, which came about so."""
+    """Return a score `correct` with that value, which came about so."""
     fields = {name: clean_text(text) for name, text in asdict(grade).items() if text or name != "invalid"}
     return Score(name=CORRECT, value=value, detail=json.dumps(fields, ensure_ascii=False))
 

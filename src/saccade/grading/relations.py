@@ -154,7 +154,7 @@ _Solutions = tuple[tuple[str, str], ...]
 
 
 def _solutions(said: Said) -> _Solutions | None:
-    """The names and values that are stated; None where anything else is."""
+    """Return the names and values that are stated; None where anything else is."""
     found: list[tuple[str, str]] = []
     for statement in said.all:
         solved = _solved(statement, found[-1][0] if found else "")
@@ -256,7 +256,7 @@ def _plain(name: str) -> str:
 
 
 def _renamed(one: tuple[str, str], name: str) -> str:
-    """The value of a function with its argument named as in `name`: `f(t) = t^2` is `f(x) = x^2`."""
+    """Return the value of a function with its argument named as in `name`: `f(t) = t^2` is `f(x) = x^2`."""
     matches = NAME.fullmatch(one[0]), NAME.fullmatch(name)
     own, other = (_ARGUMENT.fullmatch(match["argument"] or "") if match else None for match in matches)
     if own is None or other is None or own[1] == other[1]:
@@ -284,7 +284,7 @@ def _same_name(name: str, other: str, several: bool) -> bool:
 
 
 def _head(match: re.Match[str]) -> str:
-    """The function of `f(x)`, `f'(x)`, `f^{-1}(x)` without its argument."""
+    """Return the function of `f(x)`, `f'(x)`, `f^{-1}(x)` without its argument."""
     return match[0][: match.start("argument")].strip() if match["argument"] else match[0]
 
 
@@ -375,7 +375,7 @@ _Part = list[tuple[_Bound, ...]]
 
 
 def _together(parts: Sequence[_Part]) -> _Part:
-    """All that hold at once; what a comma parts and cannot hold at once (`x < 1, x > 3`) is a choice."""
+    """Return all that hold at once; what a comma parts and cannot hold at once (`x < 1, x > 3`) is a choice."""
     if not parts:
         return []
     met: _Part = [()]
@@ -426,7 +426,7 @@ def _real(text: str) -> float:
 
 
 def _written(text: str, names: set[str]) -> _Part:
-    """An interval, a set, the real numbers, or those without some, as a text writes it."""
+    """Return an interval, a set, the real numbers, or those without some, as a text writes it."""
     text = text.strip()
     built = _BUILT.fullmatch(text)
     if built is not None:
@@ -482,7 +482,7 @@ def _matched(theirs: Iterable[_One], ours: Iterable[_One], same: Callable[[_One,
 
 
 def _pairs(said: Said) -> Iterator[_Pair]:
-    """Each two neighbours of a chain, the smaller side first."""
+    """Yield each two neighbours of a chain, the smaller side first."""
     for statement in said.all:
         if not statement.signs:
             yield statement.sides[0], "", ""

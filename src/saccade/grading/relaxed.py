@@ -114,7 +114,7 @@ class ListGrader:
     """Whether the order counts; names of items go before it."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict; see `Grader.grade`."""
+        """Return the verdict; see `Grader.grade`."""
         gold = items(gold_of(task))
         if not gold:
             raise unreadable(task, "list")
@@ -155,7 +155,7 @@ def _without_turn(item: str) -> str:
 
 
 def items(text: str) -> tuple[str, ...]:
-    """The items of a list as it is written; more than `MOST_ITEMS` are no list."""
+    """Return the items of a list as it is written; more than `MOST_ITEMS` are no list."""
     plain = unwrapped(clean(text))
     array = literal_list(plain)
     if array is not None:
@@ -222,7 +222,7 @@ class RelaxedGrader:
     """Whether a gold answer that is a year must be met exactly; the published script does not ask for that."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict; see `Grader.grade`."""
+        """Return the verdict; see `Grader.grade`."""
         gold = gold_of(task)
         return judged(answer, lambda prediction: self._compare(prediction, gold))
 

@@ -53,7 +53,7 @@ def same_quantity(answer: Quantity, gold: Quantity, tolerance: Tolerance = EXACT
 
 
 def comparable(answer: Quantity, gold: Quantity) -> Iterator[tuple[Fraction, Fraction]]:
-    """The values of both in one unit, in each reading that counts; none if their units do not agree."""
+    """Yield the values of both in one unit, in each reading that counts; none if their units do not agree."""
     if answer.percent and gold.unit is None:
         yield (answer.value / _HUNDRED if abs(gold.value) <= 1 else answer.value), gold.value
     elif gold.percent and answer.unit is None:
@@ -85,7 +85,7 @@ class StatedNumber:
 
 
 def number_said(text: str) -> StatedNumber | None:
-    """The number that `text` states, for `judged`; None if it states none, or several."""
+    """Return the number that `text` states, for `judged`; None if it states none, or several."""
     found = quantity(text)
     return None if found is None else StatedNumber(found)
 
@@ -98,7 +98,7 @@ class TextGrader:
     """Exact text; the gold answer may be a JSON array of several accepted ones."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict; see `Grader.grade`."""
+        """Return the verdict; see `Grader.grade`."""
         golds = golds_of(task)
         return judged(answer, lambda prediction: _compare(prediction, golds))
 

@@ -40,7 +40,7 @@ class VqaGrader:
     """VQA accuracy, from 0 to 1 in steps of a third, or of what the mean over the sets of nine gives."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
-        """The verdict; see `Grader.grade`."""
+        """Return the verdict; see `Grader.grade`."""
         golds = [normalised(gold) for gold in golds_of(task)]
 
         def compare(prediction: str) -> Verdict:
@@ -53,7 +53,7 @@ class VqaGrader:
 
 
 def vqa_accuracy(same: int, people: int) -> float:
-    """The credit of an answer that `same` of `people` gave."""
+    """Return the credit of an answer that `same` of `people` gave."""
     if people < _FEWEST:
         return float(same > 0)
     without_one_of_them, without_another = min(1.0, (same - 1) / 3), min(1.0, same / 3)

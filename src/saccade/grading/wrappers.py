@@ -90,7 +90,7 @@ def without_thoughts(text: str) -> str:
 
 
 def _final_channel(text: str) -> str:
-    """The final channel of the format of gpt-oss (harmony), also where its special tokens were left out."""
+    """Return the final channel of the format of gpt-oss (harmony), also where its special tokens were left out."""
     channels = list(_CHANNEL.finditer(text))
     if channels:
         last = channels[-1]
@@ -163,7 +163,7 @@ def stated_in_json(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _value(text: str) -> str:
-    """The text that a JSON or Python literal stands for; that of a list of one is its item."""
+    """Return the text that a JSON or Python literal stands for; that of a list of one is its item."""
     if text[:1] == "[":
         try:
             items = json.loads(text)

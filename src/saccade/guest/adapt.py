@@ -47,7 +47,7 @@ def no_program(command: object = "") -> str:
 
 
 def packages() -> list[str]:
-    """Those of the packages that programs ask for most which can be imported."""
+    """Return those of the packages that programs ask for most which can be imported."""
     return [name for name in _NAMED if name in sys.modules or PathFinder.find_spec(name) is not None]
 
 
@@ -74,7 +74,7 @@ def _execute_child(_popen: object, command: object, executable: object, *_args: 
 
 
 def _without_network(original: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, whose errors say that there is no network."""
+    """Return the function, whose errors say that there is no network."""
 
     def function(*args: Any, **options: Any) -> Any:
         try:

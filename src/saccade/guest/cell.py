@@ -89,7 +89,7 @@ def prepare(program: Program, code: str, namespace: MutableMapping[str, Any], co
 
 
 def _compiled(tree: ast.Expression | ast.Module, filename: str) -> CodeType:
-    """The code; it makes a coroutine if the tree has an `await` outside of functions, as in a notebook."""
+    """Return the code; it makes a coroutine if the tree has an `await` outside of functions, as in a notebook."""
     mode = "eval" if isinstance(tree, ast.Expression) else "exec"
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     code: CodeType = compile(tree, filename, mode, flags=flags, dont_inherit=True)
@@ -160,7 +160,7 @@ def report_files(workspace: Workspace, shown: ShownPictures) -> list[dict[str, A
 
 
 def printable(path: str) -> str:
-    """The path without the bytes that are not UTF-8."""
+    """Return the path without the bytes that are not UTF-8."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
@@ -298,7 +298,7 @@ _EXIT = (
 
 
 def describe(error: BaseException, workspace: str, compiling: bool = False) -> str:
-    """The traceback of `error`; frames outside of cells and of `workspace` are left out. Never raises."""
+    """Return the traceback of `error`; frames outside of cells and of `workspace` are left out. Never raises."""
     try:
         refresh_linecache()
         trace = TracebackException(
@@ -484,7 +484,7 @@ def _execute(cell: _Cell, code: str, around: ProcessState) -> object:
 
 
 def _run(program: Program, namespace: dict[str, Any]) -> object:
-    """The value of the last expression; both parts in one event loop if one of them awaits."""
+    """Return the value of the last expression; both parts in one event loop if one of them awaits."""
     value: Any = None
     codes = [code for code in (program.body, program.value) if code is not None]
     if any(code.co_flags & CO_COROUTINE for code in codes):

@@ -206,7 +206,7 @@ _LINK = f"/proc/self/fd/{WORKSPACE_FD}"
 
 
 def inside() -> str | None:
-    """The current folder relative to the workspace ("" for that itself), or None for one that lies elsewhere."""
+    """Return the current folder relative to the workspace ("" for that itself), or None for one that lies elsewhere."""
     # Not ".", which cannot be looked at in a folder that nobody may enter.
     if os.path.samestat(os.stat("/proc/self/cwd"), os.fstat(WORKSPACE_FD)):
         return ""

@@ -35,7 +35,7 @@ def resume(pid: int) -> None:
 
 
 def stands_since(pid: int) -> int:
-    """A number of the stop in which our child `pid` stands, another one for each; 0 if it runs, or has ended."""
+    """Return a number of the stop in which our child `pid` stands, another one for each; 0 if it runs, or has ended."""
     try:
         change = os.waitid(os.P_PID, pid, _STATES | os.WEXITED | os.WNOWAIT)
         if change is not None:
@@ -131,7 +131,7 @@ def _has(kind: int, number: int) -> bool:
 
 
 def children() -> list[int]:
-    """Ids of our children; empty where the kernel does not list them."""
+    """Return ids of our children; empty where the kernel does not list them."""
     try:
         with open("/proc/thread-self/children", "rb") as file:
             return [int(pid) for pid in file.read().split()]
@@ -140,7 +140,7 @@ def children() -> list[int]:
 
 
 def group_of(pid: int) -> int:
-    """The group of a process; 0 if it has ended."""
+    """Return the group of a process; 0 if it has ended."""
     try:
         return os.getpgid(pid)
     except ProcessLookupError:

@@ -24,7 +24,7 @@ from .video import VideoReader
 
 
 def map_image(mode: str, size: tuple[int, int], fd: int) -> Image.Image:
-    """The picture in memfd `fd` as a read-only Pillow image that shares the pages (any change makes a copy)."""
+    """Return the picture in memfd `fd` as a read-only Pillow image that shares the pages (any change makes a copy)."""
     raw = wire.RAW_MODES[mode]
     buffer = mmap.mmap(fd, size[0] * size[1] * len(raw), mmap.MAP_PRIVATE, mmap.PROT_READ)
     # What `Image.frombuffer` does, which however refuses to map RGB although it lies in memory just like RGBX.
@@ -40,7 +40,7 @@ _asking = threading.Lock()
 
 
 def _asked(key: str, mode: str, size: tuple[int, int], sock: socket.socket) -> Image.Image:
-    """The picture that the host has under `key`. One thread asks at a time, so that each gets its own answer."""
+    """Return the picture that the host has under `key`. One thread asks at a time, so that each gets its own answer."""
     with _asking:
         if key not in _loaded:
             wire.send(sock, {"op": "need", "key": key})
@@ -63,7 +63,7 @@ class SharedImage(Image.Image):
 
     @classmethod
     def of(cls, key: str, mode: str, size: tuple[int, int], sock: socket.socket) -> SharedImage:
-        """A picture of known mode and size whose pixels the host has under `key`."""
+        """Return a picture of known mode and size whose pixels the host has under `key`."""
         image = cls()
         image._mode = mode
         image._size = size
@@ -85,7 +85,7 @@ class SharedImage(Image.Image):
         return Image.Image.load(self)
 
     def copy(self) -> Image.Image:
-        """A copy with pixels of its own."""
+        """Return a copy with pixels of its own."""
         self.load()
         return Image.Image.copy(self)
 
@@ -103,7 +103,7 @@ class SharedImage(Image.Image):
 
 
 def map_array(shape: Sequence[int], fd: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """The uint8 array in memfd `fd`; the program may change it, which copies the pages it writes to."""
+    """Return the uint8 array in memfd `fd`; the program may change it, which copies the pages it writes to."""
     buffer = mmap.mmap(fd, math.prod(shape), mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
     return np.frombuffer(buffer, np.uint8).reshape(shape)
 

@@ -101,7 +101,7 @@ def left_running(pid: int, threads: int) -> str | None:
 
 
 def _thread_names(pid: int) -> str:
-    """The names of the process's further threads as the kernel knows them, where they tell anything."""
+    """Return the names of the process's further threads as the kernel knows them, where they tell anything."""
     names = set()
     for thread in os.listdir(f"/proc/{pid}/task"):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/comm", "rb") as file:
@@ -121,7 +121,7 @@ def improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:
 
 
 def improper_branch(pid: int, own: Belongings, origin: int) -> str | None:
-    """The same for a branch, which may share nothing with the process `origin` either."""
+    """Return the same for a branch, which may share nothing with the process `origin` either."""
     if what := improper(pid, own, shared_maps(pid)):
         return what
     if foreign_maps(pid, own):
@@ -220,7 +220,7 @@ def _outside(pid: int) -> dict[int, tuple[int, int]]:
 
 
 def workspace_maps(pid: int, workspace: str) -> list[Map]:
-    """Every mapping of a file that lies in `workspace` (or lay there), with paths relative to it."""
+    """Return every mapping of a file that lies in `workspace` (or lay there), with paths relative to it."""
     text, prefix = _listed(pid), os.fsencode(workspace) + b"/"
     if text.count(prefix) > MOST_MAPS:
         raise ValueError(f"more than {MOST_MAPS} files of the workspace are mapped")
@@ -240,13 +240,13 @@ def _listed(pid: int) -> bytes:
 
 
 def kept_maps(shared: list[Map], own: Belongings) -> list[Map]:
-    """Those of the `shared` mappings that show a file of the own workspace, with paths relative to it."""
+    """Return those of the `shared` mappings that show a file of the own workspace, with paths relative to it."""
     found = (known for known in shared if own.inside(known.path))
     return [known._replace(path=known.path[len(own.workspace) + 1 :]) for known in found]
 
 
 def moved_maps(pid: int, own: Belongings, kept: list[Map]) -> list[Map]:
-    """Those of the `kept` mappings that show a file which has lost its name since."""
+    """Return those of the `kept` mappings that show a file which has lost its name since."""
     if not kept:
         return []
     now = {known.start: known.path for known in kept_maps(shared_maps(pid), own)}
@@ -270,7 +270,7 @@ def _parse(match: re.Match[bytes]) -> Map:
 
 
 def shared_maps(pid: int) -> list[Map]:
-    """Every shared mapping of a process; one quick question to the kernel for each where it can answer them."""
+    """Return every shared mapping of a process; one quick question to the kernel for each where it can answer them."""
     fd = os.open(f"/proc/{pid}/maps", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return list(itertools.islice(_query_shared(fd), MOST_MAPS + 1))

@@ -46,7 +46,7 @@ PathOrFd = str | int
 
 
 def abi() -> int:
-    """The kernel's Landlock version, 1 or more; 0 where there is none (or it is switched off)."""
+    """Return the kernel's Landlock version, 1 or more; 0 where there is none (or it is switched off)."""
     try:
         return syscall("landlock_create_ruleset", None, 0, _CREATE_VERSION)
     except OSError:
@@ -54,7 +54,7 @@ def abi() -> int:
 
 
 def _create(version: int, rights: int) -> int:
-    """A rule set that handles `rights` and every network right and scope of the version; its descriptor."""
+    """Return a rule set that handles `rights` and every network right and scope of the version; its descriptor."""
     fields = [rights]
     if version >= 4:
         fields.append(_NET_ALL)

@@ -207,7 +207,7 @@ def _refuse(path: Any, *, follow: bool = True) -> None:
 
 
 def _given_name(path: Any, follow: bool) -> str:
-    """The given file that `path` leads to; empty for none."""
+    """Return the given file that `path` leads to; empty for none."""
     try:
         asked = os.stat(path, follow_symlinks=follow)
     except (OSError, ValueError, TypeError):
@@ -244,7 +244,7 @@ def finding(log: Log) -> Iterator[None]:
 
 
 def _meant(path: Any, writes: bool, log: Log) -> Any:
-    """The path that is meant by `path`; itself where it is there, or nothing is known of it."""
+    """Return the path that is meant by `path`; itself where it is there, or nothing is known of it."""
     try:
         text = os.fspath(path)
     except TypeError:

@@ -68,7 +68,7 @@ class IpythonImage:
 
 
 def drawn(thing: object) -> Image.Image | None:
-    """The picture that an object draws of itself as IPython asks for it (bytes, or text in base64), or None."""
+    """Return the picture that an object draws of itself as IPython asks for it (bytes, or text in base64), or None."""
     for name in ("_repr_png_", "_repr_jpeg_"):
         method = getattr(type(thing), name, None)
         try:
@@ -119,7 +119,7 @@ class Shell:
         sys.stderr.write(no_program(command) + "\n")
 
     def getoutput(self, command: str) -> list[str]:
-        """The lines that `!command` prints: none."""
+        """Return the lines that `!command` prints: none."""
         self.system(command)
         return []
 

@@ -135,7 +135,10 @@ class Nursery:
                 os.pwrite(self.last_pid, b"%d" % LAST_RESERVED_PID, 0)
 
     def new_entry(self, session_id: int, fds: list[int]) -> tuple[SessionEntry, int]:
-        """The entry of a new family, and its workspace's descriptor. `fds`: socket, outbox, stdout, stderr, ..."""
+        """Return the entry of a new family, and its workspace's descriptor.
+
+        `fds`: socket, outbox, stdout, stderr, ...
+        """
         uid = next(self._uids)
         while self._uids_in_use[uid] and self.plan.users == "range":
             uid = next(self._uids)
@@ -150,7 +153,7 @@ class Nursery:
         return self._make(entry.family, entry.uid)
 
     def branch_entry(self, message: dict[str, Any], parent: SessionEntry) -> SessionEntry:
-        """The entry of a branch of `parent`, as the order to adopt it says."""
+        """Return the entry of a branch of `parent`, as the order to adopt it says."""
         self._uids_in_use[parent.uid] += 1
         own = (message["socket"], frozenset(message["memory"]))
         return SessionEntry(message["branch"], parent.uid, parent.family, message["path"], parent.base, *own)

@@ -82,7 +82,7 @@ class FdTail:
         self.most = most
 
     def take(self) -> bytes:
-        """The bytes written since the last call, at most `most`; empty if the descriptor is not there."""
+        """Return the bytes written since the last call, at most `most`; empty if the descriptor is not there."""
         try:
             end = lseek(self.fd, 0, _SEEK_CUR)
             if end == 0:
@@ -178,7 +178,7 @@ class CappedStream(io.TextIOBase):
         return self._buffer
 
     def detach(self) -> Any:
-        """The binary stream below; this stream keeps working."""
+        """Return the binary stream below; this stream keeps working."""
         return self._buffer
 
     def reconfigure(self, **_options: object) -> None:
@@ -293,7 +293,7 @@ class Outbox:
         return None
 
     def read(self, offset: int, size: int) -> bytes:
-        """Bytes stored earlier."""
+        """Return bytes stored earlier."""
         return read_at(self.fd, offset, size)
 
     def write_report(self, report: Mapping[str, Any]) -> int:
@@ -365,7 +365,7 @@ def _encode_items(items: Any, brackets: str, put: Any) -> None:
 
 
 def _squeeze(report: Mapping[str, Any], text: int, items: int) -> dict[str, Any]:
-    """A copy with shorter texts and lists; the pictures stay, since their pixels are there already."""
+    """Return a copy with shorter texts and lists; the pictures stay, since their pixels are there already."""
     short = {key: value if key == "pictures" else _cut(value, text, items) for key, value in report.items()}
     short["data"] = None  # half of it is nothing
     short["pictures"] = [_cut(picture, text, items) for picture in report.get("pictures", ())]

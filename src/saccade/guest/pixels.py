@@ -48,7 +48,7 @@ class Pixels:
         return b"".join(self.bands())
 
     def bands(self) -> Iterator[bytes | memoryview]:
-        """The bytes, in pieces."""
+        """Yield the bytes, in pieces."""
         drawn, rows = self.drawn, max(1, _BAND // self.width)
         if not isinstance(drawn, Image.Image):
             yield np.ascontiguousarray(drawn).data.cast("B")
@@ -74,7 +74,7 @@ def is_picture(thing: object) -> bool:
 
 
 def capture(thing: object, most_pixels: int) -> tuple[Pixels | None, list[str]]:
-    """The pixels of `thing` (at most `most_pixels`), or None, and notes on what was changed or why it failed."""
+    """Return the pixels of `thing` (at most `most_pixels`), or None, and notes on what was changed or why it failed."""
     notes: list[str] = []
     try:
         if isinstance(thing, Figure):
@@ -101,7 +101,7 @@ def not_captured(error: Exception) -> str:
 
 
 def fit(width: int, height: int, most_pixels: int) -> tuple[int, int]:
-    """The largest size of the same shape with at most `most_pixels` pixels; both sides at least 1."""
+    """Return the largest size of the same shape with at most `most_pixels` pixels; both sides at least 1."""
     if width * height <= most_pixels:
         return width, height
     scale = math.sqrt(most_pixels / (width * height))
@@ -121,7 +121,7 @@ def check_size(width: int, height: int) -> None:
 
 
 def as_uint8(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-    """The array as uint8 of shape (H, W), (H, W, 3) or (H, W, 4), or None if it does not look like a picture.
+    """Return the array as uint8 of shape (H, W), (H, W, 3) or (H, W, 4), or None if it does not look like a picture.
 
     uint8, bool, and floats within 0..1 do; every other range is data.
     """
@@ -165,7 +165,7 @@ def _from_image(image: Image.Image, most_pixels: int, notes: list[str]) -> Pixel
 
 
 def _plain_mode(image: Image.Image, notes: list[str]) -> Image.Image:
-    """The image in mode L, RGB or RGBA."""
+    """Return the image in mode L, RGB or RGBA."""
     mode = image.mode
     if mode in _BYTES_PER_PIXEL:
         return image

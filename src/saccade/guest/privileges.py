@@ -64,7 +64,7 @@ def _write(path: str, text: bytes) -> None:
 
 
 def _held() -> tuple[int, int]:
-    """Bytes that this process has mapped: address space, and private writable memory."""
+    """Return bytes that this process has mapped: address space, and private writable memory."""
     with open("/proc/self/statm", "rb", 0) as file:
         fields = file.read().split()
     page = resource.getpagesize()

@@ -115,7 +115,7 @@ def clip(box: Any, width: int, height: int) -> tuple[float, float, float, float]
 
 
 def _plain(value: Any) -> float:
-    """The number as an int if it is whole; raises for what is no finite number."""
+    """Return the number as an int if it is whole; raises for what is no finite number."""
     number = float(value)
     return int(number) if number == math.floor(number) else number
 
@@ -143,7 +143,7 @@ def strip_fences(code: str, log: Log) -> str:
 
 
 def bound_names(tree: ast.AST) -> set[str]:
-    """Every name that the code binds anywhere, in whatever scope."""
+    """Return every name that the code binds anywhere, in whatever scope."""
     return {name for node in ast.walk(tree) for name in _binds(node)}
 
 
@@ -291,7 +291,7 @@ def remove_indent(code: str, log: Log) -> str:
 
 
 def _all(lines: list[str]) -> str | None:
-    """The code without the indent of its first line, or None if it is no indented block."""
+    """Return the code without the indent of its first line, or None if it is no indented block."""
     code = "\n".join(lines)
     first = next(line for line in lines if line.strip())
     margin = _indent(first)
@@ -321,7 +321,7 @@ def _all_but_first(lines: list[str], first: int) -> str | None:
 
 
 def _lines_inside_strings(code: str) -> set[int] | None:
-    """Numbers of the lines that start inside a string; None if the code is no indented block."""
+    """Return numbers of the lines that start inside a string; None if the code is no indented block."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -402,7 +402,7 @@ NamedLog = Callable[[str, str], None]
 
 
 def find_passes(names: Iterable[str]) -> tuple[RepairPass, ...]:
-    """The passes of these names, in the order in which they run. Raises ValueError for an unknown name."""
+    """Return the passes of these names, in the order in which they run. Raises ValueError for an unknown name."""
     wanted = set(names)
     unknown = sorted(wanted - PASSES.keys())
     if unknown:
@@ -411,7 +411,7 @@ def find_passes(names: Iterable[str]) -> tuple[RepairPass, ...]:
 
 
 def repair_text(code: str, passes: Iterable[RepairPass], log: NamedLog) -> str:
-    """The text after the passes that work on it; it has as many lines as before."""
+    """Return the text after the passes that work on it; it has as many lines as before."""
     for item in passes:
         if item.text is not None:
             code = item.text(code, partial(log, item.name))
@@ -426,7 +426,7 @@ def repair_tree(tree: ast.Module, passes: Iterable[RepairPass], context: RepairC
 
 
 def repairing(passes: Iterable[RepairPass], log: NamedLog) -> ExitStack:
-    """A context in which the passes that work at run time are active."""
+    """Return a context in which the passes that work at run time are active."""
     stack = ExitStack()
     for item in passes:
         if item.during is not None:

@@ -40,7 +40,7 @@ class RootPlan:
 
 
 def plan_root(paths: Iterable[str], workspace_fd: int) -> RootPlan:
-    """The plan that makes `paths` readable; `workspace_fd` is the number of each session's folder descriptor.
+    """Return the plan that makes `paths` readable; `workspace_fd` is the number of each session's folder descriptor.
 
     Symbolic links on the way are shown as links. Paths that do not exist are left out.
     """
@@ -68,7 +68,7 @@ def _covered(path: str, folders: Iterable[str]) -> bool:
 
 
 def _resolve(path: str) -> tuple[str, dict[str, str]]:
-    """The real path, and every symbolic link on the way to it with its text."""
+    """Return the real path, and every symbolic link on the way to it with its text."""
     links: dict[str, str] = {}
     current, rest, followed = "/", path.split("/"), 0
     while rest:
@@ -151,7 +151,7 @@ def _make_place(path: str, tree: int) -> None:
 
 
 def _workspaces() -> Workspaces:
-    """The folder of workspaces: visible read-only; writable through a descriptor that only we hold."""
+    """Return the folder of workspaces: visible read-only; writable through a descriptor that only we hold."""
     attributes = mounts.NOSUID | mounts.NODEV | mounts.NOEXEC
     # Nobody else makes anything in it. With a limit, each session could see how much of it the others use.
     mount = mounts.new_mount("tmpfs", {"size": "4m", "nr_inodes": "0", "mode": "0111"}, attributes)

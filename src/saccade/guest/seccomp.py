@@ -153,7 +153,7 @@ _MAP_SHARED_ANONYMOUS = 0x01 | 0x20
 
 
 def _values(table: str) -> tuple[int, ...]:
-    """The numbers in a table of `NAME:number`."""
+    """Return the numbers in a table of `NAME:number`."""
     return tuple(int(entry.split(":")[1], 0) for entry in table.split())
 
 
@@ -231,7 +231,7 @@ SyscallSpan = tuple[int, Block]
 
 
 def _spans(machine: str) -> list[SyscallSpan]:
-    """All numbers from 0 on as runs of equal outcome, in ascending order."""
+    """Return all numbers from 0 on as runs of equal outcome, in ascending order."""
     blocks: dict[int, Block] = {}
     outcomes: list[tuple[Sequence[str], Block]] = [
         (ALLOWED, [_ALLOW]),
@@ -254,7 +254,7 @@ def _spans(machine: str) -> list[SyscallSpan]:
 
 
 def _tree(spans: Sequence[SyscallSpan]) -> Block:
-    """A balanced search: the accumulator holds the call's number."""
+    """Return a balanced search: the accumulator holds the call's number."""
     if len(spans) == 1:
         return spans[0][1]
     middle = len(spans) // 2
@@ -267,7 +267,7 @@ def _tree(spans: Sequence[SyscallSpan]) -> Block:
 
 
 def build_filter(machine: str) -> bytes:
-    """The filter for "x86_64" or "aarch64", as an array of struct sock_filter (8 bytes each).
+    """Return the filter for "x86_64" or "aarch64", as an array of struct sock_filter (8 bytes each).
 
     Raises KeyError for any other machine.
     """

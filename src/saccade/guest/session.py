@@ -106,7 +106,7 @@ class Interpreter:
 
 
 def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
-    """A fresh `__main__` with the preloaded names, over the session's well-known descriptors."""
+    """Return a fresh `__main__` with the preloaded names, over the session's well-known descriptors."""
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module

@@ -53,7 +53,7 @@ def imshow(_winname: str, mat: Any) -> None:
 
 
 def to_rgb(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array as red-green-blue(-alpha) uint8, or as it was if OpenCV could not show it either."""
+    """Return the array as red-green-blue(-alpha) uint8, or as it was if OpenCV could not show it either."""
     if array.dtype in (np.uint16, np.int32):
         array = np.clip(array // 256, 0, 255).astype(np.uint8)
     elif array.dtype.kind == "f" and array.size:

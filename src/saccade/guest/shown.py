@@ -95,7 +95,7 @@ class ShownPictures:
             self._notes.append(text)
 
     def notes(self) -> list[str]:
-        """All that is to be said about the pictures of the call."""
+        """Return all that is to be said about the pictures of the call."""
         notes = list(self._notes)
         if self._doubles:
             notes.append(f"{_count(self._doubles)} identical to an earlier one and left out")
@@ -180,7 +180,7 @@ def use(pictures: ShownPictures) -> None:
 
 
 def current() -> ShownPictures | None:
-    """The collector in use, or None before the first `use`."""
+    """Return the collector in use, or None before the first `use`."""
     return _current[0] if _current else None
 
 

@@ -87,7 +87,7 @@ Argument = int | bytes | ctypes.Array[ctypes.c_char] | ctypes.Structure | None
 
 @lru_cache(maxsize=1)
 def machine() -> str:
-    """The architecture of this process: "x86_64" or "aarch64".
+    """Return the architecture of this process: "x86_64" or "aarch64".
 
     Raises OSError (ENOSYS) on any other, and in a 32-bit process.
     """
@@ -99,7 +99,7 @@ def machine() -> str:
 
 
 def number(name: str, machine_name: str | None = None) -> int | None:
-    """The number of a call on a machine (this one by default); None where that machine has no such call.
+    """Return the number of a call on a machine (this one by default); None where that machine has no such call.
 
     Raises KeyError if the name is not in the table.
     """
@@ -107,7 +107,7 @@ def number(name: str, machine_name: str | None = None) -> int | None:
 
 
 def _word(argument: Argument) -> object:
-    """One argument as a full machine word: a plain int would be passed by ctypes as 32 bits."""
+    """Return one argument as a full machine word: a plain int would be passed by ctypes as 32 bits."""
     if argument is None:
         return ctypes.c_long(0)
     if isinstance(argument, int):

@@ -32,7 +32,7 @@ class Template:
         self._sock = sock
 
     def fork(self, fds: list[int]) -> int:
-        """A new process with copies of `fds`; its id. Raises OSError if the kernel refuses."""
+        """Return a new process with copies of `fds`; its id. Raises OSError if the kernel refuses."""
         self._sock.sendmsg([FORK], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
         answer = self._sock.recv(16)
         if not answer:

@@ -87,7 +87,7 @@ def _stack(frame: FrameType | None) -> Iterable[FrameType]:
 
 
 def _name(ident: int, frame: FrameType, is_cell: Callable[[str], bool]) -> str:
-    """The thread's own name, and where in a cell it is."""
+    """Return the thread's own name, and where in a cell it is."""
     thread = threading._active.get(ident)  # type: ignore[attr-defined]
     own = (one for one in _stack(frame) if is_cell(one.f_code.co_filename))
     place = next((f", at line {one.f_lineno} of {one.f_code.co_filename}" for one in own), "")
@@ -118,7 +118,7 @@ def _of_module(code: CodeType, name: str) -> bool:
 
 
 def _pools() -> list[Any]:
-    """Every `ThreadPool` that has not ended."""
+    """Return every `ThreadPool` that has not ended."""
     kind = getattr(sys.modules.get("multiprocessing.pool"), "ThreadPool", None)
     if kind is None:
         return []

@@ -30,7 +30,7 @@ class FrameArray(np.ndarray):
     """Pixels of a frame (height, width, 3) or of several (n, height, width, 3): uint8, RGB."""
 
     def asnumpy(self) -> NDArray[Any]:
-        """The same as a plain numpy array."""
+        """Return the same as a plain numpy array."""
         return self.view(np.ndarray)
 
 
@@ -42,12 +42,12 @@ class Context(NamedTuple):
 
 
 def cpu(device_id: int = 0) -> Context:
-    """The context of a CPU."""
+    """Return the context of a CPU."""
     return Context("cpu", device_id)
 
 
 def gpu(device_id: int = 0) -> Context:
-    """The context of a GPU; frames are decoded on the CPU all the same."""
+    """Return the context of a GPU; frames are decoded on the CPU all the same."""
     return Context("gpu", device_id)
 
 
@@ -68,7 +68,7 @@ class VideoReader:
 
     @classmethod
     def later(cls, path: str) -> VideoReader:
-        """A reader of a file that is opened when it is first needed."""
+        """Return a reader of a file that is opened when it is first needed."""
         reader = cls.__new__(cls)
         reader._begin(path, (-1, -1))
         return reader
@@ -117,7 +117,7 @@ class VideoReader:
         return (self[number] for number in range(len(self)))
 
     def get_batch(self, indices: Any) -> FrameArray:
-        """The frames of these numbers, in this order, as one array (n, height, width, 3)."""
+        """Return the frames of these numbers, in this order, as one array (n, height, width, 3)."""
         numbers = [self._number(index) for index in _listed(indices)]
         width, height = self._size
         batch = np.empty((len(numbers), height, width, 3), np.uint8).view(FrameArray)
@@ -144,11 +144,11 @@ class VideoReader:
         return times if several else times[0]
 
     def get_key_indices(self) -> list[int]:
-        """Numbers of the key frames."""
+        """Return numbers of the key frames."""
         return list(self._timeline.keys)
 
     def next(self) -> FrameArray:
-        """The frame at the position, which moves on by one. Raises StopIteration at the end."""
+        """Return the frame at the position, which moves on by one. Raises StopIteration at the end."""
         if self._position >= len(self):
             raise StopIteration
         self._position += 1
@@ -179,7 +179,7 @@ class VideoReader:
         return number % count
 
     def _decoded(self, number: int) -> FramePixels:
-        """The frame, not to be changed by anyone."""
+        """Return the frame, not to be changed by anyone."""
         if number in self._kept:
             self._kept.move_to_end(number)
             return self._kept[number]

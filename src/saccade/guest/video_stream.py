@@ -74,7 +74,7 @@ class Index:
     seconds: float
 
     def key_before(self, index: int) -> KeyFrame | None:
-        """The last key frame that is shown at or before frame `index`.
+        """Return the last key frame that is shown at or before frame `index`.
 
         Frames that are stored after a key frame and shown before it need an earlier one, and get it.
         """
@@ -83,7 +83,7 @@ class Index:
 
 
 def numbered(packets: Sequence[Packet] | None, first: int | None, unit: float, rate: float | None) -> Index | None:
-    """The index by times; None if times are missing, doubled, or not those of the frames.
+    """Return the index by times; None if times are missing, doubled, or not those of the frames.
 
     `first` is the time of the first frame that can be decoded, `unit` the seconds of a unit of time, `rate` the frames
     per second that the header declares.
@@ -104,7 +104,7 @@ def numbered(packets: Sequence[Packet] | None, first: int | None, unit: float, r
 
 
 def counted(times: Iterable[float | None], rate: float | None, most: int) -> Index:
-    """The index of frames that can only be counted; where their `times` are no use, they are `rate` a second."""
+    """Return the index of frames that can only be counted; where their `times` are no use, they are `rate` a second."""
     given: list[float | None] = []
     for time in times:
         if len(given) == most:
@@ -225,7 +225,7 @@ class StreamFrames:
         self._next = 0
 
     def _packets(self) -> Iterator[Any]:
-        """The packets of the stream; a file that was cut ends early."""
+        """Yield the packets of the stream; a file that was cut ends early."""
         try:
             for packet in self._container.demux(self._stream):
                 if packet.size:
@@ -263,7 +263,7 @@ class StreamFrames:
                     yield number, frame
 
     def _packets_and_end(self) -> Iterator[Any]:
-        """The packets, then an empty one that makes the decoder give what it holds back."""
+        """Yield the packets, then an empty one that makes the decoder give what it holds back."""
         yield from self._packets()
         end = self._av.Packet()
         end.stream = self._stream

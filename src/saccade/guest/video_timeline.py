@@ -51,7 +51,7 @@ class Timeline:
     """Names of the container format, as its reader gives them: `mov,mp4,m4a,3gp,3g2,mj2`, `matroska,webm`, `gif`."""
 
     def at(self, second: float) -> int:
-        """The frame that is on the screen at `second`: the last one that starts at or before it."""
+        """Return the frame that is on the screen at `second`: the last one that starts at or before it."""
         return max(0, bisect_right(self.starts, second + 1e-6) - 1)
 
     def end(self, index: int) -> float:
@@ -72,7 +72,7 @@ class Frames(Protocol):
 
 
 def mean_rate(frames: int, seconds: float, declared: float | None = None) -> float:
-    """Frames per second as counted, or as declared if that is the same but for rounded times."""
+    """Return frames per second as counted, or as declared if that is the same but for rounded times."""
     counted = frames / seconds
     if declared is not None and abs(declared / counted - 1) < 0.02:
         return declared

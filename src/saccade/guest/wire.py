@@ -76,7 +76,7 @@ def _write_and_seal(name: str, parts: Iterable[bytes | memoryview]) -> int:
 
 
 def pack(message: WireMessage, fds: Sequence[int] = ()) -> tuple[bytes, list[int], int | None]:
-    """The packet for `message`: body, descriptors to send with it, and a memfd to close afterwards (or None)."""
+    """Return the packet for `message`: body, descriptors to send with it, and a memfd to close afterwards (or None)."""
     body = _encode(message).encode("utf-8", "surrogatepass")
     if len(body) <= MAX_FRAME:
         return body, list(fds), None

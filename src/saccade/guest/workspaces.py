@@ -57,7 +57,7 @@ def new_mount(filesystem: str, options: Mapping[str, str], attributes: int) -> i
 
 
 def clone_tree(path: str) -> int:
-    """A detached copy of what is mounted at `path` and beneath (a bind mount); its descriptor."""
+    """Return a detached copy of what is mounted at `path` and beneath (a bind mount); its descriptor."""
     flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_RECURSIVE
     return syscall("open_tree", _AT_FDCWD, os.fsencode(path), flags)
 
@@ -164,7 +164,7 @@ class Workspaces:
         return path
 
     def _new_mount(self, family: str, size_bytes: int, inodes: int) -> int:
-        """A mount that nobody has had; of a number next to one of the family's, where there is such a one."""
+        """Return a mount that nobody has had; of a number next to one of the family's, where there is such a one."""
         there = self._set_aside[family]
         if not there:
             while len(self._mounts) < _MOUNTS_AHEAD:
@@ -182,7 +182,7 @@ class Workspaces:
         return None
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
-        """A tmpfs of `size_bytes` with room for `inodes` files; see `Keeper.make`."""
+        """Return a tmpfs of `size_bytes` with room for `inodes` files; see `Keeper.make`."""
         path, mount = f"{family}/{_token()}", self._new_mount(family, size_bytes, inodes)
         try:
             self._used[family].add(path)
@@ -229,7 +229,7 @@ class Workspaces:
                 self._free.append(family)
 
     def _inside(self, path: str) -> str:
-        """A path of ours relative to the base."""
+        """Return a path of ours relative to the base."""
         return _relative(path, self.base)
 
 
@@ -273,7 +273,7 @@ class PlainWorkspaces:
         return os.open(self._spare[family][0], _FOLDER)
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
-        """A folder; the caps are not enforced here (only the limits per file and process hold)."""
+        """Return a folder; the caps are not enforced here (only the limits per file and process hold)."""
         self._unlock(family)
         path, (stock, numbers) = f"{family}/{_token()}", self._spare[family]
         if not numbers:

@@ -133,7 +133,7 @@ def decode(
     background: tuple[int, int, int] = WHITE,
     limits: DecodeLimits = DEFAULT_LIMITS,
 ) -> Image.Image:
-    """The (first) picture of an encoded file, upright, as RGB; with `keep_alpha` as RGBA if it has transparency.
+    """Return the (first) picture of an encoded file, upright, as RGB; with `keep_alpha` as RGBA if it has transparency.
 
     Without `keep_alpha`, transparency is composited on `background` (RGB, 0..255).
 
@@ -259,7 +259,7 @@ def decode_frames(data: Source, *, most: int, limits: DecodeLimits = DEFAULT_LIM
 
 
 def mime_type(data: Source) -> str:
-    """The type of an encoded picture, from its bytes.
+    """Return the type of an encoded picture, from its bytes.
 
     Raises:
         DecodeError: the format is unknown, or its header is broken.
@@ -442,12 +442,12 @@ _KINDS: Final = {
 
 
 def suffixes_of(kind: str) -> tuple[str, ...]:
-    """Every ending of a file of `image` or `video`, with its dot."""
+    """Return every ending of a file of `image` or `video`, with its dot."""
     return tuple(suffix for suffix, known in _KINDS.items() if known == kind)
 
 
 def suffix_of(mime: str) -> str:
-    """The ending of a file of that type, with its dot; empty for a type that is not listed."""
+    """Return the ending of a file of that type, with its dot; empty for a type that is not listed."""
     return SUFFIXES.get(mime, ("",))[0]
 
 

@@ -35,7 +35,7 @@ def is_url(text: str) -> bool:
 
 
 def name_in(url: str) -> str:
-    """The last piece of the address's path; the host if there is none."""
+    """Return the last piece of the address's path; the host if there is none."""
     parts = urlsplit(url)
     return unquote(parts.path.rstrip("/").rpartition("/")[2]) or parts.netloc
 

@@ -37,7 +37,7 @@ _UPRIGHT: Final = {
 
 
 def to_plain(image: Image.Image) -> Image.Image:
-    """A new picture of the same size in mode L, RGB or RGBA (where it has transparency), without metadata.
+    """Return a new picture of the same size in mode L, RGB or RGBA (where it has transparency), without metadata.
 
     Raises:
         DecodeError: the colour space has no plain form, as LAB.
@@ -67,7 +67,7 @@ def adopted(image: Image.Image) -> Image.Image:
 
 
 def to_rgb(image: Image.Image, background: tuple[int, int, int] = WHITE) -> Image.Image:
-    """A plain picture as RGB, transparency composited on `background` (RGB, 0..255)."""
+    """Return a plain picture as RGB, transparency composited on `background` (RGB, 0..255)."""
     if image.mode != "RGBA":
         return image.convert("RGB")
     below = Image.new("RGBA", image.size, (*background, 255))
@@ -76,7 +76,7 @@ def to_rgb(image: Image.Image, background: tuple[int, int, int] = WHITE) -> Imag
 
 
 def upright(image: Image.Image, orientation: int) -> Image.Image:
-    """The picture turned as its EXIF orientation asks; a value outside 2..8 asks for nothing."""
+    """Return the picture turned as its EXIF orientation asks; a value outside 2..8 asks for nothing."""
     turn = _UPRIGHT.get(orientation)
     return image if turn is None else image.transpose(turn)
 
@@ -92,7 +92,7 @@ _BAND: Final = 1 << 22
 
 
 def _bands(image: Image.Image, kind: np.dtype[Any]) -> Iterator[tuple[int, Any]]:
-    """The picture's numbers in pieces, each with the row that it begins at."""
+    """Yield the picture's numbers in pieces, each with the row that it begins at."""
     rows = max(1, _BAND // image.width)
     for top in range(0, image.height, rows):
         piece = image.crop((0, top, image.width, min(top + rows, image.height)))
@@ -100,7 +100,7 @@ def _bands(image: Image.Image, kind: np.dtype[Any]) -> Iterator[tuple[int, Any]]
 
 
 def _range(image: Image.Image, kind: np.dtype[Any]) -> tuple[float, float]:
-    """The least and the greatest finite number; 0 and 0 where there is none."""
+    """Return the least and the greatest finite number; 0 and 0 where there is none."""
     finite = (band[np.isfinite(band)] for _, band in _bands(image, kind))
     ends = [(float(numbers.min()), float(numbers.max())) for numbers in finite if numbers.size]
     return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else (0.0, 0.0)
@@ -157,7 +157,7 @@ class SizeRule(Protocol):
     """Says to which size a picture is brought; a `PixelBudget` is one."""
 
     def size(self, width: int, height: int) -> tuple[int, int]:
-        """The size (width, height) in pixels. Raises `MediaError` for a shape that it refuses."""
+        """Return the size (width, height) in pixels. Raises `MediaError` for a shape that it refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class PixelBudget:
             )
 
     def size(self, width: int, height: int) -> tuple[int, int]:
-        """The size (width, height) that fits the budget, with the aspect ratio kept as far as the grid allows.
+        """Return the size (width, height) that fits the budget, with the aspect ratio kept as far as the grid allows.
 
         Raises:
             MediaError: a side is smaller than 1, or one is over 200 times the other.
@@ -202,7 +202,7 @@ class PixelBudget:
         return max(1, rule(columns)) * self.factor, max(1, rule(rows)) * self.factor
 
     def _clamped(self, width: int, height: int) -> tuple[int, int]:
-        """The longer side cut to what the most pixels leave beside the shorter one."""
+        """Return the longer side cut to what the most pixels leave beside the shorter one."""
         if width * height <= self.max_pixels:
             return width, height
         shorter = min(width, height, floor(sqrt(self.max_pixels) / self.factor) * self.factor)
@@ -221,7 +221,7 @@ POLICIES: Final[Mapping[str, PixelBudget | None]] = MappingProxyType(
 
 
 def policy(name: str) -> PixelBudget | None:
-    """The named budget; None for `none`.
+    """Return the named budget; None for `none`.
 
     Raises:
         RegistryError: no budget has that name; suggests the nearest.
@@ -232,7 +232,7 @@ def policy(name: str) -> PixelBudget | None:
 
 
 def fit(image: Image.Image, budget: SizeRule | None) -> Image.Image:
-    """The picture scaled to the budget (bicubic), in mode L, RGB or RGBA; itself if it fits already.
+    """Return the picture scaled to the budget (bicubic), in mode L, RGB or RGBA; itself if it fits already.
 
     Raises:
         MediaError: its shape is refused by the budget.

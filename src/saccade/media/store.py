@@ -88,7 +88,7 @@ PNG = EncodeOptions()
 
 
 def encode(image: Image.Image, options: EncodeOptions = PNG) -> bytes:
-    """The encoded picture. Modes other than L, RGB and RGBA are first made plain.
+    """Return the encoded picture. Modes other than L, RGB and RGBA are first made plain.
 
     Raises:
         MediaError: the picture is empty or has no plain form.
@@ -144,7 +144,7 @@ class StoredImage:
     _store: MediaStore = field(repr=False)
 
     def decode(self) -> Image.Image:
-        """The pixels, in mode L, RGB or RGBA and of the stated size.
+        """Return the pixels, in mode L, RGB or RGBA and of the stated size.
 
         Raises:
             MissingMediaError: the store holds no such bytes.
@@ -159,7 +159,7 @@ class StoredImage:
         return image
 
     def encoded(self) -> bytes:
-        """The bytes of its file. Raises `MissingMediaError` if there are none."""
+        """Return the bytes of its file. Raises `MissingMediaError` if there are none."""
         return self._store.get_bytes(self.sha256)
 
 
@@ -305,7 +305,7 @@ class MediaStore:
         return name
 
     def get_bytes(self, sha256: str) -> bytes:
-        """The stored bytes.
+        """Return the stored bytes.
 
         Raises:
             MissingMediaError: there are none.
@@ -328,13 +328,13 @@ class MediaStore:
         return self.path(sha256)
 
     def limited(self, limits: DecodeLimits) -> MediaStore:
-        """The same folder with other limits for pictures."""
+        """Return the same folder with other limits for pictures."""
         other = copy(self)
         other.limits = limits
         return other
 
     def open(self, part: ImagePart) -> StoredImage:
-        """The picture that a record names, not decoded yet.
+        """Return the picture that a record names, not decoded yet.
 
         Raises:
             MissingMediaError: the store does not hold it.

@@ -79,7 +79,10 @@ class Choice(Protocol):
     """Says which frames are wanted."""
 
     def indices(self, timeline: Timeline) -> Sequence[int]:
-        """Numbers of the frames, in the order in which they are to come. Raises `MediaError` if there are no such."""
+        """Return numbers of the frames, in the order in which they are to come.
+
+        Raises `MediaError` if there are no such.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,7 @@ def probe(source: Source, *, limits: VideoLimits = VIDEO_LIMITS, name: str = "")
 def frame_numbers(
     source: Source, choice: Choice, *, limits: VideoLimits = VIDEO_LIMITS, name: str = ""
 ) -> tuple[int, ...]:
-    """The numbers of the frames that `choice` names, in its order. Raises as `probe` does, and as the choice."""
+    """Return the numbers of the frames that `choice` names, in its order. Raises as `probe` does, and as the choice."""
     with _reading(source, limits, name) as (frames, _):
         return tuple(choice.indices(frames.timeline))
 
@@ -162,7 +165,7 @@ def sample_frames(
     limits: VideoLimits = VIDEO_LIMITS,
     name: str = "",
 ) -> tuple[SampledFrame, ...]:
-    """The frames that `choice` names, in its order, each fitted to `budget` if there is one.
+    """Return the frames that `choice` names, in its order, each fitted to `budget` if there is one.
 
     A frame that is broken gives the one shown before it. Raises as `probe` does, `TooLargeError` also if the frames
     together are beyond `limits.sampled_pixels`, and `MediaError` for a choice that the video cannot meet.
@@ -226,7 +229,7 @@ def _reading(source: Source, limits: VideoLimits, name: str = "") -> Iterator[tu
 
 
 def _mime_type(container: str, beginning: bytes) -> str:
-    """The type by the container's name; its first bytes tell apart those that share one."""
+    """Return the type by the container's name; its first bytes tell apart those that share one."""
     first = container.partition(",")[0]
     if first == "mov" and beginning[4:8] == b"ftyp":
         brand = beginning[8:12]

@@ -66,7 +66,7 @@ class PartialCall:
     sealed: str | None = None
 
     def complete(self, answer: PartialAnswer) -> ToolCall | None:
-        """The call; None if its arguments are no JSON object."""
+        """Return the call; None if its arguments are no JSON object."""
         arguments = parsed_arguments(self.arguments, answer)
         if arguments is None:
             return None
@@ -158,7 +158,7 @@ class PartialAnswer:
         self.listener.hear(piece)
 
     def call(self, number: int) -> PartialCall:
-        """The native call of that number, new if there was none."""
+        """Return the native call of that number, new if there was none."""
         self.end_thought()
         return self.calls.setdefault(number, PartialCall())
 
@@ -196,7 +196,7 @@ class PartialAnswer:
             raise OutageError("broke off in the middle of its answer." if begun else _NO_ANSWER)
 
     def completion(self) -> Completion:
-        """The whole answer.
+        """Return the whole answer.
 
         Raises:
             OutageError: the server did not say that the answer has ended.
@@ -255,5 +255,5 @@ def _same_json(one: str, other: str) -> bool:
 
 
 def first_named(values: Iterable[object], stops: tuple[str, ...]) -> str | None:
-    """The first of a server's words for why it stopped that is one of `stops`."""
+    """Return the first of a server's words for why it stopped that is one of `stops`."""
     return next((value for value in values if isinstance(value, str) and value in stops), None)

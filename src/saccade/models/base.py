@@ -22,7 +22,7 @@ class MediaReader(Protocol):
     """Where a backend finds the bytes of the pictures and videos that messages name; a `MediaStore` is one."""
 
     def get_bytes(self, sha256: str) -> bytes:
-        """The stored bytes. Raises `MissingMediaError`."""
+        """Return the stored bytes. Raises `MissingMediaError`."""
 
 
 @runtime_checkable
@@ -83,7 +83,7 @@ class Usage:
 
 
 def added(one: Usage, other: Usage) -> Usage:
-    """Both together; None where one is not known."""
+    """Return both together; None where one is not known."""
 
     def both(name: str) -> Any:
         values = getattr(one, name), getattr(other, name)
@@ -122,7 +122,7 @@ class Model(Protocol):
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The model's next message; `on_text` hears the text as it comes, piece by piece.
+        """Return the model's next message; `on_text` hears the text as it comes, piece by piece.
 
         Raises `ModelError`: `ContextLimitError` if the messages do not fit the model's context, any other
         `ModelRefusedError` for what no retry can cure (bad key, bad request, unknown model),
@@ -181,7 +181,7 @@ class StopWatch:
         return self._text
 
     def feed(self, piece: str) -> str:
-        """The part of `piece` that belongs to the text; empty once the text has ended."""
+        """Return the part of `piece` that belongs to the text; empty once the text has ended."""
         if self.stopped is not None:
             return ""
         before = len(self._text)
@@ -195,7 +195,7 @@ class StopWatch:
 
 
 def unclosed(text: str, stops: Iterable[str]) -> str | None:
-    """The one of `stops` that closes the tag opened last and still open in `text`; None if there is none."""
+    """Return the one of `stops` that closes the tag opened last and still open in `text`; None if there is none."""
     open_tags: dict[str, int] = {}
     for stop in stops:
         tag = _CLOSING_TAG.fullmatch(stop)

@@ -156,7 +156,7 @@ class KeptModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The kept reply, or a new one that is kept. Raises what the model raises; a failure is not kept.
+        """Return the kept reply, or a new one that is kept. Raises what the model raises; a failure is not kept.
 
         Raises:
             SettingsError: a file of the folder is no kept reply, or the provider's sandbox is asked for.

@@ -40,7 +40,7 @@ class ErrorWords:
     """Codes of a 429 that no waiting cures."""
 
     def __or__(self, other: ErrorWords) -> ErrorWords:
-        """Both together."""
+        """Return both together."""
         return ErrorWords(
             (*self.full_context, *other.full_context),
             self.full_context_codes | other.full_context_codes,
@@ -96,7 +96,7 @@ class ApiKey:
         raise TypeError("a key is never pickled or copied; read it from the environment where it is needed")
 
     def reveal(self) -> str:
-        """The secret; for the client that sends it."""
+        """Return the secret; for the client that sends it."""
         return self._value
 
     def hide(self, text: str) -> str:
@@ -105,7 +105,7 @@ class ApiKey:
 
 
 def find_key(provider: str, given: str | None = None, *, usual: Sequence[str] = (), needed: bool = True) -> ApiKey:
-    """The key for `provider`: `given`, or of the environment; empty if there is none and none is needed.
+    """Return the key for `provider`: `given`, or of the environment; empty if there is none and none is needed.
 
     Args:
         provider: its name.
@@ -178,7 +178,7 @@ class RefusedParameterError(ModelRefusedError):
 
 
 def load_client(name: str) -> ModuleType:
-    """The client package of that name.
+    """Return the client package of that name.
 
     Raises:
         UnavailableError: it is not installed.
@@ -242,7 +242,7 @@ class PackageErrors:
     """How its provider says what no status says."""
 
     def __call__(self, error: Exception) -> SaccadeError | None:
-        """The error of ours; None for what is not about the connection or the server's answer."""
+        """Return the error of ours; None for what is not about the connection or the server's answer."""
         package, who = self.package, self.who
         if isinstance(error, SentError):
             return self.of_status(error.status, error.details, None)
@@ -271,7 +271,7 @@ class PackageErrors:
         return None
 
     def unreachable(self, cause: str) -> OutageError:
-        """The error of ours where there is no connection."""
+        """Return the error of ours where there is no connection."""
         return OutageError(f"{self.who} cannot be reached at {_shown(self.address)}: {cause[:_LONGEST_DETAIL]}.")
 
     def of_status(self, status: int, details: ErrorDetails, wait: float | None) -> SaccadeError:
@@ -311,7 +311,7 @@ def _refused_parameter(details: ErrorDetails) -> str:
 
 
 def _shown(address: str) -> str:
-    """The address without what may be secret in it."""
+    """Return the address without what may be secret in it."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
 

@@ -107,7 +107,7 @@ class HostedModel(ABC):
         )
 
     def _thinking(self, sampling: Sampling) -> dict[str, Any]:
-        """The fields that tell the model how much to think.
+        """Return the fields that tell the model how much to think.
 
         Raises:
             ModelRefusedError: it cannot be told so.
@@ -147,7 +147,7 @@ class HostedModel(ABC):
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The model's next message; an empty piece to `on_text` says that a broken answer begins again.
+        """Return the model's next message; an empty piece to `on_text` says that a broken answer begins again.
 
         Raises:
             ModelRefusedError: no retry can help, or the service blocks the request.
@@ -174,7 +174,7 @@ class HostedModel(ABC):
         """What is sent, without the parameters `without`; may take long (pictures are encoded), so runs in a thread."""
 
     def batch_api(self) -> BatchApi | None:
-        """The provider's batch API; None if it has none."""
+        """Return the provider's batch API; None if it has none."""
         return None
 
     def gather(self, folder: Path, times: BatchTimes) -> bool:
@@ -240,7 +240,7 @@ class HostedModel(ABC):
     async def _from_batch(
         self, batches: Batches, request: Request, fields: dict[str, Any], listener: Listener
     ) -> Completion:
-        """The answer, when its batch is over; what came to nothing goes into later ones."""
+        """Return the answer, when its batch is over; what came to nothing goes into later ones."""
         tried = 0
 
         async def ask() -> Completion:
@@ -289,7 +289,7 @@ class HostedModel(ABC):
         return await with_retries(lambda: self._once(ask), self.retry, self._endpoint.clock)
 
     async def _patiently_in_steps(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """The same for a try of several requests, of which each goes through `_once`."""
+        """Return the same for a try of several requests, of which each goes through `_once`."""
         return await with_retries(ask, self.retry, self._endpoint.clock)
 
     async def _once(self, ask: Callable[[], Awaitable[T]]) -> T:
@@ -464,7 +464,7 @@ def add_url(call: OpenCall, url: str) -> None:
 
 
 def decoded(text: str) -> bytes:
-    """The bytes of base64. Raises `OutageError` for what is none."""
+    """Return the bytes of base64. Raises `OutageError` for what is none."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
@@ -472,7 +472,7 @@ def decoded(text: str) -> bytes:
 
 
 def as_json(data: Mapping[str, Any]) -> str:
-    """Arguments of a call as readable text."""
+    """Return arguments of a call as readable text."""
     return json.dumps(data, ensure_ascii=False, indent=2, default=str)
 
 
@@ -513,7 +513,7 @@ class LeftFile:
 
 
 def question_files(request: Request, media: MediaReader) -> tuple[SandboxFile, ...]:
-    """The distinct pictures of the messages as they are stored, `image_0.png` and so on, in their order.
+    """Return the distinct pictures of the messages as they are stored, `image_0.png` and so on, in their order.
 
     Raises:
         MissingMediaError: `media` lacks one.

@@ -65,7 +65,7 @@ class TextOfTokens:
         self._bytes = _ByteTokens() if _is_byte_level(tokenizer) else _ByteRuns()
 
     def add(self, token_id: int) -> str:
-        """The characters that are complete with this token; empty inside a character."""
+        """Return the characters that are complete with this token; empty inside a character."""
         return self._bytes.add(self._tokenizer.convert_ids_to_tokens(token_id))
 
     def end(self) -> str:
@@ -158,7 +158,7 @@ def write_learned(folder: Path, dialects: Mapping[str, int]) -> None:
 
 
 def learned_dialect(folder: str | Path) -> str:
-    """The dialect that the checkpoint in `folder` learned most of; empty if that is not known."""
+    """Return the dialect that the checkpoint in `folder` learned most of; empty if that is not known."""
     try:
         learned = _Learned.model_validate_json((Path(folder) / FILE).read_bytes()).dialects
     except (OSError, ValidationError):

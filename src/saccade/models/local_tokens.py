@@ -23,7 +23,7 @@ from saccade.models.local_text import check_folder, require_exact_text
 
 
 def text_of(source: str, name: str, where: Mapping[str, str]) -> str | None:
-    """The text of the file `name` of a checkpoint, a folder or one of the hub; None if there is no such file."""
+    """Return the text of the file `name` of a checkpoint, a folder or one of the hub; None if there is no such file."""
     path = cached_file(
         source,
         name,
@@ -46,7 +46,7 @@ _BICUBIC = 3
 
 
 def load_video_rules(source: str, where: Mapping[str, str], family: ModelFamily) -> VideoRules | None:
-    """Those of the checkpoint in the folder `source`, or of that name on the hub; None for a family without.
+    """Return those of the checkpoint in the folder `source`, or of that name on the hub; None for a family without.
 
     Read as transformers does: `processor_config.json` where it holds them, else the file of the video processor, else
     that of the image processor. What none says is the family's.
@@ -116,7 +116,7 @@ class CheckpointTokens:
 
 
 def load_tokens(source: str) -> CheckpointTokens:
-    """The tokens of the checkpoint in the folder `source`, or of that name on the hub.
+    """Return the tokens of the checkpoint in the folder `source`, or of that name on the hub.
 
     Raises:
         ModelRefusedError: they cannot be loaded, or its family is not known.
@@ -149,7 +149,7 @@ def load_tokens(source: str) -> CheckpointTokens:
 
 
 def turn_ends(configured: Any, tokenizer: Any, family: ModelFamily) -> frozenset[int]:
-    """Ids that end a turn: those `configured` (one id, several or None), the tokenizer's and the family's."""
+    """Return ids that end a turn: those `configured` (one id, several or None), the tokenizer's and the family's."""
     known = tokenizer.get_vocab()
     ids = {configured} if isinstance(configured, int) else set(configured or ())
     return frozenset(ids | {tokenizer.eos_token_id, *map(known.get, family.ends)} - {None})

@@ -174,7 +174,7 @@ class Checkpoint:
 
 
 def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
-    """The checkpoint in the folder `source`, or of that name on the hub.
+    """Return the checkpoint in the folder `source`, or of that name on the hub.
 
     Raises:
         ModelRefusedError: it cannot be loaded, or its family is not known.

@@ -276,7 +276,7 @@ def _can_be_met(kind: str, wire: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _joined(one: Any, other: Any) -> Any:
-    """Two contents in one: a text, or a list of parts where one of them is."""
+    """Return two contents in one: a text, or a list of parts where one of them is."""
     if isinstance(one, str) and isinstance(other, str):
         return f"{one}\n\n{other}" if one and other else one or other
     parts = [
@@ -287,7 +287,7 @@ def _joined(one: Any, other: Any) -> Any:
 
 
 def _least(words: str) -> dict[str, int]:
-    """The rule that a picture breaks, in numbers of the server's where it gives them."""
+    """Return the rule that a picture breaks, in numbers of the server's where it gives them."""
     factor, least = _FACTOR.search(words), _NUMBER.search(words)
     ratio = _RATIO_NUMBER.search(words)
     side = int(factor[1]) if factor else (int(least[1]) + 1 if least and not ratio else _LEAST_SIDE)

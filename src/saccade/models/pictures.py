@@ -71,7 +71,7 @@ class EncodedPicture:
 
 
 def encoded_picture(part: ImagePart, media: MediaReader, rules: PictureRules = NO_RULES) -> EncodedPicture:
-    """The picture that `part` names, as `rules` want it.
+    """Return the picture that `part` names, as `rules` want it.
 
     Raises:
         MissingMediaError: `media` does not hold it.
@@ -93,7 +93,7 @@ def encoded_picture(part: ImagePart, media: MediaReader, rules: PictureRules = N
 
 
 def decoded_picture(part: ImagePart, media: MediaReader, rules: PictureRules = NO_RULES) -> Image.Image:
-    """The picture that `part` names as RGB pixels, upright, within the size that `rules` allow; alpha on white.
+    """Return the picture that `part` names as RGB pixels, upright, within the size that `rules` allow; alpha on white.
 
     Raises:
         MissingMediaError: `media` does not hold it.
@@ -166,7 +166,7 @@ def _encoded_again(image: Image.Image, rules: PictureRules) -> EncodedPicture:
 
 
 def saved_picture(image: Image.Image, format_: Literal["PNG", "JPEG"]) -> EncodedPicture:
-    """The pixels of `image` in that format."""
+    """Return the pixels of `image` in that format."""
     buffer = BytesIO()
     image.save(buffer, format_, **({"quality": 92} if format_ == "JPEG" else {"compress_level": 1}))
     return EncodedPicture(_TAKEN[format_], buffer.getvalue())

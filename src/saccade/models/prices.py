@@ -59,7 +59,7 @@ class Prices:
     """Provider -> model -> price."""
 
     def price(self, provider: str, model: str) -> Price | None:
-        """The price of a model by its name, or by its name without the date of a snapshot; None if unknown."""
+        """Return the price of a model by its name, or by its name without the date of a snapshot; None if unknown."""
         prices = self.table.get(provider, {})
         return prices.get(model) or prices.get(_DATED.sub("", model))
 
@@ -84,7 +84,7 @@ class Prices:
 
 
 def load_prices(path: str | os.PathLike[str]) -> Prices:
-    """The table in a TOML file; docs/models.md gives its form.
+    """Return the table in a TOML file; docs/models.md gives its form.
 
     Raises:
         SettingsError: it cannot be read, or a field is unknown, missing or wrong.
@@ -100,7 +100,7 @@ def load_prices(path: str | os.PathLike[str]) -> Prices:
 
 @cache
 def default_prices() -> Prices:
-    """The table that comes with Saccade."""
+    """Return the table that comes with Saccade."""
     return _parsed((files("saccade.models") / "prices.toml").read_text(encoding="utf-8"))
 
 

@@ -244,7 +244,7 @@ _BARE: Final = (
 
 
 def _with_provider(spec: str) -> str:
-    """The name of a model that was written without its provider, with it; empty if it looks like none."""
+    """Return the name of a model that was written without its provider, with it; empty if it looks like none."""
     model, at, address = spec.partition("@http")
     for pattern, written in _BARE:
         if match := re.fullmatch(pattern, model, re.IGNORECASE):

@@ -96,7 +96,7 @@ def completion_of(turn: Turn, model: str = "") -> Completion:
 
 
 def replay_from_file(path: Path) -> ReplayModel:
-    """The model that plays the only trajectory in a file of JSON lines.
+    """Return the model that plays the only trajectory in a file of JSON lines.
 
     Raises:
         SettingsError: there is no such file, or it does not hold exactly one trajectory.
@@ -151,7 +151,7 @@ def _first_difference(one: str, other: str) -> int:
 
 
 def _around(seen: _Seen, place: int) -> str:
-    """The text around a place, cut on both sides where it is longer."""
+    """Return the text around a place, cut on both sides where it is longer."""
     text = _plain(seen)
     start, end = max(0, place - _BEFORE), place + _AFTER
     return f"{'…' if start else ''}{text[start:end]!r}{'…' if end < len(text) else ''}"

@@ -41,7 +41,7 @@ class ScriptedModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The next reply; `on_text` hears it token by token. Raises `ModelRefusedError` after the last one."""
+        """Return the next reply; `on_text` hears it token by token. Raises `ModelRefusedError` after the last one."""
         reply = self._next(request)
         if isinstance(reply, BaseException):
             raise reply
@@ -67,7 +67,7 @@ class ScriptedModel:
 
 
 def scripted_from_file(path: Path) -> ScriptedModel:
-    """The model that plays the JSON list of texts in `path`.
+    """Return the model that plays the JSON list of texts in `path`.
 
     Raises:
         SettingsError: there is no such file, or it is no list of texts.

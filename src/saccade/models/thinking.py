@@ -27,14 +27,14 @@ def _refuse(model: str, why: str) -> SettingsError:
 
 
 def _level(model: str, sampling: Sampling) -> str:
-    """The word that was set; raises `SettingsError` for a number."""
+    """Return the word that was set; raises `SettingsError` for a number."""
     if isinstance(sampling.reasoning, int):
         raise _refuse(model, f"takes off, low, medium or high, and no number of tokens. {_OWN}")
     return str(sampling.reasoning)
 
 
 def _base(model: str) -> str:
-    """The name without address, organisation and fine-tuning."""
+    """Return the name without address, organisation and fine-tuning."""
     name = model.partition("@")[0].lower()
     name = name.split(":")[1] if name.startswith("ft:") else name
     return name.rpartition("/")[2]

@@ -27,7 +27,7 @@ _HEAD = re.compile(rb'\{"schema_version":%d,"id":(?P<id>"(?:[^"\\]|\\.)*"),' % S
 
 
 def dumps(record: Record) -> str:
-    """The record as JSON on one line, without a line break at its end.
+    """Return the record as JSON on one line, without a line break at its end.
 
     Raises:
         RecordError: the record holds what JSON cannot give back (built past its checks, with `model_construct`).
@@ -39,7 +39,7 @@ def dumps(record: Record) -> str:
 
 
 def loads(text: str | bytes, kind: type[R]) -> R:
-    """The record of class `kind` that `dumps` wrote.
+    """Return the record of class `kind` that `dumps` wrote.
 
     Raises:
         SchemaVersionError: it was written by another version of the schema.
@@ -99,7 +99,7 @@ def write_lines(path: str | os.PathLike[str], records: Iterable[Record]) -> None
 
 
 def read_lines(path: str | os.PathLike[str], kind: type[R]) -> Iterator[R]:
-    """The records of a file of lines, one after the other.
+    """Yield the records of a file of lines, one after the other.
 
     Raises:
         TornRecordError: the last line was cut short; raised after the whole lines were given.

@@ -159,12 +159,12 @@ Box = tuple[float, float, float, float]
 
 
 def area(box: Box) -> float:
-    """Pixels inside a box; 0 for an empty or reversed one."""
+    """Return pixels inside a box; 0 for an empty or reversed one."""
     return max(box[2] - box[0], 0.0) * max(box[3] - box[1], 0.0)
 
 
 def overlap(one: Box, other: Box) -> float:
-    """Pixels that both boxes hold."""
+    """Return pixels that both boxes hold."""
     return area((max(one[0], other[0]), max(one[1], other[1]), min(one[2], other[2]), min(one[3], other[3])))
 
 

@@ -295,7 +295,7 @@ class Trajectory(Record):
         return self.stop in _LOST
 
     def media(self) -> Iterator[ImagePart | VideoPart]:
-        """Every distinct picture and video that the trajectory names, in order of first mention."""
+        """Yield every distinct picture and video that the trajectory names, in order of first mention."""
         seen: set[str] = set()
         for part in self._mentions():
             if part.sha256 not in seen:
@@ -386,7 +386,7 @@ UNANSWERED: Final = (StopReason.MODEL_DECLINED, StopReason.FILTERED, StopReason.
 
 
 def conversation(prompt: Iterable[Message], turns: Iterable[Turn]) -> tuple[Message, ...]:
-    """The messages after `turns`, in order."""
+    """Return the messages after `turns`, in order."""
     joined: list[Message] = []
     for message in _messages(prompt, turns):
         last = joined[-1] if joined else None

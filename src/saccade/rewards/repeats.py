@@ -149,7 +149,7 @@ def _unpadded(picture: Image.Image, earlier: Image.Image) -> Iterator[Image.Imag
 
 
 def _content(picture: Image.Image) -> tuple[int, int, int, int]:
-    """The box of a picture without the rows and columns at its edges that have one colour, each edge its own."""
+    """Return the box of a picture without the rows and columns at its edges that have one colour, each edge its own."""
     pixels = np.asarray(picture, dtype=np.int16)
     top, bottom = _edges(pixels)
     left, right = _edges(pixels.transpose(1, 0, 2))
@@ -187,7 +187,7 @@ def _same(left: Grid, right: Grid) -> bool:
 
 
 def _margins(picture: Image.Image, earlier: Image.Image) -> _Window:
-    """The window of `earlier` that is most like `picture`, found by ever smaller steps from all of it."""
+    """Return the window of `earlier` that is most like `picture`, found by ever smaller steps from all of it."""
     earlier = earlier.copy()
     earlier.thumbnail((_BASE // 2, _BASE // 2), Image.Resampling.BOX)
     grid, window = _grid(picture, _SEARCH), _WHOLE

@@ -110,7 +110,7 @@ class LazyImage(Protocol):
         """Pixels."""
 
     def decode(self) -> Image:
-        """The pixels, as a Pillow image of the stated mode and size."""
+        """Return the pixels, as a Pillow image of the stated mode and size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +200,10 @@ class Sandbox(Protocol):
         files: Mapping[str, bytes] | None = None,
         options: SessionOptions | None = None,
     ) -> Session:
-        """A new session with `bindings` as variables and `files` (relative path -> bytes) in its workspace."""
+        """Return a new session with `bindings` as variables and `files` (relative path -> bytes) in its workspace."""
 
     async def isolation(self) -> Isolation:
-        """The isolation layers that are on, and why others are not."""
+        """Return the isolation layers that are on, and why others are not."""
 
     async def close(self) -> None:
         """End every session and every process; idempotent."""
@@ -217,7 +217,7 @@ T = TypeVar("T")
 
 
 async def finished(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which runs to its end even if the caller is cancelled meanwhile.
+    """Return the result of `work`, which runs to its end even if the caller is cancelled meanwhile.
 
     The caller's cancellation is raised then, after that end. What `work` itself raises is raised in any case.
     """

@@ -162,7 +162,7 @@ def _bound_array(name: str, value: Any) -> Bound:
 
 
 def _as_image(value: object) -> Any:
-    """A Pillow image of a mode that can be mapped, or None if `value` is no picture."""
+    """Return a Pillow image of a mode that can be mapped, or None if `value` is no picture."""
     if isinstance(value, Picture):
         return value.image()
     from PIL import Image

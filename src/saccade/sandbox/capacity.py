@@ -31,7 +31,7 @@ class Room(NamedTuple):
 
 
 def memory_room() -> Room | None:
-    """Bytes left beneath the tightest memory limit around this process; None where there is none.
+    """Return bytes left beneath the tightest memory limit around this process; None where there is none.
 
     Cached files that the kernel can drop at once do not count as used.
     """
@@ -55,7 +55,7 @@ def process_room() -> Room | None:
 
 
 def _number(path: str) -> int | None:
-    """The number in a control file; None if there is no such file, or no limit."""
+    """Return the number in a control file; None if there is no such file, or no limit."""
     try:
         value = int(read(path))
     except (OSError, ValueError):

@@ -96,7 +96,10 @@ def around(controller: str) -> list[tuple[int, str]]:
 
 
 def cpu_place() -> str:
-    """The host's own folder in the version 1 tree that shares processors out. Raises OSError if there is none."""
+    """Return the host's own folder in the version 1 tree that shares processors out.
+
+    Raises OSError if there is none.
+    """
     for hierarchy in _hierarchies(("cpu",)):
         if hierarchy.version == 1:
             return hierarchy.own
@@ -104,7 +107,7 @@ def cpu_place() -> str:
 
 
 def _hierarchies(wanted: tuple[str, ...] = CONTROLLERS) -> list[Hierarchy]:
-    """The mounted trees and our own place in each. Raises OSError where /proc cannot be read."""
+    """Return the mounted trees and our own place in each. Raises OSError where /proc cannot be read."""
     places: dict[str, str] = {}
     for line in read("/proc/self/cgroup").splitlines():
         _number, names, place = line.split(":", 2)
@@ -133,7 +136,7 @@ def enable(folder: str) -> None:
 
 
 def read(path: str) -> str:
-    """The whole text of a small file of the kernel."""
+    """Return the whole text of a small file of the kernel."""
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         return file.read()
 
@@ -273,7 +276,7 @@ class Cgroups:
 
     @classmethod
     def probe(cls) -> Cgroups | str:
-        """The groups of a new sandbox, tried out, or the reason why there are none."""
+        """Return the groups of a new sandbox, tried out, or the reason why there are none."""
         if sys.platform != "linux":
             return "control groups exist on Linux only"
         reasons = []
@@ -329,7 +332,7 @@ class Cgroups:
             self.no_cpu = ""
 
     def create(self, memory_bytes: int, processes: int) -> SessionCgroup:
-        """A group of at most `memory_bytes` (swap included) and `processes` processes and threads.
+        """Return a group of at most `memory_bytes` (swap included) and `processes` processes and threads.
 
         Raises SandboxError if the kernel refuses.
         """

@@ -46,7 +46,7 @@ class GuestChannel:
                 os.close(big)
 
     async def receive_unless(self, over: asyncio.Future[Any]) -> dict[str, Any] | None:
-        """The next frame, or None if `over` is done before one has come."""
+        """Return the next frame, or None if `over` is done before one has come."""
         self._loop = loop = asyncio.get_running_loop()
         ready: asyncio.Future[None] = loop.create_future()
 
@@ -76,7 +76,7 @@ class GuestChannel:
         return parse(body, most_containers=1)
 
     async def expect(self, op: str, seconds: float, unless: asyncio.Future[Any]) -> dict[str, Any]:
-        """The next frame, which must be an `op`.
+        """Return the next frame, which must be an `op`.
 
         Raises `GuestFaultError` if it is not, does not come in time, or `unless` is done before it has come.
         """
@@ -111,7 +111,7 @@ class GuestChannel:
 
 
 def parse(body: bytes, most_containers: int) -> dict[str, Any]:
-    """A guest's JSON object, of at most so many lists and objects. Raises `GuestFaultError` for anything else.
+    """Return a guest's JSON object, of at most so many lists and objects. Raises `GuestFaultError` for anything else.
 
     More are refused before they are made: many make the host collect garbage, in everything that its process holds.
     """

@@ -107,12 +107,12 @@ class Endpoints:
 
 
 def reopened(fd: int, flags: int) -> int:
-    """A memfd opened once more: a descriptor whose position, flags and locks are its own; the caller owns it."""
+    """Return a memfd opened once more: a descriptor whose position, flags and locks are its own; the caller owns it."""
     return os.open(f"/proc/self/fd/{fd}", flags | os.O_CLOEXEC)
 
 
 def fixed_memfd(name: str, size: int) -> int:
-    """A sparse memfd whose size can never change."""
+    """Return a sparse memfd whose size can never change."""
     fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, size)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
@@ -427,7 +427,7 @@ class Link:
         limit.reschedule(clock() + left)
 
     async def _cut_short(self, status: Status, why: str) -> RunResult:
-        """The result of a call that did not report: what it had printed until then, and why it ended."""
+        """Return the result of a call that did not report: what it had printed until then, and why it ended."""
         if self._outbox < 0:
             return RunResult(status=Status.KILLED, traceback="the session was closed while the code ran")
         return await cut_short(self._outbox, self.layout, self.limits, status, why)
@@ -493,7 +493,7 @@ class Link:
                 os.close(fd)
 
     async def _expect(self, op: str, unless: asyncio.Future[Any] | None = None) -> dict[str, Any]:
-        """A frame of kind `op` that carries a process id, unless the session ends first."""
+        """Return a frame of kind `op` that carries a process id, unless the session ends first."""
         if self.ended:
             raise GuestFaultError("the session's process has ended")
         frame = await self._channel.expect(op, ANSWER_SECONDS, unless or self._gone)

@@ -309,13 +309,13 @@ class LocalSandbox:
         return dict(self._zygote.hello["versions"]) if self._zygote is not None else {}
 
     def new_link(self, options: SessionOptions) -> Link:
-        """A link to a fresh interpreter."""
+        """Return a link to a fresh interpreter."""
         link = self.bare_link()
         link.open(options.model_dump(mode="json"))
         return link
 
     def bare_link(self) -> Link:
-        """A link that has no process yet."""
+        """Return a link that has no process yet."""
         if self._closed:
             raise SandboxClosedError("this sandbox was closed")
         if self._zygote is None or not self._zygote.alive:

@@ -89,7 +89,7 @@ class SandboxPool:
         self._closed = False
 
     def __repr__(self) -> str:
-        """The addresses."""
+        """Return the addresses."""
         return f"SandboxPool({', '.join(host.box.url for host in self._hosts)})"
 
     @property
@@ -104,7 +104,7 @@ class SandboxPool:
         files: Mapping[str, bytes] | None = None,
         options: SessionOptions | None = None,
     ) -> PooledSession:
-        """A new session where there is most room.
+        """Return a new session where there is most room.
 
         Raises:
             SandboxLostError: no server can be reached.
@@ -134,7 +134,7 @@ class SandboxPool:
                     return PooledSession(self, host, session)
 
     async def isolation(self) -> Isolation:
-        """The layers that are on at every server."""
+        """Return the layers that are on at every server."""
         reports = await asyncio.gather(*(host.box.isolation() for host in self._hosts))
         states = [state for report in reports for state in report.layers]
         missing = {state.layer: state for state in states if not state.on}
@@ -215,7 +215,7 @@ class SandboxPool:
                 _log.warning("%s is there, and does not say how full it is: %s", host.box.url, error)
 
     async def _admitted(self, unreachable: set[PooledHost]) -> PooledHost:
-        """The host for a session that is to be opened, which counts as taken. First come, first served."""
+        """Return the host for a session that is to be opened, which counts as taken. First come, first served."""
         async with self._line:
             while True:
                 left = [host for host in self._hosts if host not in unreachable]

@@ -130,7 +130,7 @@ class HttpReply:
     body: bytes
 
     def json(self) -> wire.WireFields:
-        """The body as a JSON object; raises `ProtocolError` if it is none."""
+        """Return the body as a JSON object; raises `ProtocolError` if it is none."""
         value = wire.parse_json(self.body)
         if not isinstance(value, dict):
             raise ProtocolError("the sandbox server did not answer with a JSON object.")
@@ -214,7 +214,7 @@ class Http:
 
 
 def _kind(response: httpx.Response) -> str | None:
-    """The `error` that a Saccade server states in a failure; None if there is none."""
+    """Return the `error` that a Saccade server states in a failure; None if there is none."""
     if response.is_success:
         return None
     try:
@@ -372,7 +372,7 @@ class RemoteSandbox:
         files: Mapping[str, bytes] | None = None,
         options: SessionOptions | None = None,
     ) -> RemoteSession:
-        """A new session with `bindings` as variables and `files` (relative path -> bytes) in its workspace.
+        """Return a new session with `bindings` as variables and `files` (relative path -> bytes) in its workspace.
 
         Raises:
             SandboxLostError: the server cannot be reached.
@@ -410,7 +410,7 @@ class RemoteSandbox:
         return wire.integer(about, "max_sessions") - wire.integer(about, "sessions")
 
     async def isolation(self) -> Isolation:
-        """The isolation layers that are on at the server."""
+        """Return the isolation layers that are on at the server."""
         await self._connect()
         reply = await self._http.request("GET", "/v1/isolation")
         try:
@@ -453,7 +453,7 @@ class RemoteSandbox:
 
 
 def lazy_images(bindings: Mapping[str, Binding]) -> dict[str, LazyImage]:
-    """The lazy images among the bindings, by sha256."""
+    """Return the lazy images among the bindings, by sha256."""
     return {value.sha256: value for value in bindings.values() if isinstance(value, LazyImage)}
 
 

@@ -47,24 +47,24 @@ class RawPixels:
     data: bytes = field(repr=False)
 
     def sha256(self) -> str:
-        """The name of this picture on the wire, 64 hexadecimal digits."""
+        """Return the name of this picture on the wire, 64 hexadecimal digits."""
         digest = hashlib.sha256(f"{self.mode} {self.width} {self.height}\n".encode())
         digest.update(self.data)
         return digest.hexdigest()
 
     def image(self) -> Image:
-        """The picture as a Pillow image."""
+        """Return the picture as a Pillow image."""
         from PIL import Image
 
         return Image.frombytes(self.mode, (self.width, self.height), self.data)
 
     def png(self) -> bytes:
-        """The picture as PNG."""
+        """Return the picture as PNG."""
         return quick_png(self.image())
 
 
 def pixels_of(value: object) -> RawPixels | None:
-    """A snapshot of a Pillow image, a numpy uint8 picture or a `Picture`; None if `value` is none of these.
+    """Return a snapshot of a Pillow image, a numpy uint8 picture or a `Picture`; None if `value` is none of these.
 
     A Pillow image of another mode becomes RGBA if it can be transparent, else RGB.
 
@@ -89,13 +89,13 @@ def pixels_of(value: object) -> RawPixels | None:
 
 
 def lazy_mode(lazy: LazyImage) -> PictureMode:
-    """The mode in which a lazy image is bound: its own if it states one, else RGB."""
+    """Return the mode in which a lazy image is bound: its own if it states one, else RGB."""
     mode = getattr(lazy, "mode", "RGB")
     return cast(PictureMode, mode) if mode in PNG_COLOURS else "RGB"
 
 
 def from_lazy(lazy: LazyImage) -> RawPixels:
-    """The decoded pixels of a lazy image; whatever its `decode` raises passes through."""
+    """Return the decoded pixels of a lazy image; whatever its `decode` raises passes through."""
     image = lazy.decode()
     mode = lazy_mode(lazy)
     pixels = _from_image(image if image.mode == mode else image.convert(mode))
@@ -175,7 +175,10 @@ _TIMINGS = ("wall", "run", "cpu", "capture")
 
 
 def pack_result(result: RunResult) -> bytes:
-    """A result as one frame; pictures as PNG blobs, in order. Takes time for big pictures: call it off the loop."""
+    """Return a result as one frame; pictures as PNG blobs, in order.
+
+    Takes time for big pictures: call it off the loop.
+    """
     fields = {
         "status": result.status.value,
         "stdout": result.stdout,
@@ -211,7 +214,7 @@ def _unpacked_data(text: str, blobs: Sequence[bytes]) -> Any:
 
 
 def unpack_result(data: bytes) -> RunResult:
-    """The result in a frame; raises `ProtocolError` for anything that `pack_result` cannot have written."""
+    """Return the result in a frame; raises `ProtocolError` for anything that `pack_result` cannot have written."""
     fields, blobs = wire.unpack(data)
     wire.keys(fields, _RESULT)
     pictures = wire.items(fields, "pictures")
@@ -268,7 +271,7 @@ class ArrayPixels:
 
 
 def prepare(bindings: Mapping[str, Binding]) -> Outgoing:
-    """A `snapshot` ready to send. Hashes pixels: call it off the event loop. Lazy images stay undecoded."""
+    """Return a `snapshot` ready to send. Hashes pixels: call it off the event loop. Lazy images stay undecoded."""
     fields: dict[str, object] = {}
     pixels: dict[str, RawPixels] = {}
     for name, value in bindings.items():
@@ -319,7 +322,7 @@ def _taken(name: str, value: Binding) -> Binding:
 
 
 def picture_names(fields: object) -> set[str]:
-    """The pictures (sha256) that the bindings of a message name; checks all names and kinds on the way."""
+    """Return the pictures (sha256) that the bindings of a message name; checks all names and kinds on the way."""
     if not isinstance(fields, dict):
         raise ProtocolError("`bindings` must be an object.")
     names = set()
@@ -342,7 +345,10 @@ LazyMaker = Callable[[str, PictureMode, int, int], LazyImage]
 
 
 def unpack_bindings(fields: object, pictures: Mapping[str, LazyImage], lazy: LazyMaker) -> dict[str, Binding]:
-    """The bindings of a message; `pictures` holds every picture of `picture_names`. Decodes arrays: off the loop."""
+    """Return the bindings of a message; `pictures` holds every picture of `picture_names`.
+
+    Decodes arrays: off the loop.
+    """
     picture_names(fields)
     bindings: dict[str, Binding] = {}
     for name, about in cast("dict[str, dict[str, object]]", fields).items():

@@ -32,7 +32,10 @@ WireFields = Mapping[str, object]
 
 
 def pack(fields: WireFields, blobs: Sequence[bytes] = ()) -> bytes:
-    """One frame. `fields` must be JSON values; raises `ProtocolError` if they are not or there are too many blobs."""
+    """Return one frame.
+
+    `fields` must be JSON values; raises `ProtocolError` if they are not or there are too many blobs.
+    """
     if len(blobs) > MAX_BLOBS:
         raise ProtocolError(f"{len(blobs)} blobs in one message, at most {MAX_BLOBS} can be sent; send fewer files.")
     header = {"fields": dict(fields), "blobs": [len(blob) for blob in blobs]}
@@ -47,7 +50,7 @@ def pack(fields: WireFields, blobs: Sequence[bytes] = ()) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[WireFields, tuple[bytes, ...]]:
-    """The fields and the blobs of one frame; raises `ProtocolError` unless every byte is accounted for."""
+    """Return the fields and the blobs of one frame; raises `ProtocolError` unless every byte is accounted for."""
     if len(data) < _PREFIX or data[: len(MAGIC)] != MAGIC:
         raise ProtocolError("the message does not start as a Saccade frame; is the other side a Saccade server?")
     end = _PREFIX + int.from_bytes(data[len(MAGIC) : _PREFIX], "big")
@@ -93,7 +96,7 @@ def keys(fields: object, allowed: frozenset[str]) -> WireFields:
 
 
 def text(fields: WireFields, name: str) -> str:
-    """The field as a string."""
+    """Return the field as a string."""
     value = fields.get(name)
     if not isinstance(value, str):
         raise ProtocolError(f"`{name}` must be a string.")
@@ -101,12 +104,12 @@ def text(fields: WireFields, name: str) -> str:
 
 
 def optional_text(fields: WireFields, name: str) -> str | None:
-    """A string or null."""
+    """Return a string or null."""
     return None if fields.get(name) is None else text(fields, name)
 
 
 def flag(fields: WireFields, name: str) -> bool:
-    """The field as a boolean."""
+    """Return the field as a boolean."""
     value = fields.get(name)
     if not isinstance(value, bool):
         raise ProtocolError(f"`{name}` must be true or false.")
@@ -114,7 +117,7 @@ def flag(fields: WireFields, name: str) -> bool:
 
 
 def integer(fields: WireFields, name: str, *, low: int = 0, high: int = 1 << 62) -> int:
-    """A whole number from `low` to `high`."""
+    """Return a whole number from `low` to `high`."""
     value = fields.get(name)
     if type(value) is not int or not low <= value <= high:
         raise ProtocolError(f"`{name}` must be a whole number from {low} to {high}.")
@@ -122,7 +125,7 @@ def integer(fields: WireFields, name: str, *, low: int = 0, high: int = 1 << 62)
 
 
 def number(fields: WireFields, name: str) -> float:
-    """A finite number that is not negative."""
+    """Return a finite number that is not negative."""
     value = fields.get(name)
     if type(value) not in (int, float) or not isinstance(value, int | float):
         raise ProtocolError(f"`{name}` must be a number.")
@@ -132,12 +135,12 @@ def number(fields: WireFields, name: str) -> float:
 
 
 def optional_number(fields: WireFields, name: str) -> float | None:
-    """A finite number that is not negative, or null."""
+    """Return a finite number that is not negative, or null."""
     return None if fields.get(name) is None else number(fields, name)
 
 
 def items(fields: WireFields, name: str, *, most: int = MAX_BLOBS) -> list[object]:
-    """A list of at most `most` values."""
+    """Return a list of at most `most` values."""
     value = fields.get(name)
     if not isinstance(value, list) or len(value) > most:
         raise ProtocolError(f"`{name}` must be a list of at most {most} values.")
@@ -145,7 +148,7 @@ def items(fields: WireFields, name: str, *, most: int = MAX_BLOBS) -> list[objec
 
 
 def texts(fields: WireFields, name: str, *, most: int = MAX_BLOBS) -> tuple[str, ...]:
-    """A list of at most `most` strings."""
+    """Return a list of at most `most` strings."""
     values = items(fields, name, most=most)
     if not all(isinstance(value, str) for value in values):
         raise ProtocolError(f"`{name}` must hold strings only.")

@@ -39,7 +39,7 @@ _Count = Annotated[int, Field(ge=0, le=1 << 62)]
 
 
 def _path(path: str) -> str:
-    """A path of the workspace in its plain form, with unprintable characters spelled out."""
+    """Return a path of the workspace in its plain form, with unprintable characters spelled out."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if "\0" in path or path.startswith("/") or ".." in parts or not parts:
         raise GuestFaultError("the path of a file outside the workspace")
@@ -126,7 +126,7 @@ class _Array(_Loose):
 
 
 def _data(fd: int, text: str, layout: Layout) -> Any:
-    """The last value: JSON, or an array whose bytes lie in the outbox `fd`. Never unpickled, and a copy."""
+    """Return the last value: JSON, or an array whose bytes lie in the outbox `fd`. Never unpickled, and a copy."""
     value = parse(text.encode(), MOST_CONTAINERS)
     if "array" not in value:
         return value.get("data")
@@ -161,7 +161,10 @@ async def _beside(read: Callable[[int], RunResult], fd: int, size: int) -> RunRe
 
 
 def check_report(fd: int, length: object, layout: Layout, limits: Limits) -> CheckedReport:
-    """The report of `length` bytes in outbox `fd`; `GuestFaultError` if it is unsound. Quick, whatever it says."""
+    """Return the report of `length` bytes in outbox `fd`; `GuestFaultError` if it is unsound.
+
+    Quick, whatever it says.
+    """
     if not isinstance(length, int) or not 0 < length <= REPORT_ROOM:
         raise GuestFaultError("a report of impossible length")
     try:
@@ -177,7 +180,7 @@ def check_report(fd: int, length: object, layout: Layout, limits: Limits) -> Che
 
 
 async def cut_short(fd: int, layout: Layout, limits: Limits, status: Status, why: str) -> RunResult:
-    """The result of a call that did not report: what it had printed until then, and why it ended."""
+    """Return the result of a call that did not report: what it had printed until then, and why it ended."""
     most = limits.output_bytes
 
     def read(fd: int) -> RunResult:
@@ -207,14 +210,14 @@ def _text(fd: int, offset: int, counts: tuple[int, int]) -> str:
 
 
 def _decoded(parts: Iterable[bytes | memoryview]) -> str:
-    """The text of pieces of UTF-8. Nobody else may run while one of them is decoded, so they should be small."""
+    """Return the text of pieces of UTF-8. Nobody else may run while one of them is decoded, so they should be small."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     texts = [decoder.decode(part) for part in parts]
     return "".join((*texts, decoder.decode(b"", final=True)))
 
 
 def _check_pictures(fd: int, claimed: list[_Picture], layout: Layout, limits: Limits) -> int:
-    """Bytes of all pictures together, once it is clear that they may be and are where the report says."""
+    """Return bytes of all pictures together, once it is clear that they may be and are where the report says."""
     if len(claimed) > limits.pictures:
         raise GuestFaultError("more pictures than allowed")
     pixels = total = written = 0
@@ -257,12 +260,12 @@ def _picture(fd: int, claimed: _Picture) -> Picture:
 
 
 def _plain(text: str) -> str:
-    """One line that a terminal shows and does not obey."""
+    """Return one line that a terminal shows and does not obey."""
     return spelled(text).replace("\n", "\\n")
 
 
 def _shown(text: str | None) -> str | None:
-    """Lines that a terminal shows and does not obey, not longer than a report's may be."""
+    """Return lines that a terminal shows and does not obey, not longer than a report's may be."""
     if text is None:
         return None
     shown = spelled(text)

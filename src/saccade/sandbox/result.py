@@ -31,7 +31,7 @@ class Picture:
     path: str | None = None
 
     def image(self) -> Image:
-        """The picture as a Pillow image (a copy of the pixels)."""
+        """Return the picture as a Pillow image (a copy of the pixels)."""
         from PIL import Image
 
         return Image.frombytes(self.mode, (self.width, self.height), self.data)

@@ -87,7 +87,7 @@ class ScriptedSession:
     closed: bool = False
 
     async def run(self, code: str, *, wall_seconds: float | None = None) -> RunResult:
-        """The script's next result."""
+        """Return the script's next result."""
         if self.closed:
             raise SandboxClosedError("this session is closed; open a new one.")
         return self.sandbox._result(code)
@@ -107,12 +107,12 @@ class ScriptedSession:
 
 
 def scripted(rest: str, limits: Limits, wait: float | None) -> Sandbox:
-    """Answers from a JSON list, one for each call, as in `scripted:FILE.json`; runs nothing, for tests."""
+    """Return answers from a JSON list, one for each call, as in `scripted:FILE.json`; runs nothing, for tests."""
     return ScriptedSandbox(_results(rest), limits=limits)
 
 
 def _results(path: str) -> list[RunResult]:
-    """The results in a file: a list of texts (what a call prints) or of objects with fields of `RunResult`."""
+    """Return the results in a file: a list of texts (what a call prints) or of objects with fields of `RunResult`."""
     from pydantic import TypeAdapter, ValidationError
 
     try:

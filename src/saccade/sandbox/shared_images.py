@@ -20,7 +20,7 @@ _BAND = 1 << 22
 
 
 def image_memfd(image: Image) -> int:
-    """A sealed memfd with the pixels of `image` (mode L, RGB or RGBA); the caller owns it."""
+    """Return a sealed memfd with the pixels of `image` (mode L, RGB or RGBA); the caller owns it."""
     raw = RAW_MODES.get(image.mode)
     if raw is None:
         raise SandboxError(
@@ -66,14 +66,14 @@ class SharedImages:
         self._decoding: dict[str, asyncio.Task[None]] = {}
 
     def have(self, sha256: str) -> int | None:
-        """The memfd of that picture if it is decoded already (owned by this cache), else None."""
+        """Return the memfd of that picture if it is decoded already (owned by this cache), else None."""
         if sha256 not in self._fds:
             return None
         self._fds.move_to_end(sha256)
         return self._fds[sha256][0]
 
     async def get(self, image: LazyImage) -> int:
-        """The memfd of `image` (owned by this cache), decoded in a thread if it is not there yet.
+        """Return the memfd of `image` (owned by this cache), decoded in a thread if it is not there yet.
 
         Whatever `image.decode` raises is raised here.
         """

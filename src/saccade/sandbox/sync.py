@@ -49,12 +49,12 @@ class SyncSandbox:
         files: Mapping[str, bytes] | None = None,
         options: SessionOptions | None = None,
     ) -> SyncSession:
-        """A new session; see `Sandbox.open`."""
+        """Return a new session; see `Sandbox.open`."""
         self._start()
         return SyncSession(self, self._wait(self._sandbox.open(bindings, files=files, options=options)))
 
     def isolation(self) -> Isolation:
-        """The isolation layers that are on; see `Sandbox.isolation`."""
+        """Return the isolation layers that are on; see `Sandbox.isolation`."""
         self._start()
         return self._wait(self._sandbox.isolation())
 

@@ -239,5 +239,5 @@ def brought(
 
 
 def own_name(name: str) -> str:
-    """The user's own name of media whose name in a task is `name`: without the number that makes it unique."""
+    """Return the user's own name of media whose name in a task is `name`: without the number that makes it unique."""
     return re.sub(r"^\d+-", "", name)

@@ -103,12 +103,12 @@ def load_protocol(name: str) -> AnyProtocol:
 
 
 def recorded_protocol(name: str) -> AnyProtocol:
-    """The protocol that stored findings name; no code is run for it. Raises `RegistryError`."""
+    """Return the protocol that stored findings name; no code is run for it. Raises `RegistryError`."""
     return PROTOCOLS.load_recorded(name)
 
 
 def protocol_names() -> tuple[str, ...]:
-    """All names, without versions."""
+    """Return all names, without versions."""
     return PROTOCOLS.names()
 
 
@@ -128,7 +128,7 @@ def write_findings(file: Path, findings: Findings) -> None:
 
 
 def read_findings(run: Path, name: str) -> Findings | None:
-    """The stored findings of a run; None if there are none.
+    """Return the stored findings of a run; None if there are none.
 
     Raises:
         RegistryError: there is no such protocol.

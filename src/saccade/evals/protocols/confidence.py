@@ -125,7 +125,7 @@ SPANS: Final = 5
 
 
 def agreements(rows: Sequence[ConfidenceRow]) -> tuple[TaskAgreement, ...]:
-    """Every task with more than one graded sample, in the order of the rows."""
+    """Return every task with more than one graded sample, in the order of the rows."""
     groups: dict[str, list[ConfidenceRow]] = defaultdict(list)
     for row in rows:
         if row.correct is not None:
@@ -134,7 +134,7 @@ def agreements(rows: Sequence[ConfidenceRow]) -> tuple[TaskAgreement, ...]:
 
 
 def spans(tasks: Sequence[TaskAgreement]) -> Iterator[AgreementSpan]:
-    """Tasks of like agreement, from little to much; those without tasks are left out."""
+    """Yield tasks of like agreement, from little to much; those without tasks are left out."""
     for number in range(SPANS):
         low, high = number / SPANS, (number + 1) / SPANS
         inside = [task for task in tasks if (low < task.agreement or number == 0) and task.agreement <= high]
@@ -196,7 +196,7 @@ _STEPS: Final = 10
 
 
 def row(studied: Studied) -> ConfidenceRow:
-    """The row of one sample: its answer in plain words, and how much was written for it."""
+    """Return the row of one sample: its answer in plain words, and how much was written for it."""
     trajectory = studied.trajectory
     detail = next((score.detail for score in trajectory.scores if score.name == CORRECT), "")
     answer = (grade_of(detail).extracted or trajectory.answer or "") if trajectory.answer is not None else ""
@@ -213,7 +213,7 @@ def row(studied: Studied) -> ConfidenceRow:
 
 
 def findings(rows: Sequence[ConfidenceRow], about: StudiedRun) -> Confidence:
-    """The findings of all rows."""
+    """Return the findings of all rows."""
     tasks = agreements(rows)
     unanimous = [task for task in tasks if task.distinct == 1 and task.answered == task.samples]
     groups = tuple(spans(tasks))

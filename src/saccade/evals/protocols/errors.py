@@ -144,7 +144,7 @@ _ARGUMENTS: Final = (ProblemKind.SCHEMA, ProblemKind.ARGUMENT_NAME, ProblemKind.
 
 
 def call_errors(number: int, turn: Turn, call: ToolCall) -> Iterator[StepError]:
-    """The errors of one call, whether it was run or not."""
+    """Yield the errors of one call, whether it was run or not."""
     run = turn.execution
     problem = None if run is None or run.problem not in _KINDS else ProblemKind(run.problem)
     mistakes = _mistakes(call) if run is None or problem in _ARGUMENTS else ()
@@ -193,7 +193,7 @@ def _step(number: int, kind: ProblemKind, message: str) -> StepError:
 
 
 def _unreadable(number: int, value: str) -> Iterator[StepError]:
-    """A value that opens as JSON must be JSON, and its numbers must be some."""
+    """Yield a value that opens as JSON must be JSON, and its numbers must be some."""
     text = value.strip()
     if text[:1] not in ("{", "["):
         return
@@ -241,7 +241,7 @@ _CLAMPS: Final = ("clamp_crop", "clamp_slice")
 
 
 def code_errors(number: int, turn: Turn, known: Iterable[str]) -> Iterator[StepError]:
-    """The errors of one call of code; `known` are the names that code may have used by then."""
+    """Yield the errors of one call of code; `known` are the names that code may have used by then."""
     run = turn.execution
     if run is None or run.status is Status.LOST:
         return
@@ -256,7 +256,7 @@ def code_errors(number: int, turn: Turn, known: Iterable[str]) -> Iterator[StepE
 
 
 def names_in(code: str) -> frozenset[str]:
-    """Names that the code assigns, defines or imports; none if it is no Python."""
+    """Return names that the code assigns, defines or imports; none if it is no Python."""
     tree = parsed(code)
     if tree is None:
         return frozenset()
@@ -345,7 +345,7 @@ _TAGS: Final = ("code", "tool_call", "answer")
 
 
 def form_errors(number: int, turn: Turn, dialect: str) -> Iterator[StepError]:
-    """The errors in the form of one turn; each rule once."""
+    """Yield the errors in the form of one turn; each rule once."""
     finish = turn.finish_reason or FinishReason.STOP
     if finish in (FinishReason.FILTERED, FinishReason.DECLINED):
         return  # the provider withheld the text, or the model refused: that is no error of form
@@ -392,7 +392,7 @@ _JUDGED: Final = "A model says that a picture of turn {} shows what the question
 
 
 def reasoning_errors(studied: Studied) -> tuple[tuple[StepError, ...], bool]:
-    """The error, if a signal tells it, and whether the sample could be decided."""
+    """Return the error, if a signal tells it, and whether the sample could be decided."""
     trajectory = studied.trajectory
     steps = [number for number, turn in enumerate(trajectory.turns) if succeeded(turn)]
     correct = next((score.value for score in trajectory.scores if score.name == CORRECT), None)
@@ -454,7 +454,7 @@ def _printed(run: Execution) -> str:
 
 
 def _is_wordy(text: str) -> bool:
-    """Letters enough that it hardly stands in a line by chance; yes and no do."""
+    """Return letters enough that it hardly stands in a line by chance; yes and no do."""
     return sum(letter.isalpha() for letter in text) >= _SHORTEST and text not in _COMMON
 
 
@@ -476,7 +476,7 @@ METHODS: Final = (
 
 
 def row(studied: Studied) -> ErrorRow:
-    """The errors of one sample, by turn and class."""
+    """Return the errors of one sample, by turn and class."""
     content, content_known = content_errors(studied)
     reasoning, reasoning_known = reasoning_errors(studied)
     errors = [*_by_rule(studied.trajectory), *content, *reasoning]
@@ -491,7 +491,7 @@ def row(studied: Studied) -> ErrorRow:
 
 
 def findings(rows: Sequence[ErrorRow], about: StudiedRun) -> Errors:
-    """The findings of all rows."""
+    """Return the findings of all rows."""
     rates = Rates(rows)
     return Errors(
         about=about,
@@ -515,7 +515,7 @@ def _by_rule(trajectory: Trajectory) -> Iterator[StepError]:
 
 
 def _bound(trajectory: Trajectory) -> Iterator[str]:
-    """Names that the first code found."""
+    """Yield names that the first code found."""
     try:
         dialect = recorded_dialect(trajectory.provenance.dialect)
         opening = dialect.open(trajectory.task)

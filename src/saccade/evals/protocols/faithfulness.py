@@ -80,7 +80,7 @@ def box_verdicts(trajectory: Trajectory, regions: Sequence[Region], rule: BoxRul
 
 
 def pictures(turn: Turn) -> tuple[ImagePart, ...]:
-    """The pictures that the turn's calls gave back."""
+    """Return the pictures that the turn's calls gave back."""
     return tuple(picture.image for execution in turn.executions for picture in execution.pictures)
 
 
@@ -93,7 +93,7 @@ class _Boxes:
         self.full = {item.part.sha256 for item in trajectory.task.media}
 
     def turn(self, number: int, parts: Sequence[ImagePart]) -> tuple[JudgeVerdict, ...]:
-        """The verdicts on the pictures of one turn."""
+        """Return the verdicts on the pictures of one turn."""
         said = [region for region in self.regions if region.turn == number and region.said and not region.picture]
         loose = [part for part in parts if part.sha256 not in self.seen and part.sha256 not in self.full]
         # One figure may show all that was cut out; as many pictures as regions come in the same order.
@@ -252,7 +252,7 @@ _RULE: Final = f"gold boxes: {_BOXES.contained:.0%} of one inside, at most {_BOX
 
 
 def row(studied: Studied) -> FaithfulnessRow:
-    """One sample, judged by the model where there are its verdicts, and by the boxes."""
+    """Return one sample, judged by the model where there are its verdicts, and by the boxes."""
     trajectory = studied.trajectory
     judged = [] if studied.verdicts is None else [_judged("model", trajectory, studied.verdicts)]
     needed = trajectory.task.evidence and any(map(pictures, trajectory.turns))
@@ -261,7 +261,7 @@ def row(studied: Studied) -> FaithfulnessRow:
 
 
 def findings(rows: Sequence[FaithfulnessRow], about: StudiedRun) -> Faithfulness:
-    """The findings of all rows."""
+    """Return the findings of all rows."""
     kinds: list[JudgeKind] = ["model"] if about.judge else []
     if not about.judge or _some_verdict(rows, "boxes"):
         kinds.append("boxes")
@@ -277,7 +277,7 @@ def findings(rows: Sequence[FaithfulnessRow], about: StudiedRun) -> Faithfulness
 
 
 def outcome(shown: Iterable[bool | None], called: bool, every: bool) -> ToolUseOutcome:
-    """The outcome of a sample whose pictures were judged as `shown`, None where there was no verdict."""
+    """Return the outcome of a sample whose pictures were judged as `shown`, None where there was no verdict."""
     listed = list(shown)
     if not called:
         return ToolUseOutcome.NO_TOOL

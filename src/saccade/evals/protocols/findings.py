@@ -136,7 +136,7 @@ class Rates:
         self._seed = seed
 
     def rate(self, hits: Iterable[bool | None]) -> Rate:
-        """The share of True among those that are not None."""
+        """Return the share of True among those that are not None."""
         return self.rates([hits])[0]
 
     def mean(self, values: Iterable[float | None]) -> Mean | None:

@@ -46,7 +46,7 @@ def plain_lines(findings: Data) -> dict[str, str]:
 
 
 def plain_grids(findings: Data) -> tuple[TextTable, ...]:
-    """The lists of records, each as a table."""
+    """Return the lists of records, each as a table."""
     return tuple(_grid(name, rows) for name, rows in _shown(findings) if _is_list_of_records(rows))
 
 

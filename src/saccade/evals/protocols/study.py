@@ -100,7 +100,7 @@ class _Reading:
     asked: Study
 
     async def rows(self, trajectory: Trajectory) -> tuple[Trajectory, dict[str, SampleRow]]:
-        """The rows of one sample; none of one that is lost or not over."""
+        """Return the rows of one sample; none of one that is lost or not over."""
         if not over(trajectory):
             return trajectory, {}
         judge = self.asked.judge

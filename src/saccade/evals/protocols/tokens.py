@@ -70,7 +70,7 @@ _SPANS: Final = 4
 
 
 def row(studied: Studied) -> TokenUsageRow:
-    """One sample. Raises `RegistryError` for an unknown pixel budget."""
+    """Return one sample. Raises `RegistryError` for an unknown pixel budget."""
     trajectory = studied.trajectory
     turns = trajectory.turns
     shown = [part for message in conversation(trajectory.prompt, turns[:-1]) for part in message.media]
@@ -91,7 +91,7 @@ def row(studied: Studied) -> TokenUsageRow:
 
 
 def findings(rows: Sequence[TokenUsageRow], about: StudiedRun) -> TokenEconomy:
-    """The findings of all rows."""
+    """Return the findings of all rows."""
     sources = sorted({row.source for row in rows}, key=natural)
     return TokenEconomy(
         about=about,
@@ -104,7 +104,7 @@ def findings(rows: Sequence[TokenUsageRow], about: StudiedRun) -> TokenEconomy:
 
 
 def point(label: str, rows: Sequence[TokenUsageRow]) -> TokenPoint:
-    """Some samples as a point."""
+    """Return some samples as a point."""
     rates = Rates(rows)
     accuracy = rates.credits([[row.correct for row in rows]])[0]
     pictures, visual, text, written, processed = rates.means(
@@ -148,7 +148,7 @@ def _text(trajectory: Trajectory, visual: int | None) -> int | None:
 
 
 def _sum(numbers: Sequence[int | None]) -> int | None:
-    """The sum; None if one is not known."""
+    """Return the sum; None if one is not known."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known and len(known) == len(numbers) else None
 

@@ -211,7 +211,7 @@ class CodeReader:
 
 
 def _operations(did: Did) -> set[Operation]:
-    """The operations, with what only the whole cell can say."""
+    """Return the operations, with what only the whole cell can say."""
     operations, facts = set(did.operations), did.facts
     if "marks" in facts:
         operations.add(Operation.SKETCH if "canvas" in facts and "picture" not in facts else Operation.DRAW)
@@ -407,7 +407,7 @@ class _Walk:
         return ""
 
     def _made(self, node: ast.Call, func: ast.expr, args: list[ast.expr]) -> str:
-        """The same of a call."""
+        """Return the same of a call."""
         name = self._dotted(func)
         method = func.attr if isinstance(func, ast.Attribute) else ""
         owner = self._picture(func.value) if isinstance(func, ast.Attribute) else ""
@@ -484,7 +484,7 @@ def _by_tool(call: ToolCall) -> set[Operation]:
 
 
 def _hosted(number: int, call: HostedCall, reader: CodeReader) -> CallUse:
-    """A call of a provider's sandbox, by what its code says only; what a shell or an editor did is `other`."""
+    """Return a call of a provider's sandbox, by what its code says only; what a shell or an editor did is `other`."""
     found = set(reader.read(call.code)) if call.language == "python" else {Operation.OTHER}
     return CallUse(
         turn=number,
@@ -536,7 +536,7 @@ def _is_full_picture(region: Region, trajectory: Trajectory) -> bool:
 
 
 def _reader(trajectory: Trajectory) -> CodeReader:
-    """A reader that knows what the first code found bound."""
+    """Return a reader that knows what the first code found bound."""
     try:
         opening = recorded_dialect(trajectory.provenance.dialect).open(trajectory.task)
     except SaccadeError:
@@ -553,12 +553,12 @@ _LAST: Final = 3
 
 
 def row(studied: Studied) -> ToolUseRow:
-    """The row of one sample: its calls, in order."""
+    """Return the row of one sample: its calls, in order."""
     return ToolUseRow(**studied.head, calls=tuple(call_uses(studied)))
 
 
 def findings(rows: Sequence[ToolUseRow], about: StudiedRun) -> ToolUse:
-    """The findings of all rows."""
+    """Return the findings of all rows."""
     sources = sorted({row.source for row in rows}, key=natural)
     groups = {source: [row for row in rows if row.source == source] for source in sources}
     return ToolUse(

@@ -51,7 +51,7 @@ _PRECEDENCE: Final = (
 
 
 def label_of(operations: Collection[Operation]) -> Operation:
-    """The one label of a call, as the shares of PyVision-RL's figures 21, 23 and 25 need it.
+    """Return the one label of a call, as the shares of PyVision-RL's figures 21, 23 and 25 need it.
 
     The paper does not say which of several counts. Here the most telling: what finds something comes before how the
     picture was prepared, and both before what was drawn or computed from it.

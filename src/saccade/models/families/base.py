@@ -69,7 +69,7 @@ class ModelFamily(ABC):
     """Why not, as a sentence."""
 
     def clip(self, part: VideoPart, rules: VideoRules | None) -> VideoClip:
-        """A video as the model sees it; `rules` are those of the checkpoint.
+        """Return a video as the model sees it; `rules` are those of the checkpoint.
 
         Raises:
             ValueError: the family reads no video here, or its processor refuses this one.
@@ -91,7 +91,7 @@ class ModelFamily(ABC):
         return text
 
     def shown(self, pieces: Sequence[Piece]) -> list[Piece]:
-        """The content of a message that is shown to the model, without the blanks that the template takes."""
+        """Return the content of a message that is shown to the model, without the blanks that the template takes."""
         if self.trims == "texts":
             return [piece.strip() if isinstance(piece, str) else piece for piece in pieces]
         found = list(pieces)
@@ -102,7 +102,7 @@ class ModelFamily(ABC):
 
     @abstractmethod
     def picture(self, tokens: int) -> tuple[Piece, ...]:
-        """The placeholders of a picture of `tokens` features, with the marks around them."""
+        """Return the placeholders of a picture of `tokens` features, with the marks around them."""
 
     @abstractmethod
     def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:
@@ -110,7 +110,7 @@ class ModelFamily(ABC):
 
     @abstractmethod
     def prepared(self, image: Image.Image, image_processor: Any) -> Image.Image:
-        """A smaller picture of which the processor makes the same tensors, to the bit; cheap to keep."""
+        """Return a smaller picture of which the processor makes the same tensors, to the bit; cheap to keep."""
 
     @abstractmethod
     def features(self, made: Mapping[str, Any], config: Any) -> tuple[int, ...]:

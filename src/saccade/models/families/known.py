@@ -56,7 +56,7 @@ class QwenVl(ModelFamily):
         return (*closing, *super().tail(role))
 
     def picture(self, tokens: int) -> tuple[Piece, ...]:
-        """One placeholder for each 2 by 2 patches."""
+        """Return one placeholder for each 2 by 2 patches."""
         return (
             SpecialToken("<|vision_start|>"),
             *(SpecialToken(self.placeholder),) * tokens,
@@ -164,7 +164,7 @@ class Gemma(ModelFamily):
         return (SpecialToken(_END), "\n")
 
     def picture(self, tokens: int) -> tuple[Piece, ...]:
-        """One placeholder for each pooled square of patches."""
+        """Return one placeholder for each pooled square of patches."""
         first, each, last = (SpecialToken(token) for token in _PICTURE)
         return (first, *(each,) * tokens, last)
 
@@ -183,7 +183,7 @@ class Gemma(ModelFamily):
 
 
 def _pooled(image_processor: Any) -> int:
-    """Pixels along the side of a feature."""
+    """Return pixels along the side of a feature."""
     return int(image_processor.pooling_kernel_size * image_processor.patch_size)
 
 
@@ -241,7 +241,7 @@ class GlmV(QwenVl):
     no_video: str = "It has no tokens for them but those of pictures, between which its times stand; that is not built."
 
     def head(self, role: Role) -> tuple[Piece, ...]:
-        """The assistant's line break belongs to the opening: not every template writes it."""
+        """Return the assistant's line break belongs to the opening: not every template writes it."""
         after = {"assistant": (), "tool": ("\n<tool_response>\n",)}.get(role, ("\n",))
         return (SpecialToken(_GLM_V_ROLES[role]), *after)
 
@@ -259,7 +259,7 @@ class GlmV(QwenVl):
         return before + _NO_THOUGHT + text
 
     def picture(self, tokens: int) -> tuple[Piece, ...]:
-        """One placeholder for each 2 by 2 patches."""
+        """Return one placeholder for each 2 by 2 patches."""
         first, each, last = (SpecialToken(token) for token in _GLM_V_PICTURE)
         return (first, *(each,) * tokens, last)
 
@@ -292,7 +292,7 @@ class InternVl(ModelFamily):
     """A family whose features are counted by tiles."""
 
     def picture(self, tokens: int) -> tuple[Piece, ...]:
-        """The placeholders of all its tiles in one row."""
+        """Return the placeholders of all its tiles in one row."""
         return (SpecialToken("<img>"), *(SpecialToken(self.placeholder),) * tokens, SpecialToken("</img>"), "\n")
 
     def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:
@@ -345,7 +345,7 @@ NOT_YET: Final[Mapping[str, str]] = {
 
 
 def family_of(model_type: str, checkpoint: str) -> ModelFamily:
-    """The family of that `model_type`.
+    """Return the family of that `model_type`.
 
     Raises:
         ModelRefusedError: it is not one of `FAMILIES`; says what to do instead.

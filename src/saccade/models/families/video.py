@@ -38,7 +38,7 @@ Piece = str | SpecialToken | PicturePlaceholder
 
 
 def joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The pieces with neighbouring texts as one: a chat template's tokens do not stop at the seam either."""
+    """Yield the pieces with neighbouring texts as one: a chat template's tokens do not stop at the seam either."""
     text = ""
     for piece in pieces:
         if isinstance(piece, str):
@@ -53,7 +53,7 @@ def joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def written(pieces: Iterable[Piece]) -> str:
-    """The text of `pieces` without pictures, special tokens by their names."""
+    """Return the text of `pieces` without pictures, special tokens by their names."""
     return "".join(piece.token if isinstance(piece, SpecialToken) else str(piece) for piece in pieces)
 
 
@@ -117,7 +117,7 @@ class VideoClip:
         return self.grid[0] * self.step_tokens
 
     def size(self, width: int, height: int) -> tuple[int, int]:
-        """The size (width, height) to which every frame is brought, whatever it was."""
+        """Return the size (width, height) to which every frame is brought, whatever it was."""
         return self.grid[2] * self.rules.patch_size, self.grid[1] * self.rules.patch_size
 
 
@@ -153,15 +153,15 @@ class VideoForm(ABC):
 
     @abstractmethod
     def chosen(self, part: VideoPart, rules: VideoRules) -> tuple[int, ...]:
-        """Numbers of the frames that are shown where nobody chose any."""
+        """Return numbers of the frames that are shown where nobody chose any."""
 
     @abstractmethod
     def frame_size(self, part: VideoPart, count: int, pixels: int | None, rules: VideoRules) -> tuple[int, int]:
-        """The size (width, height) of each of `count` frames, of at most `pixels` each. Raises ValueError."""
+        """Return the size (width, height) of each of `count` frames, of at most `pixels` each. Raises ValueError."""
 
     @abstractmethod
     def pieces(self, clip: VideoClip) -> tuple[Piece, ...]:
-        """The placeholders of a clip with the marks and texts around them."""
+        """Return the placeholders of a clip with the marks and texts around them."""
 
     def _step(self, tokens: int) -> tuple[Piece, ...]:
         return (

@@ -80,7 +80,7 @@ _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def picture_rules(model: str, pictures: int) -> PictureRules:
-    """The rules for each picture of a request with that many."""
+    """Return the rules for each picture of a request with that many."""
     side, pixels = (1568, 1_150_000) if _STANDARD.match(model) else (2576, 3_750_000)
     if pictures > _MANY:
         side = min(side, _MANY_SIDE)
@@ -88,14 +88,14 @@ def picture_rules(model: str, pictures: int) -> PictureRules:
 
 
 def sendable_stops(stops: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of `stops` that the API takes: it refuses those of white space alone."""
+    """Return those of `stops` that the API takes: it refuses those of white space alone."""
     return tuple(stop for stop in stops if stop.strip())
 
 
 def request_fields(
     request: Request, media: MediaReader, model: str, *, without: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The fields of the request; those of `hosted.DISPENSABLE` in `without` are left out.
+    """Return the fields of the request; those of `hosted.DISPENSABLE` in `without` are left out.
 
     Raises:
         ModelRefusedError: the API cannot take what is asked for.
@@ -264,7 +264,7 @@ def _blocks(message: Message, media: MediaReader, rules: PictureRules) -> list[d
 
 
 def _thoughts_before(message: Message) -> list[dict[str, Any]]:
-    """The signed thoughts that led to the calls of a message; none if another provider's model made them."""
+    """Return the signed thoughts that led to the calls of a message; none if another provider's model made them."""
     found: list[dict[str, Any]] = []
     for call in message.calls:
         sealed = call.sealed or ""
@@ -274,7 +274,7 @@ def _thoughts_before(message: Message) -> list[dict[str, Any]]:
 
 
 def _without_thought(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """The parts without the thought at their beginning, which goes back signed."""
+    """Return the parts without the thought at their beginning, which goes back signed."""
     if not parts or not isinstance(parts[0], TextPart):
         return tuple(parts)
     return (TextPart(text=_THOUGHT.sub("", parts[0].text)), *parts[1:])
@@ -298,7 +298,7 @@ def _content(parts: Iterable[Part], media: MediaReader, rules: PictureRules) -> 
 
 
 def _identifier(call_id: str) -> str:
-    """The identifier of a call in the characters that the API allows, should it come from elsewhere."""
+    """Return the identifier of a call in the characters that the API allows, should it come from elsewhere."""
     return _NOT_IN_IDS.sub("_", call_id)
 
 
@@ -531,7 +531,7 @@ class AnthropicModel(HostedModel):
     async def _turns(
         self, fields: dict[str, Any], uploads: list[str], answer: PartialAnswer, calls: list[OpenCall]
     ) -> dict[str, OpenCall]:
-        """One answer, continued as often as the API pauses it; gives the files that its calls left."""
+        """Return one answer, continued as often as the API pauses it; gives the files that its calls left."""
         said: list[dict[str, Any]] = []
         files: dict[str, OpenCall] = {}
         container, spent = "", Usage(0, 0, 0, 0.0)
@@ -558,7 +558,7 @@ class AnthropicModel(HostedModel):
         return files
 
     async def _left(self, name: str, call: OpenCall) -> LeftFile | None:
-        """The file of that id, which `call` left; None if the API knows nothing of it, which is noted."""
+        """Return the file of that id, which `call` left; None if the API knows nothing of it, which is noted."""
         try:
             about = await self._patiently(partial(self._client.files.retrieve_metadata, name))
         except ModelError as error:

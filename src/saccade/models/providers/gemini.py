@@ -78,7 +78,7 @@ def _read_result(result: Mapping[str, Any], at: int, calls: list[OpenCall]) -> N
 
 
 def _called(call_id: str | None, calls: list[OpenCall]) -> OpenCall | None:
-    """The call that a result is for: of its id, or the last one without an outcome."""
+    """Return the call that a result is for: of its id, or the last one without an outcome."""
     waiting = [call for call in calls if call.status is None]
     if call_id is not None:
         return next((call for call in waiting if call.call_id == call_id), None)
@@ -121,7 +121,7 @@ def takes_stops(stops: tuple[str, ...]) -> bool:
 
 
 def request_fields(request: Request, media: MediaReader, model: str) -> dict[str, Any]:
-    """The fields of the request.
+    """Return the fields of the request.
 
     Raises:
         ModelRefusedError: the API cannot take what is asked for.
@@ -212,7 +212,7 @@ def _read_candidate(candidate: Mapping[str, Any], answer: PartialAnswer, calls: 
 
 
 def _name(value: Any) -> str:
-    """The name of a value of an enumeration of the package, or the text that it did not know."""
+    """Return the name of a value of an enumeration of the package, or the text that it did not know."""
     return str(getattr(value, "value", value))
 
 
@@ -359,7 +359,7 @@ class GeminiModel(HostedModel):
         await self._http.aclose()
 
     def failure(self, error: Exception) -> SaccadeError | None:
-        """The error of ours for one of google-genai or of its HTTP client; None for any other."""
+        """Return the error of ours for one of google-genai or of its HTTP client; None for any other."""
         read = PackageErrors(self._package, self._key, self.name, self._address, self._provider.errors or COMMON)
         if isinstance(error, self._package.errors.APIError):
             return _of_api(read, error)
@@ -377,7 +377,7 @@ def _plain(response: Any) -> dict[str, Any]:
 
 
 def _of_api(read: PackageErrors, error: Any) -> SaccadeError:
-    """The error of ours for an answer with a status, or for an error in a stream, which has its own code."""
+    """Return the error of ours for an answer with a status, or for an error in a stream, which has its own code."""
     body = error.details if isinstance(error.details, dict) else {}
     inner = body.get("error", body)
     items = [item for item in inner.get("details") or () if isinstance(item, dict)]
@@ -393,7 +393,7 @@ def _of_api(read: PackageErrors, error: Any) -> SaccadeError:
 
 
 def _asked_to_wait(error: Any, items: list[dict[str, Any]]) -> float | None:
-    """Seconds: of a header, or of the `RetryInfo` among the details."""
+    """Return seconds: of a header, or of the `RetryInfo` among the details."""
     delays = [_SECONDS.fullmatch(str(item.get("retryDelay", ""))) for item in items]
     in_body = next((float(delay[1]) for delay in delays if delay), None)
     headers = getattr(error.response, "headers", None)

@@ -96,7 +96,7 @@ def chat_messages(
 
 
 def _split(parts: Sequence[Part]) -> tuple[str, list[Part]]:
-    """The text up to the line in which the first picture or video stands, and all parts from that line on."""
+    """Return the text up to the line in which the first picture or video stands, and all parts from that line on."""
     first = next((at for at, part in enumerate(parts) if not isinstance(part, TextPart)), len(parts))
     text = "".join(part.text for part in parts[:first] if isinstance(part, TextPart))
     if first == len(parts):
@@ -231,7 +231,7 @@ def request_fields(
     without: Collection[str] = (),
     manners: Manners = USUAL,
 ) -> dict[str, Any]:
-    """The fields of the request, model and streaming apart; those of the server's own under `extra_body`.
+    """Return the fields of the request, model and streaming apart; those of the server's own under `extra_body`.
 
     Args:
         request: what is asked.
@@ -434,7 +434,7 @@ class OpenAIModel(HostedModel):
         return self._unbounded(request, refusal)
 
     def _unbounded(self, request: Request, refusal: ModelRefusedError) -> Request:
-        """The request without the room that the limits leave; said once for each model."""
+        """Return the request without the room that the limits leave; said once for each model."""
         if not self._said_unbounded:
             says = "%s refused a turn of at most %d tokens, which is what the limits leave (%s); it is asked without."
             _log.warning(says, self.name, request.room, refusal)
@@ -501,7 +501,7 @@ def _server(server: str | Server) -> Server:
 
 
 def chat_model(server: Server, name: str) -> OpenAIModel:
-    """The model of `server` that `NAME` or `NAME@http://address` means."""
+    """Return the model of `server` that `NAME` or `NAME@http://address` means."""
     return OpenAIModel(endpoint_of(name, server.name), server=server)
 
 

@@ -253,7 +253,7 @@ _STATUSES: Final = {
 
 
 def hosted_fields(fields: Mapping[str, Any], container: str) -> dict[str, Any]:
-    """The fields of a request with the tool in that container, whose outputs come back."""
+    """Return the fields of a request with the tool in that container, whose outputs come back."""
     return {**fields, "tools": [{"type": TOOL_NAME, "container": container}], "include": [OUTPUTS]}
 
 

@@ -97,7 +97,7 @@ class ResponsesBody(IgnoredFields):
 
 
 def read_response_request(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> AgentQuestion:
-    """The question in a body. Raises `RequestError` for one that is wrong or asks for what is not done here."""
+    """Return the question in a body. Raises `RequestError` for one that is wrong or asks for what is not done here."""
     try:
         given = ResponsesBody.model_validate(without_neutral(body, ResponsesBody))
     except ValidationError as error:
@@ -136,7 +136,7 @@ def _messages(items: list[Any]) -> list[Any]:
 
 
 async def response(asked: AgentQuestion, play: ServedEpisode) -> dict[str, Any]:
-    """The response. Raises `RequestError` for an outage."""
+    """Return the response. Raises `RequestError` for an outage."""
     trajectory = await play.trajectory()
     check_outage(trajectory)
     output = [item for turn in trajectory.turns for item in _items(turn, asked, play)]
@@ -144,7 +144,7 @@ async def response(asked: AgentQuestion, play: ServedEpisode) -> dict[str, Any]:
 
 
 async def events(asked: AgentQuestion, play: ServedEpisode) -> AsyncIterator[str]:
-    """The events of a stream; an outage is its last one, `response.failed`."""
+    """Yield the events of a stream; an outage is its last one, `response.failed`."""
     writer = _Events()
     begun = _begun(asked)
     yield writer.event("response.created", response=begun)
@@ -171,7 +171,7 @@ async def events(asked: AgentQuestion, play: ServedEpisode) -> AsyncIterator[str
 
 
 def response_error(error: RequestError) -> str:
-    """The event of an error after the stream has begun."""
+    """Return the event of an error after the stream has begun."""
     inner = error_body(error)["error"]
     assert isinstance(inner, dict)
     return _Events().event("error", code=inner["code"], message=inner["message"], param=inner["param"])
@@ -189,7 +189,7 @@ class _Events:
         return f"event: {kind}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
 
     def item(self, index: int, item: dict[str, Any]) -> list[str]:
-        """The events of a whole item, which comes at once."""
+        """Return the events of a whole item, which comes at once."""
         where = {"item_id": item["id"], "output_index": index}
         parts = {"reasoning": self._reasoning, "code_interpreter_call": self._code, "message": self._text}
         empty = {**item, "status": "in_progress", **_EMPTY[item["type"]]}
@@ -369,7 +369,7 @@ _OTHER_HOST: Final = RequestError(OTHER_HOST, code="other_host")
 
 
 def agent_app(pool: AgentPool, *, token: str | None, only_local: bool, allow_urls: bool = False) -> AsgiApp:
-    """The application, which starts `pool` and closes it.
+    """Return the application, which starts `pool` and closes it.
 
     Args:
         pool: what plays the episodes.

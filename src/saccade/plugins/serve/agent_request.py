@@ -127,7 +127,7 @@ def without_neutral(body: Any, kind: type[BaseModel]) -> Any:
 
 
 def not_served(model: str, served: Iterable[str]) -> RequestError:
-    """The refusal of a model that is none of `served`."""
+    """Return the refusal of a model that is none of `served`."""
     message = f"the model {model[:100]!r} is not served here. There are: {', '.join(served)}."
     return RequestError(message, param="model", code="model_not_found", status=404)
 
@@ -158,14 +158,14 @@ _KINDS: Final[tuple[tuple[type[SaccadeError], int, str], ...]] = (
 
 
 def error_body(error: RequestError) -> dict[str, object]:
-    """The error as it is sent."""
+    """Return the error as it is sent."""
     kind = "server_error" if error.status >= 500 else "invalid_request_error"
     kind = "rate_limit_error" if error.status == 429 else kind
     return {"error": {"message": str(error), "type": kind, "param": error.param, "code": error.code}}
 
 
 def as_request_error(error: Exception) -> RequestError:
-    """Any error as one that can be sent; of a fault of ours the client hears nothing but that it is one."""
+    """Return any error as one that can be sent; of a fault of ours the client hears nothing but that it is one."""
     if isinstance(error, RequestError):
         return error
     for kind, status, code in _KINDS:
@@ -185,7 +185,7 @@ def check_outage(trajectory: Trajectory) -> None:
 
 
 def of_validation(error: ValidationError) -> RequestError:
-    """The first mistake of a request's fields."""
+    """Return the first mistake of a request's fields."""
     first = error.errors(include_url=False, include_input=False)[0]
     param = ".".join(str(step) for step in first["loc"])[:200] or None
     if first["type"] == "extra_forbidden":
@@ -227,7 +227,7 @@ class MessageTexts:
     videos: int = 0
 
     def question(self) -> str:
-        """All of it as one text.
+        """Return all of it as one text.
 
         Raises:
             RequestError: the last message is not one of the user or of a tool.
@@ -240,7 +240,7 @@ class MessageTexts:
 
 
 def read_messages(messages: Sequence[Any], *, allow_urls: bool, most: int, param: str) -> MessageTexts:
-    """The conversation in `messages`, each with `role` and `content`.
+    """Return the conversation in `messages`, each with `role` and `content`.
 
     Raises:
         RequestError: one has another form, or asks for what this server does not do.
@@ -299,7 +299,7 @@ def _text(content: Any, talk: MessageTexts, placed: bool, where: str, allow_urls
 
 
 def _media(value: Any, where: str, allow_urls: bool) -> OwnMedia:
-    """The bytes of a data URL, or an address; a path of this machine is neither."""
+    """Return the bytes of a data URL, or an address; a path of this machine is neither."""
     url = _string(value.get("url") if isinstance(value, dict) else value, where)
     match = _DATA.match(url)
     if match is not None:

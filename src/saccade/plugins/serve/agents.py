@@ -75,7 +75,7 @@ class AgentMetrics:
         self._refusals[str(status)] += 1
 
     def text(self) -> str:
-        """All of it."""
+        """Return all of it."""
         count = sum(self._ends.values())
         lines = [
             *_gauge("saccade_requests_active", "Episodes that are being played.", self.active),
@@ -139,7 +139,7 @@ class ServedEpisode:
         """The whole episode, once it has ended by itself; None also if it was left or raised."""
 
     def begun(self) -> Trajectory:
-        """The trajectory before the first turn."""
+        """Return the trajectory before the first turn."""
         return begun(self._plan, self._model)
 
     def watch(self, event: Event) -> None:
@@ -182,7 +182,7 @@ class ServedEpisode:
             await self._task
 
     def data_url(self, part: ImagePart) -> str:
-        """A picture of the episode."""
+        """Return a picture of the episode."""
         return f"data:{part.mime};base64,{base64.b64encode(self.store.get_bytes(part.sha256)).decode()}"
 
     def _add(self, turns: tuple[Turn, ...]) -> None:
@@ -301,7 +301,7 @@ class AgentPool:
         await self._stack.aclose()
 
     def slot(self) -> Slots:
-        """A place among the episodes at once, as an async context; it raises what `Slots` does."""
+        """Return a place among the episodes at once, as an async context; it raises what `Slots` does."""
         return self._slots
 
     @asynccontextmanager

@@ -70,7 +70,7 @@ class LiveEvents:
             self._changed.set()
 
     async def events(self, play: ServedEpisode) -> AsyncIterator[str]:
-        """The events to the last, while `play` is played. Raises what the episode raised."""
+        """Yield the events to the last, while `play` is played. Raises what the episode raised."""
         begun = play.begun()
         growing = GrowingEpisode(begun, play.store, f"e{self.name[:12]}")
         play.when_ended(self._end)
@@ -112,7 +112,7 @@ class LiveEvents:
 
 
 def live_event(kind: str, **values: Any) -> str:
-    """One server-sent event, in ASCII: a piece of a model's text may end in the middle of a surrogate pair."""
+    """Return one server-sent event, in ASCII: a piece of a model's text may end in the middle of a surrogate pair."""
     return f"data: {json.dumps({'kind': kind, **values})}\n\n"
 
 
@@ -247,7 +247,7 @@ async def _within(receive: Receive, most: int, moved: Callable[[], None]) -> byt
 
 
 def as_sent(error: Exception) -> RequestError:
-    """Any error as one that can be sent; a fault of ours is logged."""
+    """Return any error as one that can be sent; a fault of ours is logged."""
     if not isinstance(error, SaccadeError):
         _log.error("A request failed by a fault of the server.", exc_info=error)
     return as_request_error(error)
@@ -296,7 +296,7 @@ _EASY: Final = {"signs": 7, "conjunction": 0, "clutter": 20, "grain": 0}
 
 
 def _scan() -> Example:
-    """A slice of a head that nobody has: ovals of nearly one grey, and in it a spot that is hardly brighter."""
+    """Return a slice of a head that nobody has: ovals of nearly one grey, and in it a spot that is hardly brighter."""
     draw = ImageDraw.Draw(picture := Image.new("L", (_SCAN, _SCAN), 12))
     for inset, grey in ((26, 150), (44, 30), (52, 96)):
         draw.ellipse((inset + 24, inset, _SCAN - inset - 24, _SCAN - inset), fill=grey)
@@ -391,7 +391,7 @@ def _middle_frame(clip: Clip) -> Image.Image:
 
 
 def _data_url(media: tuple[ExampleMedium, ...]) -> str:
-    """The pictures side by side."""
+    """Return the pictures side by side."""
     width = sum(medium.thumbnail.width for medium in media) + 6 * (len(media) - 1)
     sheet = Image.new("RGB", (width, max(medium.thumbnail.height for medium in media)), "white")
     left = 0
@@ -427,7 +427,7 @@ class LivePage:
         """By the name that its client alone knows, how an episode is stopped."""
 
     def routes(self) -> list[Route]:
-        """The routes of the page."""
+        """Return the routes of the page."""
         return [
             Route(PAGE, _page),
             Route("/live/about", self._guarded(self._about)),

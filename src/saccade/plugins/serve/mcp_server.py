@@ -56,7 +56,7 @@ _OTHER_HOST = json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600
 
 
 def mcp_server(sandbox: Sandbox, toolbox: Toolbox, settings: McpSettings) -> Server[McpToolsMcpTools]:
-    """The server, which starts `sandbox` and closes it."""
+    """Return the server, which starts `sandbox` and closes it."""
 
     @asynccontextmanager
     async def lifespan(_: Server[McpToolsMcpTools]) -> AsyncIterator[McpToolsMcpTools]:
@@ -91,7 +91,7 @@ async def serve_stdio(server: Server[McpToolsMcpTools]) -> None:
 
 
 def mcp_app(server: Server[McpToolsMcpTools], settings: McpSettings, *, token: str | None, only_local: bool) -> AsgiApp:
-    """An ASGI application that speaks streamable HTTP at `/mcp`.
+    """Return an ASGI application that speaks streamable HTTP at `/mcp`.
 
     `only_local`: requests that name another host than this machine are refused, so that no page of the web reaches a
     server without a token through the user's browser.
@@ -122,7 +122,7 @@ _TOOL_LOST = "The tool failed, through no fault of the call. Call it again, or d
 
 
 def answer(looked: SessionCall, store: MediaStore, settings: McpSettings, *, opened: str = "") -> types.CallToolResult:
-    """A call's outcome; `opened` is the name of the session if the call opened it."""
+    """Return a call's outcome; `opened` is the name of the session if the call opened it."""
     execution = looked.execution
     content: list[types.ContentBlock] = [*_opened(opened)]
     if text := _text(execution):
@@ -135,12 +135,12 @@ def answer(looked: SessionCall, store: MediaStore, settings: McpSettings, *, ope
 
 
 def said(text: str, *content: types.ContentBlock, opened: str = "") -> types.CallToolResult:
-    """A text, with further content behind it."""
+    """Return a text, with further content behind it."""
     return types.CallToolResult(content=[*_opened(opened), types.TextContent(text=text), *content])
 
 
 def refused(text: str) -> types.CallToolResult:
-    """An error that a model may read."""
+    """Return an error that a model may read."""
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
 
 
@@ -174,7 +174,7 @@ def _limited(part: ImagePart, store: MediaStore, most_pixels: int) -> ImagePart:
 
 
 def _size(part: ImagePart, store: MediaStore) -> int:
-    """Bytes of the picture as base64."""
+    """Return bytes of the picture as base64."""
     return -(-store.path(part.sha256).stat().st_size // 3) * 4
 
 
@@ -188,7 +188,7 @@ def _fitting(part: ImagePart, store: MediaStore, most: int) -> tuple[ImagePart, 
 
 
 def shortened(result: types.CallToolResult, most: int) -> types.CallToolResult:
-    """The result with at most `most` characters in each text; a line says what was cut out of its middle."""
+    """Return the result with at most `most` characters in each text; a line says what was cut out of its middle."""
     content: list[types.ContentBlock] = []
     for block in result.content:
         if isinstance(block, types.TextContent) and len(block.text) > most:
@@ -297,7 +297,7 @@ class McpToolsMcpTools:
         }
 
     def listed(self) -> list[types.Tool]:
-        """All tools: those of sessions, then the typed ones."""
+        """Return all tools: those of sessions, then the typed ones."""
         own = [
             types.Tool(name=name, description=words, input_schema=arguments.model_json_schema())
             for name, (arguments, words) in DESCRIPTIONS.items()
@@ -391,7 +391,7 @@ def _decoded(data: str | None, most: int) -> bytes:
 
 
 def _with_session(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of a typed tool with the session in front."""
+    """Return the schema of a typed tool with the session in front."""
     session = {"type": "string", "description": "Name of the session whose pictures it looks at."}
     return {
         **parameters,

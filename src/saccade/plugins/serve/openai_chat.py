@@ -41,7 +41,7 @@ class IgnoredFields(BaseModel):
     prompt_cache_key: str | None = None
 
     def ignored(self, *heard: str) -> tuple[str, ...]:
-        """The names of those that were given, without those that were `heard`."""
+        """Return the names of those that were given, without those that were `heard`."""
         given = self.model_fields_set - set(heard)
         return tuple(name for name in _IGNORED if name in given and getattr(self, name) is not None)
 
@@ -81,7 +81,7 @@ def thought(turn: Turn) -> str:
 
 
 def final_text(trajectory: Trajectory, stop: Sequence[str]) -> str:
-    """The answer up to the first stop string; empty if there is none."""
+    """Return the answer up to the first stop string; empty if there is none."""
     answer = trajectory.answer or ""
     ends = [at for text in stop if (at := answer.find(text)) >= 0]
     return answer[: min(ends)] if ends else answer
@@ -108,7 +108,7 @@ def token_sums(trajectory: Trajectory) -> tuple[int, int, int] | None:
 
 
 def own_field(asked: AgentQuestion, play: ServedEpisode, trajectory: Trajectory) -> dict[str, Any]:
-    """The field `saccade`: how the episode ended, and what was asked for of it."""
+    """Return the field `saccade`: how the episode ended, and what was asked for of it."""
     fields: dict[str, Any] = {
         "id": trajectory.id,
         "dialect": trajectory.provenance.dialect,
@@ -172,7 +172,7 @@ class ChatBody(IgnoredFields):
 
 
 def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> AgentQuestion:
-    """The question in a body. Raises `RequestError` for one that is wrong or asks for what is not done here."""
+    """Return the question in a body. Raises `RequestError` for one that is wrong or asks for what is not done here."""
     try:
         given = ChatBody.model_validate(without_neutral(body, ChatBody))
     except ValidationError as error:
@@ -203,7 +203,7 @@ def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> A
 
 
 async def completion(asked: AgentQuestion, play: ServedEpisode) -> dict[str, Any]:
-    """The completion. Raises `RequestError` for an outage."""
+    """Return the completion. Raises `RequestError` for an outage."""
     trajectory = await play.trajectory()
     check_outage(trajectory)
     message = {
@@ -218,7 +218,7 @@ async def completion(asked: AgentQuestion, play: ServedEpisode) -> dict[str, Any
 
 
 async def chunks(asked: AgentQuestion, play: ServedEpisode) -> AsyncIterator[str]:
-    """The events of a stream: each turn as `reasoning_content`, then the answer. Raises as `completion` does."""
+    """Yield the events of a stream: each turn as `reasoning_content`, then the answer. Raises as `completion` does."""
     head = _head(asked, "chat.completion.chunk")
 
     def event(delta: dict[str, Any], finish: str | None = None, **more: Any) -> str:
@@ -240,7 +240,7 @@ async def chunks(asked: AgentQuestion, play: ServedEpisode) -> AsyncIterator[str
 
 
 def chat_error(body: dict[str, object]) -> str:
-    """The event of an error after the stream has begun."""
+    """Return the event of an error after the stream has begun."""
     return _event(body)
 
 

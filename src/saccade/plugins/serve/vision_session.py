@@ -47,7 +47,7 @@ class MediaFolder:
         self._users = 0
 
     def enter(self) -> MediaStore:
-        """One more session uses it."""
+        """Return one more session uses it."""
         self._users += 1
         return self.store
 
@@ -263,7 +263,7 @@ class VisionSessions:
         return len(self._held)
 
     def use(self, name: str | None) -> _Use:
-        """A context that gives name and session; None opens a new one, which is closed again if the call fails.
+        """Return a context that gives name and session; None opens a new one, which is closed again if the call fails.
 
         Raises:
             CallRefusedError: there is no such session, or no room for another.
@@ -271,7 +271,7 @@ class VisionSessions:
         return _Use(self, name)
 
     async def branch(self, name: str, count: int) -> list[str]:
-        """Names of `count` new sessions that start from the state of `name`. Raises as `use` does."""
+        """Return names of `count` new sessions that start from the state of `name`. Raises as `use` does."""
         self._admit(count)
         self._coming += count
         try:
@@ -288,7 +288,7 @@ class VisionSessions:
         await held.session.close()
 
     def open(self) -> str:
-        """The name of a new session. Raises `CallRefusedError` if there is no room for it."""
+        """Return the name of a new session. Raises `CallRefusedError` if there is no room for it."""
         self._admit(1)
         settings = self.settings
         return self._hold(VisionSession(self._sandbox, self._tools, MediaFolder(), most=settings.max_pictures))
@@ -348,7 +348,7 @@ class _Use:
 
 
 def inside(path: str, folders: Sequence[Path]) -> Path:
-    """The file at `path`, links followed, if it lies in one of `folders`.
+    """Return the file at `path`, links followed, if it lies in one of `folders`.
 
     Raises:
         CallRefusedError: it does not, or there is no such file.

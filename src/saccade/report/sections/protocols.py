@@ -243,7 +243,7 @@ def errors(by_run: Mapping[str, Errors]) -> Panel | None:
 
 
 def _paired(by_run: Mapping[str, Errors]) -> Iterator[SectionTable]:
-    """The error rates of the first run and of each other one on the same samples, with their difference."""
+    """Yield the error rates of the first run and of each other one on the same samples, with their difference."""
     (first, ours), *others = by_run.items()
     for second, theirs in others:
         pairs = [(row, other) for row in ours.rows if (other := _rows(theirs).get((row.task, row.rollout))) is not None]
@@ -259,7 +259,7 @@ def _rows(findings: Errors) -> dict[tuple[str, int], ErrorRow]:
 
 
 def _difference(error: ErrorClass, pairs: Sequence[tuple[ErrorRow, ErrorRow]]) -> SectionRow | None:
-    """One class over the samples of which both runs tell it; None where there is no such sample."""
+    """Return one class over the samples of which both runs tell it; None where there is no such sample."""
     known = [pair for pair in pairs if not any(error in row.undecided for row in pair)]
     of_task: dict[str, tuple[list[float], list[float]]] = {}
     for one, other in known:

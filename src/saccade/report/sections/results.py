@@ -175,7 +175,7 @@ def _scores(source: str, summaries: Mapping[str, Summary], judgements: Mapping[s
 
 
 def _by(source: str, summaries: Mapping[str, Summary]) -> tuple[SectionTable, ...]:
-    """The numbers by the tags that the benchmark's card names."""
+    """Return the numbers by the tags that the benchmark's card names."""
     tags = dict.fromkeys(tag for summary in summaries.values() for tag in summary.by.get(source, ()))
     lines = tuple(
         SectionRow((tag, *(_cell(summary.by.get(source, {}).get(tag)) for summary in summaries.values())))

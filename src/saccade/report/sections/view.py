@@ -121,7 +121,7 @@ def mean(value: Mean | None, *, share: bool = False, of: int = 0) -> str:
 
 
 def card_of(source: str) -> Card | None:
-    """The card of a benchmark by the name under which tasks record it; None for any other source."""
+    """Return the card of a benchmark by the name under which tasks record it; None for any other source."""
     try:
         return recorded_card(source)
     except SaccadeError:

@@ -18,7 +18,7 @@ from saccade.record.task import AnswerType, Task
 
 
 def as_tuple(value: object) -> object:
-    """A text as a tuple of it alone, for a validator; all else as it is."""
+    """Return a text as a tuple of it alone, for a validator; all else as it is."""
     return (value,) if isinstance(value, str) else value
 
 
@@ -275,7 +275,7 @@ class Card(Settings):
         return self.id.partition("@")[0]
 
     def grader_of(self, task: Task) -> GraderChoice:
-        """The grader of a task of this benchmark."""
+        """Return the grader of a task of this benchmark."""
         return self.graders[task.answer_type]
 
     @model_validator(mode="after")

@@ -46,7 +46,7 @@ class DataSetCheck:
         return self.card.size.tasks is None or self.tasks in (self.card.size.tasks, self.card.size.taken)
 
     def lines(self) -> Iterator[str]:
-        """The findings for a person."""
+        """Yield the findings for a person."""
         yield f"{self.card.title} ({self.card.id})"
         if self.card.form:
             yield f"form          {self.card.form}"
@@ -171,7 +171,7 @@ def sets_below(folder: Path) -> dict[Path, CardMatch]:
 
 
 def other_splits(card: Card, folder: Path) -> Iterator[tuple[str, bool]]:
-    """The further splits that a card lists, and whether the folder holds them."""
+    """Yield the further splits that a card lists, and whether the folder holds them."""
     for split in _splits(card):
         yield (
             split,
@@ -247,7 +247,7 @@ def _has_media(row: Mapping[str, Any], card: Card, places: MediaFiles) -> bool:
 
 
 def _about(folder: Path) -> str:
-    """The folder's name and its README, in small letters without signs."""
+    """Return the folder's name and its README, in small letters without signs."""
     readme = folder / "README.md"
     text = readme.read_text(encoding="utf-8", errors="replace")[:_LONGEST_README] if readme.is_file() else ""
     return f"{_plain(folder.resolve().name)} {_plain(text)}"

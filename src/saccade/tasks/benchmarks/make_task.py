@@ -59,7 +59,7 @@ def evidence(row: Mapping[str, Any], fields: Fields, media: Sequence[NamedMedia]
 
 
 def _listed(value: object, row: Mapping[str, Any], fields: Fields) -> list[Any]:
-    """The boxes of any form that `Fields.boxes` names."""
+    """Return the boxes of any form that `Fields.boxes` names."""
     if isinstance(value, str):
         listed = list_in_text(value)
         value = value if listed is None else listed
@@ -149,7 +149,10 @@ def split_question(question: str) -> tuple[str, tuple[str, ...]]:
 
 
 def lettered(text: str) -> tuple[str, ...]:
-    """The options of a text such as `A. 3; B. 4` or one line for each; none unless they begin at `A` and go to `B`."""
+    """Return the options of a text such as `A.
+
+    3; B. 4` or one line for each; none unless they begin at `A` and go to `B`.
+    """
     starts: list[tuple[int, int]] = []
     for letter in ascii_uppercase:
         mark = re.compile(_MARK.format(letter=letter)).search(text, starts[-1][1] if starts else 0)
@@ -196,7 +199,7 @@ def _of_mapping(options: Mapping[Any, Any]) -> list[Any]:
 
 
 def _letter_and_space(text: str) -> tuple[str, ...]:
-    """The options of a text with a line for each, all with their letter and no mark behind it, as `A red`."""
+    """Return the options of a text with a line for each, all with their letter and no mark behind it, as `A red`."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not 2 <= len(lines) <= len(ascii_uppercase):
         return ()
@@ -274,13 +277,16 @@ def make_task(row: Mapping[str, Any], card: Card, media: RowMediaReader) -> Task
 
 
 def task_id(card: Card, own: str) -> str:
-    """The id of the task whose row is called `own`; the end of a very long one is its sha256."""
+    """Return the id of the task whose row is called `own`; the end of a very long one is its sha256."""
     full = f"{card.id}/{card.part}/{own}" if card.part else f"{card.id}/{own}"
     return full if len(full) <= _LONGEST_ID else f"{full[:150]}-{sha256(full.encode()).hexdigest()[:32]}"
 
 
 def _question(row: Mapping[str, Any], card: Card) -> tuple[str, tuple[str, ...]]:
-    """The question and the choices. What looks like options inside a question is none if no gold answer names one."""
+    """Return the question and the choices.
+
+    What looks like options inside a question is none if no gold answer names one.
+    """
     text = _without_placeholders(as_text(_needed(row, card.fields.question, "question"), "question").strip())
     if not text:
         raise FieldError("question", "it has no words")
@@ -299,7 +305,7 @@ def _question(row: Mapping[str, Any], card: Card) -> tuple[str, tuple[str, ...]]
 
 
 def _without_placeholders(text: str) -> str:
-    """A question without the marks before and after it that stand for its media; those inside it stay."""
+    """Return a question without the marks before and after it that stand for its media; those inside it stay."""
     for mark in _PLACEHOLDERS:
         while text.startswith(mark):
             text = text.removeprefix(mark).strip()
@@ -355,7 +361,7 @@ def _several(text: str, texts: Sequence[str]) -> list[str]:
 
 
 def _gold(named: Sequence[str]) -> str:
-    """The gold answer of a task in which these choices are right."""
+    """Return the gold answer of a task in which these choices are right."""
     distinct = list(dict.fromkeys(named))
     return distinct[0] if len(distinct) == 1 else json.dumps(distinct, ensure_ascii=False)
 
@@ -411,7 +417,7 @@ def _media_value(row: Mapping[str, Any], names: Sequence[str], field: str, optio
 def tags_of(
     row: Mapping[str, Any], card: Card, question: str, media: Sequence[NamedMedia] | None = None
 ) -> tuple[str, ...]:
-    """The tags of a row; those that its media decide are left out where `media` is None. Raises `FieldError`."""
+    """Return the tags of a row; those that its media decide are left out where `media` is None. Raises `FieldError`."""
     tags = [(name, first_value(row, names)) for name, names in card.fields.tags.items()]
     if card.fields.group != (SAME_QUESTION,):
         tags.append(("group", first_value(row, card.fields.group)))

@@ -124,7 +124,7 @@ def _is_file(path: Path) -> bool:
 
 
 def decoded(text: str) -> bytes | None:
-    """The bytes of a data URL or of base64 text; None for a text that is neither."""
+    """Return the bytes of a data URL or of base64 text; None for a text that is neither."""
     url = text.startswith("data:")
     if not url and len(text) < _SHORTEST_BASE64:
         return None
@@ -150,7 +150,7 @@ class RowMediaReader:
     """Videos by path, size and time of change, since they are too large to read twice."""
 
     def images(self, value: object) -> tuple[ImagePart, ...]:
-        """All pictures that a value names: one, or a list, which may be written as a JSON array.
+        """Return all pictures that a value names: one, or a list, which may be written as a JSON array.
 
         Raises:
             FieldError: one of them is not there, or is no picture that can be used.
@@ -158,7 +158,7 @@ class RowMediaReader:
         return tuple(part for item in items(value) for part in self._pictures(item))
 
     def video(self, value: object) -> VideoPart:
-        """The video at a path.
+        """Return the video at a path.
 
         Raises:
             FieldError: there is none, or it cannot be used.

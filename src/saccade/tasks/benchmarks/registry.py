@@ -24,7 +24,7 @@ from saccade.tasks.benchmarks.values import RowProblem, as_text, first_value
 
 
 def card_ids() -> tuple[str, ...]:
-    """The ids of all cards, sorted."""
+    """Return the ids of all cards, sorted."""
     return cards().ids()
 
 
@@ -42,7 +42,7 @@ def load_card(name: str) -> Card:
 
 
 def recorded_card(source: str) -> Card:
-    """The card that a stored run names; no code is run for it. Raises as `load_card`."""
+    """Return the card that a stored run names; no code is run for it. Raises as `load_card`."""
     name, split = split_of(source)
     if name.endswith(".toml"):
         return card_of_split(load_settings(Card, name), split)
@@ -50,7 +50,7 @@ def recorded_card(source: str) -> Card:
 
 
 def split_of(wanted: str) -> tuple[str, str]:
-    """The name of a card, and the split that follows it; empty for none."""
+    """Return the name of a card, and the split that follows it; empty for none."""
     code = cards().code(wanted)
     if code is not None:
         return code.name, code.rest or ""

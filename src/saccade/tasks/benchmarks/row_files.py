@@ -38,7 +38,7 @@ class SourceRow:
 
 
 def read_rows(file: Path) -> Iterator[SourceRow | RowProblem]:
-    """The rows of a file by its suffix: `.tsv`, `.jsonl`, `.json` or `.parquet`, in their order.
+    """Yield the rows of a file by its suffix: `.tsv`, `.jsonl`, `.json` or `.parquet`, in their order.
 
     Raises:
         DataError: the file as a whole cannot be read.
@@ -61,7 +61,7 @@ def count_rows(file: Path) -> int:
 
 
 def load_pyarrow() -> tuple[Any, Any]:
-    """The modules `pyarrow` and `pyarrow.parquet`.
+    """Return the modules `pyarrow` and `pyarrow.parquet`.
 
     Raises:
         UnavailableError: pyarrow is not installed.
@@ -106,7 +106,7 @@ def _read_jsonl(file: Path) -> Iterator[dict[str, Any] | str]:
 
 
 def parsed(line: bytes) -> dict[str, Any] | str:
-    """The row of a JSON line, or what is wrong with it."""
+    """Return the row of a JSON line, or what is wrong with it."""
     try:
         row = _loaded(line)
     except (ValueError, RecursionError) as error:

@@ -89,7 +89,7 @@ def missing(value: object) -> bool:
 
 
 def as_text(value: object, field: str) -> str:
-    """A value as text: whole numbers without a point, truth as yes or no, lists as a JSON array of texts.
+    """Return a value as text: whole numbers without a point, truth as yes or no, lists as a JSON array of texts.
 
     Raises:
         FieldError: it is neither text, number nor a list of these.
@@ -102,17 +102,17 @@ def as_text(value: object, field: str) -> str:
 
 
 def as_list(value: object) -> list[Any]:
-    """A list as it is; anything else as the only item of one."""
+    """Return a list as it is; anything else as the only item of one."""
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def list_in_text(text: str) -> list[Any] | None:
-    """The list that a text writes as JSON or as Python does; None if it writes none."""
+    """Return the list that a text writes as JSON or as Python does; None if it writes none."""
     return next((value for value in _written(text) if isinstance(value, list)), None)
 
 
 def mapping_in_text(text: str) -> dict[Any, Any] | None:
-    """The mapping that a text writes as JSON or as Python does; None if it writes none."""
+    """Return the mapping that a text writes as JSON or as Python does; None if it writes none."""
     return next((value for value in _written(text) if isinstance(value, dict)), None)
 
 

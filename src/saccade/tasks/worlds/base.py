@@ -95,7 +95,7 @@ class World(Generic[K]):
 
 
 def seed_of(world_id: str, split: Split, index: int, knobs: Knobs) -> int:
-    """The seed of one sample: 128 bits of a hash, then two bits that name the split.
+    """Return the seed of one sample: 128 bits of a hash, then two bits that name the split.
 
     Knobs count only where they differ from their defaults, so that a new knob leaves old samples as they were.
     """
@@ -117,7 +117,7 @@ def draw_sample(world: World[K], split: Split, index: int, knobs: K | None = Non
 
 
 def make_task(world: World[K], split: Split, index: int, store: MediaStore, knobs: K | None = None) -> Task:
-    """The task of one sample, its media put into `store`; its id is `world/split/index`.
+    """Return the task of one sample, its media put into `store`; its id is `world/split/index`.
 
     Tasks of turned knobs have the same ids as those of the defaults: keep them in separate files.
     Raises as `draw_sample`.
@@ -127,7 +127,7 @@ def make_task(world: World[K], split: Split, index: int, store: MediaStore, knob
 
 
 def store_sample(sample: WorldSample, store: MediaStore, *, task_id: str, split: str) -> Task:
-    """The task of a sample, under an id `source/...`; its media go into `store`."""
+    """Return the task of a sample, under an id `source/...`; its media go into `store`."""
     media = tuple(_stored(name, medium, store) for name, medium in sample.media.items())
     return Task(
         id=task_id,
@@ -178,7 +178,7 @@ def load_world(name: str) -> World[Any]:
 
 
 def chosen_knobs(worlds: Iterable[World[Any]], by_world: Mapping[str, Mapping[str, Any]]) -> dict[str, Knobs]:
-    """The knobs of every world, by its id; those that `by_world` does not give are at their defaults.
+    """Return the knobs of every world, by its id; those that `by_world` does not give are at their defaults.
 
     Raises:
         SettingsError: a knob is unknown or wrong, or belongs to a world that is not drawn.

@@ -23,7 +23,7 @@ class Rng:
         self._bits = np.random.PCG64(seed)
 
     def integer(self, low: int, high: int) -> int:
-        """A whole number with `low <= n <= high`; both ends are possible. ValueError if there is none."""
+        """Return a whole number with `low <= n <= high`; both ends are possible. ValueError if there is none."""
         if low > high:
             raise ValueError(f"no whole number lies between {low} and {high}")
         return low + int(self._bits.random_raw()) % (high - low + 1)
@@ -33,7 +33,7 @@ class Rng:
         return self.integer(0, 99) < percent
 
     def choice(self, items: Sequence[T]) -> T:
-        """One of `items`. ValueError if there is none."""
+        """Return one of `items`. ValueError if there is none."""
         return items[self.integer(0, len(items) - 1)]
 
     def sample(self, items: Sequence[T], count: int) -> list[T]:
@@ -47,16 +47,16 @@ class Rng:
         return rest[:count]
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
-        """All items in random order."""
+        """Return all items in random order."""
         return self.sample(items, len(items))
 
     def bytes_array(self, *shape: int) -> NDArray[np.uint8]:
-        """An array of independent uniform bytes (0..255)."""
+        """Return an array of independent uniform bytes (0..255)."""
         count = int(np.prod(shape))
         words: Any = self._bits.random_raw(count // 8 + 1)
         # Little-endian on every machine, so that the bytes come in one order.
         return np.asarray(words, dtype="<u8").view(np.uint8)[:count].reshape(shape)
 
     def child(self) -> Rng:
-        """A stream of its own, so that drawing more or less from it leaves this one where it is."""
+        """Return a stream of its own, so that drawing more or less from it leaves this one where it is."""
         return Rng(int(self._bits.random_raw()))

@@ -22,7 +22,7 @@ _GOLD = (255, 40, 200)
 
 
 def contact_sheet(samples: Sequence[WorldSample]) -> Image.Image:
-    """All samples on one sheet, four in a row."""
+    """Return all samples on one sheet, four in a row."""
     columns = min(_COLUMNS, max(1, len(samples)))
     rows = -(-len(samples) // columns)
     step_x, step_y = TILE[0] + _MARGIN, TILE[1] + _LINES * _LINE + 2 * _MARGIN
@@ -37,7 +37,7 @@ def contact_sheet(samples: Sequence[WorldSample]) -> Image.Image:
 
 
 def tile(sample: WorldSample) -> Image.Image:
-    """The media of a sample side by side, pictures with their gold boxes; `TILE` pixels."""
+    """Return the media of a sample side by side, pictures with their gold boxes; `TILE` pixels."""
     page = Image.new("RGB", TILE, (250, 250, 250))
     width = TILE[0] // max(1, len(sample.media))
     for number, (name, medium) in enumerate(sample.media.items()):
@@ -48,7 +48,7 @@ def tile(sample: WorldSample) -> Image.Image:
 
 
 def _with_evidence(sample: WorldSample, name: str, picture: Image.Image, most: tuple[int, int]) -> Image.Image:
-    """The picture scaled down to `most` pixels, and the evidence boxes that lie in it, of one line's width."""
+    """Return the picture scaled down to `most` pixels, and the evidence boxes that lie in it, of one line's width."""
     shown = picture.convert("RGB")
     shown.thumbnail(most, Image.Resampling.LANCZOS)
     pen = ImageDraw.Draw(shown)

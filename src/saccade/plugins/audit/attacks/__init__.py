@@ -31,7 +31,7 @@ ATTACKS: tuple[Attack, ...] = (
 
 
 def choose(names: Collection[str] | None) -> tuple[Attack, ...]:
-    """The attacks of these names, or all. Raises `SettingsError` for an unknown name."""
+    """Return the attacks of these names, or all. Raises `SettingsError` for an unknown name."""
     if names is None:
         return ATTACKS
     unknown = sorted(set(names) - {attack.name for attack in ATTACKS})

@@ -101,7 +101,7 @@ def sockets():
 
 
 def nothing_more(result: RunResult) -> str | None:
-    """The extra check of most attacks: none."""
+    """Return the extra check of most attacks: none."""
     return None
 
 

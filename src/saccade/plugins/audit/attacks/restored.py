@@ -16,7 +16,7 @@ def _undone(name: str, tries: str, before: str, code: str, after: str) -> Attack
 
 
 def _branched(name: str, tries: str, before: str, look: str) -> Attack:
-    """A branch, another one, and the origin after one more call must all see what `look` wants to see."""
+    """Return a branch, another one, and the origin after one more call must all see what `look` wants to see."""
     return replace(between(name, tries, before, look, look, look), must_look=True)
 
 

@@ -11,7 +11,7 @@ _FAIL = "\nraise RuntimeError('this call fails')\n"
 
 
 def trace(name: str, tries: str, before: str, code: str, after: str) -> Attack:
-    """An attack whose `code` fails: what of it can `after` see?"""
+    """Return an attack whose `code` fails: what of it can `after` see?"""
     return Attack(name, "rollback", tries, code + _FAIL, before=before, after=after)
 
 
@@ -288,12 +288,12 @@ except OSError: breach("the lock is seen")
 
 
 def between(name: str, tries: str, before: str, branch: str, after: str = "", sibling: str = "") -> Attack:
-    """An attack of a branch on its origin, or the other way round: what does one see of the other?"""
+    """Return an attack of a branch on its origin, or the other way round: what does one see of the other?"""
     return Attack(name, "branches", tries, "pass\n", before=before, branch=branch, sibling=sibling, after=after)
 
 
 def _patched(name: str, tries: str, before: str, branch: str, after: str = "", sibling: str = "") -> Attack:
-    """One whose program has patched its runtime: the sandbox may end it, or refuse to branch it."""
+    """Return one whose program has patched its runtime: the sandbox may end it, or refuse to branch it."""
     return Attack(
         name,
         "branches",

@@ -49,7 +49,7 @@ class Held:
         self._timer = self._loop.call_later(_TICK, self._tick)
 
     def stop(self) -> float:
-        """The longest time, in seconds."""
+        """Return the longest time, in seconds."""
         self._timer.cancel()
         self.computed = max(self.computed, time.thread_time() - self._last_cpu)
         return max(self._longest, time.monotonic() - self._last - _TICK)
@@ -231,7 +231,7 @@ class AttackRunner:
         return AttackOutcome(attack, not breaches, survived, neighbour_ok, seconds, evidence)
 
     async def _attempt(self, session: Session, attack: Attack, limits: Limits) -> tuple[RunResult | None, list[str]]:
-        """The result of the attack itself, and every breach of it and of the calls around it."""
+        """Return the result of the attack itself, and every breach of it and of the calls around it."""
         breaches: list[str] = []
         if attack.before:
             breaches += (await self._call(session, PREAMBLE + attack.before, limits))[1]
@@ -271,7 +271,7 @@ class AttackRunner:
     async def _call(
         self, session: Session, program: str, limits: Limits, wall_seconds: float | None = None
     ) -> tuple[RunResult | None, list[str]]:
-        """One call and the breaches that its result shows."""
+        """Return one call and the breaches that its result shows."""
         loop, began = asyncio.get_running_loop(), time.monotonic()
         held = Held(loop)
         try:

@@ -220,7 +220,7 @@ def _state(pid: int) -> str:
 
 
 def descendants(root: int | None = None) -> set[int]:
-    """Ids of all living processes below `root` (default: this process)."""
+    """Return ids of all living processes below `root` (default: this process)."""
     children: dict[int, list[int]] = {}
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():

@@ -99,7 +99,7 @@ def expect_equal(got: object, expected: object, what: str) -> None:
 
 
 def describe(result: RunResult) -> str:
-    """A result in one short text, for messages."""
+    """Return a result in one short text, for messages."""
     parts = [f"status {result.status.value}", f"committed {result.committed}"]
     for name in ("stdout", "stderr", "traceback"):
         text = getattr(result, name)

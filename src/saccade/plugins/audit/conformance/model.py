@@ -75,7 +75,7 @@ class ModelWorld:
     generator: random.Random = field(default_factory=lambda: random.Random(1))
 
     def copied(self) -> ModelWorld:
-        """A world that shares nothing with this one."""
+        """Return a world that shares nothing with this one."""
         return copy.deepcopy(self)
 
     def ended(self) -> bool:

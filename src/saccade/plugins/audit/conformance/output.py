@@ -29,7 +29,7 @@ HASH = "import hashlib\nprint(im.mode, im.size, hashlib.sha256(im.tobytes()).hex
 
 
 def noise(mode: str, width: int, height: int, seed: int = 0) -> Image.Image:
-    """A picture of random bytes: any lost or moved pixel shows."""
+    """Return a picture of random bytes: any lost or moved pixel shows."""
     data = random.Random(seed).randbytes(width * height * len(mode))
     return Image.frombytes(mode, (width, height), data)
 
@@ -56,7 +56,7 @@ class CountingImage:
         self._lock = threading.Lock()
 
     def decode(self) -> Image.Image:
-        """The pixels; counts."""
+        """Return the pixels; counts."""
         with self._lock:
             self.decoded += 1
         return self._image
@@ -228,7 +228,7 @@ def sources(result: RunResult) -> list[str]:
 
 
 def first_pixel(picture: Picture) -> tuple[int, ...]:
-    """The pixel at the top left."""
+    """Return the pixel at the top left."""
     return tuple(picture.data[: len(picture.mode)])
 
 
@@ -589,7 +589,7 @@ _READ = "print([int(v[i][3, 5, 1]) for i in range(len(v))])"
 
 
 def animation() -> bytes:
-    """A GIF of one grey level after the other, 10 a second."""
+    """Return a GIF of one grey level after the other, 10 a second."""
     target = io.BytesIO()
     first, *rest = (Image.new("L", (24, 16), level) for level in LEVELS)
     first.save(target, "GIF", save_all=True, append_images=rest, duration=100)

@@ -22,7 +22,7 @@ Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def as_it_is(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The row, unchanged."""
+    """Return the row, unchanged."""
     return row
 
 
@@ -140,7 +140,7 @@ def logic_form(file: Path) -> Mapping[str, Any]:
 
 
 def picture(file: Path) -> Mapping[str, Any]:
-    """The path, from the folder's parent, of the picture with the file's name."""
+    """Return the path, from the folder's parent, of the picture with the file's name."""
     for suffix in _PICTURES:
         if file.with_suffix(suffix).is_file():
             return {"_image": f"{file.parent.name}/{file.stem}{suffix}"}
@@ -148,7 +148,7 @@ def picture(file: Path) -> Mapping[str, Any]:
 
 
 def read_object(file: Path) -> dict[str, Any]:
-    """The JSON object of a file. Raises `FieldError` if it holds none."""
+    """Return the JSON object of a file. Raises `FieldError` if it holds none."""
     try:
         data = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError) as error:

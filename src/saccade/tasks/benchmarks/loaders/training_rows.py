@@ -73,7 +73,7 @@ def from_solution(row: Row) -> Row:
 
 
 def from_thyme(row: Row) -> Row:
-    """The question alone, its own pictures, and the answer in which the response ends."""
+    """Return the question alone, its own pictures, and the answer in which the response ends."""
     question = row.get("question")
     if not isinstance(question, str):
         raise FieldError("question", "the row has no text `question`")
@@ -88,7 +88,7 @@ def from_thyme(row: Row) -> Row:
 
 
 def from_thyme_rl(row: Row) -> Row:
-    """The question alone, without the lines about its picture."""
+    """Return the question alone, without the lines about its picture."""
     question = first_value(row, ("question", "problem"))
     return {**row, "question": _PATH_LINE.split(question)[0].strip()} if isinstance(question, str) else row
 
@@ -102,7 +102,7 @@ def from_pyvision_rl(row: Row) -> Row:
 
 
 def from_pyvision_sft(row: Row) -> Row:
-    """The question in the prompt that the first turn is, the first pictures, and the answer of the last turn."""
+    """Return the question in the prompt that the first turn is, the first pictures, and the answer of the last turn."""
     turns = row.get("conversations")
     if not isinstance(turns, list) or len(turns) < 2 or not all(isinstance(turn, Mapping) for turn in turns):
         raise FieldError("conversations", "it is no list of turns with a prompt and a reply")
@@ -137,7 +137,7 @@ def from_mmpr(row: Row) -> Row:
 
 
 def _asked(prompt: object) -> str | None:
-    """The question inside a whole prompt of PyVision's or of our own; None if none is marked."""
+    """Return the question inside a whole prompt of PyVision's or of our own; None if none is marked."""
     if not isinstance(prompt, str):
         return None
     for mark in (_USER_QUESTION, _OUR_QUESTION):
