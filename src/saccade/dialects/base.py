@@ -265,7 +265,7 @@ class Dialect(ABC):
         return cast(Self, replace(changed, **fields))
 
 
-# How questions, pictures and observations lie in the parts of a message, for dialects without numbered tags.
+# How questions, pictures and observations are in the parts of a message, for dialects without numbered tags.
 
 
 def system_message(prompts: Prompts, tools: str = "") -> tuple[Message, ...]:

@@ -143,7 +143,7 @@ def _read_object(data: dict[str, Any]) -> ReadCall | Fault:
 
 
 def _arguments(rest: dict[str, Any]) -> dict[str, Any] | Fault:
-    """Return the arguments in what stands beside the name: in `parameters` or `arguments`, beside them, or both."""
+    """Return the arguments in what stands next to the name: in `parameters` or `arguments`, next to them, or both."""
     holder = next((key for key in ("parameters", "arguments") if key in rest), None)
     if holder is None:
         return rest
@@ -247,7 +247,7 @@ def _words(given: object) -> str:
 
 # Which tools suit which questions: knowledge of the choice of tools, said in the prompt (VISTA-Gym's "T&R").
 #
-# One line for each family of questions, of the tools that are on offer alone. The families are those of the paper's
+# One line for each family of questions, of the tools that are on offer only. The families are those of the paper's
 # tools and data; which tools suit them is our wording. The lines are the same for every task, so they give no answer
 # away.
 

@@ -1,7 +1,7 @@
 """`hosted`: the provider's own sandbox runs the model's code, within one answer; the arm to compare ours with.
 
 The request asks for the provider's tool (`code_interpreter` of OpenAI's Responses, `code_execution` of Anthropic and
-of Gemini). The question and its pictures are shown, and the pictures also lie in that sandbox as files. What ran is
+of Gemini). The question and its pictures are shown, and the pictures also are in that sandbox as files. What ran is
 recorded in `Turn.hosted`; nothing of it goes through our sandbox, so no limit, repair or state policy of ours holds
 there. There is one turn: the model looks as often as it likes before it answers. The answer is read as in `direct`.
 Videos are refused: give frames as pictures. This is no published prompt.

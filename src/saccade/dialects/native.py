@@ -109,7 +109,7 @@ class NativeDialect(Dialect):
     offers_tools: ClassVar[bool] = True
     id: str = "native@1"
     tools: tuple[ToolSpec, ...] = ()
-    """Offered beside `python`."""
+    """Offered next to `python`."""
     stop: tuple[str, ...] = ()
     session: SessionOptions = _SESSION
     sandbox: Limits = _SANDBOX

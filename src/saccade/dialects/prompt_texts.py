@@ -236,7 +236,7 @@ _LONGEST = 1_000_000
 
 
 def read_prompt_file(path: Path, names: Mapping[str, str] = MappingProxyType({})) -> Prompts:
-    """The texts of a file, by the form that its suffix names; with `names` (place -> name in the file) those alone.
+    """The texts of a file, by the form that its suffix names; with `names` (place -> name in the file) those only.
 
     Raises:
         PromptFileError: it cannot be read, is no UTF-8, is longer than a million bytes, or has not the form.

@@ -100,7 +100,7 @@ FRAME = {
     LAST: "No more code can be run. Give your final answer now, from what you have seen so far:\n"
     "<answer>\n\\boxed{{answer}}\n</answer>",
 }
-"""What is said beside the question. There is no system message, unless a prompt file has one."""
+"""What is said besides the question. There is no system message, unless a prompt file has one."""
 RL_FRAME = {name: text for name, text in FRAME.items() if name != LAST}
 """The same where episodes end at their limits."""
 

@@ -2,7 +2,7 @@ r"""PyVision-RL for images and for videos: as PyVision, inside a tool response, 
 
 Families: `pyvision-rl-image` (the picture is in the first turn, as `image_clue_0`), `pyvision-rl-image-no-hint` (it is
 only a variable, `image_hint_0`) and `pyvision-rl-video` (only `video_clue_0`; no frame is in the context, but a picture
-beside the video is, as `image_clue_0`). Presets: `paper` (the default: a failed call is shown and the model may
+next to the video is, as `image_clue_0`). Presets: `paper` (the default: a failed call is shown and the model may
 continue, 32K tokens of context) and `repo` (as the released training: a text without an action ends the episode, and so
 does the first failed call; 32000 + 20480 tokens). In both: 5 turns, so 4 calls; 32 pictures; 30 seconds a call; printed
 text is not cut. The evaluation in the paper takes 30 turns: a setting of the run.
@@ -192,13 +192,13 @@ class PyVisionRLNoHintDialect(PyVisionRLDialect):
 
 @dataclass(frozen=True, slots=True)
 class PyVisionRLVideoDialect(PyVisionRLDialect):
-    """The variant for videos; no frame is shown before the program does, but for pictures beside them."""
+    """The variant for videos; no frame is shown before the program does, but for pictures next to them."""
 
     before_figures: ClassVar[str] = "\nText Result:\n"
     after_text: ClassVar[str] = "\n"
     templates: ClassVar[tuple[str, ...]] = (VIDEO,)
     session: SessionOptions = _VIDEO_SESSION
-    # The video lies in the workspace.
+    # The video is in the workspace.
     sandbox: Limits = field(
         default_factory=lambda: Limits(
             wall_seconds=30, cpu_seconds=30, pictures=32, file_bytes=2048 * MIB, workspace_bytes=2176 * MIB

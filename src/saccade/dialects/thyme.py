@@ -8,7 +8,7 @@ where it is shown scaled down, its size in the prompt and the file are those of 
 picture itself). Code saves what it wants to see and prints where. `<think>` opens once, in the first turn, and closes
 before the answer.
 
-Not reproduced of the released code: printed text lost beside a picture, errors hidden from the model in evaluation,
+Not reproduced of the released code: printed text lost next to a picture, errors hidden from the model in evaluation,
 number formats and crop coordinates rewritten, greedy sampling of code alone (so `<code>` is no stop string). Shown
 beyond it: figures, and text printed before an error. Presets: `eval` (5 turns) and `train` (two calls and an answer).
 """
@@ -173,7 +173,7 @@ _GUARD = TagGuard(("think", "code", "answer", "sandbox_output", "processed_image
 
 
 def _printed(execution: Execution) -> str:
-    """What was printed, without the lines that only say where a picture lies which is shown."""
+    """What was printed, without the lines that only say where a shown picture is."""
     paths = {normpath(picture.path) for picture in execution.pictures if picture.path is not None}
     lines = execution.stdout.splitlines(keepends=True)
     return "".join(line for line in lines if _workspace_path(line.strip()) not in paths) + execution.stderr

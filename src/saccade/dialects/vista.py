@@ -9,9 +9,9 @@ understood all the same; a `strict` dialect takes no turn with a fault. Tools ar
 the prompt has a short line for each, and a prompt file can ask for the whole schema.
 Pictures have numbers, `image_0` on, under which tools find them.
 
-Presets: `paper` (flat calls, results in an `output` fence, three turns, a call beside an answer is a fault) and `repo`
-(the released environment: `parameters`, results without a wrapper, ten turns, a call beside an answer wins), and
-`tools-only` (the paper's ablation: the same without thoughts; its other one, thoughts alone, is the dialect `direct`).
+Presets: `paper` (flat calls, results in an `output` fence, three turns, a call next to an answer is a fault) and `repo`
+(the released environment: `parameters`, results without a wrapper, ten turns, a call next to an answer wins), and
+`tools-only` (the paper's ablation: the same without thoughts; its other one, thoughts only, is the dialect `direct`).
 Not reproduced: text without tags taken for an answer, gold answers in feedback, cut-outs that the model never sees.
 """
 

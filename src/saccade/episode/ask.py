@@ -42,9 +42,9 @@ class AskOptions(TypedDict, total=False):
     watch: EventCallback
     """Hears every event, on a thread of its own."""
     settings: Paths
-    """A TOML file of settings; what is given beside it comes first."""
+    """A TOML file of settings; what is given besides it comes first."""
     prompt_file: Paths
-    """A prompt file of one's own."""
+    """A prompt file of the user's own."""
     sampling: Sampling | Table
     """`temperature`, `top_p`, `top_k`, `max_tokens`, `seed`."""
     limits: EpisodeLimits | Table

@@ -27,7 +27,7 @@ from saccade.record.execution import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory, Turn
 
-# Where a picture lies in a larger one, pixel for pixel.
+# Where a picture is in a larger one, pixel for pixel.
 #
 # Exact only: a copy that was scaled, compressed or drawn on is not found. A place that is not the only one is no
 # answer.
@@ -49,13 +49,13 @@ def packed(picture: Image.Image) -> Packed:
 
 
 def holds_at(large: Packed, small: Packed, left: int, top: int) -> bool:
-    """Whether `small` lies in `large` with its corner at (left, top)."""
+    """Whether `small` is in `large` with its corner at (left, top)."""
     height, width = small.shape
     return bool(np.array_equal(large[top : top + height, left : left + width], small))
 
 
 def only_place(large: Packed, small: Packed) -> Box | None:
-    """`xyxy` of the one place where `small` lies in `large`; None if there is none, more than one, or no telling."""
+    """`xyxy` of the one place where `small` is in `large`; None if there is none, more than one, or no telling."""
     height, width = small.shape
     rows, columns = large.shape[0] - height + 1, large.shape[1] - width + 1
     if rows < 1 or columns < 1 or small.size < SMALLEST or (rows, columns) == (1, 1):

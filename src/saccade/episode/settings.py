@@ -49,7 +49,7 @@ class SessionLimits(Settings):
     memory_bytes: int | None = Field(None, ge=64 * MIB)
     file_bytes: int | None = Field(None, ge=0)
     """Largest file, a video among them. Unless it is set too, `workspace_bytes` has room for one, and as much as ever
-    beside it."""
+    next to it."""
     workspace_bytes: int | None = Field(None, ge=MIB)
 
     def applied(self, dialect: D, sandbox: str = "local") -> D:
@@ -170,7 +170,7 @@ class EpisodeSettings(SpeechSettings):
         return sandbox_at(self.sandbox, dialect.sandbox)
 
 
-# A run folder that can be interrupted and resumed: its settings lie beside it, and what it holds is not made again.
+# A run folder that can be interrupted and resumed: its settings lie next to it, and what it holds is not made again.
 #
 # Continuing is exact where a trajectory depends on nothing but the settings and its id. One command at a time may write
 # to a folder.
@@ -186,7 +186,7 @@ def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = (
 
     Raises:
         SettingsError: it was made with other settings (names what differs but for `may_differ`), or it holds another
-            command's run, or a file of the user's own code is another now.
+            command's run, or a file of the user's code is another now.
         RecordError: its trajectories cannot be read.
     """
     check_continued(root, settings, may_differ=may_differ)

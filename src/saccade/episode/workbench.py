@@ -202,7 +202,7 @@ def equipped(
 ) -> tuple[Dialect, Toolbox | None]:
     """Return the dialect that offers the tools of these names, and the toolbox that answers its calls.
 
-    Without names: what the dialect offers by itself (DeepEyes its zoom, `native` its Python alone); a dialect that
+    Without names: what the dialect offers by itself (DeepEyes its zoom, `native` its Python only); a dialect that
     offers nothing by itself (`vista`) gets every tool that lacks nothing here. A dialect that writes code
     alone has no toolbox.
 

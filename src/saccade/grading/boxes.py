@@ -96,7 +96,7 @@ class _Frame:
     size: tuple[int, int] | None
 
     def box(self, numbers: Sequence[float], order: str = "", scale: float = -1.0) -> Box | None:
-        """Return the box of four numbers; None if it has no area, or lies outside of what it is relative to."""
+        """Return the box of four numbers; None if it has no area, or is outside of what it is relative to."""
         order, scale = order or self.order, self.scale if scale < 0 else scale
         a, b, c, d = numbers
         x0, y0, x1, y1 = (b, a, d, c) if order == "yxyx" else (a, b, a + c, b + d) if order == "xywh" else (a, b, c, d)
@@ -283,7 +283,7 @@ def _in_fours(text: str, frame: _Frame) -> list[Box | None]:
 
 
 def _plain(text: str, count: int) -> list[str]:
-    """Groups of so many bare numbers; none if other numbers stand beside them, or words of doubt."""
+    """Groups of so many bare numbers; none if other numbers stand next to them, or words of doubt."""
     found = [match["all"] for match in _PLAIN[count].finditer(text)]
     numbers = len(re.findall(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?", text))
     if DOUBT.search(re.sub(r'"[^"]{0,200}"', "", text)) or numbers != count * len(found):

@@ -138,7 +138,7 @@ def is_name(text: str) -> bool:
 
 
 def is_worked(text: str) -> bool:
-    """Tell whether `text` is worked out with numbers and words alone: `2 + 3`, `length × width`."""
+    """Tell whether `text` is worked out with numbers and words only: `2 + 3`, `length × width`."""
     rest = _KNOWN.sub(" ", _without_words(text.strip(" *_$`")))
     return re.search(r"[^\W\d_]", rest) is None
 

@@ -124,7 +124,7 @@ def _of_all(field: str) -> str:
     """Return the alternatives of a field in all languages, words of spaced ones within their bounds.
 
     English texts are long and hold none of them, so what begins with a Latin letter is tried at beginnings of words
-    alone, by that letter, and the others at signs beyond ASCII.
+    only, by that letter, and the others at signs beyond ASCII.
     """
     spaced: list[str] = []
     unspaced: list[str] = []

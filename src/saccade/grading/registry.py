@@ -78,7 +78,7 @@ def newest(recorded: str) -> str:
     """Return the same grader and parameters as a record names, in the newest version.
 
     Raises:
-        RegistryError: it is code of somebody's own that was not named in this process; a record runs none.
+        RegistryError: it is a user's own code that was not named in this process; a record runs none.
     """
     check_recorded(recorded)
     name, parameters = GRADERS.split(recorded)

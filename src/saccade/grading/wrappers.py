@@ -33,7 +33,7 @@ ASIDES: Final = (
     ("<summary>", "</summary>"),  # LLaVA-CoT
     ("<caption>", "</caption>"),  # LLaVA-CoT
 )
-"""What stands beside an answer, before or after it."""
+"""What stands next to an answer, before or after it."""
 ANSWERS: Final = (
     ("<answer>", "</answer>"),  # DeepSeek-R1, Hunyuan and most recipes of RL
     ("<|begin_of_box|>", "<|end_of_box|>"),  # GLM-4.1V to 4.6V

@@ -1,6 +1,6 @@
 """Make forks small: what a forked process writes should lie together, not all over the memory it shares.
 
-A page that a child writes is copied for it alone. Python's allocator hands out free blocks wherever there are any,
+A page that a child writes is copied for it only. Python's allocator hands out free blocks wherever there are any,
 so after long imports a child's first thousand small objects would touch a thousand shared pages. `fill_gaps` takes
 those blocks beforehand. And a fork copies an entry for each page: `use_large_pages` leaves it fewer.
 """
@@ -36,7 +36,7 @@ def fill_gaps() -> None:
 
 
 def use_large_pages() -> int:
-    """Put this process's heap on large pages where the kernel can; how many there are now. For speed alone.
+    """Put this process's heap on large pages where the kernel can; how many there are now. For speed only.
 
     Half of what a fork and its end cost is the copying of page table entries, and a large page has one instead of 512.
     A forked process that writes to one copies no more than before: the kernel gives it small pages of that part.

@@ -103,7 +103,7 @@ def empty(group: int) -> bool:
 
 
 def purge(pid: int) -> bool:
-    """Kill whoever is in the group of the stopped process `pid` beside it; whether there was anybody.
+    """Kill whoever is in the group of the stopped process `pid` next to it; whether there was anybody.
 
     It stands aside meanwhile, in the group of the caller.
     """

@@ -27,7 +27,7 @@ def map_image(mode: str, size: tuple[int, int], fd: int) -> Image.Image:
     """Return the picture in memfd `fd` as a read-only Pillow image that shares the pages (any change makes a copy)."""
     raw = wire.RAW_MODES[mode]
     buffer = mmap.mmap(fd, size[0] * size[1] * len(raw), mmap.MAP_PRIVATE, mmap.PROT_READ)
-    # What `Image.frombuffer` does, which however refuses to map RGB although it lies in memory just like RGBX.
+    # What `Image.frombuffer` does, which however refuses to map RGB although it is in memory just like RGBX.
     core = Image.core.map_buffer(buffer, size, "raw", 0, (mode, 0, 1))  # type: ignore[attr-defined]
     image = Image.new(mode, (0, 0))._new(core)
     image.readonly = 1

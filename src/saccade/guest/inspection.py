@@ -65,7 +65,7 @@ class Belongings:
         return self.inside(path) or not path.startswith(self.base + "/")
 
     def inside(self, path: str) -> bool:
-        """Whether a path lies in the own workspace."""
+        """Whether a path is in the own workspace."""
         return path == self.workspace or path.startswith(self.workspace + "/")
 
 
@@ -89,7 +89,7 @@ def visible(pid: int) -> bool:
 
 
 def left_running(pid: int, threads: int) -> str | None:
-    """What runs beside the stopped process `pid` of so many `threads`, and is killed then, or None."""
+    """What runs next to the stopped process `pid` of so many `threads`, and is killed then, or None."""
     if threads != 1:
         return (
             f"a thread is still running{_thread_names(pid)}: join every thread before the code ends, and let a library "
@@ -175,7 +175,7 @@ def _improper_descriptor(folder: int, name: str, own: Belongings) -> str | None:
 
 @functools.cache
 def _memory_device() -> int:
-    """Where all memory lies that has a descriptor."""
+    """Where all memory is that has a descriptor."""
     fd = os.memfd_create("saccade-device", os.MFD_CLOEXEC)
     try:
         return os.fstat(fd).st_dev
@@ -220,7 +220,7 @@ def _outside(pid: int) -> dict[int, tuple[int, int]]:
 
 
 def workspace_maps(pid: int, workspace: str) -> list[Map]:
-    """Return every mapping of a file that lies in `workspace` (or lay there), with paths relative to it."""
+    """Return every mapping of a file that is in `workspace` (or lay there), with paths relative to it."""
     text, prefix = _listed(pid), os.fsencode(workspace) + b"/"
     if text.count(prefix) > MOST_MAPS:
         raise ValueError(f"more than {MOST_MAPS} files of the workspace are mapped")

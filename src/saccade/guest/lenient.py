@@ -1,6 +1,6 @@
 """Habits of checkpoints that a paper's sandbox forgave, as repairs: slices beyond the picture, other paths of a file.
 
-And what it forbade: the files that lie in the workspace from the start are the task's pictures, which a program can
+And what it forbade: the files that are in the workspace from the start are the task's pictures, which a program can
 neither write, remove nor rename. None of this confines a program; the jail does that.
 """
 
@@ -142,7 +142,7 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND
 
 
 def _look_around() -> None:
-    """Note where the workspace is, and before the first cell what lies in it."""
+    """Note where the workspace is, and before the first cell what is in it."""
     here = os.path.realpath(".")
     if not _root:
         _given[:] = sorted((name for name in os.listdir(here) if os.path.isfile(name)), key=_natural)

@@ -2,7 +2,7 @@
 
 Every step is for good. The order for a session is: `oom_first`, `own_user_namespace` (or `limit_capabilities` and
 `become_user`), `set_limits`, `drop_capabilities`, `no_new_privs`, `set_dumpable`, `die_with_parent`, then Landlock
-and seccomp. Meant for a process with one thread. Promises nothing alone: a process that kept its files and system
+and seccomp. Meant for a process with one thread. Promises nothing by itself: a process that kept its files and system
 calls is not confined by any of this.
 """
 
@@ -112,7 +112,7 @@ def set_limits(limits: Mapping[str, int]) -> None:
 def own_user_namespace() -> None:
     """Enter a new user namespace in which the current user and group ids stay what they are.
 
-    For a session whose zygote is not root: the number of processes is then counted for this session alone. The
+    For a session whose zygote is not root: the number of processes is then counted for this session only. The
     process holds all capabilities inside it until `drop_capabilities`. Raises OSError (EPERM, ENOSPC, EACCES) where
     user namespaces cannot be had or /proc cannot be written.
     """

@@ -58,7 +58,7 @@ def plan_root(paths: Iterable[str], workspace_fd: int) -> RootPlan:
     shown = [(link, text) for link, text in sorted(links.items()) if not _covered(link, binds)]
     own = [(WORKSPACE, f"/proc/self/fd/{workspace_fd}")]
     if not any(_covered(path, ["/tmp"]) for path in binds):
-        # An interpreter that lies in /tmp keeps its place there.
+        # An interpreter that is in /tmp keeps its place there.
         own.append(("/tmp", WORKSPACE))
     return RootPlan(tuple(binds), (*shown, *_DEVICE_LINKS, *own))
 

@@ -199,7 +199,7 @@ class StreamFrames:
         return width, height
 
     def _restart(self) -> None:
-        """Open the container anew, ready to decode from its start in this thread alone."""
+        """Open the container anew, ready to decode from its start in this thread only."""
         if self._container is not None:
             self._container.close()
         self._file.seek(0)

@@ -89,7 +89,7 @@ def detach(path: str) -> None:
 def enter_root() -> None:
     """Make the current folder (the root of a mount) the root of this mount namespace, and drop the old root."""
     syscall("pivot_root", b".", b".")
-    # The old root now lies on top of the new one, at the current folder.
+    # The old root now is on top of the new one, at the current folder.
     syscall("umount2", b".", _MNT_DETACH)
     os.chdir("/")
 

@@ -143,7 +143,7 @@ def _stretched(values: NDArray[np.float64], low: float, high: float) -> NDArray[
 #
 # The `qwen` policies follow the size rule that those models' own preprocessors apply, so a picture that was fitted here
 # passes through them unchanged. The most pixels is never exceeded. The least is reached, unless the budget is so narrow
-# that no size on the factor's grid lies within it.
+# that no size on the factor's grid is within it.
 
 
 MAX_ASPECT_RATIO: Final = 200
@@ -202,7 +202,7 @@ class PixelBudget:
         return max(1, rule(columns)) * self.factor, max(1, rule(rows)) * self.factor
 
     def _clamped(self, width: int, height: int) -> tuple[int, int]:
-        """Return the longer side cut to what the most pixels leave beside the shorter one."""
+        """Return the longer side cut to what the most pixels leave next to the shorter one."""
         if width * height <= self.max_pixels:
             return width, height
         shorter = min(width, height, floor(sqrt(self.max_pixels) / self.factor) * self.factor)

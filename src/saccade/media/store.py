@@ -71,7 +71,7 @@ class EncodeOptions:
     lossless: bool = False
     """Of WebP."""
     compression: int = 6
-    """Of PNG, 0 (large) to 9. At 1 it is written by `saccade.core.png`, which tries one filter alone."""
+    """Of PNG, 0 (large) to 9. At 1 it is written by `saccade.core.png`, which tries one filter only."""
     background: tuple[int, int, int] = WHITE
     """RGB below the transparency, for JPEG."""
 
@@ -347,7 +347,7 @@ class MediaStore:
         return self.path(item if isinstance(item, str) else item.sha256).is_file()
 
     def path(self, sha256: str) -> Path:
-        """Where the bytes lie, or would; 256 folders by the first two digits.
+        """Where the bytes are, or would; 256 folders by the first two digits.
 
         Raises:
             MediaError: it is no sha256.

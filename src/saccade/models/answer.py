@@ -39,7 +39,7 @@ class Listener:
 
     @property
     def wants_pieces(self) -> bool:
-        """Whether somebody listens."""
+        """Whether someone listens."""
         return self._on_text is not None
 
     def begin(self) -> None:

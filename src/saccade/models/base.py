@@ -27,7 +27,7 @@ class MediaReader(Protocol):
 
 @runtime_checkable
 class MediaKeeper(MediaReader, Protocol):
-    """Where a backend also puts pictures that came back beside the text; a `MediaStore` is one."""
+    """Where a backend also puts pictures that came back next to the text; a `MediaStore` is one."""
 
     def put_bytes(self, data: bytes) -> ImagePart:
         """Store an encoded picture as it is. Raises `MediaError` for what is none."""

@@ -26,7 +26,7 @@ from saccade.core.retry import OutageError
 from saccade.errors import ModelLostError, ModelRefusedError
 
 HALF: Final = 0.5
-"""What a request costs in a batch of each provider, of its price alone."""
+"""What a request costs in a batch of each provider, of its price only."""
 _log = logging.getLogger(__name__)
 Ask = Callable[[], Awaitable[Any]]
 """One request to the provider."""

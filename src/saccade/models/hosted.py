@@ -240,7 +240,7 @@ class HostedModel(ABC):
     async def _from_batch(
         self, batches: Batches, request: Request, fields: dict[str, Any], listener: Listener
     ) -> Completion:
-        """Return the answer, when its batch is over; what came to nothing goes into later ones."""
+        """Return the answer, when its batch is over; what failed goes into later ones."""
         tried = 0
 
         async def ask() -> Completion:

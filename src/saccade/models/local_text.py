@@ -1,7 +1,7 @@
 """From sampled token ids to text while they come: exact, also where a character is spread over several tokens.
 
-For tokenizers whose tokens are bytes, or texts with single bytes beside them (Gemma's): all known families have one of
-these. Bytes that are no UTF-8 become U+FFFD, as the tokenizer's own `decode` gives it. Where bytes stand beside texts,
+For tokenizers whose tokens are bytes, or texts with single bytes next to them (Gemma's): all known families have one of
+these. Bytes that are no UTF-8 become U+FFFD, as the tokenizer's own `decode` gives it. Where bytes stand next to texts,
 a run of them is text only as a whole, so it comes when the next text does.
 """
 
@@ -91,7 +91,7 @@ class _ByteTokens:
 
 
 class _ByteRuns:
-    """Texts, and single bytes beside them: a run of these is UTF-8 as a whole, or U+FFFD for each."""
+    """Texts, and single bytes next to them: a run of these is UTF-8 as a whole, or U+FFFD for each."""
 
     def __init__(self) -> None:
         self._run = bytearray()

@@ -169,7 +169,7 @@ class Checkpoint:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights lie."""
+        """Where the weights are."""
         return self.forbidden.device
 
 

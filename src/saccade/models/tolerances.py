@@ -179,7 +179,7 @@ _UNDER: Final = ("text", "thinking", "reasoning", "content", "summary", "value")
 
 
 def flat(value: object) -> str:
-    """Return the text of a part, however deep it lies in lists and objects."""
+    """Return the text of a part, however deep it is in lists and objects."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

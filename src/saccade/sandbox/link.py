@@ -83,7 +83,7 @@ class Endpoints:
 
     @property
     def joins(self) -> tuple[int, ...]:
-        """The cgroup files, for the zygote alone."""
+        """The cgroup files, for the zygote only."""
         return self.cgroup.join_fds if self.cgroup is not None else ()
 
     def inodes(self) -> dict[str, Any]:

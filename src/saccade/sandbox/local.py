@@ -5,7 +5,7 @@
         result = await session.run("print(image_clue_0.size)")
 
 Promises: a call that fails, whatever it does, leaves its session exactly as it was, and leaves other sessions and the
-host alone; the event loop is never blocked by a guest. Does not promise: secrecy against flaws of the Linux kernel
+host only; the event loop is never blocked by a guest. Does not promise: secrecy against flaws of the Linux kernel
 itself, or of the processor. Linux only; on other systems use `RemoteSandbox`.
 """
 

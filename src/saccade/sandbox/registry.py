@@ -126,7 +126,7 @@ class AuditOutcome(Protocol):
 
     @property
     def session_survived(self) -> bool:
-        """Whether the session could go on afterwards."""
+        """Whether the session could continue afterwards."""
         ...
 
     @property

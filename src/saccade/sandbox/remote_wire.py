@@ -22,7 +22,7 @@ MAGIC = b"SAC1"
 PROTOCOL = 2
 """Version of the HTTP interface; a client refuses a server of another one."""
 WORKING = 202
-"""Status code of an answer that only says that the work goes on: the same request comes again."""
+"""Status code of an answer that only says that the work continues: the same request comes again."""
 MAX_BLOBS = 8192
 MEDIA_TYPE = "application/x-saccade-frame"
 _PREFIX = len(MAGIC) + 4

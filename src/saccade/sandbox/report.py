@@ -126,7 +126,7 @@ class _Array(_Loose):
 
 
 def _data(fd: int, text: str, layout: Layout) -> Any:
-    """Return the last value: JSON, or an array whose bytes lie in the outbox `fd`. Never unpickled, and a copy."""
+    """Return the last value: JSON, or an array whose bytes are in the outbox `fd`. Never unpickled, and a copy."""
     value = parse(text.encode(), MOST_CONTAINERS)
     if "array" not in value:
         return value.get("data")

@@ -31,7 +31,7 @@ def image_memfd(image: Image) -> int:
 
 
 class _Bands:
-    """The raw bytes of a picture in pieces: of 500 megapixels the whole would be 2 GB beside the pixels themselves."""
+    """The raw bytes of a picture in pieces: of 500 megapixels the whole would be 2 GB next to the pixels themselves."""
 
     def __init__(self, image: Image, raw: str) -> None:
         self._image, self._raw = image, raw
@@ -91,7 +91,7 @@ class SharedImages:
     async def _decode(self, image: LazyImage) -> None:
         fd = await asyncio.to_thread(decode_to_memfd, image)
         self._fds[image.sha256] = (fd, os.fstat(fd).st_size)
-        # The newest stays even if it alone is larger than the budget: somebody waits for it.
+        # The newest stays even if it alone is larger than the budget: someone waits for it.
         while len(self._fds) > 1 and sum(size for _, size in self._fds.values()) > self._max_bytes:
             _, (old, _size) = self._fds.popitem(last=False)
             os.close(old)

@@ -43,7 +43,7 @@ class ModelFamily(ABC):
     """Options of its image processor that the family's own processor always sets."""
     own_marks: bool = False
     """Its processor writes the token on each side of a picture's placeholders too, and so does a server: what either is
-    given has the placeholder alone."""
+    given has the placeholder only."""
     start: tuple[str, ...] = ()
     """Tokens in front of every conversation."""
     ends: tuple[str, ...] = (CHATML_END,)

@@ -64,7 +64,7 @@ class QwenVl(ModelFamily):
         )
 
     def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:
-        """From the size alone; no pixel is read."""
+        """From the size only; no pixel is read."""
         # The options are named for transformers before 5.11, which cannot do without.
         patches = int(image_processor.get_number_of_image_patches(height, width, {}))
         return patches // int(image_processor.merge_size) ** 2
@@ -169,7 +169,7 @@ class Gemma(ModelFamily):
         return (first, *(each,) * tokens, last)
 
     def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:
-        """From the size alone; no pixel is read."""
+        """From the size only; no pixel is read."""
         fitted_width, fitted_height = _fitted(width, height, image_processor)
         return fitted_width * fitted_height // _pooled(image_processor) ** 2
 
@@ -246,7 +246,7 @@ class GlmV(QwenVl):
         return (SpecialToken(_GLM_V_ROLES[role]), *after)
 
     def tail(self, role: Role, *, media: bool = False) -> tuple[Piece, ...]:
-        """A tool's answer is closed; published templates write one more line break after one that is text alone."""
+        """A tool's answer is closed; published templates write one more line break after one that is text only."""
         if role != "tool":
             return ()
         return ("\n</tool_response>",) if media else ("\n</tool_response>\n",)

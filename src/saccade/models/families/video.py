@@ -128,7 +128,7 @@ class VideoForm(ABC):
     placeholder: str = "<|video_pad|>"
     """The token of which a prompt has one for each feature."""
     written: str = "<|vision_start|><|video_pad|><|vision_end|>"
-    """What chat templates write in the place of a video."""
+    """What chat templates write in place of a video."""
     rules: VideoRules
     """What holds where the files of a checkpoint say nothing."""
 

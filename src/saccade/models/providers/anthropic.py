@@ -88,7 +88,7 @@ def picture_rules(model: str, pictures: int) -> PictureRules:
 
 
 def sendable_stops(stops: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of `stops` that the API takes: it refuses those of white space alone."""
+    """Return those of `stops` that the API takes: it refuses those of white space only."""
     return tuple(stop for stop in stops if stop.strip())
 
 
@@ -319,7 +319,7 @@ def _prepare_continuation(messages: list[dict[str, Any]], model: str) -> None:
 #
 # The tool gives the model a shell (`bash_code_execution`) and a file editor (`text_editor_code_execution`); its first
 # version gave it Python (`code_execution`). A turn that the API pauses (`pause_turn`) is sent back as it came, in its
-# container. The pictures of the question are uploaded and laid into the container beside being shown.
+# container. The pictures of the question are uploaded and laid into the container besides being shown.
 #
 # Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/code-execution-tool, types of anthropic 2.11.
 
@@ -344,7 +344,7 @@ _GROWS: Final = {"text_delta": "text", "thinking_delta": "thinking", "signature_
 
 
 def hosted_fields(fields: Mapping[str, Any], uploads: list[str], container: str, said: list[Any]) -> dict[str, Any]:
-    """The fields of a request with the tool, the uploaded files beside the question, and the paused turn `said`."""
+    """The fields of a request with the tool, the uploaded files besides the question, and the paused turn `said`."""
     messages = [dict(message) for message in fields["messages"]]
     files = [{"type": "container_upload", "file_id": name} for name in uploads]
     last = max(index for index, message in enumerate(messages) if message["role"] == "user")

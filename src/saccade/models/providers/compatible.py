@@ -14,7 +14,7 @@ COMPATIBLE = Server(
 )
 
 
-# Azure OpenAI: OpenAI's models, as deployments at an address of one's own.
+# Azure OpenAI: OpenAI's models, as deployments at an address of the user's own.
 
 
 AZURE = Server(

@@ -45,7 +45,7 @@ from saccade.record.trajectory import FinishReason
 
 
 _SEE_BELOW = "The pictures follow."
-"""Stands for the text of a result that has pictures alone; servers differ in whether they take an empty one."""
+"""Stands for the text of a result that has pictures only; servers differ in whether they take an empty one."""
 
 
 def chat_messages(

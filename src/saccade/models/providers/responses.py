@@ -237,7 +237,7 @@ def _content(parts: Sequence[Part], media: MediaReader, rules: PictureRules) -> 
 #
 # Each answer gets a container of its own, made before and deleted after it, in which the pictures of the question lie
 # as they are; what the code leaves there is listed and fetched. The protocol calls a call completed also where the code
-# raised an exception: that stands in the output alone.
+# raised an exception: that stands in the output only.
 #
 # Source: https://platform.openai.com/docs/guides/tools-code-interpreter, and the types of openai 3.52.
 

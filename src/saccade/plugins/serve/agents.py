@@ -1,6 +1,6 @@
 """Plays one episode for each request: models and sandboxes are shared, pictures, files and sessions never.
 
-The media of a request lie in a folder of its own, which is deleted with it. When a request is left, its episode is
+The media of a request are in a folder of its own, which is deleted with it. When a request is left, its episode is
 cancelled and its session ends before the context is left.
 """
 

@@ -1,7 +1,7 @@
 """The live page at `/` and what it asks for: examples, the episode of a question as it is played, and its stop.
 
 The page holds no secret and is given to everybody; all else needs the token, as the rest of the server does. A question
-is the body of a Chat Completion and is read as one. Nothing is stored: pictures lie in a folder of the request that is
+is the body of a Chat Completion and is read as one. Nothing is stored: pictures are in a folder of the request that is
 deleted with it, and the finished page goes to the browser that asked, and to nobody else.
 """
 
@@ -57,7 +57,7 @@ class LiveEvents:
     """Hears one episode and gives it as events."""
 
     def __init__(self, name: str) -> None:
-        """`name` is known to its client alone, and stops the episode."""
+        """`name` is known to its client only, and stops the episode."""
         self.name = name
         self._heard: deque[Ask | Run | Call | Wrote] = deque()
         self._changed = asyncio.Event()

@@ -225,7 +225,7 @@ class McpSettings(BaseModel):
     result_picture_bytes: int = Field(default=1_000_000, ge=20_000)
     """Most bytes of all pictures in one result, as they are sent (base64); larger ones are scaled down."""
     folders: tuple[Path, ...] = ()
-    """Folders of this machine from which pictures may be uploaded by path; none: by data alone."""
+    """Folders of this machine from which pictures may be uploaded by path; none: by data only."""
 
     @property
     def media(self) -> OwnMediaSettings:
@@ -348,7 +348,7 @@ class _Use:
 
 
 def inside(path: str, folders: Sequence[Path]) -> Path:
-    """Return the file at `path`, links followed, if it lies in one of `folders`.
+    """Return the file at `path`, links followed, if it is in one of `folders`.
 
     Raises:
         CallRefusedError: it does not, or there is no such file.

@@ -18,7 +18,7 @@ from saccade.record.task import AnswerType, Task
 
 
 def as_tuple(value: object) -> object:
-    """Return a text as a tuple of it alone, for a validator; all else as it is."""
+    """Return a text as a tuple of it only, for a validator; all else as it is."""
     return (value,) if isinstance(value, str) else value
 
 
@@ -58,7 +58,7 @@ class Reading(Settings):
     files: Names
     """Glob patterns relative to the data set's folder; all files of the first pattern that matches any."""
     media: tuple[str, ...] = ()
-    """Further folders, relative to the data set's, where media that rows name may lie."""
+    """Further folders, relative to the data set's, where media that rows name may be."""
     known_from: str = ""
     """Where the form of the rows is known from: the repository and the file that was read, and when."""
     met: str = ""

@@ -37,7 +37,7 @@ def evidence(row: Mapping[str, Any], fields: Fields, media: Sequence[NamedMedia]
     """Read a row's boxes in its first picture, clipped to it, since annotators draw over its edges.
 
     Raises:
-        FieldError: a box is no box, or lies outside the picture.
+        FieldError: a box is no box, or is outside the picture.
     """
     value = first_value(row, fields.boxes)
     if value is None:

@@ -42,7 +42,7 @@ class MediaFiles:
     folder: Path
     """The data set's."""
     further: tuple[str, ...] = ()
-    """Folders inside it where media may lie; with `anywhere`, of the user's."""
+    """Folders inside it where media may be; with `anywhere`, also outside it."""
     anywhere: bool = False
     """Whether absolute paths and those with `..` are followed."""
     _asked: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
@@ -82,7 +82,7 @@ class MediaFiles:
         return f"there is no file {short(value)} in {', '.join(places)}"
 
     def path(self, named: str, suffixes: tuple[str, ...] = ()) -> Path | None:
-        """Where the file lies that a row names; None if it is not there."""
+        """Where the file is that a row names; None if it is not there."""
         if len(named) > _LONGEST_PATH or named.startswith("data:") or "\0" in named:
             return None
         if self.anywhere:
@@ -102,7 +102,7 @@ class MediaFiles:
         return None
 
     def _places(self, steps: tuple[str, ...]) -> Iterator[Path]:
-        """Where a path may lie: longest tail first, so that the nearest to what was written wins."""
+        """Where a path may be: longest tail first, so that the nearest to what was written wins."""
         for start in range(len(steps)):
             for root in ("", *self.further):
                 yield self.folder.joinpath(root, *steps[start:])

@@ -9,7 +9,7 @@ A card names a field in one of these ways; of several names the first that has a
     image_#              the fields image_1, image_2, ... that have a value, as a list (from 1, or from 0)
 
 Loaders add `_row` (number in its file), `_file` (the file's name without its suffix), `_folder` (the name of the folder
-it lies in), `_above` (the name of the folder above that) and, where rows have keys, `_key`.
+it is in), `_above` (the name of the folder above that) and, where rows have keys, `_key`.
 """
 
 from __future__ import annotations

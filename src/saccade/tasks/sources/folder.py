@@ -76,7 +76,7 @@ def _grouped(folder: Path) -> dict[str, list[Path]]:
         files = [path for path in sorted(folder.glob(f"{place}*")) if _has_rows(path)]
         files = [path for path in files if path.name != _REFUSED] or files
         if strong := [path for path in files if path.suffix.lower() != ".json"]:
-            files = strong  # a JSON file beside them may be anything
+            files = strong  # a JSON file next to them may be anything
         groups: dict[str, list[Path]] = {}
         for path in files:
             name = _SHARD.sub("", str(path.relative_to(folder).with_suffix("")))

@@ -78,7 +78,7 @@ class WorldSample:
     tags: tuple[str, ...] = ()
     """The first tag is the kind of question."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """What an expert may say or use beside the program, e.g. `target: a green sign`. Never reaches the task."""
+    """What an expert may say or use next to the program, e.g. `target: a green sign`. Never reaches the task."""
 
 
 @dataclass(frozen=True, slots=True)

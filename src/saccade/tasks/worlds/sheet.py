@@ -48,7 +48,7 @@ def tile(sample: WorldSample) -> Image.Image:
 
 
 def _with_evidence(sample: WorldSample, name: str, picture: Image.Image, most: tuple[int, int]) -> Image.Image:
-    """Return the picture scaled down to `most` pixels, and the evidence boxes that lie in it, of one line's width."""
+    """Return the picture scaled down to `most` pixels, and the evidence boxes that are in it, of one line's width."""
     shown = picture.convert("RGB")
     shown.thumbnail(most, Image.Resampling.LANCZOS)
     pen = ImageDraw.Draw(shown)

@@ -1,6 +1,6 @@
 """Lay out canaries on the host before an attack, and find out afterwards whether one of them was reached.
 
-Secrets lie in the environment, in files and in a neighbour session; services listen on loopback and on Unix sockets;
+Secrets are in the environment, in files and in a neighbour session; services listen on loopback and on Unix sockets;
 a bystander process waits. All of it is taken away again on exit. Linux only.
 """
 

@@ -457,7 +457,7 @@ def draw(chance: random.Random, count: int) -> list[ModelStep]:
 
 
 class ModelPlay:
-    """Sessions beside their models."""
+    """Sessions next to their models."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox

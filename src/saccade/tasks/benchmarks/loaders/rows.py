@@ -106,7 +106,7 @@ VERL = RowLoader(from_verl)
 _PICTURES = (".jpg", ".jpeg", ".png", ".webp")
 
 SidecarReader = Callable[[Path], Mapping[str, Any]]
-"""What lies beside a question's file, as further fields."""
+"""What lies next to a question's file, as further fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class FolderLoader:
 
 
 def logic_form(file: Path) -> Mapping[str, Any]:
-    """Geometry3K's logic form of the question beside it, where there is one."""
+    """Geometry3K's logic form of the question next to it, where there is one."""
     form = file.with_name("logic_form.json")
     return {"logic_form": read_object(form)} if form.is_file() else {}
 

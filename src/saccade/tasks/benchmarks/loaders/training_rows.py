@@ -73,7 +73,7 @@ def from_solution(row: Row) -> Row:
 
 
 def from_thyme(row: Row) -> Row:
-    """Return the question alone, its own pictures, and the answer in which the response ends."""
+    """Return the question only, its own pictures, and the answer in which the response ends."""
     question = row.get("question")
     if not isinstance(question, str):
         raise FieldError("question", "the row has no text `question`")
@@ -88,13 +88,13 @@ def from_thyme(row: Row) -> Row:
 
 
 def from_thyme_rl(row: Row) -> Row:
-    """Return the question alone, without the lines about its picture."""
+    """Return the question only, without the lines about its picture."""
     question = first_value(row, ("question", "problem"))
     return {**row, "question": _PATH_LINE.split(question)[0].strip()} if isinstance(question, str) else row
 
 
 def from_pyvision_rl(row: Row) -> Row:
-    """As `from_verl`; of a row that has its question in the prompt alone, without the trainer's template around it."""
+    """As `from_verl`; of a row that has its question in the prompt only, without the trainer's template around it."""
     plain = from_verl(row)
     extra = row.get("extra_info")
     own = row.get("question") or (extra.get("question") if isinstance(extra, Mapping) else None)
