@@ -144,7 +144,7 @@ class NativeDialect(Dialect):
         )
 
     def parse(self, text: str, finish: FinishReason) -> Action:
-        """The first call at the end of the text, or the answer; else a call that the server left in the text."""
+        """Return the first call at the end of the text, or the answer; else a call that the server left in the text."""
         text = clean_text(text)
         if finish is FinishReason.FILTERED:
             return ParseError(reason="The provider withheld the text.")
@@ -168,7 +168,7 @@ class NativeDialect(Dialect):
         return Answer(text=text.strip())
 
     def left_in_text(self, text: str) -> LeftInText | None:
-        """Which parser of calls the server lacks."""
+        """Return which parser of calls the server lacks."""
         left = self._left(clean_text(text))
         return None if left is None else LeftInText(left.note, left.several)
 
@@ -191,7 +191,10 @@ class NativeDialect(Dialect):
         return text
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
-        """What was printed, the last value, the traceback, and the pictures. Raises ValueError for a lost execution."""
+        """Return what was printed, the last value, the traceback, and the pictures.
+
+        Raises ValueError for a lost execution.
+        """
         reject_lost(execution)
         images = tuple(picture.image for picture in execution.pictures)
         bindings = {f"{_LABEL}{number}": image for number, image in enumerate(images, pictures)}

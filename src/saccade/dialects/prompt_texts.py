@@ -45,7 +45,7 @@ _BRACES = re.compile(r"[{}]")
 
 
 def fields_of(name: str) -> tuple[str, ...]:
-    """What the text called `name` may have filled in."""
+    """Return what the text called `name` may have filled in."""
     return SECTIONS.get(name, QUESTION_FIELDS)
 
 
@@ -236,7 +236,9 @@ _LONGEST = 1_000_000
 
 
 def read_prompt_file(path: Path, names: Mapping[str, str] = MappingProxyType({})) -> Prompts:
-    """The texts of a file, by the form that its suffix names; with `names` (place -> name in the file) those only.
+    """Return the texts of a file, by the form that its suffix names.
+
+    With `names` (place -> name in the file) those only.
 
     Raises:
         PromptFileError: it cannot be read, is no UTF-8, is longer than a million bytes, or has not the form.

@@ -236,7 +236,7 @@ def template_for(pictures: int) -> str:
 
 
 def information(pictures: list[ImagePart]) -> dict[str, str]:
-    """What templates may say about pictures: the size of the first, and one line of size for each."""
+    """Return what templates may say about pictures: the size of the first, and one line of size for each."""
     lines = [
         f"width of image_clue_{number}: {image.width}, height of image_clue_{number}: {image.height}\n"
         for number, image in enumerate(pictures)

@@ -253,7 +253,7 @@ def _bound_alone(
     bindings: Mapping[str, str],
     pictures: Sequence[ImagePart] = (),
 ) -> Opening:
-    """What is there for programs under the names of `bindings`; of it, `pictures` alone are shown."""
+    """Return what is there for programs under the names of `bindings`; of it, `pictures` alone are shown."""
     parts = join_texts(opening_parts(task, pictures, template, before_text="\n"))
     messages = (*system_message(prompts), Message(role="user", parts=parts))
     return Opening(messages=messages, bindings=bindings, files={}, pictures=len(pictures))

@@ -65,7 +65,7 @@ _FORM = ("visual", "a word, a number or a short phrase")
 
 
 def question_values(task: Task) -> dict[str, str]:
-    """What a template may have filled in of the question: `query`, `task_type` and `output_format`.
+    """Return what a template may have filled in of the question: `query`, `task_type` and `output_format`.
 
     The last two are as much as the type of the answer tells.
     """

@@ -59,7 +59,9 @@ def load_dialect(name: str) -> Dialect:
 
 
 def recorded_dialect(recorded: str) -> Dialect:
-    """The dialect of the id that a stored record names; of the user's own, one that this process has loaded before.
+    """Return the dialect of the id that a stored record names.
+
+    Of the user's own, one that this process has loaded before.
 
     Raises:
         RegistryError: there is none. A record runs no code, so a file that it names is not loaded.

@@ -145,7 +145,10 @@ class ThymeDialect(Dialect):
         return text
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
-        """What was printed and the pictures, inside the assistant's message. Raises ValueError for a lost execution."""
+        """Return what was printed and the pictures, inside the assistant's message.
+
+        Raises ValueError for a lost execution.
+        """
         reject_lost(execution)
         images = tuple(picture.image for picture in execution.pictures)
         text = with_notes(_printed(execution), execution)
@@ -173,7 +176,7 @@ _GUARD = TagGuard(("think", "code", "answer", "sandbox_output", "processed_image
 
 
 def _printed(execution: Execution) -> str:
-    """What was printed, without the lines that only say where a shown picture is."""
+    """Return what was printed, without the lines that only say where a shown picture is."""
     paths = {normpath(picture.path) for picture in execution.pictures if picture.path is not None}
     lines = execution.stdout.splitlines(keepends=True)
     return "".join(line for line in lines if _workspace_path(line.strip()) not in paths) + execution.stderr

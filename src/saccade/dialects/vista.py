@@ -162,7 +162,7 @@ class VistaDialect(Dialect):
         return text
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
-        """What the tool returned and its pictures with their numbers. Raises ValueError for a lost execution."""
+        """Return what the tool returned and its pictures with their numbers. Raises ValueError for a lost execution."""
         reject_lost(execution)
         text = with_notes("".join(filter(None, (execution.stdout, execution.stderr, execution.value))), execution)
         if execution.status is not Status.OK:

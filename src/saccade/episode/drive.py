@@ -110,7 +110,7 @@ class Performer:
         return await (self._ask(effect) if isinstance(effect, Ask) else self._act(effect))
 
     async def _again(self, effect: Effect, journal: EpisodeJournal) -> Reply | None:
-        """What came of it before the episode was broken off; code is run again, for the state that it leaves."""
+        """Return what came of it before the episode was broken off; code is run again, for the state that it leaves."""
         number = len(effect.turns) - (not isinstance(effect, Ask))
         turn = journal.before(number)
         if turn is None:

@@ -86,5 +86,8 @@ class SyncPlayer:
 
 
 async def _performed(performer: Performer, effect: Effect, end: float | None) -> Reply:
-    """The reply to `effect`; begun on the loop only, so that a player that is closed leaves nothing half begun."""
+    """Return the reply to `effect`.
+
+    Begun on the loop only, so that a player that is closed leaves nothing half begun.
+    """
     return await within(performer.perform(effect), end, None, performer.clock)

@@ -161,13 +161,13 @@ _OTHERS: Final = {"native": "native (for an API with function calls)", "direct":
 
 
 def idle_turns(turns: Sequence[Turn]) -> int:
-    """How many turns in a row, the last one among them, hold neither an action nor an answer."""
+    """Return how many turns in a row, the last one among them, hold neither an action nor an answer."""
     acting = [number for number, turn in enumerate(turns) if not isinstance(turn.action, ParseError)]
     return len(turns) - 1 - acting[-1] if acting else len(turns)
 
 
 def empty_turns(turns: Sequence[Turn]) -> int:
-    """How many turns in a row, the last one among them, hold neither text nor a call, and were not cut off."""
+    """Return how many turns in a row, the last one among them, hold neither text nor a call, and were not cut off."""
     count = 0
     for turn in reversed(turns):
         if turn.text.strip() or turn.calls or turn.hosted or turn.finish_reason is FinishReason.LENGTH:
@@ -177,7 +177,7 @@ def empty_turns(turns: Sequence[Turn]) -> int:
 
 
 def idle_detail(dialect: str, idle: int, limit: int | None = None) -> str:
-    """What `idle` turns in a row say of a model that is spoken to in the dialect of that id, and what to try.
+    """Return what `idle` turns in a row say of a model that is spoken to in the dialect of that id, and what to try.
 
     Args:
         dialect: its id.
@@ -326,7 +326,7 @@ class _Talk:
         self.unbound: dict[str, ImagePart] = {}
 
     def request(self) -> Request:
-        """What the model is asked next."""
+        """Return what the model is asked next."""
         used, most = self._used(), self._most_context()
         room = self.plan.limits.response_tokens if not self.turns else None
         return Request(
@@ -384,7 +384,7 @@ class _Talk:
         return action
 
     def stop_after(self, action: Action) -> StopReason | None:
-        """Why the episode ends before anything is run or said about `action`; None if it continues."""
+        """Say why the episode ends before anything is run or said about `action`; None if it continues."""
         if isinstance(action, Answer):
             return StopReason.ANSWERED
         if isinstance(action, ParseError):
@@ -400,7 +400,7 @@ class _Talk:
         return StopReason.TURN_LIMIT if self._turns_left() == 0 else None
 
     def effect(self, action: Code | ToolCall) -> Run | Call:
-        """What is to be run."""
+        """Return what is to be run."""
         if isinstance(action, Code):
             bindings, self.unbound = self.unbound, {}
             return Run(action.code, bindings, tuple(self.turns))
@@ -472,7 +472,10 @@ class _Talk:
         return self.end(reason, detail)
 
     def idleness(self, reason: StopReason) -> str:
-        """What a person should know of a model that ended without an action; empty where there is nothing to say."""
+        """Return what a person should know of a model that ended without an action.
+
+        Empty where there is nothing to say.
+        """
         idle, limit = idle_turns(self.turns), self.plan.limits.idle_turns
         if reason not in (StopReason.NO_ACTION, StopReason.TURN_LIMIT) or idle < min(limit or IDLE_NOTICE, IDLE_NOTICE):
             return ""

@@ -84,7 +84,7 @@ BIGGEST: Final = 1e9
 
 
 def is_number(value: Value) -> TypeGuard[int | float]:
-    """Whether it is a number to reckon with; a truth value is none."""
+    """Return whether it is a number to reckon with; a truth value is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -145,7 +145,7 @@ def computed(operator: ast.operator, left: Value, right: Value) -> Value:
 
 
 def negated(value: Value) -> Value:
-    """What `-value` gives."""
+    """Return what `-value` gives."""
     return -value if is_number(value) else UNKNOWN
 
 
@@ -298,7 +298,7 @@ class Evaluator:
                 self.bind(part.value if isinstance(part, ast.Starred) else part, inner if known else UNKNOWN)
 
     def items(self, node: ast.expr) -> tuple[Value, ...] | None:
-        """What a loop over `node` walks through; None if that is not known or is too much."""
+        """Return what a loop over `node` walks through; None if that is not known or is too much."""
         value = self.value(node)
         return value if isinstance(value, tuple) and len(value) <= MOST else None
 

@@ -204,7 +204,7 @@ class _Search:
                 yield _plain(view), part.sha256
 
     def _place(self, part: ImagePart, views: tuple[View, ...]) -> View | None:
-        """Where in the task's pictures `part` lies: where the code says, else at the only place where it can."""
+        """Return where in the task's pictures `part` lies: where the code says, else at the only place where it can."""
         image = self.book.pixels(part)
         if image is None:
             return None
@@ -240,7 +240,7 @@ class _Search:
 
 
 def _opening(trajectory: Trajectory) -> _Opening:
-    """What the program found at its start; nothing where the dialect is not known here."""
+    """Return what the program found at its start; nothing where the dialect is not known here."""
     pictures = _pictures(trajectory.task)
     try:
         opening = recorded_dialect(trajectory.provenance.dialect).open(trajectory.task)

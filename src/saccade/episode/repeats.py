@@ -20,13 +20,19 @@ _CLOSING = re.compile(r"(?:\s*(?:</\w+>|```))?\s*\Z")
 
 
 def repeats(turns: Sequence[Turn]) -> int:
-    """How many calls in a row, the last one among them, are the same and came to the same; turns without one apart."""
+    """Return how many calls in a row, the last one among them, are the same and came to the same.
+
+    Turns without one apart.
+    """
     made = [_outcome(turn.action, turn.execution) for turn in turns if turn.execution is not None]
     return next((at for at, outcome in enumerate(reversed(made)) if outcome != made[-1]), len(made))
 
 
 def _outcome(action: object, execution: Execution) -> tuple[object, ...]:
-    """What a call asked for and what came back; but not on standard error, where bars and warnings have times."""
+    """Return what a call asked for and what came back.
+
+    But not on standard error, where bars and warnings have times.
+    """
     asked = action.code.strip() if isinstance(action, Code) else action
     if isinstance(action, ToolCall):
         asked = action.name, dict(action.arguments)
@@ -36,13 +42,13 @@ def _outcome(action: object, execution: Execution) -> tuple[object, ...]:
 
 
 def repeat_words(execution: Execution, count: int) -> str:
-    """What the model is told of the last of `count` calls that are the same."""
+    """Return what the model is told of the last of `count` calls that are the same."""
     came = "gives the same result" if execution.status is Status.OK else "fails in the same way"
     return f"This is the same call {count} times in a row, and it {came}. Do something else, or answer."
 
 
 def told(observation: Observation, line: str) -> Observation:
-    """The observation with a line more at its end, inside the tag that closes it."""
+    """Return the observation with a line more at its end, inside the tag that closes it."""
     *before, last = observation.message.parts or (TextPart(text=""),)
     if not isinstance(last, TextPart):
         before, last = [*before, last], TextPart(text="")

@@ -73,7 +73,7 @@ class RunFolder:
         return number
 
     def journal_of(self, trajectory_id: str) -> Path:
-        """Where that episode is kept while it is played."""
+        """Return where that episode is kept while it is played."""
         return self.root / UNFINISHED / f"{quote(trajectory_id, safe='#')}.jsonl"
 
     def append(self, *trajectories: Trajectory) -> None:
@@ -102,7 +102,9 @@ class RunFolder:
 
 
 def mended(root: Path) -> RunFolder:
-    """The run folder, after a last line that a kill cut short was cut off; the journal of that episode is still there.
+    """Return the run folder, after a last line that a kill cut short was cut off.
+
+    The journal of that episode is still there.
 
     Raises:
         RecordError: as `RunFolder` does.
@@ -228,7 +230,10 @@ class EpisodeJournal:
         self._kept.update((line.number, line.turn) for line in lines)
 
     def before(self, number: int) -> Turn | None:
-        """The turn of that number (from 0) as it went before; None where the episode continues with new turns."""
+        """Return the turn of that number (from 0) as it went before.
+
+        None where the episode continues with new turns.
+        """
         return self.earlier[number] if number < len(self.earlier) else None
 
     def compare(self, number: int, before: Execution, now: Execution) -> None:
@@ -286,7 +291,7 @@ def open_journal(folder: RunFolder, plan: Plan, model: str) -> tuple[Plan, Episo
 
 
 def again_text(turns: int) -> str:
-    """What a person reads before an episode is continued."""
+    """Return what a person reads before an episode is continued."""
     return (
         f"Continuing an episode that was broken off after turn {turns}: what the model wrote is not asked for again, "
         "and its code is run again to rebuild the state of the sandbox."

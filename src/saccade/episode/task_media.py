@@ -98,7 +98,7 @@ def _shape(media: Sequence[NamedMedia]) -> tuple[int, int]:
 def _refused(
     shapes: Iterable[tuple[str, tuple[int, int]]], dialect: Dialect, frames: FrameSettings | None
 ) -> tuple[dict[tuple[str, str], list[str]], int]:
-    """What such tasks are and why they cannot be shown -> their ids; and how many tasks were looked at."""
+    """Return what such tasks are and why they cannot be shown -> their ids; and how many tasks were looked at."""
     ids: dict[tuple[int, int], list[str]] = defaultdict(list)
     for name, shape in shapes:
         ids[shape].append(name)
@@ -129,7 +129,7 @@ def _shapes(part: OpenSource) -> Iterator[tuple[str, tuple[int, int]]]:
 def _problem(
     name: str, shape: tuple[int, int], dialect: Dialect, frames: FrameSettings | None
 ) -> tuple[str, str] | None:
-    """What a task of that shape is and why it cannot be shown; None if it can."""
+    """Return what a task of that shape is and why it cannot be shown; None if it can."""
     pictures, videos = shape
     as_frames = videos > 0 and frames is not None and bool(frames.rate) and not dialect.shows_videos
     said = _refusal(dialect, name, (pictures + 1, 0) if as_frames else shape)
@@ -158,7 +158,7 @@ def _plural(what: str) -> str:
 
 
 def _refusal(dialect: Dialect, name: str, shape: tuple[int, int]) -> str:
-    """What the dialect says against a task of that shape; empty if it takes it."""
+    """Return what the dialect says against a task of that shape; empty if it takes it."""
     try:
         dialect.open(_task(name, shape))
     except SettingsError as error:
@@ -195,7 +195,7 @@ def as_shown(opening: Opening, shown: Mapping[str, ShownAs]) -> Opening:
 
 
 def opened_as_shown(task: Task, dialect: Dialect, shown: Mapping[str, ShownAs]) -> Opening:
-    """How the dialect begins if all that it is told of the pictures is about them as they are shown."""
+    """Return how the dialect begins if all that it is told of the pictures is about them as they are shown."""
     media = [
         item.model_copy(update={"part": other.part}) if (other := shown.get(item.part.sha256)) else item
         for item in task.media

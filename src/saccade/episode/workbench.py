@@ -236,7 +236,10 @@ def equipped(
 
 
 def missing_words(tools: Toolbox | None) -> str:
-    """What a person should know of tools that lack something here, where all others are offered; empty for none."""
+    """Return what a person should know of tools that lack something here, where all others are offered.
+
+    Empty for none.
+    """
     if tools is None:
         return ""  # and no tool is imported, which takes a second
     from saccade.tools.toolbox import Toolbox

@@ -127,7 +127,7 @@ def with_media(body: JsonValue, store: MediaStore) -> JsonValue:
 
 
 def requests_file(run: Path, sample: str) -> Path:
-    """Where the requests of a sample are."""
+    """Return where the requests of a sample are."""
     return run / FOLDER / f"{sha256(sample.encode()).hexdigest()[:24]}.jsonl"
 
 

@@ -315,7 +315,10 @@ def _holds(point: Point, box: Box) -> float:
 
 
 def _matched(found: Sequence[tuple[float, ...]], gold: Sequence[Box], worth: Callable[..., float]) -> list[float]:
-    """The worth of each match, best first and one to one, as COCO matches; 0 for a gold box that is left over."""
+    """Return the worth of each match, best first and one to one, as COCO matches.
+
+    0 for a gold box that is left over.
+    """
     pairs = sorted(
         ((worth(one, box), -i, -j) for i, one in enumerate(found) for j, box in enumerate(gold)), reverse=True
     )

@@ -280,7 +280,10 @@ _ESCAPED = re.compile(r"\\(['\"\\])")
 
 
 def literal_list(text: str) -> tuple[str | int | float, ...] | None:
-    """The items of a JSON array or of a Python list or tuple; None if `text` is neither, or holds other things."""
+    """Return the items of a JSON array or of a Python list or tuple.
+
+    None if `text` is neither, or holds other things.
+    """
     text = text.strip()
     array = _json_array(text)
     if array is not None:

@@ -195,7 +195,7 @@ def grade_score(value: float | None, grade: Grade) -> Score:
 
 
 def grade_of(detail: str) -> Grade:
-    """What the detail of a score says; all of it is the reason where it is not ours."""
+    """Return what the detail of a score says; all of it is the reason where it is not ours."""
     try:
         data = json.loads(detail)
     except ValueError:

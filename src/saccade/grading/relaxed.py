@@ -56,7 +56,10 @@ def _joined(text: str) -> str:
 
 
 def _only_items(lines: list[str]) -> str | None:
-    """A text of nothing but short lines, perhaps behind one that leads to them, as one line; None for another."""
+    """Return a text of nothing but short lines, perhaps behind one that leads to them, as one line.
+
+    None for another.
+    """
     lead = lines[0] if lines and _LEAD.fullmatch(lines[0]) else ""
     items = [line.strip() for line in (lines[1:] if lead else lines)]
     short = all(

@@ -315,7 +315,7 @@ def describe(error: BaseException, workspace: str, compiling: bool = False) -> s
 
 
 def _plain(error: BaseException) -> str:
-    """The place in the last cell and the kind of the exception, by the simplest means."""
+    """Return the place in the last cell and the kind of the exception, by the simplest means."""
     place = ""
     trace = error.__traceback__
     while trace is not None:

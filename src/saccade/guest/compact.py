@@ -65,7 +65,7 @@ class _MallocInfo(ctypes.Structure):
 
 
 def _free_bytes() -> int | None:
-    """What libc keeps of freed memory; None where it does not tell."""
+    """Return what libc keeps of freed memory; None where it does not tell."""
     ask = getattr(_libc, "mallinfo2", None)
     if ask is None:
         return None

@@ -40,7 +40,10 @@ class GuestConfig:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> GuestConfig:
-        """The settings in a decoded JSON object; missing ones get their default, unknown ones raise ValueError."""
+        """Return the settings in a decoded JSON object.
+
+        Missing ones get their default, unknown ones raise ValueError.
+        """
         unknown = sorted(set(data) - {item.name for item in fields(cls)})
         if unknown:
             raise ValueError(f"unknown guest settings {unknown}")

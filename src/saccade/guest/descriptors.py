@@ -100,7 +100,7 @@ def _all_open() -> set[int]:
 
 
 def _count() -> int:
-    """How many descriptors are open; 0 before Linux 6.2."""
+    """Return how many descriptors are open; 0 before Linux 6.2."""
     return os.stat("/proc/self/fd").st_size
 
 
@@ -148,7 +148,7 @@ def _why_leave() -> str | None:
 
 
 def _why_not(fd: int) -> str | None:
-    """What `fd` is, if it cannot be kept."""
+    """Return what `fd` is, if it cannot be kept."""
     flags = fcntl.fcntl(fd, fcntl.F_GETFL)
     seen = os.fstat(fd)
     kind = stat.S_IFMT(seen.st_mode)

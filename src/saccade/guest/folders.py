@@ -118,7 +118,9 @@ def walk(
 
 
 def open_anyhow(top: int, path: str, flags: int) -> int:
-    """A descriptor of `path` below folder `top`, whatever rights it and the folders above it lack; modes are put back.
+    """Return a descriptor of `path` below folder `top`, whatever rights it and the folders above it lack.
+
+    Modes are put back.
 
     Raises OSError if there is no such file.
     """

@@ -89,7 +89,7 @@ def visible(pid: int) -> bool:
 
 
 def left_running(pid: int, threads: int) -> str | None:
-    """What runs next to the stopped process `pid` of so many `threads`, and is killed then, or None."""
+    """Return what runs next to the stopped process `pid` of so many `threads`, and is killed then, or None."""
     if threads != 1:
         return (
             f"a thread is still running{_thread_names(pid)}: join every thread before the code ends, and let a library "
@@ -175,7 +175,7 @@ def _improper_descriptor(folder: int, name: str, own: Belongings) -> str | None:
 
 @functools.cache
 def _memory_device() -> int:
-    """Where all memory is that has a descriptor."""
+    """Return where all memory is that has a descriptor."""
     fd = os.memfd_create("saccade-device", os.MFD_CLOEXEC)
     try:
         return os.fstat(fd).st_dev

@@ -166,7 +166,9 @@ _MOST_LINES = 200
 
 
 def read_notebook(code: str, error: SyntaxError, log: Callable[[str, str], None]) -> tuple[str, bool]:
-    """The code with lines of a notebook as Python, of as many lines; and whether its run is to be timed (`%%time`).
+    """Return the code with lines of a notebook as Python, of as many lines.
+
+    And whether its run is to be timed (`%%time`).
 
     Only lines in which the compiler sees an error, the first of which is `error`, are touched. Raises the first error
     that is in no such line.

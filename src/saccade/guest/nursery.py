@@ -173,7 +173,7 @@ class Nursery:
         return [] if fd is None else [fd]
 
     def setup(self, entry: SessionEntry, options: dict[str, Any]) -> bytes:
-        """What a fresh process must know to become the keeper of `entry`, for `become_session`."""
+        """Return what a fresh process must know to become the keeper of `entry`, for `become_session`."""
         values = {name: self.limits[name] for name in LIMITS_OF_CONFIG}
         values |= {name: options[name] for name in ("repairs", "path_aliases", "preload", "last_expression")}
         return json.dumps({"uid": entry.uid, "family": entry.family, "config": values}).encode()
@@ -313,7 +313,7 @@ def _readable_for(uid: int, paths: list[str], forker: Forker) -> bool:
 
 
 def _sight(plan: JailPlan, standing: Standing, forker: Forker) -> tuple[bool, str]:
-    """Whether this process sees what a session holds open, and if not, why."""
+    """Return whether this process sees what a session holds open, and if not, why."""
     if "inspection" in plan.left_out:
         return False, plan.left_out["inspection"]
     ready, open_until_ready = os.pipe()

@@ -37,7 +37,10 @@ _CORNER, _SIZE = (1, 1), (8, 8)
 
 
 def lookup(name: str) -> Any:
-    """What a name stands for. Raises ValueError for an unknown name, ImportError if a module is not installed."""
+    """Return what a name stands for.
+
+    Raises ValueError for an unknown name, ImportError if a module is not installed.
+    """
     if name not in PRELOAD:
         raise ValueError(f"{name!r} cannot be preloaded; known names are {', '.join(sorted(PRELOAD))}")
     module, _, attribute = PRELOAD[name].partition(":")

@@ -122,7 +122,7 @@ def build_private_root(plan: RootPlan) -> Workspaces:
 
 
 def _read_only(path: str) -> int:
-    """A detached, read-only copy of what is at `path`. Not without exec: shared libraries are mapped from it."""
+    """Return a detached, read-only copy of what is at `path`. Not without exec: shared libraries are mapped from it."""
     tree = mounts.clone_tree(path)
     mounts.set_attributes(tree, mounts.RDONLY | mounts.NOSUID | mounts.NODEV, recursive=True)
     return tree

@@ -119,7 +119,7 @@ def counted(times: Iterable[float | None], rate: float | None, most: int) -> Ind
 
 
 def _step(starts: Sequence[float], rate: float | None) -> float:
-    """How long the last frame is shown: as long as the mean one."""
+    """Return how long the last frame is shown: as long as the mean one."""
     if len(starts) > 1 and starts[-1] > 0:
         return starts[-1] / (len(starts) - 1)
     return 1 / rate if rate else _UNSAID_SECONDS
@@ -234,7 +234,7 @@ class StreamFrames:
             return
 
     def _scan(self) -> list[Packet] | None:
-        """What the index needs of every packet that gives a frame, or None if one has no time."""
+        """Return what the index needs of every packet that gives a frame, or None if one has no time."""
         packets: list[Packet] = []
         for packet in self._packets():
             if packet.is_discard:
@@ -381,7 +381,7 @@ class PictureFrames:
 
 
 def _opened(file: io.RawIOBase | io.BytesIO) -> Image.Image:
-    """The file with its header read. Not by `Image.open`, which warns of sizes that have limits here."""
+    """Return the file with its header read. Not by `Image.open`, which warns of sizes that have limits here."""
     # Pillow expects a buffer's `read`, which gives all that is asked for.
     buffered = io.BufferedReader(file) if isinstance(file, io.RawIOBase) else file
     beginning = buffered.read(4)
@@ -422,7 +422,7 @@ class ReopenedFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """The position of the next read."""
+        """Return the position of the next read."""
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:

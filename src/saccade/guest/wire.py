@@ -40,7 +40,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def sealed_memfd(name: str, *parts: bytes | memoryview) -> int:
-    """A read-only memfd that holds `parts`; the caller owns the descriptor.
+    """Return a read-only memfd that holds `parts`; the caller owns the descriptor.
 
     Raises OSError when the kernel has no descriptor or memory left, or cannot seal any of several copies.
     """
@@ -96,7 +96,10 @@ def send(sock: socket.socket, message: WireMessage, fds: Sequence[int] = ()) -> 
 
 
 def receive(sock: socket.socket) -> tuple[WireMessage, list[int]] | None:
-    """The next message and its descriptors (owned by the caller), blocking; None when the other side has closed."""
+    """Return the next message and its descriptors (owned by the caller), blocking.
+
+    None when the other side has closed.
+    """
     ints = array.array("i")
     body, ancillary, _flags, _address = sock.recvmsg(
         MAX_FRAME + 1, socket.CMSG_SPACE((MAX_FDS + 1) * ints.itemsize), socket.MSG_CMSG_CLOEXEC

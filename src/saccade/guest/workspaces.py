@@ -45,7 +45,7 @@ def make_private() -> None:
 
 
 def new_mount(filesystem: str, options: Mapping[str, str], attributes: int) -> int:
-    """A new, detached mount of `filesystem` (say "tmpfs"); its descriptor."""
+    """Return a new, detached mount of `filesystem` (say "tmpfs"); its descriptor."""
     context = syscall("fsopen", filesystem.encode(), _CLOEXEC)
     try:
         for key, value in options.items():

@@ -219,7 +219,7 @@ def decode_pages(data: Source, *, limits: DecodeLimits = DEFAULT_LIMITS) -> tupl
 
 
 def header(data: Source) -> PictureHeader | None:
-    """What the file says of itself, nothing decoded; None if it is no picture of a known format.
+    """Return what the file says of itself, nothing decoded; None if it is no picture of a known format.
 
     Raises:
         DecodeError: its header is broken.
@@ -234,7 +234,9 @@ def header(data: Source) -> PictureHeader | None:
 
 
 def decode_frames(data: Source, *, most: int, limits: DecodeLimits = DEFAULT_LIMITS) -> tuple[Image.Image, ...]:
-    """The first `most` frames of an animated or many-paged file, each plain and upright; one for a still picture.
+    """Return the first `most` frames of an animated or many-paged file, each plain and upright.
+
+    One for a still picture.
 
     Raises:
         TooLargeError: also when the frames together are beyond `limits.total_pixels`.

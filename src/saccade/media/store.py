@@ -196,7 +196,7 @@ class MediaStore:
         return self._writes.begun
 
     def __getstate__(self) -> dict[str, object]:
-        """What another process needs; it may work in another folder, so the root is absolute."""
+        """Return what another process needs; it may work in another folder, so the root is absolute."""
         return self.__dict__ | {"root": self.root.absolute()}
 
     def put_image(self, image: Image.Image) -> ImagePart:
@@ -320,7 +320,7 @@ class MediaStore:
         return data
 
     def source(self, sha256: str) -> bytes | Path:
-        """What decoders read: the file, or its verified bytes. Raises as `get_bytes` does."""
+        """Return what decoders read: the file, or its verified bytes. Raises as `get_bytes` does."""
         if self.verify:
             return self.get_bytes(sha256)
         if sha256 not in self:

@@ -215,7 +215,7 @@ def can_be_inferred(stops: Iterable[str]) -> bool:
 def apply_stops(
     text: str, stops: Iterable[str], finish: FinishReason, *, swallowed: str | None = None
 ) -> tuple[str, FinishReason]:
-    """The text and the reason of its end as every backend gives them.
+    """Return the text and the reason of its end as every backend gives them.
 
     Args:
         text: what the server sent, with or without the stop string, or beyond it.

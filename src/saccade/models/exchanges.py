@@ -67,7 +67,7 @@ def heard(listener: ExchangeListener | None) -> Iterator[None]:
 
 
 async def one_try(ask: Callable[[], Awaitable[T]], hide: Callable[[str], str]) -> T:
-    """What `ask`, one try, gives; its exchange goes to the listener. `hide` takes secrets out of a text."""
+    """Return what `ask`, one try, gives; its exchange goes to the listener. `hide` takes secrets out of a text."""
     listener = _LISTENER.get()
     if listener is None:
         return await ask()

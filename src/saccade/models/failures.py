@@ -199,7 +199,7 @@ async def converted(
     who: str,
     seconds: float,
 ) -> T:
-    """What `call` gives within `seconds`; its connection and server errors as errors of ours.
+    """Return what `call` gives within `seconds`; its connection and server errors as errors of ours.
 
     Args:
         call: one try.
@@ -275,7 +275,10 @@ class PackageErrors:
         return OutageError(f"{self.who} cannot be reached at {_shown(self.address)}: {cause[:_LONGEST_DETAIL]}.")
 
     def of_status(self, status: int, details: ErrorDetails, wait: float | None) -> SaccadeError:
-        """The error of ours for an HTTP status; `wait` is how many seconds the server asks to wait, if it does."""
+        """Return the error of ours for an HTTP status.
+
+        `wait` is how many seconds the server asks to wait, if it does.
+        """
         who = self.who
         detail = self.key.hide(details.words)[:_LONGEST_DETAIL]
         # Some servers say so with a 500, which would be tried again. A 429 speaks of tokens in a minute.

@@ -171,7 +171,10 @@ class HostedModel(ABC):
 
     @abstractmethod
     def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
-        """What is sent, without the parameters `without`; may take long (pictures are encoded), so runs in a thread."""
+        """Return what is sent, without the parameters `without`.
+
+        May take long (pictures are encoded), so runs in a thread.
+        """
 
     def batch_api(self) -> BatchApi | None:
         """Return the provider's batch API; None if it has none."""
@@ -194,7 +197,7 @@ class HostedModel(ABC):
         """Send `fields` once and read what comes into `answer`."""
 
     def _after(self, refusal: ModelRefusedError, request: Request, fields: Mapping[str, Any]) -> Request:
-        """What to ask after the server refused `fields`; raises `refusal` if nothing else asks for the same."""
+        """Return what to ask after the server refused `fields`; raises `refusal` if nothing else asks for the same."""
         if isinstance(refusal, OtherMannerError):
             self._ask_otherwise(refusal, request, fields)
             return request
@@ -224,7 +227,10 @@ class HostedModel(ABC):
     async def _answer(
         self, request: Request, fields: dict[str, Any], media: MediaReader, listener: Listener
     ) -> Completion:
-        """The answer to `fields`, tried as often as `retry` says; a subclass may ask in several requests instead."""
+        """Return the answer to `fields`, tried as often as `retry` says.
+
+        A subclass may ask in several requests instead.
+        """
         if self.batches is not None:
             return await self._from_batch(self.batches, request, fields, listener)
 
@@ -285,7 +291,7 @@ class HostedModel(ABC):
         await self._client.close()
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """What `ask`, one try, gives; outages are tried again, and all failures are errors of ours."""
+        """Return what `ask`, one try, gives; outages are tried again, and all failures are errors of ours."""
         return await with_retries(lambda: self._once(ask), self.retry, self._endpoint.clock)
 
     async def _patiently_in_steps(self, ask: Callable[[], Awaitable[T]]) -> T:
@@ -293,14 +299,17 @@ class HostedModel(ABC):
         return await with_retries(ask, self.retry, self._endpoint.clock)
 
     async def _once(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """What one request gives; it is heard, and its failures are errors of ours."""
+        """Return what one request gives; it is heard, and its failures are errors of ours."""
         return await one_try(
             lambda: converted(ask, self.failure, key=self._key, who=self.name, seconds=self.retry.seconds),
             self._key.hide,
         )
 
     def failure(self, error: Exception) -> SaccadeError | None:
-        """The error of ours for one of the client package; None for what is no failure of connection or server."""
+        """Return the error of ours for one of the client package.
+
+        None for what is no failure of connection or server.
+        """
         address = str(self._client.base_url)
         return PackageErrors(self._package, self._key, self.name, address, self._provider.errors or COMMON)(error)
 

@@ -69,7 +69,7 @@ class TextOfTokens:
         return self._bytes.add(self._tokenizer.convert_ids_to_tokens(token_id))
 
     def end(self) -> str:
-        """What is left when no token follows: U+FFFD for a character that was cut."""
+        """Return what is left when no token follows: U+FFFD for a character that was cut."""
         return self._bytes.end()
 
 

@@ -189,7 +189,7 @@ def loading_advice(source: str, error: Exception) -> str:
 
 
 def chat_template(source: str, where: dict[str, str], tokenizer: Any) -> str:
-    """The template of the checkpoint's processor, for it knows pictures; else the tokenizer's.
+    """Return the template of the checkpoint's processor, for it knows pictures; else the tokenizer's.
 
     Raises:
         ModelRefusedError: there is neither.

@@ -186,7 +186,7 @@ class Manners:
         return replace(self, ways=(*self.ways, "bridge")) if held and "bridge" not in self.ways else None
 
     def _most(self, words: str, request: Request) -> int | None:
-        """How many pictures may be sent; None if not even those of the question."""
+        """Return how many pictures may be sent; None if not even those of the question."""
         own, shown = _pictures(request.messages)
         said = _MOST.search(words)
         most = int(said[1]) if said else own + len(shown) // 2
@@ -305,7 +305,7 @@ def _question(messages: Sequence[Message]) -> list[ImagePart]:
 
 
 def _pictures(messages: Sequence[Message]) -> tuple[int, list[tuple[Message, ImagePart]]]:
-    """How many pictures the question has, and those that came after it, with their messages."""
+    """Return how many pictures the question has, and those that came after it, with their messages."""
     after = messages[_first_answer(messages) :]
     shown = [(message, part) for message in after for part in message.parts if isinstance(part, ImagePart)]
     return len(_question(messages)), shown

@@ -45,7 +45,7 @@ NO_RULES = PictureRules()
 
 
 def frames_not_chosen(provider: str) -> str:
-    """Why a video of which the frames were chosen cannot be sent, and what to do."""
+    """Say why a video of which the frames were chosen cannot be sent, and what to do."""
     return (
         f"{provider} chooses the frames of a video itself. Leave frames.fps and frames.count out, or take a dialect "
         "that shows frames as pictures."

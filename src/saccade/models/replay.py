@@ -41,7 +41,7 @@ class ReplayModel:
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """What was recorded after these messages. Raises `ModelRefusedError` if they are not those of a turn."""
+        """Return what was recorded after these messages. Raises `ModelRefusedError` if they are not those of a turn."""
         messages = tuple(_seen(message) for message in request.messages)
         turn = next((turn for seen, turn in self._turns if seen == messages), None)
         if turn is None:
@@ -74,7 +74,7 @@ class ReplayModel:
 
 
 def completion_of(turn: Turn, model: str = "") -> Completion:
-    """What the model gave in that turn; `model` is the name that it gave itself."""
+    """Return what the model gave in that turn; `model` is the name that it gave itself."""
     return Completion(
         text=turn.text,
         finish=turn.finish_reason or FinishReason.STOP,
@@ -131,7 +131,7 @@ def _joined(parts: list[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def _common(one: tuple[_Seen, ...], other: tuple[_Seen, ...]) -> int:
-    """How many messages at their beginnings are the same."""
+    """Return how many messages at their beginnings are the same."""
     same = 0
     for left, right in zip(one, other, strict=False):
         if left != right:

@@ -81,7 +81,7 @@ def scripted_from_file(path: Path) -> ScriptedModel:
 
 
 def speak(text: str, request: Request, model: str, on_text: Callable[[str], None] | None = None) -> Completion:
-    """What a backend gives when its model, named `model`, would write next `text`: cut and counted as above."""
+    """Return what a backend gives when its model, named `model`, would write next `text`: cut and counted as above."""
     watch = StopWatch(request.stop)
     limit = request.max_tokens
     finish = FinishReason.STOP

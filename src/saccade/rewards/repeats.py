@@ -128,7 +128,10 @@ def _is_cut(picture: Image.Image, earlier: Image.Image) -> bool:
 
 
 def _unpadded(picture: Image.Image, earlier: Image.Image) -> Iterator[Image.Image]:
-    """The picture, and what a border of one colour surrounds in it; with as much border as `earlier` has of its own."""
+    """Return the picture, and what a border of one colour surrounds in it.
+
+    With as much border as `earlier` has of its own.
+    """
     yield picture
     box, own, full = _content(picture), _content(earlier), (0, 0, *picture.size)
     if box == full:

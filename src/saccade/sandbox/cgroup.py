@@ -65,7 +65,7 @@ def candidates() -> list[tuple[int, tuple[str, ...], str]]:
 
 
 def mounts() -> list[str]:
-    """Where trees of groups that can hold ours are mounted; empty where there are none."""
+    """Return where trees of groups that can hold ours are mounted; empty where there are none."""
     try:
         return sorted({hierarchy.mount for hierarchy in _hierarchies((*CONTROLLERS, "cpu"))})
     except OSError:
@@ -230,7 +230,10 @@ class SessionCgroup:
             os.close(fd)
 
     def oom_kills(self) -> int:
-        """How many processes of the session the kernel has killed for want of memory; the last known after removal."""
+        """Return how many processes of the session the kernel has killed for want of memory.
+
+        The last known after removal.
+        """
         events = "memory.events" if self._owner.version == 2 else "memory.oom_control"
         with contextlib.suppress(OSError, IndexError):
             for line in read(f"{self._folders[0]}/{events}").splitlines():

@@ -87,7 +87,7 @@ class Endpoints:
         return self.cgroup.join_fds if self.cgroup is not None else ()
 
     def inodes(self) -> dict[str, Any]:
-        """What the guest's descriptors are known by, for the zygote that looks at what a branch holds."""
+        """Return what the guest's descriptors are known by, for the zygote that looks at what a branch holds."""
         return {
             "socket": os.fstat(self.theirs.fileno()).st_ino,
             "memory": [os.fstat(fd).st_ino for fd in self._shared],
@@ -145,7 +145,10 @@ class Memory:
 
 
 def whose_doing(message: Mapping[str, Any], limits: Limits, memory: Memory) -> str:
-    """Why the end of a keeper that has run code is the program's own doing, or nothing. `message` is the zygote's."""
+    """Say why the end of a keeper that has run code is the program's own doing, or nothing.
+
+    `message` is the zygote's.
+    """
     if message.get("fault"):
         return f"the session was ended: {message['fault']}"
     code = message.get("code")
@@ -157,7 +160,7 @@ def whose_doing(message: Mapping[str, Any], limits: Limits, memory: Memory) -> s
 
 
 def how_it_died(death: Death, limits: Limits, memory: Memory) -> tuple[Status, str]:
-    """What a call comes to whose process died while the session lives on."""
+    """Return what a call comes to whose process died while the session lives on."""
     if memory.ran_out():
         return Status.OUT_OF_MEMORY, "MemoryError: the code used more memory than allowed and was killed"
     code = death.code
@@ -400,7 +403,10 @@ class Link:
             return await self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
 
     async def _report_or_death(self, limit: asyncio.Timeout) -> dict[str, Any] | Death:
-        """The frame that reports the call, or how its process ended; what pictures take meanwhile is not its time."""
+        """Return the frame that reports the call, or how its process ended.
+
+        What pictures take meanwhile is not its time.
+        """
         asked = 0
         while True:
             frame = await self._channel.receive_unless(self._died)

@@ -90,5 +90,5 @@ WEAKENED: Mapping[Layer, Mapping[Promise, str]] = {
 
 
 def weakened(layer: Layer) -> str:
-    """What is lost without `layer`, each loss with the name of its promise, in one line."""
+    """Return what is lost without `layer`, each loss with the name of its promise, in one line."""
     return "; ".join(f"{promise.value}: {loss}" for promise, loss in WEAKENED[layer].items())

@@ -400,7 +400,9 @@ class RemoteSandbox:
         return session
 
     async def room(self) -> int:
-        """How many sessions more the server would open now. Asked once, with a short deadline.
+        """Return how many sessions more the server would open now.
+
+        Asked once, with a short deadline.
 
         Raises:
             SandboxLostError: the server cannot be reached.

@@ -115,7 +115,9 @@ def check_size(mode: str, width: int, height: int) -> None:
 
 
 def read_png(data: bytes) -> RawPixels:
-    """The pixels of a PNG that `RawPixels.png` wrote, here or in another version; raises `ProtocolError` for others.
+    """Return the pixels of a PNG that `RawPixels.png` wrote, here or in another version.
+
+    Raises `ProtocolError` for others.
 
     The size that the header states is checked before a single pixel is decoded.
     """

@@ -145,7 +145,7 @@ def _data(fd: int, text: str, layout: Layout) -> Any:
 
 
 async def _beside(read: Callable[[int], RunResult], fd: int, size: int) -> RunResult:
-    """What `read` makes of `size` bytes (of pixels) of the outbox `fd`; in a thread if they are many."""
+    """Return what `read` makes of `size` bytes (of pixels) of the outbox `fd`; in a thread if they are many."""
     if size <= QUICK_BYTES:
         return read(fd)
     # The session may be closed meanwhile, and the number of its outbox be another file's.
@@ -243,7 +243,7 @@ def _length(picture: _Picture) -> int:
 
 
 def _first_hole(fd: int, offset: int) -> int:
-    """Where the memory from `offset` on ends that was ever written to."""
+    """Return where the memory from `offset` on ends that was ever written to."""
     try:
         return os.lseek(fd, offset, os.SEEK_HOLE)
     except OSError as error:

@@ -118,7 +118,7 @@ REPLIES = "replies"
 
 
 def findings_file(run: Path, name: str, out: Path | None = None) -> Path:
-    """Where the findings of protocol `name` lie: in the folder `out`, or in the run's own."""
+    """Return where the findings of protocol `name` lie: in the folder `out`, or in the run's own."""
     return (run / FOLDER if out is None else out) / f"{name}.json"
 
 

@@ -170,7 +170,7 @@ def separation(tasks: Sequence[TaskAgreement]) -> float | None:
 
 
 def mean(values: Sequence[float]) -> Mean:
-    """The mean of values of tasks with its interval."""
+    """Return the mean of values of tasks with its interval."""
     low, high = of_mean(values).interval
     return Mean(value=fmean(values), samples=len(values), low=low, high=high)
 

@@ -172,7 +172,10 @@ def output_errors(number: int, turn: Turn) -> Iterator[StepError]:
 
 
 def _mistakes(call: ToolCall) -> tuple[Problem, ...]:
-    """What is wrong with the arguments, by its own schema; nothing for a tool not known or not available here."""
+    """Return what is wrong with the arguments, by its own schema.
+
+    Nothing for a tool not known or not available here.
+    """
     try:
         tool = recorded_tool(call.name)
         if tool.needs.missing():
@@ -311,7 +314,7 @@ def content_errors(studied: Studied) -> tuple[tuple[StepError, ...], bool]:
 
 
 def _right(studied: Studied, number: int) -> tuple[bool, str, str] | None:
-    """Whether the step looked at the right thing, what says so, and a sentence; None if nothing says."""
+    """Return whether the step looked at the right thing, what says so, and a sentence; None if nothing says."""
     return _by_boxes(studied, number) or _by_model(studied, number)
 
 

@@ -39,7 +39,7 @@ class Study:
 
 
 async def study(run: Path, settings: Study, watch: CountCallback = lambda done, of: None) -> dict[str, Findings]:
-    """What each protocol finds in the run folder `run`, by its name.
+    """Return what each protocol finds in the run folder `run`, by its name.
 
     Raises:
         SettingsError: it is no run folder.

@@ -455,7 +455,7 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def call_uses(studied: Studied) -> Iterator[CallUse]:
-    """What the calls did, in their order."""
+    """Return what the calls did, in their order."""
     reader = _reader(studied.trajectory)
     for number, turn in enumerate(studied.trajectory.turns):
         yield from (_hosted(number, call, reader) for call in turn.hosted if call.execution.status is not Status.LOST)

@@ -79,15 +79,15 @@ class ModelFamily(ABC):
         return self.video.clip(part, rules or self.video.rules)
 
     def head(self, role: Role) -> tuple[Piece, ...]:
-        """What stands before the content of a message: every role by its own name."""
+        """Return what stands before the content of a message: every role by its own name."""
         return (SpecialToken(CHATML_START), f"{role}\n")
 
     def tail(self, role: Role, *, media: bool = False) -> tuple[Piece, ...]:
-        """What stands behind it, up to the next message; `media`: the message has some."""
+        """Return what stands behind it, up to the next message; `media`: the message has some."""
         return (SpecialToken(CHATML_END), "\n")
 
     def answer(self, text: str, opening: str) -> str:
-        """What is learned of a turn of which the text alone is known, as the family's template says it."""
+        """Return what is learned of a turn of which the text alone is known, as the family's template says it."""
         return text
 
     def shown(self, pieces: Sequence[Piece]) -> list[Piece]:

@@ -103,7 +103,7 @@ class Qwen35(QwenVl):
     attention: AttentionKind = "recurrent"
 
     def answer(self, text: str, opening: str) -> str:
-        """Where the opening begins a thought: the rest of it, its end, and what follows."""
+        """Return where the opening begins a thought: the rest of it, its end, and what follows."""
         if opening != _OPEN_THOUGHT:
             return text
         thought, end, rest = text.partition("</think>")

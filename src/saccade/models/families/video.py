@@ -133,7 +133,7 @@ class VideoForm(ABC):
     """What holds where the files of a checkpoint say nothing."""
 
     def clip(self, part: VideoPart, rules: VideoRules) -> VideoClip:
-        """What the model sees of `part`. Raises ValueError for a video that the processor refuses."""
+        """Return what the model sees of `part`. Raises ValueError for a video that the processor refuses."""
         sample = part.sample
         frames = self.chosen(part, rules) if sample is None else sample.indices
         width, height = self.frame_size(part, len(frames), None if sample is None else sample.pixels, rules)

@@ -378,7 +378,7 @@ def _read_tokens(choice: Mapping[str, Any], answer: PartialAnswer) -> None:
 
 
 def _continuation(messages: tuple[Message, ...], server: Server) -> dict[str, object]:
-    """What asks for the continuation of the last message, if it is the assistant's."""
+    """Return what asks for the continuation of the last message, if it is the assistant's."""
     last = messages[-1] if messages else None
     if last is None or last.role != "assistant":
         return {}

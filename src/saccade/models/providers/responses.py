@@ -65,7 +65,9 @@ _CUT: Final = (FinishReason.LENGTH, FinishReason.FILTERED)
 def request_fields(
     request: Request, media: MediaReader, *, without: Collection[str] = (), rules: PictureRules = NO_RULES
 ) -> dict[str, Any]:
-    """The fields of the request, model and streaming apart; those of `hosted.DISPENSABLE` in `without` are left out.
+    """Return the fields of the request, model and streaming apart.
+
+    Those of `hosted.DISPENSABLE` in `without` are left out.
 
     Raises:
         ModelRefusedError: the API cannot take what is asked for.

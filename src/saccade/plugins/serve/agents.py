@@ -166,7 +166,7 @@ class ServedEpisode:
             yield turn
 
     async def trajectory(self) -> Trajectory:
-        """The whole episode, once it has ended. Raises what it raised."""
+        """Return the whole episode, once it has ended. Raises what it raised."""
         if self._task is not None:
             return await self._task
         self.outcome = await self._episode
@@ -345,7 +345,7 @@ class AgentPool:
         return await asyncio.to_thread(planned, *made) if asked.question.media else planned(*made)
 
     def _speech(self, asked: AgentQuestion) -> _Speech:
-        """How the model is spoken to for such a request; requests that ask for the same share it."""
+        """Return how the model is spoken to for such a request; requests that ask for the same share it."""
         options = asked.options
         key = (asked.model, asked.sampling, options.dialect, options.limits, options.tools, options.frames)
         if key not in self._speeches:

@@ -196,7 +196,9 @@ async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
 
 
 async def read_json(scope: Scope, receive: Receive, pool: AgentPool, most: int | None = None) -> Any:
-    """The body, of at most `most` bytes; stops reading as soon as it is over that, or over the time that it may take.
+    """Return the body, of at most `most` bytes.
+
+    Stops reading as soon as it is over that, or over the time that it may take.
 
     Raises:
         RequestError: it is larger, slower, or no JSON, or had to make room for another.

@@ -58,7 +58,7 @@ _EFFORTS: Final[Mapping[str, Literal["off", "low", "medium", "high"]]] = {
 
 
 def reasoning_of(effort: str | None, model: str) -> Literal["off", "low", "medium", "high"] | None:
-    """How much `model` is to think; None where it cannot be told so, or nothing was asked for."""
+    """Return how much `model` is to think; None where it cannot be told so, or nothing was asked for."""
     level = _EFFORTS.get(effort or "")
     try:
         provider = provider_of(model)

@@ -129,6 +129,6 @@ def card_of(source: str) -> Card | None:
 
 
 def title_of(source: str) -> str:
-    """What a benchmark is called; the name itself of any other source."""
+    """Return what a benchmark is called; the name itself of any other source."""
     card = card_of(source)
     return card.title if card is not None else source or "tasks without a source"

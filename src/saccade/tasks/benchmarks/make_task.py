@@ -190,7 +190,10 @@ def _as_options(value: object) -> list[Any] | None:
 
 
 def _of_mapping(options: Mapping[Any, Any]) -> list[Any]:
-    """The options of `{"A": "cat", "B": "dog"}`, by their letters; options without a value at the end are none."""
+    """Return the options of `{"A": "cat", "B": "dog"}`, by their letters.
+
+    Options without a value at the end are none.
+    """
     by_letter = {str(key).strip(" ().:").upper(): option for key, option in options.items() if not missing(option)}
     letters = list(ascii_uppercase[: len(by_letter)])
     if sorted(by_letter) != letters or len(by_letter) < 2:
@@ -410,7 +413,7 @@ def _media(row: Mapping[str, Any], card: Card, media: RowMediaReader) -> tuple[N
 
 
 def _media_value(row: Mapping[str, Any], names: Sequence[str], field: str, optional: bool) -> Any:
-    """What a row names as its media; None where its card names no such field."""
+    """Return what a row names as its media; None where its card names no such field."""
     return first_value(row, names) if optional or not names else _needed(row, names, field)
 
 

@@ -75,14 +75,14 @@ class MediaFiles:
         return os.path.isfile(file)
 
     def absent(self, value: object) -> str:
-        """Why there is no such file."""
+        """Say why there is no such file."""
         if isinstance(value, str) and value.startswith(_WEB):
             return f"{short(value)} is an address of the web, and rows name files; download it first"
         places = [str(self.folder), *self.further]
         return f"there is no file {short(value)} in {', '.join(places)}"
 
     def path(self, named: str, suffixes: tuple[str, ...] = ()) -> Path | None:
-        """Where the file is that a row names; None if it is not there."""
+        """Return where the file is that a row names; None if it is not there."""
         if len(named) > _LONGEST_PATH or named.startswith("data:") or "\0" in named:
             return None
         if self.anywhere:
@@ -102,7 +102,7 @@ class MediaFiles:
         return None
 
     def _places(self, steps: tuple[str, ...]) -> Iterator[Path]:
-        """Where a path may be: longest tail first, so that the nearest to what was written wins."""
+        """Return where a path may be: longest tail first, so that the nearest to what was written wins."""
         for start in range(len(steps)):
             for root in ("", *self.further):
                 yield self.folder.joinpath(root, *steps[start:])

@@ -33,7 +33,7 @@ class SourceRow:
     fields: Mapping[str, Any]
 
     def problem(self, field: str, reason: str) -> RowProblem:
-        """What is wrong with it."""
+        """Return what is wrong with it."""
         return RowProblem(self.file, self.number, field, reason)
 
 
@@ -53,7 +53,10 @@ def read_rows(file: Path) -> Iterator[SourceRow | RowProblem]:
 
 
 def count_rows(file: Path) -> int:
-    """How many rows `read_rows` gives, broken ones included; of text files found by reading them. Raises the same."""
+    """Return how many rows `read_rows` gives, broken ones included; of text files found by reading them.
+
+    Raises the same.
+    """
     if file.suffix.lower() == ".parquet":
         with open_parquet(file) as table:
             return int(table.metadata.num_rows)

@@ -217,7 +217,10 @@ def _no_outage(result: RunResult) -> str | None:
 
 
 def _charged(result: RunResult) -> str | None:
-    """The call finds no keeper, and its program is told so; another end would mean that the attack never took place."""
+    """Return the call finds no keeper, and its program is told so.
+
+    Another end would mean that the attack never took place.
+    """
     if result.status.value == "killed":
         return None
     return _no_outage(result) or f"the process that keeps the state lived on: {result.status.value}"

@@ -223,7 +223,7 @@ def flat(color, size=(12, 8)):
 
 
 def sources(result: RunResult) -> list[str]:
-    """How each picture was shown."""
+    """Return how each picture was shown."""
     return [picture.source for picture in result.pictures]
 
 
