@@ -554,13 +554,13 @@ def test_the_right_form_of_an_address_is_named(
 
 @pytest.mark.parametrize("model", ["gpt-4.1", "opnai:gpt-4.1", "openai:gpt-99"])
 def test_nothing_is_said_of_the_dialect_before_a_run_begins(
-    photo: str, tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    photo: Path, tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    row = json.dumps({"id": "a", "question": "Which?", "answer": "red", "image": photo})
+    row = json.dumps({"id": "a", "question": "Which?", "answer": "red", "image": str(photo)})
     (tmp_path / "tasks.jsonl").write_text(row + "\n", encoding="utf-8")
     for command in (
-        ["ask", photo, "Which?", "--model", model],
+        ["ask", str(photo), "Which?", "--model", model],
         ["eval", str(tmp_path / "tasks.jsonl"), "--model", model, "--out", str(tmp_path / "run")],
     ):
         assert main(command) in (2, 3)

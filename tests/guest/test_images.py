@@ -14,8 +14,8 @@ import pytest
 from PIL import Image, ImageDraw
 
 from saccade.guest import images, wire
-from saccade.guest.images import RAW_MODES, SharedImage, bind, map_array, map_image
-from saccade.guest.wire import sealed_memfd
+from saccade.guest.images import SharedImage, bind, map_array, map_image
+from saccade.guest.wire import RAW_MODES, sealed_memfd
 
 
 def picture(mode: str) -> Image.Image:

@@ -149,7 +149,7 @@ def thin(words: str) -> Behaviour:
 async def test_a_refused_question_is_a_missing_verdict_with_its_reason(
     server: WireServer, store: MediaStore, tmp_path: Path
 ) -> None:
-    server.will(thin("height:1 must be larger than factor:28"))
+    server.will(thin("this question is not allowed"))
     asked = scorer(server, store, tmp_path / "kept", judge_rules=JudgeRules(concurrent=1))
     first, second = await score(asked, looked(store, 1), looked(store, 2))
     await asked.close()

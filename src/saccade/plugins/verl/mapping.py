@@ -56,6 +56,7 @@ OURS: Final[Mapping[str, str]] = {
     "recipe.prompt_names": "episodes",
     "recipe.tools": "episodes",
     "recipe.tool_list": "episodes",
+    "recipe.boxes": "episodes",
     "recipe.tool_calls": "episodes",
     "recipe.tool_hints": "episodes",
     "recipe.rollout.sampling": "episodes; the temperature is verl's too",
@@ -382,6 +383,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "model.vision_attention": "verl has one attention for the whole model; leave it out",
     "model.picture_pixels": "verl reads preprocessor_config.json; set its size in a copy of the checkpoint",
     "generation.decoding_batches": "verl's servers batch turns by themselves; leave it out",
+    "keep.milestones": "verl keeps the newest checkpoints only; raise keep.checkpoints",
     "keep.dtype": "verl writes weights as it trains them; leave it out",
     "retry": "turns go to verl's servers through Ray; set trainer.turn_seconds",
 }

@@ -29,7 +29,7 @@ from saccade.models.exchanges import KeptModel
 from saccade.models.hosted import HostedModel
 from saccade.record.base import Record, clean_text
 from saccade.record.content import Message
-from saccade.record.trajectory import Sampling
+from saccade.record.trajectory import FinishReason, Sampling
 from saccade.rewards.judges.verdict import NoVerdict
 
 
@@ -192,6 +192,10 @@ class JudgeClient:
             verdict = read(said)
             if verdict is not None:
                 return verdict
+            if completion.finish in (FinishReason.FILTERED, FinishReason.DECLINED):
+                return self._none(
+                    NoVerdict.REFUSED, f"its provider ended the reply as {completion.finish}: {said[:300]}"
+                )
         return self._none(NoVerdict.MALFORMED, said[:300])
 
     def _none(self, reason: NoVerdict, why: str | Exception) -> NoReply:

@@ -29,7 +29,7 @@ SourceNames = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 
 
 class TaskSettings(Settings):
-    """Training tasks."""
+    """Where training tasks come from, how many are taken, and what share of them may be broken."""
 
     source: SourceNames = ()
     """Worlds, benchmarks, files, folders, each with a weight or none (`maze=0.3`), as `saccade.tasks.sources.settings`

@@ -235,6 +235,10 @@ CHECKED = {
     "keeper_that_crashes": KEEPER,
     "keeper_that_calls_another_machine": KEEPER,
     "keeper_that_uses_up_its_time": KEEPER,
+    "shared_mappings": [
+        (RunResult(Status.OK, committed=True), "the call was kept"),
+        (RunResult(Status.REFUSED), None),
+    ],
     "words_of_the_zygote": [(RunResult(Status.LOST), OUTAGE), (RunResult(Status.KILLED), None), (FINE, None)],
 }
 """Attacks that look at the result themselves, and what they find in some."""

@@ -307,7 +307,7 @@ class Duplicates(FilterSettings):
 
 
 class _Seen:
-    """Earlier trajectories."""
+    """Content of the trajectories that came before, by which duplicates are found."""
 
     def __init__(self, settings: Duplicates, around: FilterContext) -> None:
         self._settings, self._prints = settings, Fingerprints(around.media)
