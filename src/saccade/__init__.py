@@ -143,7 +143,6 @@ PUBLIC_MODULES = {
     "models.local_text": "LocalSettings",
     "models.local_weights": "load_checkpoint",
     "models.providers.openai": "Server chat_model",
-    "plugins.worlds.random_checkpoint": "save_tiny",
     "models.registry": "Provider",
     "record.base": "clean_text",
     "record.codec": "append_line dumps loads read_lines",
@@ -176,9 +175,6 @@ PUBLIC_MODULES = {
     "training.sft.curate.stage": "KEEP Drop FilterContext FilterOutcome FilterSettings FilterStage Undecided each",
     "training.sft.formats.base": "Format",
     "training.sft.synth.experts": "ExpertFactory UnfitSampleError completion",
-    "plugins.audit.conformance": "LIMITS run_all",
-    "plugins.integrations.inspect.parts": "dataset graded look_again",
-    "plugins.integrations.openenv.client": "SaccadeClient called turn",
 }
 """What is promised besides, for parts that extend Saccade and for reading what is stored: module -> names."""
 

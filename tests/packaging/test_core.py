@@ -93,7 +93,7 @@ def test_a_name_of_a_plug_in_says_which_is_missing(core: Path, plugin: str, argu
     assert f"plug-in `{plugin}`, which is not installed" in run(core, "saccade", *arguments.split(), code=2)
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", FOLDERS.split())
 def test_its_own_tests_pass(core: Path, folder: str) -> None:
     left_out = [f"--deselect={name}" for name in NAMED if name.startswith(f"tests/{folder}/")]
     said = run(core, "pytest", "-q", "-p", "no:cacheprovider", f"tests/{folder}", *left_out)
