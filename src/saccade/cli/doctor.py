@@ -160,7 +160,7 @@ def layer_facts(isolation: Isolation, layer: Layer) -> dict[str, Any]:
 
 
 def memory_facts() -> dict[str, str]:
-    """Memory of the machine and which cgroup versions are mounted; empty where there is no /proc."""
+    """Return memory of the machine and which cgroup versions are mounted; empty where there is no /proc."""
     facts = {}
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():

@@ -140,7 +140,7 @@ class Logged:
 
 
 def logged(program: Callable[..., None]) -> Callable[..., None]:
-    """`program` for processes of its own, with the options of the present command."""
+    """Return `program` for processes of its own, with the options of the present command."""
     logs = _CURRENT.get()
     return program if logs is None else Logged(program, logs.verbosity, logs.file)
 

@@ -131,7 +131,7 @@ def is_outage(response: httpx.Response) -> bool:
 
 
 def checked_address(address: str, whose: str, port: int, secret: str) -> str:
-    """`address` as it is requested, without a slash at its end.
+    """Return `address` as it is requested, without a slash at its end.
 
     Args:
         address: `http://host:port` or `https://host`.

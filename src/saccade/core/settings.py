@@ -328,7 +328,7 @@ def _is_model(annotation: object) -> bool:
 
 
 def to_toml(data: Mapping[str, object]) -> str:
-    """TOML text of `data`: first its plain values, then a `[table]` for each mapping in it.
+    """Return TOML text of `data`: first its plain values, then a `[table]` for each mapping in it.
 
     Raises:
         ValueError: a value has no form in TOML.

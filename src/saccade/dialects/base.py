@@ -299,7 +299,7 @@ def labelled(pictures: Sequence[ImagePart], label: str, first: int) -> tuple[Par
 
 
 def join_texts(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """`parts` with texts that follow each other joined and empty ones left out."""
+    """Return `parts` with texts that follow each other joined and empty ones left out."""
     joined: list[Part] = []
     for part in parts:
         last = joined[-1] if joined else None
@@ -345,7 +345,7 @@ def shown(execution: Execution, sources: Collection[str]) -> tuple[ImagePart, ..
 
 
 def with_notes(text: str, execution: Execution) -> str:
-    """`text` and, on lines of their own, what the sandbox says was cut or dropped."""
+    """Return `text` and, on lines of their own, what the sandbox says was cut or dropped."""
     if not execution.notes:
         return text
     return "\n".join([*([text.removesuffix("\n")] if text else []), *execution.notes]) + "\n"

@@ -48,7 +48,7 @@ class Seen:
     shown: ImagePart
 
     def scale(self, space: BoxSpace) -> tuple[float, float, float, float]:
-        """Numerators and denominators (width, height, width, height) of the mapping to pixels of `full`."""
+        """Return numerators and denominators (width, height, width, height) of the mapping to pixels of `full`."""
         if space is BoxSpace.THOUSAND:
             return self.full.width, self.full.height, 1000, 1000
         if space is BoxSpace.SHOWN:

@@ -102,7 +102,7 @@ def write_call(call: ToolCall, shape: CallShape) -> str:
 
 
 def dump_json(data: object) -> str:
-    """`data` as JSON on one line, every `<` that could begin a tag written as an escape."""
+    """Return `data` as JSON on one line, every `<` that could begin a tag written as an escape."""
     return re.sub(r"<(?=[/A-Za-z|])", r"\\u003c", json.dumps(data, ensure_ascii=False, allow_nan=False))
 
 

@@ -136,7 +136,8 @@ class Prompts:
         return any(found == field for _, found in self.parse(name))
 
     def replaced_by(self, given: Prompts, questions: tuple[str, ...] = (USER,)) -> Prompts:
-        """These with what `given` has of them in their place; `questions` are those that must be there if one is.
+        """Return these with what `given` has of them in their place; `questions` are those that must be there if one
+        is.
 
         `user` of `given` serves all `questions`. What `given` does not have stays as it is.
 

@@ -74,7 +74,7 @@ def question_values(task: Task) -> dict[str, str]:
 
 
 def split_at_pictures(text: str, pictures: int) -> tuple[str | int, ...]:
-    """`text` cut at its placeholders: pieces of text, and between them the indices of pictures, from 0.
+    """Return `text` cut at its placeholders: pieces of text, and between them the indices of pictures, from 0.
 
     Each index comes at most once. A placeholder of a picture that is not there, or that stands at an earlier place
     already, stays in the text as it is.
@@ -158,7 +158,7 @@ class TagGuard:
         self._tag = re.compile(f"<{tag}", re.IGNORECASE)
 
     def escape(self, text: str) -> str:
-        """`text` with no protocol tag in it."""
+        """Return `text` with no protocol tag in it."""
         return self._any.sub(lambda _: "<\\", text)
 
     def tags(self, text: str) -> tuple[str, ...]:

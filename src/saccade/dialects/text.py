@@ -111,7 +111,7 @@ def code_in_block(body: str, *, last: bool = True) -> tuple[str, bool]:
 
 
 def boxed(text: str) -> str | None:
-    r"""What the last `\boxed{...}` to be closed holds, braces inside it matched; None if none is closed."""
+    r"""Return what the last `\boxed{...}` to be closed holds, braces inside it matched; None if none is closed."""
     found: str | None = None
     open_braces: list[int | None] = []  # where the content of a box starts, None for any other brace
     for mark in _BRACES.finditer(text):
@@ -138,7 +138,7 @@ def cut_middle(text: str, *, longest: int, mark: str = "...") -> str:
 
 
 def outside_thoughts(text: str) -> str:
-    """`text` without its closed thoughts, unless every tool call and answer in it stands in them."""
+    """Return `text` without its closed thoughts, unless every tool call and answer in it stands in them."""
     outside = _THOUGHT.sub("", text)
     return outside if "<tool_call>" in outside or "<answer>" in outside else text
 

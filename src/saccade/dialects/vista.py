@@ -73,7 +73,7 @@ Tools (a question mark follows what may be left out; a box is [left, top, right,
 
 
 def own_prompts(shape: CallShape = CallShape.FLAT, *, thinks: bool = True) -> Prompts:
-    """Saccade's own texts, for calls in that shape and turns with or without thoughts."""
+    """Return Saccade's own texts, for calls in that shape and turns with or without thoughts."""
     begins = (
         "Every turn opens with your thoughts in <think> and </think> and then does one of two things:"
         if thinks
@@ -139,7 +139,7 @@ class VistaDialect(Dialect):
         return ParseError(reason=faults[0].reason) if self.strict and faults else action
 
     def faults(self, text: str, finish: FinishReason = FinishReason.STOP) -> tuple[Fault, ...]:
-        """Everything that is wrong with the form of a turn; empty for one that is exactly as it should be."""
+        """Return everything that is wrong with the form of a turn; empty for one that is exactly as it should be."""
         return self._read(text, finish)[1]
 
     def call_shape(self, text: str) -> str:

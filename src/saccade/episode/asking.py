@@ -49,7 +49,8 @@ S = TypeVar("S", bound=EpisodeSettings)
 
 
 def suited(settings: S) -> tuple[S, tuple[str, ...]]:
-    """The settings with a dialect, the one that suits the model if they name none, and what a person should know.
+    """Return the settings with a dialect, the one that suits the model if they name none, and what a person should
+    know.
 
     Raises:
         RegistryError: a checkpoint or a stored episode names code as its dialect; nothing that is stored is run.

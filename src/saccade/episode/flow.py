@@ -253,7 +253,7 @@ class Plan:
 
 @lru_cache(maxsize=256)  # a server of agents asks the same at every request
 def limits_with(limits: EpisodeLimits, **overrides: float | None) -> EpisodeLimits:
-    """`limits` with those of `given` that are not None in place of its own."""
+    """Return `limits` with those of `given` that are not None in place of its own."""
     return EpisodeLimits.model_validate(
         {**limits.model_dump(), **{name: value for name, value in overrides.items() if value is not None}}
     )

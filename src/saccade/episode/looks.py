@@ -89,7 +89,7 @@ def is_number(value: Value) -> TypeGuard[int | float]:
 
 
 def numbers(value: Value, length: int) -> tuple[float, ...] | None:
-    """`value` as that many numbers, or None."""
+    """Return `value` as that many numbers, or None."""
     if not isinstance(value, tuple) or len(value) != length:
         return None
     values = tuple(float(item) for item in value if is_number(item) and abs(item) < BIGGEST)
@@ -135,7 +135,7 @@ _NUMBERS: Final[Mapping[str, Callable[..., float]]] = {
 
 
 def computed(operator: ast.operator, left: Value, right: Value) -> Value:
-    """`left operator right`, for numbers, and for tuples joined by `+`."""
+    """Return `left operator right`, for numbers, and for tuples joined by `+`."""
     if isinstance(left, tuple) and isinstance(right, tuple) and isinstance(operator, ast.Add):
         return left + right if len(left) + len(right) <= MOST else UNKNOWN
     rule = _OPERATORS.get(type(operator))
@@ -150,7 +150,7 @@ def negated(value: Value) -> Value:
 
 
 def attribute(owner: Value, name: str) -> Value:
-    """`owner.name`: the size of a view."""
+    """Return `owner.name`: the size of a view."""
     if not isinstance(owner, View):
         return UNKNOWN
     if owner.array:
@@ -160,7 +160,7 @@ def attribute(owner: Value, name: str) -> Value:
 
 
 def item(owner: Value, key: Value) -> Value:
-    """`owner[key]` of a tuple or a dictionary."""
+    """Return `owner[key]` of a tuple or a dictionary."""
     if isinstance(owner, tuple) and isinstance(key, int) and -len(owner) <= key < len(owner):
         return owner[key]
     if isinstance(owner, dict) and isinstance(key, int | float | str):
@@ -338,7 +338,7 @@ class Evaluator:
         return UNKNOWN
 
     def _sliced(self, view: View, index: ast.expr) -> Value:
-        """`array[y0:y1, x0:x1]`, channels left as they are."""
+        """Return `array[y0:y1, x0:x1]`, channels left as they are."""
         axes = index.elts if isinstance(index, ast.Tuple) else [index]
         spans = [(0, view.height), (0, view.width)]
         for number, axis in enumerate(axes[:2]):
@@ -401,7 +401,7 @@ def _are_edges(values: tuple[Value, Value]) -> TypeGuard[tuple[int | None, int |
 
 
 def _dotted(node: ast.expr) -> str:
-    """`a.b.c` as it is written, or an empty text for anything else."""
+    """Return `a.b.c` as it is written, or an empty text for anything else."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):

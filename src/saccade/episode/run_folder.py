@@ -87,7 +87,8 @@ class RunFolder:
                 self.journal_of(item.id).unlink(missing_ok=True)
 
     def keep_settings(self, settings: BaseModel) -> Path:
-        """The file that holds `settings`: `settings.toml`, or where that holds others `settings-2.toml`, and so on.
+        """Return the file that holds `settings`: `settings.toml`, or where that holds others `settings-2.toml`, and so
+        on.
 
         Each trajectory holds its own, too, as `provenance.settings`.
         """

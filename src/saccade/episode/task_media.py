@@ -205,7 +205,8 @@ def opened_as_shown(task: Task, dialect: Dialect, shown: Mapping[str, ShownAs]) 
 
 
 def scaled_down(task: Task, most_pixels: int, store: MediaStore, dialect: Dialect) -> dict[str, ShownAs]:
-    """The pictures of the task that have more than `most_pixels`, scaled down to it, by sha256, with a word about it.
+    """Return the pictures of the task that have more than `most_pixels`, scaled down to it, by sha256, with a word
+    about it.
 
     Raises:
         MediaError: one cannot be decoded.

@@ -62,7 +62,8 @@ class Applied:
 
 
 def as_published(settings: EvalSettings) -> Applied:
-    """The settings with those of the paper that they name (`EvalSettings.published`) where the user set nothing else.
+    """Return the settings with those of the paper that they name (`EvalSettings.published`) where the user set nothing
+    else.
 
     Raises:
         SettingsError: a source is no benchmark, its card has no settings of that name, or two cards differ in them.

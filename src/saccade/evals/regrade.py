@@ -143,7 +143,7 @@ def _changed(regrading: Regrading, before: EvalSettings) -> dict[str, object]:
 
 
 def _judge_limits(rules: Mapping[str, object] | tuple[str, ...], before: EvalSettings) -> dict[str, object]:
-    """`judge_rules` and `retry` of the run from now on."""
+    """Return `judge_rules` and `retry` of the run from now on."""
     values: Mapping[str, object] = rules if isinstance(rules, Mapping) else {}
     overrides = () if isinstance(rules, Mapping) else rules
     stored = {**before.judge_rules.model_dump(), "retry": before.retry.model_dump()}

@@ -283,7 +283,7 @@ def _in_fours(text: str, frame: _Frame) -> list[Box | None]:
 
 
 def _plain(text: str, count: int) -> list[str]:
-    """Groups of so many bare numbers; none if other numbers stand next to them, or words of doubt."""
+    """Return groups of so many bare numbers; none if other numbers stand next to them, or words of doubt."""
     found = [match["all"] for match in _PLAIN[count].finditer(text)]
     numbers = len(re.findall(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?", text))
     if DOUBT.search(re.sub(r'"[^"]{0,200}"', "", text)) or numbers != count * len(found):

@@ -60,7 +60,7 @@ _DIGIT_GAP = re.compile("(?<=[0-9])[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]
 
 
 def clean(text: str) -> str:
-    """`text` in one spelling; at most `LONGEST_ANSWER` characters of it are looked at."""
+    """Return `text` in one spelling; at most `LONGEST_ANSWER` characters of it are looked at."""
     text = without_end_tokens(clean_text(text[:LONGEST_ANSWER]))
     if text.isascii():
         return _UNUSUAL.sub(_visible, text.replace("\r", "\n"))
@@ -74,12 +74,12 @@ def clean(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """`text` in one spelling, lower-case, every run of white space one space."""
+    """Return `text` in one spelling, lower-case, every run of white space one space."""
     return " ".join(clean(text).casefold().split())
 
 
 def clipped(text: str) -> str:
-    """`text` short enough for a message, and such that JSON can hold it."""
+    """Return `text` short enough for a message, and such that JSON can hold it."""
     return clean_text(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
@@ -158,7 +158,7 @@ def _fenced(text: str) -> str:
 
 
 def tight(text: str) -> str:
-    """`text` without the spaces that mean nothing in a formula; those between two digits or letters stay."""
+    """Return `text` without the spaces that mean nothing in a formula; those between two digits or letters stay."""
     return _LOOSE.sub("", text.strip())
 
 

@@ -286,7 +286,7 @@ _OPEN = re.compile(r"(?<![A-Za-z\\])i(?![A-Za-z])|log(?![A-Za-z])")
 
 @lru_cache
 def read_formula(text: str) -> Formula | None:
-    """`text` as a formula; None if it is none that this grammar knows."""
+    """Return `text` as a formula; None if it is none that this grammar knows."""
     if len(text) > LONGEST or not text.strip():
         return None
     plain = unwrapped(clean(text)).replace("$", "")

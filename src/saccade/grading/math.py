@@ -174,7 +174,7 @@ _SIGNS: Final = {
 
 
 def comparable_formula(text: str) -> str | None:
-    """`text` as LaTeX that may be parsed, or None if it is no such formula."""
+    """Return `text` as LaTeX that may be parsed, or None if it is no such formula."""
     if len(text) > LONGEST or not text.strip() or _ALPHABET.fullmatch(text) is None or _RATIO.search(text):
         return None
     for sign, command in _SIGNS.items():

@@ -68,7 +68,7 @@ _NAMED = re.compile(r"\b(?:the|these|those|both|all|this|that)\s+$", re.IGNORECA
 
 
 def with_digits(text: str) -> str:
-    """`text` with its number words as digits; a run of words that is no number stays."""
+    """Return `text` with its number words as digits; a run of words that is no number stays."""
     text = _DOZEN.sub(lambda match: "6" if match["half"] else "12", text)
     part = _A_PART.fullmatch(text)
     if part is not None and (part["part"].casefold() == "half" or part[0].strip() != part["part"]):
@@ -89,7 +89,7 @@ def says_another(text: str) -> bool:
 
 
 def _over(match: re.Match[str]) -> str:
-    """`two thirds` as `2/3`; "two third", "one thirds" and "two halfs" stay."""
+    """Return `two thirds` as `2/3`; "two third", "one thirds" and "two halfs" stay."""
     above, below = _SMALL[match["above"].casefold()], _PARTS[match["below"].casefold()]
     fits = (above == 1) != bool(match["many"]) and (above == 1 or below != 2)
     return f"{above}/{below}" if fits else match[0]
@@ -173,7 +173,7 @@ _JAPANESE_NUMBER = re.compile(rf"(?<![\u3040-\u30ff])(?P<number>{'|'.join(_JAPAN
 
 
 def foreign_words_as_digits(text: str) -> str:
-    """`text` with the number words of other languages than English as digits."""
+    """Return `text` with the number words of other languages than English as digits."""
     if not text.isascii():
         text = _HAN_NUMBER.sub(_han, text)
         text = _KOREAN_NUMBER.sub(lambda match: str(_KOREAN[match["number"]]), text)

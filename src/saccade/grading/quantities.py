@@ -57,7 +57,7 @@ class Numeral:
 
 
 def repeating_as_fraction(text: str) -> str:
-    r"""`text` with its repeating decimals as fractions: `0.\overline{3}` and `0.333...` are `1/3`."""
+    r"""Return `text` with its repeating decimals as fractions: `0.\overline{3}` and `0.333...` are `1/3`."""
     return _REPEATING.sub(_repeating, text)
 
 

@@ -108,7 +108,7 @@ def missing_graders(named: Iterable[str]) -> Mapping[str, str]:
 
 
 def full_spec(spec: str) -> str:
-    """`spec` with its version. Raises `RegistryError`."""
+    """Return `spec` with its version. Raises `RegistryError`."""
     name, parameters = GRADERS.split(spec)
     return GRADERS.full_name(name) + ("" if parameters is None else f":{parameters}")
 
@@ -162,7 +162,8 @@ class Grade:
 
 
 def grader_id(task: Task, grader: str = "") -> str:
-    """The full id of the grader of a task: that one, else the one that the task names, else the one for its type.
+    """Return the full id of the grader of a task: that one, else the one that the task names, else the one for its
+    type.
 
     Raises:
         RegistryError: there is no such grader, or the task names code that was not loaded: a record runs none.

@@ -202,7 +202,7 @@ def _is_braced(text: str) -> bool:
 
 
 def _values(text: str) -> list[str]:
-    r"""The values in `1`, `\{1, 2\}`, `1 \pm 2`."""
+    r"""Return the values in `1`, `\{1, 2\}`, `1 \pm 2`."""
     if _is_braced(text):
         inside = text.removeprefix("\\").removeprefix("{").removesuffix("}").removesuffix("\\")
         return [value.strip() for part in cut(inside, _COMMA) for value in _values(part.strip())]
@@ -222,7 +222,7 @@ def _holds(text: str, name: str) -> bool:
 
 
 def _spaced(text: str) -> str:
-    """`text` with its products of letters set apart: `2xy` is `2 x y`."""
+    """Return `text` with its products of letters set apart: `2xy` is `2 x y`."""
     return re.sub(r"(?<![\\A-Za-z])[A-Za-z]{2,3}(?![A-Za-z])", lambda run: " ".join(run[0]), text)
 
 
@@ -289,7 +289,7 @@ def _head(match: re.Match[str]) -> str:
 
 
 def _one_spelling(name: str) -> str:
-    r"""`A_{n}` as `a_n`, `\frac{dy}{dx}` as `y'`."""
+    r"""Return `A_{n}` as `a_n`, `\frac{dy}{dx}` as `y'`."""
     return re.sub(r"^(?:\\frac)?d(\w)/?d\w$", r"\1'", re.sub(r"[\s{}]", "", name.casefold()))
 
 

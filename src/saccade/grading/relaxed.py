@@ -179,7 +179,7 @@ def items(text: str) -> tuple[str, ...]:
 
 
 def _by_name(predicted: tuple[str, ...]) -> dict[str, str] | None:
-    """Items by their names; None if one has none, or two have the same."""
+    """Return items by their names; None if one has none, or two have the same."""
     named: dict[str, str] = {}
     for item in predicted:
         match = _NAMED.fullmatch(item)

@@ -104,7 +104,7 @@ class TextGrader:
 
 
 def bare(text: str) -> str:
-    """`text` as it is compared."""
+    """Return `text` as it is compared."""
     plain = folded(unwrapped(clean(text))).strip(" .,;:\"'")
     return re.sub(r"(?<=[^\W\d_]{2})!+$", "", plain)  # "Yes!", but not `4!` or `n!`
 

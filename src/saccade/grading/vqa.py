@@ -61,7 +61,7 @@ def vqa_accuracy(same: int, people: int) -> float:
 
 
 def normalised(text: str) -> str:
-    """`text` as VQA answers are compared: the steps of the official evaluation, on its words."""
+    """Return `text` as VQA answers are compared: the steps of the official evaluation, on its words."""
     plain = with_digits(bare(text)).replace("'s", " 's")
     grouped = _GROUPED.search(plain) is not None
     plain = plain.replace(",", "")

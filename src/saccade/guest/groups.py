@@ -162,13 +162,13 @@ def asleep(pid: int) -> bool:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time that one of our children has used; 0 if it has ended."""
+    """Return the CPU time that one of our children has used; 0 if it has ended."""
     fields = _stat(pid)
     return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Fields of /proc/PID/stat from the state on."""
+    """Return fields of /proc/PID/stat from the state on."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()

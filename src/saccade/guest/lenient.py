@@ -64,7 +64,8 @@ def _as_call(node: ast.Slice) -> ast.Call:
 
 
 def slice_of_picture(value: Any, index: tuple[Any, ...]) -> Any:
-    """`value[index]`, the first two slices in order and inside the picture; plain indexing for what is no picture.
+    """Return `value[index]`, the first two slices in order and inside the picture; plain indexing for what is no
+    picture.
 
     Raises:
         ValueError: nothing of the picture is left.

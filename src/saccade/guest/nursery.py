@@ -69,7 +69,7 @@ def interpreter_paths() -> list[str]:
 
 
 def _python_folders() -> list[str]:
-    """Standard library, site-packages and the library folders of the prefixes."""
+    """Return standard library, site-packages and the library folders of the prefixes."""
     folders = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     for prefix in (sys.base_prefix, sys.base_exec_prefix, sys.prefix, sys.exec_prefix):
         folders += [os.path.join(prefix, "lib"), os.path.join(prefix, "lib64")]
@@ -82,7 +82,7 @@ def _python_folders() -> list[str]:
 
 
 def _loaded_libraries() -> list[str]:
-    """Real paths of the shared objects mapped into this process."""
+    """Return real paths of the shared objects mapped into this process."""
     libraries = set()
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
@@ -149,7 +149,7 @@ class Nursery:
         return SessionEntry(session_id, uid, family, path, self.places.base, sock, frozenset(memory)), fd
 
     def new_workspace(self, entry: SessionEntry) -> tuple[int, str]:
-        """Descriptor and path of one more workspace in the family of `entry`."""
+        """Return the descriptor and path of one more workspace in the family of `entry`."""
         return self._make(entry.family, entry.uid)
 
     def branch_entry(self, message: dict[str, Any], parent: SessionEntry) -> SessionEntry:
@@ -168,7 +168,7 @@ class Nursery:
         self._uids_in_use[entry.uid] -= 1
 
     def stock(self, entry: SessionEntry) -> list[int]:
-        """Descriptor of the folder of the family's spare workspaces, if there is one."""
+        """Return the descriptor of the folder of the family's spare workspaces, if there is one."""
         fd = self.places.stock(entry.family)
         return [] if fd is None else [fd]
 
@@ -341,7 +341,7 @@ def _sight(plan: JailPlan, standing: Standing, forker: Forker) -> tuple[bool, st
 def _rehearsed(
     plan: JailPlan, standing: Standing, places: Keeper, room: tuple[int, int], forker: Forker
 ) -> dict[str, str]:
-    """Layer -> "" or why it cannot be had, tried in a child with a workspace of its own."""
+    """Return layer -> "" or why it cannot be had, tried in a child with a workspace of its own."""
     fd, path = places.make(places.new_family(), *room, standing.first_uid)
     try:
         return rehearse(plan, standing.first_uid, os.path.dirname(path), forker.fork)

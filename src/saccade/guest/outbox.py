@@ -330,7 +330,7 @@ def _plain(value: Any, left: Iterator[int], depth: int = 0) -> Any:
 
 
 def encode(value: object) -> bytes:
-    """JSON (ASCII) of plain data. Uses nothing of the `json` module that a program could have replaced."""
+    """Return JSON (ASCII) of plain data. Uses nothing of the `json` module that a program could have replaced."""
     parts: list[str] = []
     _encode(value, parts.append)
     return "".join(parts).encode("ascii")

@@ -95,7 +95,8 @@ def clamping(log: Log) -> Iterator[None]:
 
 
 def clip(box: Any, width: int, height: int) -> tuple[float, float, float, float] | None:
-    """The box (left, upper, right, lower) in order and inside the image, or None if it is fine or not a box at all.
+    """Return the box (left, upper, right, lower) in order and inside the image, or None if it is fine or not a box at
+    all.
 
     Raises ValueError if nothing of the image is left.
     """

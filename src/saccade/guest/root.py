@@ -209,7 +209,7 @@ def with_own_proc(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def id_range() -> tuple[int, int]:
-    """(first id outside, count) of user ids that sessions may have, or (0, 0); only root may hand them out."""
+    """Return (first id outside, count) of user ids that sessions may have, or (0, 0); only root may hand them out."""
     if os.geteuid() != 0:
         return 0, 0
     with open("/proc/self/uid_map") as file:

@@ -109,7 +109,7 @@ class ShownPictures:
         return notes
 
     def finished_figures(self) -> list[Figure]:
-        """Figures that were shown without `plt.show` and not touched since; they need not stay open."""
+        """Return figures that were shown without `plt.show` and not touched since; they need not stay open."""
         return [figure for figure in self._figures.values() if not figure.stale]
 
     def saved(self, figure: Figure) -> None:

@@ -130,7 +130,7 @@ class VideoReader:
         return batch
 
     def get_avg_fps(self) -> float:
-        """Mean frames per second."""
+        """Return the mean frames per second."""
         return self._timeline.fps
 
     def get_frame_timestamp(self, idx: Any) -> NDArray[np.float32]:

@@ -188,7 +188,7 @@ class StreamFrames:
         )
 
     def _displayed(self, frame: Any) -> tuple[int, int]:
-        """Size at which pixels are square, as players show it: the side that is too short is made longer."""
+        """Return the size at which pixels are square, as players show it: the side that is too short is made longer."""
         shape = self._stream.sample_aspect_ratio or 1
         width, height = round(frame.width * max(1, shape)), round(frame.height * max(1, 1 / shape))
         if width * height > self._limits.pixels:
@@ -270,7 +270,7 @@ class StreamFrames:
         yield end
 
     def _frame(self, index: int) -> VideoFrame:
-        """Frame `index`, or the one shown before it if it is broken."""
+        """Return the frame `index`, or the one shown before it if it is broken."""
         assert self._order is not None
         key = self._order.key_before(index)
         if index < self._next or (key is not None and key.number > self._next):
@@ -445,7 +445,7 @@ class ReopenedFile(io.RawIOBase):
 
 
 def _seal(fd: int) -> tuple[int, int]:
-    """Size and time of change: equal for a branch's copy of a file too."""
+    """Return the size and time of change: equal for a branch's copy of a file too."""
     state = os.fstat(fd)
     return state.st_size, state.st_mtime_ns
 

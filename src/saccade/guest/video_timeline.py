@@ -55,7 +55,7 @@ class Timeline:
         return max(0, bisect_right(self.starts, second + 1e-6) - 1)
 
     def end(self, index: int) -> float:
-        """Second at which frame `index` is followed by the next, or the video ends."""
+        """Return the second at which frame `index` is followed by the next, or the video ends."""
         return self.starts[index + 1] if index + 1 < len(self.starts) else self.seconds
 
 
@@ -65,7 +65,7 @@ class Frames(Protocol):
     timeline: Timeline
 
     def picture(self, index: int, size: Resize = None) -> FramePixels:
-        """RGB pixels (height, width, 3) of frame `index`, scaled to `size` (width, height) if given.
+        """Return RGB pixels (height, width, 3) of frame `index`, scaled to `size` (width, height) if given.
 
         Raises `VideoError` if it cannot be decoded.
         """

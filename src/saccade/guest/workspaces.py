@@ -336,7 +336,7 @@ def stocked(stock: int) -> Iterator[int]:
 
 
 def _relative(path: str, base: str) -> str:
-    """`path` relative to `base`; ValueError unless it is exactly family and workspace."""
+    """Return `path` relative to `base`; ValueError unless it is exactly family and workspace."""
     inside = os.path.relpath(path, base)
     parts = inside.split("/")
     if len(parts) != 2 or ".." in parts:

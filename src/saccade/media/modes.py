@@ -194,7 +194,7 @@ class PixelBudget:
         return self._clamped(*fitted)
 
     def tokens(self, width: int, height: int) -> int:
-        """Visual tokens of a picture of that size after fitting, for models with one token per factor²."""
+        """Return visual tokens of a picture of that size after fitting, for models with one token per factor²."""
         fitted_width, fitted_height = self.size(width, height)
         return (fitted_width // self.factor) * (fitted_height // self.factor)
 

@@ -118,7 +118,7 @@ def encode(image: Image.Image, options: EncodeOptions = PNG) -> bytes:
 
 
 def data_url(data: bytes) -> str:
-    """`data:image/...;base64,...` of an encoded picture; the type is that of its bytes.
+    """Return `data:image/...;base64,...` of an encoded picture; the type is that of its bytes.
 
     Raises:
         DecodeError: the bytes are no picture of a known format.

@@ -142,7 +142,7 @@ _CLOSING_TAG = re.compile(r"</([A-Za-z][\w.-]*)>")
 
 
 def check_stops(stops: Iterable[str]) -> tuple[str, ...]:
-    """`stops` without repetitions, in their order.
+    """Return `stops` without repetitions, in their order.
 
     Raises:
         SettingsError: one of them is empty.

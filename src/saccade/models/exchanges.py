@@ -87,7 +87,7 @@ async def one_try(ask: Callable[[], Awaitable[T]], hide: Callable[[str], str]) -
 
 
 def hooks() -> dict[str, list[Callable[[Any], Awaitable[None]]]]:
-    """Event hooks of an httpx client that fill in the current exchange; without one they do nothing."""
+    """Return event hooks of an httpx client that fill in the current exchange; without one they do nothing."""
     return {"request": [_sending], "response": [_answered]}
 
 
@@ -108,7 +108,7 @@ async def _answered(response: Any) -> None:
 
 
 def _listening(stream: Any, exchange: Exchange) -> object:
-    """`stream`, the body of an answer, kept while it is read.
+    """Return `stream`, the body of an answer, kept while it is read.
 
     The client checks for its own class, which is httpx's or a fork's, so the class is made from that of `stream`.
     """

@@ -100,7 +100,7 @@ class ApiKey:
         return self._value
 
     def hide(self, text: str) -> str:
-        """`text` with the secret blotted out, for messages of servers that repeat what they were sent."""
+        """Return `text` with the secret blotted out, for messages of servers that repeat what they were sent."""
         return text.replace(self._value, "[key]") if self._value else text
 
 

@@ -314,7 +314,7 @@ class HostedModel(ABC):
         return PackageErrors(self._package, self._key, self.name, address, self._provider.errors or COMMON)(error)
 
     def _priced(self, usage: Usage, cache_written: int = 0) -> Usage:
-        """`usage` with its dollars, as far as they are known."""
+        """Return `usage` with its dollars, as far as they are known."""
         priced = self._endpoint.prices.priced(usage, self._provider.prices, self._endpoint.model, cache_written)
         if self.batches is None or priced.dollars is None:
             return priced
@@ -397,7 +397,7 @@ class OpenCall:
 
 
 def need_keeper(media: MediaReader, who: str) -> MediaKeeper:
-    """`media`, into which pictures can be put. Raises `ModelRefusedError` if they cannot."""
+    """Return `media`, into which pictures can be put. Raises `ModelRefusedError` if they cannot."""
     if not isinstance(media, MediaKeeper):
         raise ModelRefusedError(
             f"{who} is asked to run code in its own sandbox, and there is no store for the pictures that come back. "

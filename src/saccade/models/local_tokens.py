@@ -63,7 +63,7 @@ def load_video_rules(source: str, where: Mapping[str, str], family: ModelFamily)
 
 
 def video_rules(said: Mapping[str, Any], published: VideoRules, source: str) -> VideoRules:
-    """`published`, but for what is `said` in a file of `source`. Raises `ModelRefusedError`."""
+    """Return `published`, but for what is `said` in a file of `source`. Raises `ModelRefusedError`."""
     if not said.get("do_resize", True) or said.get("resample", _BICUBIC) != _BICUBIC:
         raise ModelRefusedError(
             f"the video processor of {source} scales frames in a way that is not known here (only bicubic is). "
@@ -163,7 +163,7 @@ def _configured_ends(source: str, config: Any) -> Any:
 
 
 def forbidden_tokens(tokenizer: Any, family: ModelFamily, vocabulary: int) -> torch.Tensor:
-    """bool (vocabulary,): the family's reserved tokens, and rows of the embedding that no token has.
+    """Return bool (vocabulary,): the family's reserved tokens, and rows of the embedding that no token has.
 
     A trainer must leave the same ids out of its softmax, or its probabilities are not those of the sampler.
     """

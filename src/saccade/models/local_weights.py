@@ -45,7 +45,7 @@ class _Multiplied:
     proj: torch.nn.Conv3d
 
     def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        """(patches, channels · frames · height · width) to (patches, features)."""
+        """Return (patches, channels · frames · height · width) to (patches, features)."""
         weight = self.proj.weight.flatten(1)
         patches = hidden_states.view(-1, weight.shape[1]).to(weight.dtype)
         return torch.nn.functional.linear(patches, weight, self.proj.bias)
@@ -112,7 +112,7 @@ class _Together:
 
 
 def _by_length(bounds: list[int]) -> tuple[list[tuple[int, int]], torch.Tensor | None]:
-    """Lengths of windows and how many have each, and the patches in that order; None if it is theirs already."""
+    """Return lengths of windows and how many have each, and the patches in that order; None if it is theirs already."""
     starts: dict[int, list[int]] = defaultdict(list)
     for start, end in pairwise(bounds):
         if end > start:
@@ -261,11 +261,11 @@ def _placement(settings: LocalSettings) -> tuple[str, Any]:
 
 
 def logit_cap(config: Any) -> float | None:
-    """c of a transformers configuration, None where logits are not bounded."""
+    """Return c of a transformers configuration, None where logits are not bounded."""
     cap = getattr(config.get_text_config(), "final_logit_softcapping", None)
     return None if cap is None else float(cap)
 
 
 def capped(logits: torch.Tensor, cap: float | None) -> torch.Tensor:
-    """`logits` within the cap, of the same shape; as they are without one."""
+    """Return `logits` within the cap, of the same shape; as they are without one."""
     return logits if cap is None else torch.tanh(logits / cap) * cap

@@ -118,7 +118,7 @@ def _unreadable(part: ImagePart, error: Exception) -> DecodeError:
 
 
 def fitting_size(size: tuple[int, int], rules: PictureRules) -> tuple[int, int]:
-    """`size` (width, height), or the largest of the same shape within `rules`; at least one pixel a side."""
+    """Return `size` (width, height), or the largest of the same shape within `rules`; at least one pixel a side."""
     width, height = size
     scale = min(
         1.0,
@@ -131,7 +131,7 @@ def fitting_size(size: tuple[int, int], rules: PictureRules) -> tuple[int, int]:
 
 
 def padded_size(size: tuple[int, int], rules: PictureRules) -> tuple[int, int]:
-    """`size` (width, height), or the smallest that holds it and keeps the rules of short sides."""
+    """Return `size` (width, height), or the smallest that holds it and keeps the rules of short sides."""
     least = max(rules.least_side or 1, math.ceil(max(size) / (rules.ratio or math.inf)))
     return max(size[0], least), max(size[1], least)
 

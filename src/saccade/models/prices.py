@@ -64,7 +64,7 @@ class Prices:
         return prices.get(model) or prices.get(_DATED.sub("", model))
 
     def priced(self, usage: Usage, provider: str, model: str, cache_written: int = 0) -> Usage:
-        """`usage` with its dollars where tokens and price are known; `cache_written` is a part of the prompt."""
+        """Return `usage` with its dollars where tokens and price are known; `cache_written` is a part of the prompt."""
         price = self.price(provider, model)
         prompt, sampled = usage.prompt_tokens, usage.sampled_tokens
         if price is None or prompt is None or sampled is None:

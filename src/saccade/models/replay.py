@@ -145,7 +145,7 @@ def _plain(seen: _Seen) -> str:
 
 
 def _first_difference(one: str, other: str) -> int:
-    """Index of the first character that is not the same, or the length of the shorter text."""
+    """Return the index of the first character that is not the same, or the length of the shorter text."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
 

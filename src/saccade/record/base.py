@@ -27,7 +27,7 @@ class Record(BaseModel):
 
 
 def clean_text(text: str) -> str:
-    """`text` with every lone surrogate (which UTF-8 cannot hold) replaced by U+FFFD; all else as it is."""
+    """Return `text` with every lone surrogate (which UTF-8 cannot hold) replaced by U+FFFD; all else as it is."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

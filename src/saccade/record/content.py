@@ -169,7 +169,7 @@ def overlap(one: Box, other: Box) -> float:
 
 
 def iou(one: Box, other: Box) -> float:
-    """Intersection over union, 0 to 1; 0 if both are empty."""
+    """Return the intersection over union, 0 to 1; 0 if both are empty."""
     shared = overlap(one, other)
     union = area(one) + area(other) - shared
     return shared / union if union > 0 else 0.0

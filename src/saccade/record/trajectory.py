@@ -138,7 +138,7 @@ class Score(Record):
 
 
 def total(scores: Iterable[Score]) -> float | None:
-    """Weighted sum of the parts; None while a part with a weight other than 0 has no value."""
+    """Return the weighted sum of the parts; None while a part with a weight other than 0 has no value."""
     amount = 0.0
     for score in scores:
         if score.weight == 0:

@@ -90,7 +90,7 @@ def live_page(title: str, gallery: Mapping[str, object]) -> str:
 
 
 def list_html(heads: tuple[str, ...], lines: Sequence[RunLine]) -> Markup:
-    """Runs as a table, as a fragment of a page."""
+    """Return runs as a table, as a fragment of a page."""
     return _render("runs.html.j2", heads=heads, lines=lines)
 
 
@@ -142,7 +142,7 @@ def page_html(
 
 
 def script_json(value: object) -> Markup:
-    """JSON for a script element: nothing in it can end the element, open a comment or break a line."""
+    """Return JSON for a script element: nothing in it can end the element, open a comment or break a line."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -120,7 +120,7 @@ class PictureBook:
         return ShownMedia(key, image.width, image.height)
 
     def smaller(self, side: int) -> PictureBook:
-        """Another book over the same store, with copies of one size; pictures are decoded once for both."""
+        """Return another book over the same store, with copies of one size; pictures are decoded once for both."""
         book = PictureBook(None, thumbnail=side, large=side)
         book._decoder = self._decoder
         return book

@@ -452,7 +452,7 @@ _COLUMNS = 110
 
 
 def stacks(title: str, says: str, parts: Mapping[str, Sequence[Point]], labels: tuple[str, str]) -> Figure | None:
-    """Columns of the `parts` (name -> points of step and amount); `labels` are those of both axes.
+    """Return columns of the `parts` (name -> points of step and amount); `labels` are those of both axes.
 
     None if nothing is above zero. Parts that are always zero are left out.
     """

@@ -292,7 +292,7 @@ def _title(name: str, run: EvalRun) -> str:
 
 
 def _read(file: Path, run: EvalRun) -> Data | None:
-    """Stored findings; None, with a problem noted, if they cannot be read or are of fewer samples."""
+    """Return stored findings; None, with a problem noted, if they cannot be read or are of fewer samples."""
     try:
         data = json.loads(file.read_bytes())
         seen = data["about"]["samples"] + data["about"]["lost"]

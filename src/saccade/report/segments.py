@@ -96,7 +96,7 @@ def _around(text: str, code: str) -> Iterator[TextSegment]:
 
 
 def _without(text: str, opening: str, closing: str) -> str:
-    """`text` without what stands between the marks; a block that is not closed runs to the end."""
+    """Return `text` without what stands between the marks; a block that is not closed runs to the end."""
     kept = []
     start = 0
     while (at := text.find(opening, start)) >= 0:
@@ -128,7 +128,7 @@ def _piece(lines: list[str], quoted: bool) -> TextSegment:
 
 
 def _arguments(arguments: Mapping[str, JsonValue]) -> str:
-    """JSON, on one line where it is short."""
+    """Write JSON, on one line where it is short."""
     line = json.dumps(dict(arguments), ensure_ascii=False)
     return line if len(line) <= _SHORT else json.dumps(dict(arguments), ensure_ascii=False, indent=2)
 
@@ -140,7 +140,7 @@ LONGEST: Final = 60_000
 
 
 def highlighted(code: str, language: str = "python") -> Markup:
-    """`code` with spans around its tokens. `language` is `python`, `bash` or `json`."""
+    """Return `code` with spans around its tokens. `language` is `python`, `bash` or `json`."""
     from pygments import highlight
 
     text = readable(cut_end(code)).strip("\n")

@@ -62,7 +62,7 @@ def count(number: float | None) -> str:
 
 
 def some(number: int, one: str, many: str | None = None) -> str:
-    """`1 turn`, `2 turns`."""
+    """Return `1 turn`, `2 turns`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
@@ -100,14 +100,14 @@ def readable(text: str) -> str:
 
 
 def cut_end(text: str, longest: int = LONGEST) -> str:
-    """`text`, or its first `longest` characters and a line that says how many are missing."""
+    """Return `text`, or its first `longest` characters and a line that says how many are missing."""
     if len(text) <= longest:
         return text
     return f"{text[:longest]}\n… {len(text) - longest:,} more characters are in the record"
 
 
 def one_line(text: str, longest: int) -> str:
-    """`text` on one line of at most `longest` characters, an ellipsis at its end if it was cut."""
+    """Return `text` on one line of at most `longest` characters, an ellipsis at its end if it was cut."""
     line = " ".join(text.split())
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 

@@ -168,7 +168,7 @@ def _edges(rows: npt.NDArray[np.int16]) -> tuple[int, int]:
 
 
 def _grid(picture: Image.Image, cells: int, window: _Window = _WHOLE) -> Grid:
-    """Averages of cells of a part of a picture, cells × cells × 3; `window` as shares of width and height."""
+    """Return averages of cells of a part of a picture, cells × cells × 3; `window` as shares of width and height."""
     width, height = picture.size
     box = (window[0] * width, window[1] * height, window[2] * width, window[3] * height)
     return np.asarray(picture.resize((cells, cells), Image.Resampling.BOX, box=box), dtype=np.float32)

@@ -180,7 +180,7 @@ class Session(Protocol):
         """Bind further names; they are there in the next call (a dialect binds observed pictures this way)."""
 
     async def branch(self, n: int) -> Sequence[Session]:
-        """`n` new sessions that start from this one's state, variables, pictures and files included."""
+        """Return `n` new sessions that start from this one's state, variables, pictures and files included."""
 
     async def close(self) -> None:
         """End the session; idempotent."""

@@ -39,7 +39,7 @@ class Bound:
 
 
 def bound(name: str, value: object) -> Bound:
-    """`value` ready to be bound as `name`.
+    """Return `value` ready to be bound as `name`.
 
     Raises `SandboxError` for a name that is no identifier, or a value of no kind that can be bound.
     """
@@ -58,7 +58,7 @@ def bound(name: str, value: object) -> Bound:
 
 
 def bound_file(path: str, data: bytes, limits: Limits) -> Bound:
-    """`data` ready to be written to `path` in the workspace. Raises `SandboxError` for a path that leaves it."""
+    """Return `data` ready to be written to `path` in the workspace. Raises `SandboxError` for a path that leaves it."""
     name = workspace_path(path)
     if not isinstance(data, bytes | bytearray | memoryview):
         raise SandboxError(f"the contents of {path!r} are bytes, not {type(data).__name__}: give e.g. text.encode()")
@@ -113,7 +113,7 @@ def _check_together(files: Mapping[str, bytes], paths: list[str], limits: Limits
 
 
 def bound_all(bindings: Mapping[str, object], files: Mapping[str, bytes], limits: Limits) -> list[Bound]:
-    """Everything that a session starts with, ready to be bound.
+    """Return everything that a session starts with, ready to be bound.
 
     Raises `SandboxError` also for files that do not fit together, and for a video whose file is not among them.
     """

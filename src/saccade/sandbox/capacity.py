@@ -45,7 +45,7 @@ def memory_room() -> Room | None:
 
 
 def process_room() -> Room | None:
-    """Processes and threads left beneath the tightest limit around this process; None where there is none."""
+    """Return processes and threads left beneath the tightest limit around this process; None where there is none."""
     rooms = []
     for _version, folder in around("pids"):
         limit, used = (_number(f"{folder}/{name}") for name in ("pids.max", "pids.current"))

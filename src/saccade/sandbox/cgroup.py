@@ -45,7 +45,7 @@ class Hierarchy:
 
 
 def candidates() -> list[tuple[int, tuple[str, ...], str]]:
-    """(version, folders in which to make ours, why there are none) for each version, the better one first."""
+    """Return (version, folders in which to make ours, why there are none) for each version, the better one first."""
     try:
         hierarchies = _hierarchies()
     except OSError as error:
@@ -87,7 +87,7 @@ def _delegated(hierarchy: Hierarchy) -> str | None:
 
 
 def around(controller: str) -> list[tuple[int, str]]:
-    """(version, folder) of every group around this process that may limit `controller`, the innermost first."""
+    """Return (version, folder) of every group around this process that may limit `controller`, the innermost first."""
     try:
         hierarchies = _hierarchies((controller,))
     except OSError:
@@ -401,7 +401,7 @@ def _owner_is_dead(name: str) -> bool:
 
 
 def _start_time(pid: int) -> int:
-    """When a process started, in clock ticks since boot: with the id it names a process for good."""
+    """Return when a process started, in clock ticks since boot: with the id it names a process for good."""
     # The second field, the program's name in brackets, may hold spaces and brackets.
     return int(read(f"/proc/{pid}/stat").rpartition(")")[2].split()[19])
 

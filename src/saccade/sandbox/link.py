@@ -77,7 +77,7 @@ class Endpoints:
         self.cgroup = cgroup
 
     def guest_fds(self, *workspace: int) -> tuple[int, ...]:
-        """Socket, outbox, the workspace if it is sent from here, stdout, stderr."""
+        """Return socket, outbox, the workspace if it is sent from here, stdout, stderr."""
         outbox, *streams = self._shared
         return (self.theirs.fileno(), outbox, *workspace, *streams)
 

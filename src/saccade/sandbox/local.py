@@ -457,7 +457,7 @@ def check_options(options: SessionOptions) -> None:
 
 
 def local(rest: str, limits: Limits, wait: float | None) -> LocalSandbox:
-    """Isolated processes of this machine (Linux)."""
+    """Return isolated processes of this machine (Linux)."""
     if rest:
         raise SettingsError(f"nothing may follow the sandbox `local`. Leave out {rest!r}.")
     return LocalSandbox(limits=limits)

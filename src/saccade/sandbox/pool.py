@@ -288,7 +288,7 @@ class PooledSession:
         self._session.bind(bindings)
 
     async def branch(self, n: int) -> Sequence[PooledSession]:
-        """`n` sessions on the same host, once it has room for them.
+        """Return `n` sessions on the same host, once it has room for them.
 
         Raises:
             SandboxFullError: it had none for too long, or never can.
@@ -327,6 +327,6 @@ class PooledSession:
 
 
 def remote(rest: str, limits: Limits, wait: float | None) -> SandboxPool:
-    """Sessions of one `saccade sandbox serve` or several, by address: `http://host:8765,http://other:8765`."""
+    """Return sessions of one `saccade sandbox serve` or several, by address: `http://host:8765,http://other:8765`."""
     boxes = [RemoteSandbox(address.strip()) for address in rest.split(",")]
     return SandboxPool(boxes, None if wait is None else PoolTimes(wait=wait))

@@ -505,7 +505,7 @@ class RemoteSession:
         self._lazy.update(lazy_images(taken))
 
     async def branch(self, n: int) -> Sequence[RemoteSession]:
-        """`n` new sessions that start from this one's state, with what is bound but not yet used as well."""
+        """Return `n` new sessions that start from this one's state, with what is bound but not yet used as well."""
         async with self._turn:
             self._check_open()
             await self._finish_cancelling()

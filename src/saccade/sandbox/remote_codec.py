@@ -296,7 +296,8 @@ def prepare(bindings: Mapping[str, Binding]) -> Outgoing:
 
 
 def snapshot(bindings: Mapping[str, Binding]) -> dict[str, Binding]:
-    """`bindings` as they are now: pictures and values that could still be changed are copied; lazy images stay lazy.
+    """Return `bindings` as they are now: pictures and values that could still be changed are copied; lazy images stay
+    lazy.
 
     Raises:
         SandboxError: a name is no name for a variable, or a value is neither a picture nor a JSON value.

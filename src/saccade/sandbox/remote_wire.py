@@ -63,7 +63,7 @@ def unpack(data: bytes) -> tuple[WireFields, tuple[bytes, ...]]:
 
 
 def parse_json(raw: bytes) -> object:
-    """JSON that may hold lone surrogates; raises `ProtocolError` for anything that is not JSON."""
+    """Return JSON that may hold lone surrogates; raises `ProtocolError` for anything that is not JSON."""
     try:
         value: object = json.loads(raw.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
@@ -86,7 +86,7 @@ def _split(data: bytes, start: int, lengths: object) -> tuple[bytes, ...]:
 
 
 def keys(fields: object, allowed: frozenset[str]) -> WireFields:
-    """`fields` as an object that holds exactly the `allowed` names."""
+    """Return `fields` as an object that holds exactly the `allowed` names."""
     if not isinstance(fields, dict):
         raise ProtocolError("an object was expected.")
     if fields.keys() != allowed:

@@ -96,7 +96,7 @@ class ScriptedSession:
         self.bindings.update(bindings)
 
     async def branch(self, n: int) -> Sequence[ScriptedSession]:
-        """`n` sessions with the same bindings and files."""
+        """Return `n` sessions with the same bindings and files."""
         return [await self.sandbox.open(self.bindings, files=self.files, options=self.options) for _ in range(n)]
 
     async def close(self) -> None:

@@ -102,7 +102,7 @@ class SyncSession:
         self._sandbox._wait(bind())
 
     def branch(self, n: int) -> Sequence[SyncSession]:
-        """`n` new sessions with this one's state; see `Session.branch`."""
+        """Return `n` new sessions with this one's state; see `Session.branch`."""
         return [SyncSession(self._sandbox, session) for session in self._sandbox._wait(self._session.branch(n))]
 
     def close(self) -> None:

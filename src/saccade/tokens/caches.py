@@ -280,7 +280,7 @@ class StateCache(RaggedCache):
         return states
 
     def update_recurrent_state(self, recurrent_states: torch.Tensor, layer_idx: int, **kwargs: Any) -> torch.Tensor:
-        """(rows, heads, keys, values) in place of what was there."""
+        """Return (rows, heads, keys, values) in place of what was there."""
         self._keep(self._states, layer_idx, recurrent_states)
         return recurrent_states
 
@@ -322,7 +322,7 @@ def layer_masks(
 
 
 def _same_picture(visual: torch.Tensor, at: torch.Tensor, places: int) -> torch.Tensor:
-    """bool (rows, queries, places): both within one run of visual tokens."""
+    """Return bool (rows, queries, places): both within one run of visual tokens."""
     begins = visual & ~torch.nn.functional.pad(visual, (1, 0))[:, :-1]
     number = torch.where(visual, begins.cumsum(-1), 0)
     of_places = torch.zeros((len(visual), places + visual.shape[1]), dtype=number.dtype, device=number.device)

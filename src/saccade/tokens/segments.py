@@ -106,7 +106,7 @@ class TokenTrajectory:
         return tuple(picture for segment in self.segments for picture in segment.pictures)
 
     def ids(self) -> NDArray[np.int64]:
-        """Token ids, (tokens,)."""
+        """Return token ids, (tokens,)."""
         return np.fromiter((token for segment in self.segments for token in segment.ids), np.int64, len(self))
 
     def turns(self) -> NDArray[np.int64]:
@@ -120,7 +120,7 @@ class TokenTrajectory:
         return mask
 
     def logprobs(self) -> NDArray[np.float32]:
-        """Log-probability of each token where it was sampled and recorded, else NaN, (tokens,)."""
+        """Return the log-probability of each token where it was sampled and recorded, else NaN, (tokens,)."""
         values = [segment.logprobs or (float("nan"),) * len(segment.ids) for segment in self.segments]
         return np.fromiter((value for part in values for value in part), np.float32, len(self))
 

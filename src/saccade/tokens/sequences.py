@@ -335,7 +335,7 @@ class SequenceBatch:
     def _pass(
         self, ids: torch.Tensor, positions: torch.Tensor, masks: Any, tensors: dict[str, torch.Tensor]
     ) -> torch.Tensor:
-        """Hidden states (sequences, tokens, size) of a pass that the cache was told of."""
+        """Return hidden states (sequences, tokens, size) of a pass that the cache was told of."""
         checkpoint = self._policy.checkpoint
         with self._policy.autocast():
             hidden: torch.Tensor = checkpoint.model.model(

@@ -129,7 +129,8 @@ ColorField: TypeAlias = Annotated[Rgb, Field(description="Red, green, blue, each
 
 
 def pixel_box(box: Xyxy, units: Units, size: tuple[int, int], min_side: int = 1) -> PixelBox:
-    """Whole pixels of `box` inside an image of `size` (width, height): rounded outwards, then clipped to the image.
+    """Return the whole pixels of `box` inside an image of `size` (width, height): rounded outwards, then clipped to the
+    image.
 
     Always 0 <= left < right <= width and 0 <= top < bottom <= height.
 
@@ -161,7 +162,7 @@ def region(box: Xyxy | None, units: Units, size: tuple[int, int]) -> PixelBox:
 
 
 def pixel_point(point: Point, units: Units, size: tuple[int, int]) -> tuple[float, float]:
-    """`point` in pixels.
+    """Return `point` in pixels.
 
     Raises:
         CallProblem: it is outside the image.
@@ -218,7 +219,7 @@ ToolModelT = TypeVar("ToolModelT", bound=ToolModel)
 
 
 def check_arguments(model: type[ToolModelT], arguments: object) -> ToolModelT:
-    """`arguments`, which a model wrote, as an object of `model`.
+    """Return `arguments`, which a model wrote, as an object of `model`.
 
     Raises:
         CallProblem: they do not follow the schema; lists up to four mistakes.

@@ -79,7 +79,7 @@ def picture_of(pixels: Any) -> Image.Image:
 
 
 def fraction(mask: PixelArray) -> float:
-    """Part of the mask that is not zero, 0..1, to six digits."""
+    """Return the part of the mask that is not zero, 0..1, to six digits."""
     return round(int(np.count_nonzero(mask)) / mask.size, 6)
 
 

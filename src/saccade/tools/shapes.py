@@ -132,7 +132,7 @@ class Edges(Tool[EdgesArguments, EdgesResult]):
     result = EdgesResult
 
     def run(self, arguments: EdgesArguments, context: ToolContext) -> ToolOutcome[EdgesResult]:
-        """Canny on the luma."""
+        """Run Canny on the luma."""
         if arguments.low > arguments.high:
             raise wrong_format(f"low ({arguments.low:g}) is above high ({arguments.high:g}). Swap them.")
         seen = look(arguments, context)
@@ -191,7 +191,7 @@ class HoughLines(Tool[LinesArguments, LinesResult]):
     cost = Cost.MEDIUM
 
     def run(self, arguments: LinesArguments, context: ToolContext) -> ToolOutcome[LinesResult]:
-        """Canny, then the probabilistic transform."""
+        """Run Canny, then the probabilistic transform."""
         seen = look(arguments, context)
         edges = cv2.Canny(seen.grey, 50, 150)
         raw: Any = cv2.HoughLinesP(

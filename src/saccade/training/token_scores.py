@@ -122,7 +122,7 @@ def _parts(tokens: int, chunk: int) -> Iterator[slice]:
 
 
 def _logits(hidden: Tensor, weight: Tensor, rules: LogitRules) -> Tensor:
-    """Float32 (tokens, vocabulary)."""
+    """Return float32 (tokens, vocabulary)."""
     return capped((hidden @ weight.mT).float(), rules.cap)
 
 

@@ -240,7 +240,7 @@ def findings(rows: Sequence[ConfidenceRow], about: StudiedRun) -> Confidence:
 
 
 def _exactly(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
-    """Accuracy of the samples with each value of `number`."""
+    """Return the accuracy of the samples with each value of `number`."""
     values = sorted({value for row in rows if (value := number(row)) is not None})
     columns = [[row.correct if number(row) == value else None for row in rows] for value in values]
     counts = [sum(number(row) == value for row in rows) for value in values]
@@ -254,7 +254,7 @@ def _exactly(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
 
 
 def _within(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
-    """Accuracy of all samples if those beyond each budget had been stopped without an answer."""
+    """Return the accuracy of all samples if those beyond each budget had been stopped without an answer."""
     known = [row for row in rows if number(row) is not None]
     values = sorted(value for row in known if (value := number(row)) is not None)
     budgets = _budgets(values)
@@ -273,7 +273,7 @@ def _within(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
 
 
 def _budgets(values: Sequence[int]) -> list[int]:
-    """Every value there is; of many, those at even shares of the samples."""
+    """Return every value there is; of many, those at even shares of the samples."""
     distinct = sorted(set(values))
     if len(distinct) <= 2 * _STEPS:
         return distinct

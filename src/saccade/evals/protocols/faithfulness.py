@@ -388,7 +388,7 @@ PROTOCOL: Final = Protocol("faithfulness", "Faithfulness of tool use (CodeV)", F
 
 
 def agreement(pairs: Iterable[tuple[bool | None, bool | None]]) -> JudgeAgreement:
-    """Verdicts of the model and of the boxes on the same things; pairs with a None are left out."""
+    """Return verdicts of the model and of the boxes on the same things; pairs with a None are left out."""
     counts = table(pairs)
     return JudgeAgreement(
         both=counts.both,

@@ -102,7 +102,7 @@ MOST_EXAMPLES: Final = 10
 
 
 def examples(named: Iterable[tuple[str, str]]) -> tuple[SampleExamples, ...]:
-    """Kinds and ids of samples as examples, by kind."""
+    """Return kinds and ids of samples as examples, by kind."""
     by_kind: dict[str, list[str]] = {}
     for kind, name in named:
         ids = by_kind.setdefault(kind, [])
@@ -140,11 +140,11 @@ class Rates:
         return self.rates([hits])[0]
 
     def mean(self, values: Iterable[float | None]) -> Mean | None:
-        """The mean of those that are not None; None if all are."""
+        """Return the mean of those that are not None; None if all are."""
         return self.means([values])[0]
 
     def rates(self, columns: Iterable[Iterable[bool | None]]) -> list[Rate]:
-        """`rate` of several at once, which is much quicker."""
+        """Return `rate` of several at once, which is much quicker."""
         return self.shares([[(0, 0) if hit is None else (int(hit), 1) for hit in column] for column in columns])
 
     def shares(self, columns: Iterable[Iterable[tuple[int, int]]]) -> list[Rate]:
@@ -202,7 +202,7 @@ class Rates:
         return np.stack(sums, axis=1)
 
     def _ratios(self, values: npt.NDArray[np.float64], known: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Draws × columns; NaN where a draw holds no sample of a column."""
+        """Return draws × columns; NaN where a draw holds no sample of a column."""
         random = np.random.default_rng(self._seed)
         block = max(1, _AT_ONCE // self._tasks)
         ratios = []

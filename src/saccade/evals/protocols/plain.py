@@ -34,7 +34,7 @@ class TextTable:
 
 
 def plain_data(findings: Findings) -> Data:
-    """Findings as JSON holds them."""
+    """Return findings as JSON holds them."""
     data = json.loads(dumps(findings))
     assert isinstance(data, dict)
     return data

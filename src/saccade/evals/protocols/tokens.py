@@ -129,7 +129,7 @@ def point(label: str, rows: Sequence[TokenUsageRow]) -> TokenPoint:
 
 
 def _estimated(shown: Sequence[ImagePart | VideoPart], budget: str) -> int | None:
-    """Visual tokens by the sizes of the pictures; None where one cannot be reckoned so."""
+    """Return visual tokens by the sizes of the pictures; None where one cannot be reckoned so."""
     rule = policy(budget)
     if rule is None or any(isinstance(part, VideoPart) for part in shown):
         return None
@@ -154,7 +154,7 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
 
 
 def _spans(rows: Sequence[TokenUsageRow]) -> list[TokenPoint]:
-    """Quarters by visual tokens; samples of one number stay together."""
+    """Return quarters by visual tokens; samples of one number stay together."""
     known = sorted((row.visual, row.id) for row in rows if row.visual is not None)
     bounds = sorted({known[len(known) * part // _SPANS - 1][0] for part in range(1, _SPANS + 1)}) if known else []
     found, low = [], -1

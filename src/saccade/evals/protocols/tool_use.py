@@ -433,7 +433,7 @@ class _Walk:
         )
 
     def _dotted(self, node: ast.expr) -> str:
-        """`a.b.c` with its first name as it was imported; an empty text for anything else."""
+        """Return `a.b.c` with its first name as it was imported; an empty text for anything else."""
         names = []
         while isinstance(node, ast.Attribute):
             names.append(node.attr)

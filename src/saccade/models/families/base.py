@@ -114,7 +114,7 @@ class ModelFamily(ABC):
 
     @abstractmethod
     def features(self, made: Mapping[str, Any], config: Any) -> tuple[int, ...]:
-        """Features of each picture, as the image processor's output `made` tells."""
+        """Return features of each picture, as the image processor's output `made` tells."""
 
 
 def _strip(pieces: list[Piece], at: int, strip: Any) -> None:

@@ -296,7 +296,7 @@ class InternVl(ModelFamily):
         return (SpecialToken("<img>"), *(SpecialToken(self.placeholder),) * tokens, SpecialToken("</img>"), "\n")
 
     def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:
-        """Tiles, the thumbnail among them, times the features of a tile."""
+        """Return tiles, the thumbnail among them, times the features of a tile."""
         tiles = int(image_processor.get_number_of_image_patches(height, width, dict(self.picture_options)))
         return tiles * int(config.image_seq_length)
 

@@ -489,7 +489,7 @@ class AnthropicModel(HostedModel):
         return fields
 
     def batch_api(self) -> BatchApi:
-        """Anthropic's."""
+        """Return the addresses of Anthropic's."""
         return AnthropicBatches(self._client)
 
     def _read_body(self, body: Any, answer: PartialAnswer) -> None:

@@ -51,7 +51,7 @@ _SEE_BELOW = "The pictures follow."
 def chat_messages(
     messages: Sequence[Message], media: MediaReader, *, provider: str, videos: bool, rules: PictureRules = NO_RULES
 ) -> list[dict[str, Any]]:
-    """`messages`, whose calls are paired, as the protocol has them.
+    """Return `messages`, whose calls are paired, as the protocol has them.
 
     Args:
         messages: what was said.
@@ -135,7 +135,7 @@ def _content(
 
 
 def paired(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """`messages` in which every call has an identifier and exactly one result, after its own message.
+    """Return `messages` in which every call has an identifier and exactly one result, after its own message.
 
     A call without a result is left out. A result without a call loses its `call_id` and stands after the others.
     """
@@ -451,7 +451,7 @@ class OpenAIModel(HostedModel):
             await self._fetch(fields, answer)
 
     def batch_api(self) -> BatchApi | None:
-        """OpenAI's; other servers of the protocol have none."""
+        """Return OpenAI's; other servers of the protocol have none."""
         own = self._server is OPENAI
         return OpenAIBatches(self._client, self._endpoint.model, "/v1/chat/completions") if own else None
 

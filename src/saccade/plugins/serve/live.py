@@ -99,7 +99,7 @@ class LiveEvents:
         )
 
     def _text(self, piece: str) -> str:
-        """`piece` and all the text behind it that is there already, as one event."""
+        """Return `piece` and all the text behind it that is there already, as one event."""
         again = not piece
         while self._heard and isinstance(following := self._heard[0], Wrote):
             self._heard.popleft()
@@ -339,7 +339,8 @@ _EXAMPLES: Final[Mapping[str, _Entry]] = {
 
 
 def examples() -> list[dict[str, Any]]:
-    """All of them as JSON: `name`, `family`, `tiny`, `dialects`, `question`, `choices`, `media` (types), `thumbnail`.
+    """Return all of them as JSON: `name`, `family`, `tiny`, `dialects`, `question`, `choices`, `media` (types),
+    `thumbnail`.
 
     One that cannot be drawn here, since a package or its world is missing, has `name`, `family` and `problem`.
     """

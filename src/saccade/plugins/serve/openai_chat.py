@@ -73,7 +73,7 @@ _IGNORED: Final = ("reasoning_effort", "reasoning", *IgnoredFields.model_fields)
 
 
 def thought(turn: Turn) -> str:
-    """Text of the model in a turn, with its function calls where an API gives them apart from the text."""
+    """Return the text of the model in a turn, with its function calls where an API gives them apart from the text."""
     calls = [
         json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False) for call in turn.calls
     ]

@@ -147,7 +147,7 @@ class VisionSession:
             return (name,), taken
 
     async def branch(self, count: int) -> Sequence[VisionSession]:
-        """Sessions that start from the state of this one, each with pictures of its own from then on."""
+        """Return sessions that start from the state of this one, each with pictures of its own from then on."""
         async with self._lock:
             opened = await (await self._opened()).branch(count)
             return [self._branched(session) for session in opened]

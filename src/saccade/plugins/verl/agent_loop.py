@@ -55,7 +55,7 @@ from saccade.training.rl.tasks import TaskList, as_list, validation_tasks
 
 
 def without(text: str, tokens: tuple[str, ...]) -> str:
-    """`text` in which none of `tokens` is spelled, also by what stood around another one."""
+    """Return `text` in which none of `tokens` is spelled, also by what stood around another one."""
     before = None
     while before != text:
         before = text
@@ -100,7 +100,7 @@ class GroupTable(Generic[T]):
         self._groups: dict[str, _Group[T]] = {}
 
     def __len__(self) -> int:
-        """Groups that are not over."""
+        """Return groups that are not over."""
         return len(self._groups)
 
     async def join(self, uid: str, number: int, count: int, play: Callable[[], Awaitable[Sequence[T]]]) -> T:
@@ -188,7 +188,7 @@ class VerlEngine:
         return self.busy.seconds
 
     def slots(self, seeds: Sequence[int]) -> list[Slot]:
-        """Slots that know nothing of each other; the servers batch their turns."""
+        """Return slots that know nothing of each other; the servers batch their turns."""
         return [VerlSlot(self, seed) for seed in seeds]
 
     def image(self, part: ImagePart) -> Image.Image:

@@ -325,7 +325,7 @@ def prepare(settings: RlSettings, out: Path, rows: list[dict[str, Any]]) -> None
 
 
 def environment(settings: RlSettings, out: Path) -> dict[str, str]:
-    """Variables of every process of verl."""
+    """Return variables of every process of verl."""
     variables = {"VERL_FILE_LOGGER_PATH": str(new_log(out)), "TENSORBOARD_DIR": str(out / "tensorboard")}
     optimizer = settings.recipe.optimizer
     if optimizer.updates == optimizer.epochs == 1:
@@ -388,7 +388,7 @@ def _resources(settings: RlSettings) -> list[str]:
 
 
 def _command(folder: Path) -> list[str]:
-    """verl's trainer with the configuration in `folder`."""
+    """Return verl's trainer with the configuration in `folder`."""
     return [sys.executable, "-m", "verl.trainer.main_ppo", "--config-dir", str(folder), "--config-name", "run"]
 
 

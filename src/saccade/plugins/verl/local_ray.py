@@ -146,7 +146,7 @@ def _times_up(log: Path) -> int:
 
 
 def _free_ports(count: int) -> list[int]:
-    """So many ports at which nobody on this machine listens."""
+    """Return so many ports at which nobody on this machine listens."""
     with ExitStack() as opened:
         probes = [opened.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:

@@ -121,14 +121,14 @@ def nested(lines: list[ConfigLine]) -> dict[str, Any]:
 
 
 def context_tokens(recipe: Recipe) -> int | None:
-    """Most tokens of an episode; None where neither the recipe nor its dialect says."""
+    """Return the most tokens of an episode; None where neither the recipe nor its dialect says."""
     dialect = load_dialect(recipe.dialect)
     given = recipe.rollout.limits or EpisodeLimits()
     return limits_with(dialect.limits, **given.model_dump()).context_tokens
 
 
 def most_groups(recipe: Recipe) -> int:
-    """Most groups that a step can train on."""
+    """Return the most groups that a step can train on."""
     selection, rounds = recipe.selection, recipe.rounds
     if isinstance(selection, OversampleFilterRank | DynamicSampling):
         return selection.groups
@@ -138,7 +138,7 @@ def most_groups(recipe: Recipe) -> int:
 
 
 def update_groups(recipe: Recipe) -> int:
-    """Groups of an update, as verl divides a step that has most."""
+    """Return groups of an update, as verl divides a step that has most."""
     return math.ceil(most_groups(recipe) / recipe.optimizer.updates)
 
 
@@ -228,7 +228,7 @@ def _rollout(settings: RlSettings, out: Path) -> list[ConfigLine]:
 
 
 def pass_tokens(settings: RlSettings) -> int:
-    """Most tokens of a forward pass: an episode must fit."""
+    """Return the most tokens of a forward pass: an episode must fit."""
     return max(settings.max_tokens_per_batch, context_tokens(settings.recipe) or 0)
 
 

@@ -112,7 +112,7 @@ def loss(
     response_mask: torch.Tensor,
     **more: Any,
 ) -> tuple[torch.Tensor, dict[str, Any]]:
-    """verl's own clipped loss; tensors are (rollouts, tokens).
+    """Return verl's own clipped loss; tensors are (rollouts, tokens).
 
     Raises:
         TrainingError: a log-probability differs too much from that of the sampling.

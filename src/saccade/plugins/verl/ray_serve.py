@@ -143,7 +143,7 @@ class ToolIngress:
         self._app = tools_app(ToolService(RayBackend(settings, handles), settings.server), token)
 
     async def __call__(self, request: Any) -> Any:
-        """Ray Serve's request, answered."""
+        """Answer Ray Serve's request."""
         from starlette.responses import Response
 
         status, headers, body = 500, dict[str, str](), bytearray()
@@ -184,7 +184,7 @@ def deploy(settings: ToolServeSettings, token: str | None, host: str, port: int)
 
 
 def serve_on_ray(settings: ToolServeSettings, token: str | None, host: str, port: int, line: str) -> int:
-    """Ray Serve: a deployment for each group of tools, until Ctrl-C or SIGTERM.
+    """Serve with Ray: a deployment for each group of tools, until Ctrl-C or SIGTERM.
 
     Prints `line` with the address in place of `{url}`. Port 0 takes a free one. Returns the exit code.
 

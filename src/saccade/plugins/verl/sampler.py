@@ -64,7 +64,7 @@ class SelectingSampler:
         self._journal = VerlJournal(out, self._settings)
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> tuple[Any, dict[str, float]]:
-        """verl's `KVBatchMeta` of step `global_steps` (from 1), and numbers for its log.
+        """Return verl's `KVBatchMeta` of step `global_steps` (from 1), and numbers for its log.
 
         Raises:
             TrainingError: every rollout was lost, no judge gave a verdict, or nothing was played for too long.

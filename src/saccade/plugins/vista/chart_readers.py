@@ -95,7 +95,7 @@ class _ChartReader(Tool[LookArguments, ChartReaderResult]):
 
     @abstractmethod
     def _written(self, reader: ReaderCheckpoint, pictures: Sequence[Image.Image]) -> Sequence[tuple[str, bool]]:
-        """Text of each picture, and whether it came to its end."""
+        """Return the text of each picture, and whether it came to its end."""
 
     def load(self) -> None:
         """Load the weights now."""

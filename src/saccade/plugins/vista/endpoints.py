@@ -119,7 +119,7 @@ class VlmPrompt:
 
 @cache
 def prompts_of(tool: str) -> dict[str, VlmPrompt]:
-    """Task -> prompt of a tool."""
+    """Return task -> prompt of a tool."""
     tables = tomllib.loads((files(__package__) / "prompts.toml").read_text("utf-8"))
     prompts = {task: VlmPrompt(**entry) for task, entry in tables[tool].items()}
     assert all(prompt.form in get_args(AnswerForm) for prompt in prompts.values()), "the file is our own"
@@ -226,7 +226,7 @@ class VlmTool(Tool[A, VlmResult], Generic[A]):
 
     @abstractmethod
     def asked(self, arguments: A) -> tuple[str, str]:
-        """Task and question that the arguments mean."""
+        """Return task and question that the arguments mean."""
 
     def run(self, arguments: A, context: ToolContext) -> ToolOutcome[VlmResult]:
         """Ask, read, and at most once ask again."""

@@ -188,7 +188,7 @@ def suppressed(rows: Sequence[tuple[float, Part, str]], overlap: float) -> list[
 
 
 def _overlap(a: Part, b: Part) -> float:
-    """Intersection over union."""
+    """Return the intersection over union."""
     width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     if width <= 0 or height <= 0:
         return 0.0

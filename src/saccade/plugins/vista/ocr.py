@@ -150,7 +150,7 @@ class UprightRecognizer:
         return read
 
     def _turned(self, lines: Sequence[Any], places: Sequence[int]) -> dict[int, Any]:
-        """Place -> the line upright, of those that are not."""
+        """Return place -> the line upright, of those that are not."""
         if not places:
             return {}
         least = self._classifier.cls_thresh

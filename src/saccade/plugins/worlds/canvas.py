@@ -56,7 +56,7 @@ def font(size: int, face: Face = "sans") -> ImageFont.FreeTypeFont:
 
 
 def text_size(text: str, face: ImageFont.FreeTypeFont) -> tuple[int, int]:
-    """Width and height in pixels of the ink of one line."""
+    """Return the width and height in pixels of the ink of one line."""
     left, top, right, bottom = face.getbbox(text)
     return int(right - left), int(bottom - top)
 
@@ -109,7 +109,7 @@ def blank(size: tuple[int, int], colour: Colour) -> tuple[Image.Image, ImageDraw
 
 
 def sixteen_bits(degrees: int) -> tuple[int, int]:
-    """Cosine and sine of whole degrees, times 65536."""
+    """Return the cosine and sine of whole degrees, times 65536."""
     return round(cos(degrees * pi / 180) * 65536), round(sin(degrees * pi / 180) * 65536)
 
 
@@ -120,7 +120,7 @@ def turned(x: int, y: int, degrees: int) -> tuple[int, int]:
 
 
 def polygon_points(centre: tuple[int, int], radius: int, corners: int, turn: int = 0) -> list[tuple[int, int]]:
-    """Corners of a regular polygon in a circle, the first at the top, turned clockwise by `turn` degrees."""
+    """Return corners of a regular polygon in a circle, the first at the top, turned clockwise by `turn` degrees."""
     points = []
     for number in range(corners):
         x, y = turned(0, -radius, turn + round(360 * number / corners))

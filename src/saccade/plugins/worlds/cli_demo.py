@@ -418,7 +418,7 @@ async def hold_exam(
 async def _sat(
     name: str, settings: SynthSettings, model: Model, out: Path, tell: Callable[[str, int, int], None]
 ) -> int:
-    """Right answers to the tasks of `settings`."""
+    """Return right answers to the tasks of `settings`."""
     dialect = load_dialect(settings.dialect)
     folder = RunFolder(out)
     listed = Jobs(settings)

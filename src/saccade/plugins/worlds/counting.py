@@ -301,7 +301,7 @@ _ICONS: dict[str, Callable[[ImageDraw.ImageDraw, tuple[int, int], Colour], None]
 
 
 def _ask(rng: Rng, kind: PictographKind, drawn: _Rows) -> tuple[str, str, str, tuple[str, ...]]:
-    """Question, answer, end of the program, and the rows that show the answer."""
+    """Return question, answer, end of the program, and the rows that show the answer."""
     names, worth = tuple(drawn.counts), "worth = worth_of(rgb)\nprint(worth)\n"
     if kind == "most":
         top = max(names, key=lambda name: drawn.counts[name])
@@ -407,7 +407,7 @@ def _lit(colour: Colour, percent: int) -> Colour:
 
 
 def _cube(pen: ImageDraw.ImageDraw, at: tuple[int, int], side: int, colour: Colour) -> Box:
-    """Three faces: the top, and two that meet in front."""
+    """Return three faces: the top, and two that meet in front."""
     (x, y), half, low = at, side // 2, side // 4
     middle = (x + half, y + 2 * low)
     bottom = y + low + half + low
@@ -418,7 +418,7 @@ def _cube(pen: ImageDraw.ImageDraw, at: tuple[int, int], side: int, colour: Colo
 
 
 def _ball(pen: ImageDraw.ImageDraw, at: tuple[int, int], side: int, colour: Colour) -> Box:
-    """Discs in each other, the lighter ones up and to the left."""
+    """Return discs in each other, the lighter ones up and to the left."""
     x, y = at
     for step, percent in enumerate((56, 70, 84, 100)):
         by = side * step // 14
@@ -429,7 +429,7 @@ def _ball(pen: ImageDraw.ImageDraw, at: tuple[int, int], side: int, colour: Colo
 
 
 def _cylinder(pen: ImageDraw.ImageDraw, at: tuple[int, int], side: int, colour: Colour) -> Box:
-    """Upright bands between two ellipses."""
+    """Return upright bands between two ellipses."""
     (x, y), cap = at, side // 4
     high = side * 5 // 4 - cap
     for percent, left, right in ((78, 0, 100), (56, 62, 100)):
@@ -449,7 +449,7 @@ _PUT = {"cube": _cube, "ball": _ball, "cylinder": _cylinder}
 
 
 def _ask_solid_scene(rng: Rng, kind: SolidKind, solids: list[Solid], alone: str) -> tuple[str, str, str, list[Solid]]:
-    """Question, answer, end of the program, and the solids that show the answer."""
+    """Return question, answer, end of the program, and the solids that show the answer."""
     start = 'solids = solids_in(np.asarray(image_0.convert("RGB")))\nprint(solids)\n'
     if kind == "colour":
         lines = start + f"print(next(colour for colour, shape in solids if shape == {alone!r}))"

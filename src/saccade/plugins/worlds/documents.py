@@ -115,7 +115,7 @@ def _row(
 def _ask(
     rng: Rng, kind: FormKind, fields: list[tuple[str, str]], lines: list[_Line]
 ) -> tuple[str, str, str, tuple[str, ...]]:
-    """Question, answer, end of the program, and the rows that show the answer."""
+    """Return question, answer, end of the program, and the rows that show the answer."""
     if kind == "field":
         name, value = rng.choice(fields)
         question = rng.choice(("What is the {0} on this page?", "Which {0} does the page give?")).format(name.lower())
@@ -269,7 +269,7 @@ def _regions(
 
 
 def _ask_region_map(rng: Rng, kind: MapKind, drawn: _Map) -> tuple[str, str, str, tuple[str, ...]]:
-    """Question, answer, end of the program, and the regions that show the answer."""
+    """Return question, answer, end of the program, and the regions that show the answer."""
     classes, legend = drawn.classes, drawn.legend
     if kind == "class":
         name = rng.choice(drawn.names)

@@ -103,7 +103,7 @@ def _names(rng: Rng) -> str:
 
 
 def _seen(rng: Rng) -> str:
-    """Things of a video, with numbers or without."""
+    """Return things of a video, with numbers or without."""
     things = [f"{colour} {rng.choice(SHAPES)}" for colour in rng.sample(THING_COLOURS, rng.integer(1, 4))]
     if rng.chance(60):
         things = [f"{thing} ({number})" for number, thing in enumerate(things, start=1)]
@@ -111,7 +111,7 @@ def _seen(rng: Rng) -> str:
 
 
 def _word(rng: Rng) -> str:
-    """Made up, so that it can only be copied."""
+    """Return made-up text, so that it can only be copied."""
     word = "".join(rng.choice(_OTHERS) + rng.choice(_VOWELS) for _ in range(rng.integer(1, 4)))
     return word.capitalize() if rng.chance(50) else word
 

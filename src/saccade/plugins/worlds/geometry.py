@@ -366,7 +366,7 @@ _ROUND = 'print(f"{{int(314 * {} + 0.5) / 100:.2f}}")'
 
 
 def _two(hundredths: int, parts: int) -> str:
-    """`hundredths / parts / 100` with two decimals, halves rounded up."""
+    """Return `hundredths / parts / 100` with two decimals, halves rounded up."""
     rounded = (2 * hundredths + parts) // (2 * parts)
     return f"{rounded // 100}.{rounded % 100:02d}"
 

@@ -144,7 +144,7 @@ def _lit(colour: Colour, step: int) -> Colour:
 
 
 def _row(rng: Rng, colours: list[Colour]) -> tuple[Image.Image, tuple[Box, ...]]:
-    """Framed patches side by side, each on a surround of its own, and the boxes of their insides."""
+    """Return framed patches side by side, each on a surround of its own, and the boxes of their insides."""
     field, height = rng.integer(120, 240), rng.integer(160, 400)
     side = rng.integer(24, 60)
     picture, pen = blank((field * len(colours), height), (255, 255, 255))
@@ -161,7 +161,7 @@ def _row(rng: Rng, colours: list[Colour]) -> tuple[Image.Image, tuple[Box, ...]]
 
 
 def _mosaic(rng: Rng, cells: int) -> tuple[Image.Image, dict[str, int]]:
-    """Square cells of four colours, and the number of cells of each; one colour has clearly most."""
+    """Return square cells of four colours, and the number of cells of each; one colour has clearly most."""
     side, total = rng.choice((10, 16, 24)), cells * cells
     first = total * rng.integer(29, 36) // 100
     second = first - total * rng.integer(2, 6) // 100

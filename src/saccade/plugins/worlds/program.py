@@ -15,7 +15,7 @@ from saccade.record.task import parse
 
 
 def compose(*modules: ModuleType, last: str) -> str:
-    """Imports and definitions that `last` needs, directly or not, then `last`, which prints the answer.
+    """Return imports and definitions that `last` needs, directly or not, then `last`, which prints the answer.
 
     The modules define no name twice and import nothing but each other and what the sandbox has. Of each statement of
     theirs that defines a name the source is taken as it stands, in the order of the modules.

@@ -135,7 +135,7 @@ def draw(rng: Rng, knobs: RotatedDarkTextKnobs) -> WorldSample:
 
 
 def _text(word: str, size: int) -> NDArray[np.uint8]:
-    """Coverage 0..255 of a spaced word, drawn `_FINE` times finer, trimmed to its ink."""
+    """Return coverage 0..255 of a spaced word, drawn `_FINE` times finer, trimmed to its ink."""
     face = font(size * _FINE, "sans-bold")
     page = Image.new("L", (2 * size * _FINE * len(word), 3 * size * _FINE))
     pen = ImageDraw.Draw(page)

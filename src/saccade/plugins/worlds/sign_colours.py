@@ -118,7 +118,7 @@ class SignColoursKnobs(Knobs):
 
 
 def found_line(asked: Collection[str], inside: Collection[str]) -> str:
-    """`blue, red`: the colours that are asked for and there, or `none`."""
+    """Return `blue, red`: the colours that are asked for and there, or `none`."""
     return ", ".join(sorted(colour for colour in asked if colour in inside)) or "none"
 
 

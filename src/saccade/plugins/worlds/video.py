@@ -167,7 +167,7 @@ _GREYS: tuple[Colour, ...] = ((232, 232, 228), (58, 60, 66), (198, 202, 210), (2
 
 
 def random_background(rng: Rng) -> Image.Image:
-    """Dull paper: flat, with a floor, or with blocks of other greys."""
+    """Return dull paper: flat, with a floor, or with blocks of other greys."""
     paper = rng.choice(_GREYS)
     picture, pen = blank(SIZE, paper)
     style = rng.choice(("flat", "floor", "blocks"))
@@ -200,7 +200,7 @@ class Span:
 
 
 def still_things(rng: Rng, names: list[tuple[str, Shape]], spans: list[Span]) -> list[Thing]:
-    """Things at random places that stand still; places keep 14 pixels off each other."""
+    """Return things at random places that stand still; places keep 14 pixels off each other."""
     while True:
         taken: list[Box] = []
         things = []
@@ -452,7 +452,7 @@ class VideoKnobs(Knobs):
 
 
 def plan(rng: Rng, knobs: VideoKnobs) -> tuple[VideoKind, VideoScene, VideoQuestion]:
-    """Kind of question, raw scene and question of a clip: all of it but the encoding.
+    """Return the kind of question, raw scene and question of a clip: all of it but the encoding.
 
     Raises:
         SettingsError: the knobs allow no length.

@@ -312,7 +312,7 @@ def _random_sign(rng: Rng, knobs: VisualSearchKnobs, detail: Detail, colours: tu
 
 
 def _choices(rng: Rng, signs: list[Sign], letters: str) -> tuple[str, ...]:
-    """Four contents: the asked one, then those of other signs, then any."""
+    """Return four contents: the asked one, then those of other signs, then any."""
     target = signs[0]
     found = [target.content]
     for content in [sign.content for sign in signs[1:]] + [

@@ -565,7 +565,7 @@ def _operations(use: Use) -> dict[str, float]:
 
 
 def _labels(use: Use) -> dict[str, float]:
-    """Empty for findings that were made before there was one label a call."""
+    """Return an empty list for findings that were made before there was one label a call."""
     return {
         one.operation.value.replace("_", " "): one.labels.value
         for one in use.operations

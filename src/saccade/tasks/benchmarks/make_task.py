@@ -166,7 +166,7 @@ def lettered(text: str) -> tuple[str, ...]:
 
 
 def _from_columns(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Fields `A`, `B`, ... up to the last that has a value; one that is empty before it is a fault."""
+    """Return fields `A`, `B`, ... up to the last that has a value; one that is empty before it is a fault."""
     present = [letter for letter in ascii_uppercase if not missing(row.get(letter))]
     expected = list(ascii_uppercase[: len(present)])
     if present != expected:

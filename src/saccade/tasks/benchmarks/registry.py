@@ -29,7 +29,8 @@ def card_ids() -> tuple[str, ...]:
 
 
 def load_card(name: str) -> Card:
-    """The card of an id, with or without its version, in the TOML file at a path that ends in `.toml`, or in code.
+    """Return the card of an id, with or without its version, in the TOML file at a path that ends in `.toml`, or in
+    code.
 
     Raises:
         RegistryError: there is no such card (suggests the nearest), or it is no card.
@@ -97,7 +98,8 @@ def _read(entry: str) -> Card:
 
 
 def published_answers(benchmark: Benchmark) -> dict[str, dict[str, bool]]:
-    """Task id -> model -> whether it was right, from the card's field `published`; empty where the card names none.
+    """Return task id -> model -> whether it was right, from the card's field `published`; empty where the card names
+    none.
 
     Files spell one model in several ways (`sonnet3.5`, `Sonnet-3.5`); here it has the spelling that comes first.
 

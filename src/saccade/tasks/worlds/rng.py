@@ -29,7 +29,7 @@ class Rng:
         return low + int(self._bits.random_raw()) % (high - low + 1)
 
     def chance(self, percent: int) -> bool:
-        """True in `percent` of 100 cases."""
+        """Return True in `percent` of 100 cases."""
         return self.integer(0, 99) < percent
 
     def choice(self, items: Sequence[T]) -> T:
@@ -37,7 +37,7 @@ class Rng:
         return items[self.integer(0, len(items) - 1)]
 
     def sample(self, items: Sequence[T], count: int) -> list[T]:
-        """`count` different items in random order. ValueError if there are fewer."""
+        """Return `count` different items in random order. ValueError if there are fewer."""
         if count > len(items):
             raise ValueError(f"cannot take {count} different ones of {len(items)} items")
         rest = list(items)

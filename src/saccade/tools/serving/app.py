@@ -99,7 +99,7 @@ class ToolService:
         return Response('{"status": "healthy"}', media_type="application/json")
 
     async def metrics_text(self) -> Response:
-        """Prometheus' text format."""
+        """Return Prometheus' text format."""
         return Response(self.metrics.text(self.backend.gauges()), media_type="text/plain; version=0.0.4")
 
     async def tools(self) -> Response:

@@ -175,14 +175,14 @@ class HeldMedia:
             self._store.path(old).unlink(missing_ok=True)
 
     def missing(self, media: Sequence[ServedMedium]) -> tuple[str, ...]:
-        """Hashes of those that are not held; the others count as used now."""
+        """Return hashes of those that are not held; the others count as used now."""
         for item in media:
             if item.sha256 in self._held:
                 self._held.move_to_end(item.sha256)
         return tuple(dict.fromkeys(item.sha256 for item in media if item.sha256 not in self._held))
 
     def data(self, media: Sequence[ServedMedium], wanted: Sequence[str]) -> list[tuple[MediaKind, str, bytes]]:
-        """Kind, hash and bytes of those that are wanted."""
+        """Return the kind, hash and bytes of those that are wanted."""
         return [(item.kind, item.sha256, self._store.get_bytes(item.sha256)) for item in media if item.sha256 in wanted]
 
     def context(self, media: Sequence[ServedMedium], numbering: Numbering | None) -> ToolContext:

@@ -115,7 +115,7 @@ class PicturesSpace(spaces.Space[Pictures]):
         return isinstance(x, tuple) and all(self._is_picture(item) for item in x)
 
     def to_jsonable(self, sample_n: Iterable[Pictures]) -> list[list[Any]]:
-        """Nested lists of numbers."""
+        """Return nested lists of numbers."""
         return [[picture.tolist() for picture in pictures] for pictures in sample_n]
 
     def from_jsonable(self, sample_n: list[Any]) -> list[Pictures]:

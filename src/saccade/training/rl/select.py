@@ -33,7 +33,7 @@ class Selection:
     """Best first where the rule ranks, else in the given order."""
 
     def __len__(self) -> int:
-        """Rollouts that enter the loss."""
+        """Return rollouts that enter the loss."""
         return len(self.rollouts)
 
     @property
@@ -227,7 +227,7 @@ class KeepAll(SelectionRule):
     rule: Literal["none"] = "none"
 
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
-        """Everything but lost rollouts and those without a reward."""
+        """Return everything but lost rollouts and those without a reward."""
         return keep_usable(groups)
 
 
@@ -247,7 +247,7 @@ class PassRateBand(SelectionRule):
         return self
 
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
-        """Groups inside the band, in the given order."""
+        """Return groups inside the band, in the given order."""
         chosen = keep_groups(keep_usable(groups), DropReason.TOO_FEW, lambda item: len(item.kept) >= self.fewest)
         chosen = keep_groups(chosen, DropReason.TOO_HARD, lambda item: _rate(item) >= self.lowest)
         return keep_groups(chosen, DropReason.TOO_EASY, lambda item: _rate(item) <= self.highest)

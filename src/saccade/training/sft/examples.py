@@ -40,7 +40,7 @@ Reprompt = Callable[[Trajectory], Trajectory]
 
 
 def reprompting(words: PromptSettings) -> Reprompt:
-    """Gives a trajectory the prompt of `words` in its own dialect; as it is, where they say nothing."""
+    """Give a trajectory the prompt of `words` in its own dialect; as it is, where they say nothing."""
     if not words.model_dump(include=set(PromptSettings.model_fields), exclude_defaults=True):
         return lambda trajectory: trajectory
 

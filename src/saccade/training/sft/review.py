@@ -91,7 +91,7 @@ class ReviewItems:
         return view
 
     def media(self, sha256: str) -> tuple[str, bytes] | None:
-        """Type and bytes of a picture or video of an item that was shown; None for anything else."""
+        """Return the type and bytes of a picture or video of an item that was shown; None for anything else."""
         kind = self._types.get(sha256)
         try:
             return None if kind is None else (kind, MediaStore(self.folder / MEDIA).get_bytes(sha256))

@@ -103,7 +103,7 @@ def token_weights(rows: Sequence[BatchRow], average: Literal["tokens", "trajecto
 def held_out_loss(
     trained: Trainable, rows: Sequence[BatchRow], collate: Collator, most_tokens: int, processes: Processes
 ) -> dict[str, float]:
-    """Mean loss and accuracy over the learned tokens of `rows`."""
+    """Return the mean loss and accuracy over the learned tokens of `rows`."""
     sums = [0.0, 0.0, 0.0]
     groups = forward_passes([len(row) for row in rows], most_tokens, packed=False)
     with evaluating(trained), torch.no_grad(), trained.autocast():
@@ -383,12 +383,12 @@ class _Steps:
         return batch, batch.lay_out([row.trained for row in rows], False), batch.lay_out(weights, 0.0)
 
     def held_out(self) -> dict[str, float]:
-        """Loss and accuracy on the held-out rows."""
+        """Return loss and accuracy on the held-out rows."""
         rows, most = self._examples.validation, self._settings.batch.tokens
         return held_out_loss(self._trained, rows, self._collate_held, most, self._learner.processes)
 
     def validate(self, tasks: ValidationTasks | None, step: int) -> tuple[dict[str, float], Iterable[dict[str, str]]]:
-        """Figures and samples of the held-out rows, and of tasks that are played."""
+        """Return figures and samples of the held-out rows, and of tasks that are played."""
         values: dict[str, float] = {}
         samples: Iterable[dict[str, str]] = ()
         if self._examples.validation:
@@ -421,7 +421,7 @@ def _ahead(thread: ThreadPoolExecutor, make: Callable[[A], B], items: Iterable[A
 
 
 def total_steps(rows: int, per_step: int, epochs: float, steps: int) -> int:
-    """Steps of a run: `steps`, or as many as see every row `epochs` times; at least one."""
+    """Return steps of a run: `steps`, or as many as see every row `epochs` times; at least one."""
     return steps or max(1, math.ceil(epochs * rows / per_step))
 
 

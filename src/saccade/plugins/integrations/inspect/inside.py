@@ -115,7 +115,7 @@ def script(words: list[str], data: bytes) -> int:
 
 
 def python(words: list[str], data: bytes) -> int:
-    """`python3 -c CODE`, `python3 FILE` or `python3 -`, as a program of its own name space."""
+    """Run `python3 -c CODE`, `python3 FILE` or `python3 -`, as a program of its own name space."""
     words = [word for word in words if word not in ("-u", "-I", "-B", "-s", "-E")]
     if words[:1] == ["-c"] and len(words) > 1:
         text, path, arguments = words[1], "<string>", ["-c", *words[2:]]
@@ -190,7 +190,7 @@ def touch(words: list[str], data: bytes) -> int:
 
 
 def chmod(words: list[str], data: bytes) -> int:
-    """`chmod +r|-w|...|0644 FILE...`, for everybody."""
+    """Run `chmod +r|-w|...|0644 FILE...`, for everybody."""
     bits = {"r": 0o444, "w": 0o222, "x": 0o111}
     mode, paths = words[0], words[1:]
     for path in paths:
@@ -226,7 +226,7 @@ def cat(words: list[str], data: bytes) -> int:
 
 
 def wc(words: list[str], data: bytes) -> int:
-    """`wc -c` of files, or of what was given."""
+    """Run `wc -c` on files, or on what was given."""
     options, paths = plain(words)
     if options != {"c"}:
         complain("wc takes -c here")
@@ -239,7 +239,7 @@ def wc(words: list[str], data: bytes) -> int:
 
 
 def printf(words: list[str], data: bytes) -> int:
-    """`printf %s WORD...`."""
+    """Run `printf %s WORD...`."""
     if words[:1] != ["%s"]:
         complain("printf takes the format %s here")
         return WRONG

@@ -153,7 +153,7 @@ def look(
     rubric: str = "",
     settings: dict[str, Any] | None = None,
 ) -> InspectTask:
-    """Questions about pictures, played by our loop and scored by our graders.
+    """Return a task of inspect_ai: questions about pictures, played by our loop and scored by our graders.
 
     Args:
         sources: worlds, benchmarks, files and folders by name; several in a list, or with commas between them.
@@ -188,7 +188,7 @@ def dataset(sources: str | Sequence[str], n: int | None = None) -> MemoryDataset
 
 @solver  # type: ignore[untyped-decorator]
 def look_again(dialect: str = "pyvision", settings: dict[str, Any] | None = None) -> Solver:
-    """Our loop: the model writes Python, our sandbox runs it, and what comes back is shown to the model.
+    """Return a solver that plays our loop: the model writes Python, our sandbox runs it, the model sees the result.
 
     For samples of `dataset`. The trajectory is in the sample's store, the conversation in its messages.
 
@@ -231,7 +231,7 @@ def look_again(dialect: str = "pyvision", settings: dict[str, Any] | None = None
 
 @scorer(metrics=[mean(), stderr()])  # type: ignore[untyped-decorator]
 def graded(rubric: str = "") -> Scorer:
-    """Our graders on the trajectory of `look_again`: the task's own, or a reward preset.
+    """Score by our graders the trajectory of `look_again`: the task's own, or a reward preset.
 
     The value is the weighted sum of the parts, which are in the score's metadata. A task without gold answer is
     unscored. Raises `RegistryError` or `SettingsError` for a preset that there is not, or that needs a judge.

@@ -364,7 +364,7 @@ def _parts(rgb: PixelArray, line: TextLine) -> list[TextLine]:
 
 
 def _gaps(part: PixelArray) -> list[tuple[int, int]]:
-    """First and one past the last column of each stretch without ink, but for those at the ends."""
+    """Return the first and one past the last column of each stretch without ink, but for those at the ends."""
     ground = np.median(part.reshape(-1, 3), axis=0)
     ink = (np.abs(part.astype(int) - ground).sum(axis=2) > _INK).any(axis=0)
     inked = np.flatnonzero(ink)
@@ -442,7 +442,7 @@ def _curves(
 
 
 def _plot_colours(rgb: PixelArray) -> tuple[Rgb, ...]:
-    """Pale colours that cover a large part of the picture: what the marks stand on."""
+    """Return pale colours that cover a large part of the picture: what the marks stand on."""
     large = 0.15 * rgb.shape[0] * rgb.shape[1]
     grey = [colour for colour in common_colours(rgb) if max(colour) - min(colour) <= 40]
     return tuple(colour for colour in grey if np.count_nonzero(mask_of_colour(rgb, colour)) > large)
@@ -455,7 +455,7 @@ def _is_frame(shape: ColourShape, rgb: PixelArray) -> bool:
 
 
 def _ground(rgb: PixelArray) -> tuple[Rgb, ...]:
-    """Paper, the plot's ground and nearly grey colours: letters, axes, grid."""
+    """Return paper, the plot's ground and nearly grey colours: letters, axes, grid."""
     grey = [colour for colour in common_colours(rgb) if max(colour) - min(colour) <= 40]
     return (paper_colour(rgb), *grey)
 

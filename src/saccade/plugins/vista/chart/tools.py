@@ -130,7 +130,7 @@ class ChartOcr(Tool[ChartArguments, ChartPartsResult]):
         self._ocr = Ocr()
 
     def run(self, arguments: ChartArguments, context: ToolContext) -> ToolOutcome[ChartPartsResult]:
-        """OCR, then shapes, axes, legend and marks."""
+        """Read the text by OCR, then shapes, axes, legend and marks."""
         seen = look(arguments, context)
         part = ToolContext({"chart": Image.fromarray(seen.rgb)})
         lines = self._ocr.run(OcrArguments(min_confidence=_LEAST_CONFIDENCE), part).value.lines
@@ -196,7 +196,7 @@ def _row(mark: ChartMark) -> ChartRow:
 
 
 def _rounded(value: float) -> float:
-    """To four significant digits: more were never measured."""
+    """Round to four significant digits: more were never measured."""
     return float(f"{value:.4g}")
 
 
@@ -236,7 +236,7 @@ class ChartDet(Tool[ChartArguments, ChartPartsResult]):
     cost = Cost.MEDIUM
 
     def run(self, arguments: ChartArguments, context: ToolContext) -> ToolOutcome[ChartPartsResult]:
-        """Shapes, then bars among them."""
+        """Find shapes, then bars among them."""
         seen = look(arguments, context)
         reading = read_chart(seen.rgb, ())
         parts = tuple(_parts(reading, seen))

@@ -155,21 +155,21 @@ class State:
         return np.asarray(self.rows[:, self.columns[name]])
 
     def at(self, name: str) -> Array:
-        """Coordinates of a point, (count, 2)."""
+        """Return coordinates of a point, (count, 2)."""
         column = self.columns[f"{name}.x"]
         return np.asarray(self.rows[:, column : column + 2])
 
     def length(self, a: str, b: str) -> Array:
-        """Distance of two points."""
+        """Return the distance of two points."""
         return np.asarray(np.hypot(*(self.at(b) - self.at(a)).T) + 1e-12)
 
     def cross(self, a: str, b: str, c: str, d: str) -> Array:
-        """Sine of the angle from line ab to line cd."""
+        """Return the sine of the angle from line ab to line cd."""
         u, v = self.at(b) - self.at(a), self.at(d) - self.at(c)
         return np.asarray((u[:, 0] * v[:, 1] - u[:, 1] * v[:, 0]) / (self.length(a, b) * self.length(c, d)))
 
     def dot(self, a: str, b: str, c: str, d: str) -> Array:
-        """Cosine of the angle from line ab to line cd."""
+        """Return the cosine of the angle from line ab to line cd."""
         u, v = self.at(b) - self.at(a), self.at(d) - self.at(c)
         return np.asarray((u * v).sum(axis=1) / (self.length(a, b) * self.length(c, d)))
 
@@ -178,7 +178,7 @@ class State:
         return np.asarray(np.degrees(np.arctan2(np.abs(self.cross(b, a, b, c)), self.dot(b, a, b, c))))
 
     def area(self, names: Sequence[str]) -> Array:
-        """Area of a polygon, its corners in order."""
+        """Return the area of a polygon, its corners in order."""
         total: Any = 0.0
         for a, b in zip(names, [*names[1:], names[0]], strict=True):
             p, q = self.at(a), self.at(b)
@@ -186,7 +186,7 @@ class State:
         return np.asarray(np.abs(total) / 2)
 
     def perimeter(self, names: Sequence[str]) -> Array:
-        """Length around a polygon."""
+        """Return the length around a polygon."""
         sides = [self.length(a, b) for a, b in zip(names, [*names[1:], names[0]], strict=True)]
         return np.asarray(np.sum(sides, axis=0))
 
@@ -266,7 +266,7 @@ def is_fixed(solution: Fit, quantity: Residual, columns: dict[str, int]) -> bool
 
 
 def _values(residuals: Sequence[Residual], columns: dict[str, int], rows: Array) -> Array:
-    """Residuals of each row, (rows, residuals)."""
+    """Return residuals of each row, (rows, residuals)."""
     state = State(columns, rows)
     if not residuals:  # the statements only name figures
         return np.zeros((len(rows), 0))
@@ -274,7 +274,7 @@ def _values(residuals: Sequence[Residual], columns: dict[str, int], rows: Array)
 
 
 def _jacobian(residuals: Sequence[Residual], columns: dict[str, int], vector: Array) -> Array:
-    """(residuals, unknowns), by central differences."""
+    """Return (residuals, unknowns), by central differences."""
     step = 1e-6 * np.maximum(1.0, np.abs(vector))
     moves = np.diag(step)
     values = _values(residuals, columns, np.concatenate([vector + moves, vector - moves]))

@@ -108,7 +108,7 @@ def _figure(ink: PixelArray) -> PixelArray:
 
 
 def _corners(outline: Any) -> list[Point]:
-    """Corners clockwise, the topmost first."""
+    """Return corners clockwise, the topmost first."""
     _, _, width, height = cv2.boundingRect(outline)
     polygon = cv2.approxPolyDP(outline, _STRAIGHT * max(width, height), True)[:, 0]
     corners = [(float(x), float(y)) for x, y in polygon]
@@ -241,7 +241,7 @@ def _opposite(a: Point, b: Point, centre: Point, radius: float) -> bool:
 
 
 def _beside(a: Point, b: Point, at: Point) -> float:
-    """Distance of a place from the line through two points."""
+    """Return the distance of a place from the line through two points."""
     return abs((b[0] - a[0]) * (a[1] - at[1]) - (a[0] - at[0]) * (b[1] - a[1])) / dist(a, b)
 
 
@@ -273,10 +273,10 @@ class _DiagramTool(Tool[LookArguments, DiagramCdlResult]):
 
     @abstractmethod
     def _forms(self, reading: DiagramReading) -> tuple[list[str], list[str]]:
-        """CDL and logic forms."""
+        """Read CDL and logic forms."""
 
     def run(self, arguments: LookArguments, context: ToolContext) -> ToolOutcome[DiagramCdlResult]:
-        """OCR, the outline, its marks."""
+        """Read the text by OCR, then the outline and its marks."""
         seen = look(arguments, context)
         part = ToolContext({"part": Image.fromarray(seen.rgb)})
         lines = self._ocr.run(OcrArguments(min_confidence=_LEAST_CONFIDENCE), part).value.lines

@@ -270,7 +270,7 @@ def _starts(problem: _Problem, sketch: Mapping[str, Place], rng: np.random.Gener
 
 
 def _scale(problem: _Problem, sketch: Mapping[str, Place]) -> float:
-    """Units of the statements per unit of the sketch, by the lengths that are given as numbers."""
+    """Return units of the statements per unit of the sketch, by the lengths that are given as numbers."""
     ratios = [
         length / drawn
         for (a, b), length in problem.lengths.items()

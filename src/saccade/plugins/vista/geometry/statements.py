@@ -117,7 +117,7 @@ def _of_angle(a: str, b: str, c: str, degrees: float) -> Residual:
 
 
 def similar(term: Term, figure: PlaneFigure) -> list[Residual]:
-    """Sides in one ratio and angles equal, corners in the order in which they are named."""
+    """Return sides in one ratio and angles equal, corners in the order in which they are named."""
     first, second = (polygon(arg, figure) for arg in term.args)
     if len(first) != len(second):
         raise FormError("similar polygons have as many corners")
@@ -131,7 +131,7 @@ def similar(term: Term, figure: PlaneFigure) -> list[Residual]:
 
 
 def congruent(term: Term, figure: PlaneFigure) -> list[Residual]:
-    """Similar, and of one size."""
+    """Whether they are similar, and of one size."""
     if any(arg.head in ("Line", "Angle") for arg in term.args):
         raise FormError("lines and angles are equal, not congruent: write Equals")
     first, second = (polygon(arg, figure) for arg in term.args)

@@ -77,7 +77,7 @@ class EnglishForms:
 
 
 def read_english(text: str) -> EnglishForms:
-    """Statements, goal and what was not understood."""
+    """Return statements, goal and what was not understood."""
     statements: list[str] = []
     unread: list[str] = []
     goal = ""
@@ -148,7 +148,7 @@ def _goal(clause: str) -> str:
 
 
 def _goal_of_it(clause: str, text: str) -> str:
-    """`What is its area`, where the text is about one figure."""
+    """Return `What is its area`, where the text is about one figure."""
     match = re.search(rf"\b(?:{_ASKING})\s+(?:its|the)\s+({'|'.join(_SIZES)})$", clause)
     named = {_figure(name) for name in re.findall(r"⊙ ?[A-Z]\b|△ ?[A-Z]{3}\b|\b[A-Z]{4,8}\b", text)}
     nouns = {_figure(noun) for noun in re.findall(rf"\b(?:{_NOUNS}|circle)\b(?!{_OF_UNITS})", text.lower())}
@@ -312,7 +312,7 @@ class TextCdl(Tool[ProblemText, TextCdlResult]):
     result = TextCdlResult
 
     def run(self, arguments: ProblemText, context: ToolContext) -> ToolOutcome[TextCdlResult]:
-        """Phrases by rules."""
+        """Read phrases by rules."""
         statements = read_english(arguments.text)
         forms = (*statements.statements, *([statements.goal] if statements.goal else []))
         cdl = tuple(one for form in statements.statements if (one := as_cdl(form)) is not None)

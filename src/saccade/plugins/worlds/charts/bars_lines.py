@@ -112,7 +112,7 @@ Bars = tuple[dict[Key, int], dict[Key, Colour]]
 
 
 def _names(bars: Bars) -> tuple[list[str], list[str]]:
-    """Labels and series in the order drawn."""
+    """Return labels and series in the order drawn."""
     return list(dict.fromkeys(label for label, _ in bars[0])), list(dict.fromkeys(name for _, name in bars[0]))
 
 

@@ -92,7 +92,7 @@ _PAPERS: tuple[tuple[Colour, Colour, Colour, Colour], ...] = (
 
 
 def decimal_text(amount: int, decimals: int) -> str:
-    """`amount / 10**decimals` without trailing zeros."""
+    """Return `amount / 10**decimals` without trailing zeros."""
     if decimals == 0:
         return str(amount)
     integer, part = divmod(abs(amount), 10**decimals)
@@ -142,7 +142,7 @@ def draw_bottom_axis(pen: ImageDraw.ImageDraw, theme: Theme, plot: Box, scale: C
 
 
 def label_room(texts: list[str], theme: Theme) -> int:
-    """Width in pixels of the widest text."""
+    """Return the width in pixels of the widest text."""
     return max(text_size(text, font(theme.text_size))[0] for text in texts)
 
 
@@ -153,12 +153,12 @@ def put_title(picture: Image.Image, theme: Theme, title: str) -> None:
 
 
 def title_room(theme: Theme, title: str) -> int:
-    """Least width in pixels of a picture with that title."""
+    """Return the least width in pixels of a picture with that title."""
     return text_size(title, font(theme.text_size + 4, "sans-bold"))[0] + 32
 
 
 def legend_size(theme: Theme, names: list[str]) -> tuple[int, int]:
-    """Width and height in pixels of a legend of one column."""
+    """Return the width and height in pixels of a legend of one column."""
     return 24 + label_room(names, theme) + 8, len(names) * (theme.text_size + 12)
 
 
@@ -240,7 +240,8 @@ class ChartQuestion:
 
 
 def pick_values(rng: Rng, count: int, scale: ChartScale, apart_px: int, above_px: int = 1) -> list[int]:
-    """`count` values up to the top of the scale, at least `above_px` pixels above zero and `apart_px` from each other.
+    """Return `count` values up to the top of the scale, at least `above_px` pixels above zero and `apart_px` from each
+    other.
 
     ValueError if they do not fit.
     """

@@ -85,7 +85,7 @@ def _shares(rng: Rng, count: int, apart: int) -> list[int]:
 
 
 def _ask(rng: Rng, kind: Kind, shares: dict[str, int]) -> tuple[str, str, str, list[str]]:
-    """Question, answer, end of the program, and the labels that show the answer."""
+    """Return question, answer, end of the program, and the labels that show the answer."""
     a, b = sorted(rng.sample(list(shares), 2), key=lambda label: -shares[label])
     if kind == "value":
         return f"What percentage of the whole is {a}?", str(shares[a]), f"print(named_shares(rgb, [{a!r}])[{a!r}])", [a]
@@ -224,7 +224,7 @@ def _points(
 
 
 def _ask_chart_scatter(rng: Rng, kind: ScatterKind, cloud: _Cloud, name: str) -> tuple[str, str, str, list[Point]]:
-    """Question, answer, end of the program, and the points that show the answer."""
+    """Return question, answer, end of the program, and the points that show the answer."""
     points, across, up = cloud.points[name], cloud.across, cloud.up
     whose = f" of {name}" if name else ""
     if kind == "value":

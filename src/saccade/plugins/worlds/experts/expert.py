@@ -74,7 +74,7 @@ class Slip:
 
 
 def mistake(part: ExpertPart, left: int) -> Script:
-    """Slip, notice, repair, and continue as one of the other styles."""
+    """Let a style slip, notice, repair, and continue as one of the other styles."""
     slips = possible_slips(part, left)
     if not slips:
         raise ExpertStopped(f"no mistake fits {part.scene.task.id} in {part.scene.dialect.id}")

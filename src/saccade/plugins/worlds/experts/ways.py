@@ -280,7 +280,7 @@ _STRONG: Final = 0.3
 
 
 def _legend(part: ExpertPart) -> list[tuple[Colour, str]]:
-    """Colour and text of each class, lightest first, as the expert sees them in the picture."""
+    """Return the colour and text of each class, lightest first, as the expert sees them in the picture."""
     rows = (line.split(" ", 3) for line in part.scene.notes["legend"].splitlines())
     return [((int(red), int(green), int(blue)), text) for red, green, blue, text in rows]
 

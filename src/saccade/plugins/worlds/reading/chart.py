@@ -50,7 +50,7 @@ def is_sideways(rgb: np.ndarray) -> bool:
 
 
 def value_scale(rgb: np.ndarray, sideways: bool = False) -> tuple[float, float]:
-    """(slope, offset) so that slope * row + offset is the value at a row of `upright(rgb, sideways)`."""
+    """Return (slope, offset) so that slope * row + offset is the value at a row of `upright(rgb, sideways)`."""
     grey = cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY)
     turned = upright(rgb, sideways)
     column, top, foot = left_spine(turned)
@@ -78,7 +78,7 @@ def swatch(rgb: np.ndarray, name: str) -> np.ndarray:
 
 
 def discs(rgb: np.ndarray, colour: np.ndarray) -> list[tuple[float, float]]:
-    """Centres (x, y) of the discs of a colour right of the left spine and above its foot."""
+    """Return centres (x, y) of the discs of a colour right of the left spine and above its foot."""
     column, top, foot = left_spine(rgb)
     count, _, stats, centres = cv2.connectedComponentsWithStats(mask_of(rgb, colour).astype(np.uint8), connectivity=8)
     found = []
@@ -96,7 +96,7 @@ def vivid(rgb: np.ndarray) -> np.ndarray:
 
 
 def bar_marks(rgb: np.ndarray, series: str = "") -> list[tuple[float, float]]:
-    """(place along the category axis, value) of every bar; only those of a series unless that is empty."""
+    """Return (place along the category axis, value) of every bar; only those of a series unless that is empty."""
     sideways = is_sideways(rgb)
     slope, offset = value_scale(rgb, sideways)
     wanted = swatch(rgb, series) if series else None
@@ -117,20 +117,20 @@ def bar_marks(rgb: np.ndarray, series: str = "") -> list[tuple[float, float]]:
 
 
 def disc_marks(rgb: np.ndarray, series: str = "") -> list[tuple[float, float]]:
-    """(column, value) of every round marker; only those of a series unless that is empty."""
+    """Return (column, value) of every round marker; only those of a series unless that is empty."""
     slope, offset = value_scale(rgb)
     colour = swatch(rgb, series) if series else vivid(rgb)
     return [(x, round(slope * y + offset, 3)) for x, y in discs(rgb, colour)]
 
 
 def chart_marks(rgb: np.ndarray, series: str = "") -> list[tuple[float, float]]:
-    """(place along the category axis, value) of every round marker, or of every bar where there is no marker."""
+    """Return (place along the category axis, value) of every round marker, or of every bar where there is no marker."""
     colour = swatch(rgb, series) if series else vivid(rgb)
     return disc_marks(rgb, series) if discs(rgb, colour) else bar_marks(rgb, series)
 
 
 def disc_points(rgb: np.ndarray, series: str = "") -> list[tuple[float, float]]:
-    """(x, y) by both number axes of every round marker; only those of a series unless that is empty."""
+    """Return (x, y) by both number axes of every round marker; only those of a series unless that is empty."""
     slope, offset = value_scale(rgb)
     across, start = value_scale(rgb, sideways=True)
     colour = swatch(rgb, series) if series else vivid(rgb)

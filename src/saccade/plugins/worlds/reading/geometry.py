@@ -48,14 +48,14 @@ def corners(lines: np.ndarray, tolerance: float = 14) -> list[Spot]:
 
 
 def round_outline(lines: np.ndarray) -> tuple[Spot, float]:
-    """Centre and radius of the circle around a figure."""
+    """Return the centre and radius of the circle around a figure."""
     contours, _ = cv2.findContours(lines, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     (x, y), radius = cv2.minEnclosingCircle(max(contours, key=cv2.contourArea))
     return (float(x), float(y)), float(radius)
 
 
 def sides(points: list[Spot]) -> list[tuple[float, Spot]]:
-    """Length and middle of every side of a polygon, the longest first."""
+    """Return the length and middle of every side of a polygon, the longest first."""
     pairs = zip(points, points[1:] + points[:1], strict=True)
     return sorted(((dist(a, b), ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2)) for a, b in pairs), reverse=True)
 
@@ -69,7 +69,7 @@ def apex(points: list[Spot]) -> Spot:
 
 
 def straight_lines(lines: np.ndarray, count: int) -> list[tuple[float, float]]:
-    """(distance from the origin, angle of the normal) of the `count` longest straight lines that differ."""
+    """Return (distance from the origin, angle of the normal) of the `count` longest straight lines that differ."""
     found: list[tuple[float, float]] = []
     voted = np.asarray(cv2.HoughLines(lines * 255, 1, np.pi / 360, 120))
     for ((rho, theta),) in voted:
@@ -104,6 +104,6 @@ def in_acute(at: Spot, across: tuple[float, float], along: tuple[float, float]) 
 
 
 def polygon_area(points: list[Spot]) -> float:
-    """Area by the shoelace formula."""
+    """Return the area by the shoelace formula."""
     pairs = zip(points, points[1:] + points[:1], strict=True)
     return abs(sum(a[0] * b[1] - b[0] * a[1] for a, b in pairs)) / 2

@@ -30,7 +30,7 @@ def face_of(size: int, bold: bool) -> ImageFont.FreeTypeFont:
 
 @cache
 def typeset(text: str, size: int, bold: bool) -> np.ndarray:
-    """Ink of one line as coverage 0..1, trimmed to what is at least a third covered."""
+    """Return the ink of one line as coverage 0..1, trimmed to what is at least a third covered."""
     page = Image.new("L", (size * (len(text) + 2), 3 * size))
     ImageDraw.Draw(page).text((size, size), text, font=face_of(size, bold), fill=255)
     ink = np.asarray(page, np.float32) / 255
@@ -39,7 +39,8 @@ def typeset(text: str, size: int, bold: bool) -> np.ndarray:
 
 
 def find_text(grey: np.ndarray, text: str, sizes: range = SIZES) -> tuple[int, int, int, int]:
-    """Box (x0, y0, x1, y1) of the place in a grey picture that looks most like `text`, with blank paper around it.
+    """Return the box (x0, y0, x1, y1) of the place in a grey picture that looks most like `text`, with blank paper around
+    it.
 
     Raises ValueError if nothing looks like it.
     """
@@ -64,7 +65,7 @@ def find_text(grey: np.ndarray, text: str, sizes: range = SIZES) -> tuple[int, i
 
 
 def coverage(grey: np.ndarray) -> np.ndarray:
-    """Ink of a crop as 0..1: the paper is what most of its edge shows, the ink what differs most from it."""
+    """Return the ink of a crop as 0..1: the paper is what most of its edge shows, the ink what differs most from it."""
     grey = grey.astype(np.float32)
     paper = np.median(np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]]))
     distance = np.abs(grey - paper)

@@ -45,7 +45,7 @@ Cell = tuple[int, int, int, int]
 
 
 def grey_of(picture: np.ndarray) -> np.ndarray:
-    """Brightness of an RGB picture, 0..255."""
+    """Return the brightness of an RGB picture, 0..255."""
     return np.asarray(cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY))
 
 
@@ -58,7 +58,7 @@ def cells(grey: np.ndarray) -> list[Cell]:
 
 
 def column_texts(grey: np.ndarray, header: str) -> list[tuple[float, Cell]]:
-    """(value, box) of every cell under a header, top to bottom."""
+    """Return (value, box) of every cell under a header, top to bottom."""
     x0, _, x1, y1 = find_text(grey, header)
     below = [box for box in cells(grey) if box[1] > y1 and box[0] < x1 and x0 < box[2]]
     return [(number(read_text(grey, box)), box) for box in below]
@@ -102,7 +102,7 @@ def ratio(part: float, total: float) -> str:
 
 
 def icon_boxes(rgb: np.ndarray) -> list[tuple[int, int]]:
-    """Left edge and middle row of every small picture; the title has their colour too, and stands above them."""
+    """Return the left edge and middle row of every small picture; the title has their colour too, and stands above them."""
     hsv = cv2.cvtColor(rgb, cv2.COLOR_RGB2HSV)
     mask = ((hsv[..., 1] > 110) & (hsv[..., 2] > 70)).astype(np.uint8)
     count, _, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
@@ -160,7 +160,7 @@ HUES = {"red": 0, "yellow": 51, "green": 135, "blue": 223, "purple": 279}
 
 
 def solids_in(rgb: np.ndarray) -> list[tuple[str, str]]:
-    """Colour and shape of every solid."""
+    """Return the colour and shape of every solid."""
     hsv = cv2.cvtColor(rgb.astype(np.float32) / 255, cv2.COLOR_RGB2HSV)
     mask = (hsv[..., 1] > 0.3).astype(np.uint8)
     found = []

@@ -18,7 +18,7 @@ Blob = tuple[float, float, int]
 
 
 def blobs_of(rgb: np.ndarray, colour: str) -> list[Blob]:
-    """(x, y, area) of every blot of a colour in a frame, its hue within 9 of 180 and not dull."""
+    """Return (x, y, area) of every blot of a colour in a frame, its hue within 9 of 180 and not dull."""
     hue, saturation, value = cv2.split(cv2.cvtColor(rgb, cv2.COLOR_RGB2HSV))
     turn = np.abs(hue.astype(int) - HUES[colour])
     mask = (np.minimum(turn, 180 - turn) <= 9) & (saturation > 100) & (value > 70)
@@ -46,7 +46,7 @@ def boundary(low: int, high: int, seen: Callable[[int], bool]) -> int:
 
 
 def span_of(video: Any, colour: str) -> tuple[int, int]:
-    """First frame in which a colour is seen and the first without it afterwards."""
+    """Return the first frame in which a colour is seen and the first without it afterwards."""
     frames = coarse(video)
 
     def seen(frame: int) -> bool:

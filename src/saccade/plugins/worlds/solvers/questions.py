@@ -69,7 +69,7 @@ class Solver:
     """Values that the wording settles, by the names that the program uses: strings, numbers, and tuples of them."""
 
     def program(self, image_name: str = "image_clue_0") -> str:
-        """Python that finds a Pillow image under `image_name` and prints the answer as its last line.
+        """Return Python that finds a Pillow image under `image_name` and prints the answer as its last line.
 
         It needs NumPy, OpenCV and Pillow. The answer is plain: `5`, `Yes`; for rows and columns in the form that the
         question asks for.
@@ -79,7 +79,7 @@ class Solver:
 
 
 def _literal(value: object) -> str:
-    """`repr` with double quotes around strings, as the programs write them."""
+    """Return `repr` with double quotes around strings, as the programs write them."""
     if isinstance(value, tuple):
         return f"({', '.join(map(_literal, value))})"
     return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -64,7 +64,7 @@ def from_llava(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def from_verl(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`question` and `answer` from `extra_info`, `reward_model` and, without a question there, `prompt`.
+    """Return `question` and `answer` from `extra_info`, `reward_model` and, without a question there, `prompt`.
 
     The question of a prompt is its last user message, with all that the trainer's template added.
     """
@@ -134,7 +134,7 @@ class FolderLoader:
 
 
 def logic_form(file: Path) -> Mapping[str, Any]:
-    """Geometry3K's logic form of the question next to it, where there is one."""
+    """Return Geometry3K's logic form of the question next to it, where there is one."""
     form = file.with_name("logic_form.json")
     return {"logic_form": read_object(form)} if form.is_file() else {}
 
@@ -217,7 +217,7 @@ def from_problems(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def beside(file: Path) -> Mapping[str, Any]:
-    """Further fields of the question whose `data.json` this is."""
+    """Return further fields of the question whose `data.json` this is."""
     steps = [file.parents[2].name, file.parents[1].name, file.parents[0].name]
     row = read_object(file)
     return {"split": steps[0], "ques_type": steps[1], "_key": steps[2], **_pictures(row, "/".join(steps))}

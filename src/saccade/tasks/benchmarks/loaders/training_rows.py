@@ -64,7 +64,7 @@ def from_llava_cot(row: Row) -> Row:
 
 
 def from_solution(row: Row) -> Row:
-    """`answer` without its tags; a text without tags as it is."""
+    """Return `answer` without its tags; a text without tags as it is."""
     value = first_value(row, ("answer", "solution", "ground_truth"))
     if not isinstance(value, str):
         return row

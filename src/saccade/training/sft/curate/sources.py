@@ -62,7 +62,7 @@ class SourceRuns:
         return tuple(line for tasks in self._tasks.values() for line in tasks.lines())
 
     def count(self) -> int:
-        """Trajectories and tasks, for a progress bar; of files of trajectories their lines."""
+        """Return trajectories and tasks, for a progress bar; of files of trajectories their lines."""
         total = sum(map(len, self._tasks.values()))
         for name in self.names:
             if name not in self._tasks:

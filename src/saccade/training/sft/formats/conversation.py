@@ -127,7 +127,7 @@ def unflatten(talk: Conversation) -> Trajectory:
 
 
 def held(trajectory: Trajectory) -> Trajectory:
-    """`trajectory` without what conversations do not hold; see the module's head.
+    """Return `trajectory` without what conversations do not hold; see the module's head.
 
     Raises:
         RecordError: as `dialect_of`, or a provider's own sandbox ran its code, so that its texts are not the whole.
@@ -178,7 +178,7 @@ def _task(about: ConversationFacts, prompt: Sequence[Message]) -> Task:
 
 
 def _joined(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """`messages` with neighbours of one role joined, and texts that follow each other."""
+    """Return `messages` with neighbours of one role joined, and texts that follow each other."""
     joined: list[Message] = []
     for message in messages:
         before = joined.pop().parts if joined and joined[-1].role == message.role else ()
@@ -286,7 +286,7 @@ def _pieces(message: Message) -> list[tuple[Message, Message | None]]:
 
 
 def _restored(text: str, media: Iterator[ImagePart | VideoPart]) -> Message:
-    """`text` as a message of the assistant, each mark with the next of `media`."""
+    """Return `text` as a message of the assistant, each mark with the next of `media`."""
     parts: list[Part] = []
     for piece in re.split(f"({_MARK})", text):
         parts.append(next(media) if piece == _MARK else TextPart(text=piece))

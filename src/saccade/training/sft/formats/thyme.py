@@ -172,7 +172,7 @@ def _names(parts: Parts) -> Sequence[str]:
 
 
 def _renamed_thyme(text: str, names: Mapping[str, str]) -> str:
-    """`text` with whole paths that are keys of `names` replaced, all at once."""
+    """Return `text` with whole paths that are keys of `names` replaced, all at once."""
     if not names:
         return text
     any_path = "|".join(sorted(map(re.escape, names), key=len, reverse=True))

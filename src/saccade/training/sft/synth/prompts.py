@@ -114,7 +114,7 @@ def question_of(task: Task) -> str:
 
 
 def invalid(why: str) -> DiscardedError:
-    """Output that does not follow the asked form."""
+    """Return the error for output that does not follow the asked form."""
     return DiscardedError("invalid output", why)
 
 

@@ -83,7 +83,7 @@ class Rollouts(FilterSettings):
     """Scored rollouts that a task needs; with fewer it is undecided."""
 
     def rates(self) -> dict[str, ModelPassRate]:
-        """Task id -> its rate. Raises `SettingsError` if there is no such run, `RecordError` if it is broken."""
+        """Return task id -> its rate. Raises `SettingsError` if there is no such run, `RecordError` if it is broken."""
         file = self.rollouts / TRAJECTORIES
         if not file.is_file():
             raise SettingsError(f"rollouts: {self.rollouts} is no run folder; it has no {TRAJECTORIES}")

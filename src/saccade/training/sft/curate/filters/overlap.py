@@ -325,7 +325,7 @@ class _Seen:
         return Drop("duplicate", f"like {first}")
 
     def _first_like(self, trajectory: Trajectory) -> str:
-        """Id of the first trajectory that this one is like; its own if there is none."""
+        """Return the id of the first trajectory that this one is like; its own if there is none."""
         pictures = task_pictures(trajectory)
         others = sorted(item.part.sha256 for item in trajectory.task.media if item.part.kind == "video")
         compared = 0 if self._settings.match == "question" else len(pictures)
