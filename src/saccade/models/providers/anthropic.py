@@ -489,7 +489,7 @@ class AnthropicModel(HostedModel):
         return fields
 
     def batch_api(self) -> BatchApi:
-        """Return the addresses of Anthropic's."""
+        """Return the batch API of Anthropic."""
         return AnthropicBatches(self._client)
 
     def _read_body(self, body: Any, answer: PartialAnswer) -> None:

@@ -333,7 +333,7 @@ class GeminiModel(HostedModel):
                 answer.finish = FinishReason.TOOL_CALL if answer.calls else FinishReason.STOP
 
     def batch_api(self) -> BatchApi:
-        """Return Gemini's."""
+        """Return the batch API of Gemini."""
         return GeminiBatches(self._client, self._package, self._endpoint.model)
 
     def _read_body(self, body: Any, answer: PartialAnswer) -> None:

@@ -451,7 +451,7 @@ class OpenAIModel(HostedModel):
             await self._fetch(fields, answer)
 
     def batch_api(self) -> BatchApi | None:
-        """Return OpenAI's; other servers of the protocol have none."""
+        """Return the batch API of OpenAI; other servers of the protocol have none."""
         own = self._server is OPENAI
         return OpenAIBatches(self._client, self._endpoint.model, "/v1/chat/completions") if own else None
 

@@ -312,7 +312,7 @@ class ResponsesModel(HostedModel):
             await self._fetch(fields, reader)
 
     def batch_api(self) -> BatchApi:
-        """Return OpenAI's."""
+        """Return the batch API of OpenAI."""
         return OpenAIBatches(self._client, self._endpoint.model, "/v1/responses")
 
     def _read_body(self, body: Any, answer: PartialAnswer) -> None:

@@ -39,7 +39,7 @@ def typeset(text: str, size: int, bold: bool) -> np.ndarray:
 
 
 def find_text(grey: np.ndarray, text: str, sizes: range = SIZES) -> tuple[int, int, int, int]:
-    """Return the box (x0, y0, x1, y1) of the place in a grey picture that looks most like `text`, with blank paper around
+    """Return box (x0, y0, x1, y1) of the place in a grey picture that looks most like `text`, with blank paper around
     it.
 
     Raises ValueError if nothing looks like it.

@@ -102,7 +102,7 @@ def ratio(part: float, total: float) -> str:
 
 
 def icon_boxes(rgb: np.ndarray) -> list[tuple[int, int]]:
-    """Return the left edge and middle row of every small picture; the title has their colour too, and stands above them."""
+    """Return left edge and middle row of every small picture; the title has their colour too, and stands above them."""
     hsv = cv2.cvtColor(rgb, cv2.COLOR_RGB2HSV)
     mask = ((hsv[..., 1] > 110) & (hsv[..., 2] > 70)).astype(np.uint8)
     count, _, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
