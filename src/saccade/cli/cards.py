@@ -27,7 +27,7 @@ _FILES_SHOWN = 8
 
 @app.callback()
 def cards() -> None:
-    """Benchmarks as cards: where the data come from, how they are read, how answers are graded."""
+    """Show benchmarks as cards: where the data come from, how they are read, how answers are graded."""
 
 
 @app.command("list")

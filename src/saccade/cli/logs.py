@@ -112,7 +112,7 @@ class Logs:
         self._adapt()
 
     def _adapt(self) -> None:
-        """Levels of the file and of the loggers: whatever a handler wants must be made."""
+        """Set levels of the file and of the loggers: whatever a handler wants must be made."""
         least = _LEVELS[max(self.verbosity, self.file is not None)]
         if self._kept is not None:
             self._kept.setLevel(least)
@@ -201,4 +201,4 @@ def _takes(
         typer.Option(metavar="FILE", callback=_kept_in, help="Append the same to FILE, as with -v at least."),
     ] = None,
 ) -> None:
-    """Typer reads the options from this signature."""
+    """Give Typer the options by this signature."""

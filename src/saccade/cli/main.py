@@ -238,7 +238,7 @@ def _root_options(
         False, "--version", callback=_show_version, is_eager=True, help="Show the version and stop."
     ),
 ) -> None:
-    """Typer reads the root's options from this signature."""
+    """Give Typer the root's options by this signature."""
 
 
 def load(name: str, verb: Verb) -> typer.Typer:

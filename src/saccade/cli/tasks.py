@@ -40,7 +40,7 @@ Seed = Annotated[int, typer.Option(help="Of the choice of tasks.")]
 
 @app.callback()
 def tasks() -> None:
-    """Tasks from any source: count and check them, look at them, write them as one folder."""
+    """Handle tasks from any source: count and check them, look at them, write them as one folder."""
 
 
 @app.command()

@@ -103,7 +103,7 @@ app.command("list")(list_tools)
 
 @app.callback()
 def tools() -> None:
-    """Typed tools: which there are, what each needs, and a server of them."""
+    """Show typed tools: which there are, what each needs, and a server of them."""
 
 
 @app.command(
@@ -138,7 +138,7 @@ def serve(
 
 
 def serve_in_processes(settings: ToolServeSettings, token: str | None, host: str, port: int, line: str) -> int:
-    """Processes of this machine, as many for each group of tools as its table says. Returns the exit code."""
+    """Serve in processes of this machine, as many for each group of tools as its table says. Returns the exit code."""
     from saccade.tools.serving.app import ToolService, tools_app
     from saccade.tools.serving.backend import PooledBackend
 

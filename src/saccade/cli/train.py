@@ -58,7 +58,7 @@ _NEEDED = ("torch", "transformers", "accelerate", "safetensors")
 
 
 def need_training() -> None:
-    """Before torch is imported. Raises `UnavailableError` if it cannot be."""
+    """Check, before torch is imported, that it can be. Raises `UnavailableError` if it cannot be."""
     for package in _NEEDED:
         if importlib.util.find_spec(package) is None:
             raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[train]'")
@@ -97,7 +97,7 @@ def with_screen(
 
 
 def run(program: Callable[..., None], settings: Any, out: Path, resume: bool, processes: int) -> None:
-    """`program(settings, out, resume)` in as many processes; after Ctrl-C a line says how to resume."""
+    """Run `program(settings, out, resume)` in as many processes; after Ctrl-C a line says how to resume."""
     from saccade.training.launch import complete, launch, launched
 
     try:

@@ -426,7 +426,7 @@ def blame(error: BaseException) -> str:
 
 
 def located(error: BaseException, path: str | None = None) -> str:
-    """`Type: words (file, line n)`: an exception, and the last line on its way in the file `path`, or else in any."""
+    """Write `Type: words (file, line n)`: an exception, and its last line in the file `path`, or else in any."""
     where = _where(error, path)
     return _said(error) + (f" ({where})" if where else "")
 

@@ -275,7 +275,7 @@ def system_message(prompts: Prompts, tools: str = "") -> tuple[Message, ...]:
 
 
 def question_parts(text: str, media: Sequence[MediaPart], label: str = "") -> tuple[Part, ...]:
-    """Media without a placeholder in `text` first, each with a line break after it; the others where theirs stand.
+    """Put media without a placeholder in `text` first, each with a line break after it; the others where theirs stand.
 
     With a `label` such as `image_` its number and a colon come before each.
     """
@@ -364,7 +364,7 @@ def failure(execution: Execution) -> CallFailure:
 
 
 def _last_exception(traceback: str) -> str:
-    """The text of the last exception of a traceback: its first line after the last frame, and all that follows."""
+    """Find the last exception of a traceback: its first line after the last frame, and all that follows."""
     lines = traceback.split("\n")
     frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
     start = frames[-1] + 1 if frames else 0

@@ -110,6 +110,6 @@ def _scaled(value: Any, scale: tuple[float, float, float, float]) -> Any:
 
 
 def _fit(number: float) -> float | int:
-    """Whole numbers as such: an edge that is one is not moved by the last bit of a division."""
+    """Keep whole numbers as such: an edge that is one is not moved by the last bit of a division."""
     whole = round(number)
     return whole if abs(number - whole) < 1e-6 else number

@@ -127,7 +127,7 @@ class CodeVDialect(Dialect):
         return ParseError(reason=CUT if was_cut(finish) else _NO_ACTION)
 
     def write(self, action: Action, thought: str = "") -> str:
-        """The thought with fenced code in code tags in it, or the closed thought and the answer in answer tags."""
+        """Write the thought with fenced code in code tags, or the closed thought and the answer in answer tags."""
         match action:
             case Code(code=code):
                 return checked(self, f"<think>{thought}\n<code>\n```python\n{code}\n```\n</code>", action)

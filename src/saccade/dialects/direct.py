@@ -107,10 +107,10 @@ class DirectDialect(Dialect):
         raise ValueError(f"{self.id} has no tools, so there is no execution to show")
 
     def correct(self, reason: str, pictures: int) -> None:
-        """No second try."""
+        """Allow no second try."""
 
     def ask_for_answer(self) -> None:
-        """No last request: there is one turn."""
+        """Make no last request: there is one turn."""
 
 
 PRESETS: Mapping[str, DirectDialect] = MappingProxyType(

@@ -136,7 +136,7 @@ def _read(text: str, form: Form, functions: Sequence[ToolSpec]) -> tuple[ToolCal
 
 
 def _unmarked(text: str, names: set[str]) -> LeftCall | None:
-    """A call as nothing but JSON, or as a list of Python calls: the whole text, or of a function that is offered."""
+    """Read a call that is only JSON, or a list of Python calls: the whole text, or of an offered function."""
     whole = text.strip()
     fenced = fences(whole)
     if len(fenced) == 1 and whole.startswith("```"):

@@ -123,7 +123,7 @@ class NativeDialect(Dialect):
         return (PYTHON, *self.tools)
 
     def transcribe(self, text: str, calls: Sequence[ToolCall]) -> str:
-        """`with_calls`: what `parse` reads of a turn."""
+        """Return `with_calls`, which `parse` reads."""
         return with_calls(text, calls)
 
     def open(self, task: Task) -> Opening:

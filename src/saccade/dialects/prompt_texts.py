@@ -55,7 +55,7 @@ def is_question(name: str) -> bool:
 
 
 def as_written(text: str, fields: Collection[str], other_names: Mapping[str, str] = MappingProxyType({})) -> str:
-    """`text`, in which every brace stands for itself but those around one of `fields` (or of their `other_names`)."""
+    """Let every brace of `text` stand for itself but those around one of `fields` (or of their `other_names`)."""
     pieces = re.split(r"\{(" + "|".join(map(re.escape, [*fields, *other_names]) or ["$^"]) + r")\}", text)
     pieces[0::2] = [_BRACES.sub(lambda brace: brace[0] * 2, piece) for piece in pieces[0::2]]
     pieces[1::2] = [f"{{{other_names.get(name, name)}}}" for name in pieces[1::2]]

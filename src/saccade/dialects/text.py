@@ -126,13 +126,13 @@ def boxed(text: str) -> str | None:
 
 
 def answer_in(body: str) -> str:
-    r"""The answer in the body of a block of answer tags: the last `\boxed{...}` if there is one, else all of it."""
+    r"""Extract the answer from the body of a block of answer tags: the last `\boxed{...}` if any, else all of it."""
     inner = boxed(body)
     return (body if inner is None else inner).strip()
 
 
 def cut_middle(text: str, *, longest: int, mark: str = "...") -> str:
-    """`text`, or its first and last `longest // 2` characters with `mark` between if it is longer than `longest`."""
+    """Cut `text` to its first and last `longest // 2` characters with `mark` between if it is longer than `longest`."""
     half = longest // 2
     return text if len(text) <= longest else text[:half] + mark + text[len(text) - half :]
 
@@ -188,7 +188,7 @@ def fenced_code(text: str, finish: FinishReason, *, last: bool = True) -> Code |
 
 
 def checked(dialect: Dialect, text: str, action: Action) -> str:
-    """`text`, after a look that the dialect reads `action` from it and would let the model write all of it.
+    """Return `text`, checked: the dialect reads `action` from it and would let the model write all of it.
 
     Raises:
         ValueError: it does not.

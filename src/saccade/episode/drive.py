@@ -67,7 +67,7 @@ ReadClock = Callable[[], float]
 
 
 def unwatched(event: Event) -> None:
-    """A watch that hears nothing."""
+    """Watch nothing."""
 
 
 class Performer:

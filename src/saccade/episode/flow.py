@@ -231,7 +231,7 @@ class Plan:
         return as_shown(self.opened or self.dialect.open(self.task), self.shown)
 
     def shown_part(self, part: ImagePart) -> ImagePart:
-        """As what a picture of the task is shown."""
+        """Return the picture as which a picture of the task is shown."""
         other = self.shown.get(part.sha256)
         return part if other is None else other.part
 
@@ -509,7 +509,7 @@ class _Talk:
         return StopReason.TURN_LIMIT if self._turns_left() == 1 and self.plan.dialect.ask_for_answer() else None
 
     def _turns_left(self) -> int | None:
-        """None without a limit."""
+        """Return the turns that are left; None without a limit."""
         limit = self.plan.limits.turns
         return None if limit is None else max(0, limit - len(self.turns))
 
@@ -519,7 +519,7 @@ class _Talk:
         return (tokens.context or 0) + (tokens.sampled or 0)
 
     def _most_context(self) -> int | None:
-        """Most tokens of the context; None without a limit, or where the length of the prompt is not known yet."""
+        """Count the tokens that the context may have; None without a limit, or where the prompt's length is not known yet."""
         limits = self.plan.limits
         prompt = self.turns[0].tokens.context if self.turns else None
         own = None if limits.response_tokens is None or prompt is None else prompt + limits.response_tokens

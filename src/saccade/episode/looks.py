@@ -169,7 +169,7 @@ def item(owner: Value, key: Value) -> Value:
 
 
 def function(name: str, given: tuple[Value, ...]) -> Value:
-    """`name(*given)` of the functions that reckon with numbers or walk through tuples."""
+    """Evaluate `name(*given)` of the functions that reckon with numbers or walk through tuples."""
     if name in _NUMBERS:
         values = given[0] if len(given) == 1 and isinstance(given[0], tuple) else given
         known = numbers(values, len(values))
@@ -190,7 +190,7 @@ def function(name: str, given: tuple[Value, ...]) -> Value:
 
 
 def opencv(name: str, given: tuple[Value, ...], named: Mapping[str, Value]) -> Value:
-    """`cv2.resize` and `cv2.cvtColor` of a view."""
+    """Evaluate `cv2.resize` and `cv2.cvtColor` of a view."""
     view = given[0] if given else UNKNOWN
     if not isinstance(view, View):
         return UNKNOWN
@@ -282,7 +282,7 @@ class Evaluator:
         return UNKNOWN
 
     def count(self) -> None:
-        """One more step. Raises `TooLongError` after very many."""
+        """Count one more step. Raises `TooLongError` after very many."""
         self.steps += 1
         if self.steps > _MOST_STEPS:
             raise TooLongError
@@ -437,7 +437,7 @@ class Reader:
         return tuple(dict.fromkeys(walk.evaluator.cut))
 
     def distrust(self, code: str) -> None:
-        """`code` stopped half way and its state was kept: whatever it may have assigned is unknown."""
+        """Forget whatever `code` may have assigned: it stopped half way and its state was kept."""
         tree = parsed(code)
         if tree is None:
             self.names.clear()
@@ -505,7 +505,7 @@ class _Walk:
 
 
 def forget(tree: ast.AST, names: dict[str, Value]) -> None:
-    """Whatever `tree` may assign is unknown from now on."""
+    """Forget whatever `tree` may assign."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
             names[node.id] = UNKNOWN

@@ -55,7 +55,7 @@ def holds_at(large: Packed, small: Packed, left: int, top: int) -> bool:
 
 
 def only_place(large: Packed, small: Packed) -> Box | None:
-    """`xyxy` of the one place where `small` is in `large`; None if there is none, more than one, or no telling."""
+    """Find the one place where `small` is in `large`; None if there is none, more than one, or no telling."""
     height, width = small.shape
     rows, columns = large.shape[0] - height + 1, large.shape[1] - width + 1
     if rows < 1 or columns < 1 or small.size < SMALLEST or (rows, columns) == (1, 1):
@@ -229,7 +229,7 @@ class _Search:
         return self.packed[name]
 
     def _number(self, turn: Turn) -> None:
-        """The pictures that were shown get the names under which later turns may call them."""
+        """Give the pictures that were shown the names under which later turns may call them."""
         for part in turn.observation.media if turn.observation is not None else ():
             view = self.located.get(part.sha256)
             name = f"{self.opening.label}{len(self.numbered)}"

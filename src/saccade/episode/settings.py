@@ -162,7 +162,7 @@ class EpisodeSettings(SpeechSettings):
     """How often a request to a model (a judge too) is tried, and for how long."""
 
     def spoken(self, dialect: Dialect | None = None) -> tuple[Dialect, Toolbox | None]:
-        """`prepared`, of the dialect given or else the one that is named. Raises `RegistryError` for a name too."""
+        """Do as `prepared`, for the dialect given or else the one named. Raises `RegistryError` for a name too."""
         return self.prepared(dialect or load_dialect(self.dialect))
 
     def provider(self, dialect: Dialect) -> Sandbox:

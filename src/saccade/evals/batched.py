@@ -25,7 +25,7 @@ _TURNS, _REPLY, _SHOWN = 3, 400, 300
 
 
 def gather(model: Model, settings: EvalSettings, dialect: Dialect, out: Path, times: BatchTimes) -> None:
-    """From now on send the requests of `model` in batches, which are kept in the run folder `out`.
+    """Send from now on the requests of `model` in batches, which are kept in the run folder `out`.
 
     Raises:
         SettingsError: it has no batch API, or a setting cannot be met by one.

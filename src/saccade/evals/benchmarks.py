@@ -65,7 +65,7 @@ class ItemSource(Protocol):
         """What a person should know of what is taken and what is not; empty for nothing."""
 
     def unshown(self, dialect: Dialect, frames: FrameSettings) -> Sequence[Unshown]:
-        """Its tasks with pictures or videos that the dialect cannot show, as far as is known before they are made."""
+        """List its tasks with pictures or videos that the dialect cannot show, as far as known before they are made."""
 
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
         """Return the tasks of the run in folder `out`, in the source's order; rows that give none go to its failures.

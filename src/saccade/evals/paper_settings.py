@@ -97,7 +97,7 @@ def differing(settings: EvalSettings, paper: PaperSettings) -> tuple[str, ...]:
 
 
 def beside_published(settings: EvalSettings, card: Card) -> tuple[str, ...]:
-    """A line for each paper with a score in the card: whether its settings are known, and which of them differ here."""
+    """Write a line for each paper with a score in the card: whether its settings are known, and which differ here."""
     lines = []
     for name in dict.fromkeys(_paper_of(score.source) for score in card.scores):
         paper = next((known for known in card.settings if _paper_of(known.source) == name), None)

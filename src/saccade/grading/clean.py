@@ -163,7 +163,7 @@ def tight(text: str) -> str:
 
 
 def _without_stop(text: str) -> str:
-    """Without the full stop that ends a sentence; that of `P.M.` or `…` stays."""
+    """Drop the full stop that ends a sentence; that of `P.M.` or `…` stays."""
     head = text.rstrip("*_ ")
     if head.endswith(".") and not head.endswith("..") and not re.search(r"(?:^|[\s.])[A-Za-z]\.[A-Za-z]\.$", head):
         return head[:-1] + text[len(head) :]

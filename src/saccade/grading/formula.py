@@ -195,7 +195,7 @@ class _Reader:
         return complex(0.5 + (zlib.crc32(f"{self._setting}:{token}".encode()) % 100_003) / 50_001.5)
 
     def _mixed(self, whole: str) -> float:
-        r"""The fraction of a mixed number, `3\frac{1}{4}`; nothing where it is a factor, as in `2\frac{x}{3}`."""
+        r"""Read the fraction of a mixed number, `3\frac{1}{4}`; nothing where it is a factor, as in `2\frac{x}{3}`."""
         match = _MIXED.match(" ".join(self._tokens[self._place : self._place + 7]))
         if match is None or not whole.isdigit():
             return 0.0

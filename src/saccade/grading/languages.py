@@ -107,7 +107,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _spelt(pattern: str) -> str:
-    """A pattern of the table as it meets cleaned text: composed, without joiners, any white space for a blank."""
+    """Spell a pattern of the table as in cleaned text: composed, without joiners, any white space for a blank."""
     plain = unicodedata.normalize("NFKC", pattern).replace("\u200c", "")
     return plain.replace(" ?", r"\s?").replace(" ", r"\s+")
 

@@ -225,7 +225,7 @@ def _said(candidate: str) -> object:
 
 
 def _best(prediction: str, golds: Sequence[str]) -> Verdict:
-    """The verdict by the accepted answer that is met, or else by the first one; the end of a sentence counts too."""
+    """Give the verdict by the accepted answer that is met, or else by the first; the end of a sentence counts too."""
     verdicts = [_compare(prediction, gold) for gold in golds]
     concluded = _CONCLUDED.split(prediction)[-1].strip()
     ends = concluded not in ("", prediction) and DOUBT.search(prediction) is None

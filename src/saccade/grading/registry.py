@@ -93,7 +93,7 @@ def check_recorded(spec: str) -> None:
 
 
 def missing_graders(named: Iterable[str]) -> Mapping[str, str]:
-    """Of the graders that tasks name (`Task.grader`) those that cannot be had, with the reason; no code is run."""
+    """Map graders that tasks name (`Task.grader`) and that cannot be had to the reason; no code is run."""
     reasons = {}
     for spec in dict.fromkeys(named):
         first, _, second = spec.partition("|")

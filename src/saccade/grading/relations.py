@@ -531,6 +531,6 @@ def _settled(left: complex, right: complex) -> complex:
 
 
 def _as_unknown(side: str) -> str:
-    """A function of a letter is the unknown `y` of its graph."""
+    """Write a function of a letter as the unknown `y` of its graph."""
     match = NAME.fullmatch(side)
     return "y" if match and match["argument"] and len(_head(match)) == 1 else side

@@ -64,7 +64,7 @@ def _refuse_process(*_args: object, **_options: object) -> NoReturn:
 
 
 def _system(command: object) -> int:
-    """As a shell that cannot find the program: a line on stderr, and the status 127."""
+    """Act as a shell that cannot find the program: a line on stderr, and the status 127."""
     sys.stderr.write(no_program(command) + "\n")
     return 127 << 8
 
@@ -104,7 +104,7 @@ def _adapt_opencv(module: ModuleType) -> None:
 
 
 def _adapt_threadpoolctl(module: ModuleType) -> None:
-    """It looks in /proc/self/maps for libraries with threads, for scikit-learn; it finds none, so none grows."""
+    """Let threadpoolctl, which scikit-learn asks for libraries with threads, find none, so that none grows."""
     kind: Any = getattr(module, "ThreadpoolController", None)
     if hasattr(kind, "_load_libraries"):
         kind._load_libraries = lambda self: None

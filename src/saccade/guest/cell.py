@@ -336,7 +336,7 @@ def class_name(thing: object) -> str:
 
 
 def shorten(text: str) -> str:
-    """At most `LONGEST` characters: long lines cut, then the middle left out."""
+    """Cut to at most `LONGEST` characters: long lines cut, then the middle left out."""
     if len(text) <= LONGEST:
         return text
     lines = [
@@ -590,7 +590,7 @@ def _report(cell: _Cell, seconds: float) -> dict[str, Any]:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """MemoryError, or OpenCV's own error for the same (code -4)."""
+    """Whether it is MemoryError, or OpenCV's own error for the same (code -4)."""
     return isinstance(error, MemoryError) or (class_name(error) == "error" and getattr(error, "code", None) == -4)
 
 

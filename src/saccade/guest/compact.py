@@ -83,7 +83,7 @@ def give_back_memory() -> None:
 
 
 def _free_blocks() -> dict[int, int]:
-    """Size of block in bytes -> how many are free in pools that are in use; empty where Python does not tell."""
+    """Map the size of a block in bytes to how many are free in pools in use; empty where Python does not tell."""
     with os.fdopen(os.memfd_create("saccade-statistics"), "w+b") as file:
         saved = os.dup(2)
         try:

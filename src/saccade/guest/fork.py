@@ -25,7 +25,7 @@ _libc.prctl.argtypes = [c_int, c_ulong, c_ulong, c_ulong, c_ulong]
 
 
 def _tid_address() -> int:
-    """Where libc keeps the id of this thread, or 0 if the kernel does not tell."""
+    """Find where libc keeps the id of this thread, or 0 if the kernel does not tell."""
     address = c_void_p()
     if _libc.prctl(_PR_GET_TID_ADDRESS, ctypes.addressof(address), 0, 0, 0) != 0:
         return 0

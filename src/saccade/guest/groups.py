@@ -60,12 +60,12 @@ def was_killed(pid: int) -> bool:
 
 
 def note_stop(pid: int) -> None:
-    """The kernel has told, as it does once, that our child `pid` stands still."""
+    """Note that our child `pid` stands still, which the kernel tells once."""
     _stops[pid] = next(_numbers)
 
 
 def forget(pid: int) -> None:
-    """It runs again, or has ended."""
+    """Forget that it stands still: it runs again, or has ended."""
     _stops.pop(pid, None)
 
 

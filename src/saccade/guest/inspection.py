@@ -207,7 +207,7 @@ def _order(a: tuple[int, int], b: tuple[int, int]) -> int:
 
 
 def _outside(pid: int) -> dict[int, tuple[int, int]]:
-    """Descriptor -> device and inode number, of each file and device that is open."""
+    """Map each descriptor to device and inode number, of each file and device that is open."""
     folder = f"/proc/{pid}/fd"
     numbers = {}
     for name in os.listdir(folder):

@@ -141,7 +141,7 @@ class JailPlan:
 
 
 def steps(plan: JailPlan, uid: int, writable: Iterable[PathOrFd]) -> list[tuple[str, Callable[[], object]]]:
-    """(layer, what to do) in the order in which it must be done; `writable` are folders of the session's workspaces."""
+    """List (layer, what to do) in the order to do it; `writable` are folders of the session's workspaces."""
     users: dict[str, Callable[[], object]] = {
         "range": lambda: privileges.become_user(uid, uid),
         "namespace": privileges.own_user_namespace,

@@ -102,7 +102,7 @@ def _become_zygote(control: socket.socket, orders: dict[str, Any]) -> NoReturn:
 
 
 def main_of_zygote() -> None:
-    """Entry point of the zygote and, through it, of template and sessions.
+    """Start as the zygote and, through it, of template and sessions.
 
     `argv` is the descriptors of the control socket and of the orders; these come in a file, since arguments stay in
     memory for ever. What a process does next it begins from here, so that no frame of an earlier part lies below a
@@ -133,7 +133,7 @@ def _zygote(control: int, memfd: int) -> NextStep:
 
 
 def main() -> None:
-    """Entry point of the launcher: `argv` is the control socket's descriptor; the settings come over it."""
+    """Start as the launcher: `argv` is the control socket's descriptor; the settings come over it."""
     control = socket.socket(fileno=int(sys.argv[1]))
     first = wire.receive(control)
     if first is None:

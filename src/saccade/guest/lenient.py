@@ -274,7 +274,7 @@ def _meant(path: Any, writes: bool, log: Log) -> Any:
 
 
 def _other_name(name: str) -> str:
-    """The given picture that `name` is another name of: other letters or suffix, or a word such as `image_2.jpg`."""
+    """Find the given picture of which `name` is another name: other letters or suffix, or `image_2.jpg`."""
     stem, suffix = os.path.splitext(name.lower())
     if suffix not in _PICTURES:
         return ""

@@ -366,7 +366,7 @@ def _layers(
 
 
 def versions() -> dict[str, str]:
-    """Versions of the interpreter and of the libraries that are there, and the font of letters that most fonts lack."""
+    """Tell versions of the interpreter and of the libraries here, and the font of letters that most fonts lack."""
     texts = {"python": platform.python_version()}
     for name in _LIBRARIES:
         module = sys.modules.get(name)

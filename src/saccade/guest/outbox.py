@@ -182,7 +182,7 @@ class CappedStream(io.TextIOBase):
         return self._buffer
 
     def reconfigure(self, **_options: object) -> None:
-        """Accepted and ignored: the encoding is always UTF-8."""
+        """Do nothing: the encoding is always UTF-8."""
 
     def fileno(self) -> int:
         return self.real_fd
@@ -197,7 +197,7 @@ class CappedStream(io.TextIOBase):
         """Does nothing: all output is written at once."""
 
     def close(self) -> None:
-        """Ignored: a later print must not fail."""
+        """Do nothing: a later print must not fail."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a stream of the sandbox cannot be pickled")
@@ -280,7 +280,7 @@ class Outbox:
         return offset
 
     def as_data(self, value: object) -> str | None:
-        """JSON that gives the host `value` itself: plain kinds as such, an array by its bytes; None for all else."""
+        """Write JSON that gives the host `value` itself: plain kinds as such, an array's bytes; None for all else."""
         if type(value) is np.ndarray:
             is_small = value.nbytes <= DATA_BYTES and value.ndim <= 32 and max(value.shape, default=0) <= DATA_BYTES
             fits = is_small and value.dtype.str in ARRAY_TYPES
@@ -313,7 +313,7 @@ _MOST_ITEMS, _DEEPEST = 2000, 50
 
 
 def _plain(value: Any, left: Iterator[int], depth: int = 0) -> Any:
-    """`value` as plain JSON kinds. Raises ValueError if it is anything else, too deep, or of more items than `left`."""
+    """Copy `value` as plain JSON kinds. Raises ValueError if it is no such, too deep, or of more items than `left`."""
     kind = type(value)
     if next(left, None) is not None and depth <= _DEEPEST:
         if value is None or kind in (bool, float) or (kind is int and value.bit_length() < 4096):

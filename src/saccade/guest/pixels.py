@@ -186,7 +186,7 @@ def _plain_mode(image: Image.Image, notes: list[str]) -> Image.Image:
 
 
 def _stretched(values: np.ndarray[Any, Any], notes: list[str]) -> Image.Image:
-    """Numbers of one channel as grey: 0..1 and 0..255 as they are, anything else from its least to its greatest."""
+    """Show numbers of one channel as grey: 0..1 and 0..255 as they are, others from least to greatest."""
     values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
     low, high = float(values.min()), float(values.max())
     if low >= 0 and high <= 1:

@@ -31,12 +31,12 @@ ADDRESS_SLACK_BYTES = 4 * 1024 * 1024 * 1024
 
 
 def no_new_privs() -> None:
-    """No exec will give privileges any more (set-uid programs, file capabilities); seccomp and Landlock need this."""
+    """Let no exec give privileges (set-uid programs, file capabilities); seccomp and Landlock need this."""
     syscall("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def set_dumpable(value: int) -> None:
-    """With 0: no core dumps, and no other process of the same user may trace this one or read its memory.
+    """Set the flag; with 0: no core dumps, and no other process of the same user may trace this one or read its memory.
 
     Entries of /proc/self are then owned by root: write id maps and the OOM score before.
     """
@@ -44,7 +44,7 @@ def set_dumpable(value: int) -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """SIGKILL when the thread that started this process ends; ends it at once if the process `parent` is gone already.
+    """Ask for SIGKILL when the thread that started this process ends; end at once if the process `parent` is gone.
 
     Cleared by a fork and by a change of user or capabilities: call it after those.
     """

@@ -129,7 +129,7 @@ def _read_only(path: str) -> int:
 
 
 def _new_proc() -> int:
-    """A detached /proc of this process namespace that shows processes, each to its own user and to our group only."""
+    """Make a detached /proc of this process namespace that shows processes to their own user and to our group."""
     attributes = mounts.NOSUID | mounts.NODEV | mounts.NOEXEC
     strict = {"hidepid": "invisible", "gid": str(os.getegid()), "subset": "pid"}
     try:
@@ -140,7 +140,7 @@ def _new_proc() -> int:
 
 
 def _make_place(path: str, tree: int) -> None:
-    """An empty file or folder for a mount, beneath the current folder."""
+    """Make an empty file or folder for a mount, beneath the current folder."""
     place = path[1:]
     # A descriptor of a mount: what it is tells whether a file or a folder is needed.
     if os.path.isdir(f"/proc/self/fd/{tree}"):
@@ -204,7 +204,7 @@ NO_OWN_PROC = "without a mount namespace /proc would show other processes than t
 
 
 def with_own_proc(names: tuple[str, ...]) -> tuple[str, ...]:
-    """`names`, without the PID namespace if it cannot have a /proc of its own: there the zygote looks at sessions."""
+    """Return `names`, less the PID namespace if it can have no /proc: there the zygote looks at sessions."""
     return names if "mount_namespace" in names else tuple(name for name in names if name != "pid_namespace")
 
 

@@ -244,7 +244,7 @@ def show_figure(figure: Figure, *_args: object, **_kwargs: object) -> None:
 
 @functools.wraps(_savefig)
 def save_figure(figure: Figure, *args: Any, **options: Any) -> None:
-    """`Figure.savefig`, of which a note is taken."""
+    """Run `Figure.savefig`, and take a note of it."""
     _savefig(figure, *args, **options)
     shown = current()
     if shown is not None:
@@ -258,12 +258,12 @@ def close(figures: list[Figure]) -> None:
 
 
 def use_backend(backend: str, *, force: bool = True) -> None:
-    """`matplotlib.use` for a machine without windows."""
+    """Act as `matplotlib.use` for a machine without windows."""
     _use(_without_windows(backend), force=force)
 
 
 def switch_backend(newbackend: str) -> None:
-    """`plt.switch_backend` for a machine without windows."""
+    """Act as `plt.switch_backend` for a machine without windows."""
     _switch_backend(_without_windows(newbackend))
 
 

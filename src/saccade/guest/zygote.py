@@ -52,7 +52,7 @@ class Zygote:
         """Keeper of a session that gets ready for a call -> the session, and the keeper's CPU seconds at the start."""
 
     def begin_work(self, entry: SessionEntry) -> None:
-        """The keeper of `entry` may run until it has forked a leaf."""
+        """Let the keeper of `entry` run until it has forked a leaf."""
         entry.late = False
         self.nursery.number_anew()
         groups.resume(entry.keeper)
@@ -229,7 +229,7 @@ class Zygote:
                 os.close(fd)
 
     def do_open(self, message: dict[str, Any], fds: list[int]) -> None:
-        """A new session; it reports on its own socket. `fds`: socket, outbox, stdout, stderr, cgroup files."""
+        """Open a new session; it reports on its own socket. `fds`: socket, outbox, stdout, stderr, cgroup files."""
         entry, workspace = self.nursery.new_entry(message["id"], fds)
         setup = wire.sealed_memfd("saccade-setup", self.nursery.setup(entry, message["config"]))
         self.nursery.number_anew()

@@ -347,7 +347,7 @@ class MediaStore:
         return self.path(item if isinstance(item, str) else item.sha256).is_file()
 
     def path(self, sha256: str) -> Path:
-        """Where the bytes are, or would; 256 folders by the first two digits.
+        """Return where the bytes are, or would be; 256 folders by the first two digits.
 
         Raises:
             MediaError: it is no sha256.

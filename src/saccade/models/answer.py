@@ -43,13 +43,13 @@ class Listener:
         return self._on_text is not None
 
     def begin(self) -> None:
-        """A try begins."""
+        """Begin a try."""
         if self._heard and self._on_text is not None:
             self._on_text("")
         self._heard = False
 
     def hear(self, piece: str) -> None:
-        """The next piece of the text."""
+        """Take the next piece of the text."""
         if piece and self._on_text is not None:
             self._heard = True
             self._on_text(piece)
@@ -115,19 +115,19 @@ class PartialAnswer:
         self.watch = StopWatch(self.stops)
 
     def add_text(self, piece: str) -> None:
-        """The next piece of text."""
+        """Add the next piece of text."""
         if piece:
             self.end_thought()
             self._write(piece)
 
     def add_thought(self, piece: str) -> None:
-        """The next piece of a thought that the server sends apart."""
+        """Add the next piece of a thought that the server sends apart."""
         if piece:
             self._write(piece if self._thinking else f"<think>{piece}")
             self._thinking = True
 
     def decline(self, piece: str) -> None:
-        """The next piece of the model's refusal."""
+        """Add the next piece of the model's refusal."""
         self.declined = True
         self.add_text(piece)
 
@@ -143,7 +143,7 @@ class PartialAnswer:
         self.note(text)
 
     def end_thought(self) -> None:
-        """Something else than a thought follows."""
+        """End the thought: something else follows."""
         if self._thinking:
             self._thinking = False
             self._write("</think>")
@@ -163,7 +163,7 @@ class PartialAnswer:
         return self.calls.setdefault(number, PartialCall())
 
     def call_piece(self, number: int, call_id: str, name: str, arguments: object) -> None:
-        """The next piece of a native call in a stream. Identifier and name tell calls apart that share a number."""
+        """Add the next piece of a native call in a stream. Identifier and name tell calls apart that share a number."""
         self.end_thought()
         same = [key for key in self.calls if key == number or (isinstance(key, tuple) and key[0] == number)]
         call = self.calls[same[-1]] if same else self.call(number)

@@ -154,7 +154,7 @@ def check_stops(stops: Iterable[str]) -> tuple[str, ...]:
 
 
 def first_stop(text: str, stops: Iterable[str], start: int = 0) -> tuple[int, str] | None:
-    """Where `text` ends (characters, end of the stop string) and at which of `stops`; None if none is complete.
+    """Find where `text` ends (characters, end of the stop string) and at which of `stops`; None if none is complete.
 
     Args:
         text: what was written.

@@ -262,7 +262,7 @@ class PackageErrors:
         return self.unreadable(error)
 
     def unreadable(self, error: Exception, also: tuple[str, ...] = ()) -> OutageError | None:
-        """The error of ours for an answer that cannot be read, raised by the HTTP client or a package of `also`."""
+        """Make our error for an answer that cannot be read, raised by the HTTP client or a package of `also`."""
         # No wider: a listener's own ValueError or BrokenPipeError is none of the server's.
         unreadable = isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
         if unreadable or type(error).__module__.partition(".")[0] in ("httpx", "httpx2", *also):
@@ -307,7 +307,7 @@ class PackageErrors:
 
 
 def _refused_parameter(details: ErrorDetails) -> str:
-    """The parameter that the server does not know; empty if it knows it, and refuses its value or something else."""
+    """Name the parameter that the server does not know; empty if it refuses its value or something else."""
     refused = _UNKNOWN.search(details.words)
     name = details.parameter or next((name for name in _NAMED_IN_WORDS if refused and name in details.words), "")
     return "" if name in _NAMED_IN_WORDS and not refused else name

@@ -452,7 +452,7 @@ def _kept(call: OpenCall, media: MediaKeeper) -> HostedCall:
 
 
 def add_file(call: OpenCall, name: str, data: bytes) -> None:
-    """A file that the call left: a picture by its ending, or else only its name and size."""
+    """Add a file that the call left: a picture by its ending, or else only its name and size."""
     if name.lower().endswith(PICTURE_ENDINGS):
         call.pictures.append(OpenPicture(data, "file", clean_text(name)))
     else:
@@ -460,7 +460,7 @@ def add_file(call: OpenCall, name: str, data: bytes) -> None:
 
 
 def add_url(call: OpenCall, url: str) -> None:
-    """A picture as a `data:` URL; any other address is noted and not fetched.
+    """Add a picture by a `data:` URL; any other address is noted and not fetched.
 
     Raises:
         OutageError: its base64 is none.

@@ -81,7 +81,7 @@ def video_rules(said: Mapping[str, Any], published: VideoRules, source: str) -> 
 
 
 def write_video_rules(folder: Path, rules: VideoRules) -> None:
-    """The file of the video processor as the checkpoint has it, into the `folder` of another one; none if it has none.
+    """Write the checkpoint's file of the video processor into the `folder` of another one; none if it has none.
 
     Then the rules follow from the image processor's file there, as they did before.
     """
@@ -175,7 +175,7 @@ def forbidden_tokens(tokenizer: Any, family: ModelFamily, vocabulary: int) -> to
 
 
 def loading_advice(source: str, error: Exception) -> str:
-    """For a person: why a checkpoint cannot be loaded, and what to do."""
+    """Tell a person why a checkpoint cannot be loaded, and what to do."""
     words = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
     if Path(source).is_dir():
         return (

@@ -87,7 +87,7 @@ class _Together:
         position_embeddings: tuple[torch.Tensor, torch.Tensor],
         **kwargs: Any,
     ) -> torch.Tensor:
-        """(patches, features) to the same; `cu_seqlens` are the windows' first patches, and the number of all."""
+        """Map (patches, features) to the same; `cu_seqlens` are the windows' first patches, and the number of all."""
         from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
         attend = ALL_ATTENTION_FUNCTIONS.get_interface(

@@ -303,7 +303,7 @@ class Trajectory(Record):
                 yield part
 
     def with_scores(self, scores: Iterable[Score]) -> Trajectory:
-        """The same trajectory with `scores`, each in place of an earlier one of its name, new ones at the end."""
+        """Copy the trajectory with `scores`, each in place of an earlier one of its name, new ones at the end."""
         merged = {score.name: score for score in (*self.scores, *scores)}
         return self.model_copy(update={"scores": tuple(merged.values())})
 

@@ -126,7 +126,7 @@ class PictureBook:
         return book
 
     def new_page(self) -> None:
-        """Nothing is embedded yet; copies that were made are remembered."""
+        """Begin a page: nothing is embedded yet; copies that were made are remembered."""
         self.sources = {}
 
     def pixels(self, part: ImagePart) -> Image.Image | None:

@@ -210,7 +210,7 @@ class StackedBar:
 
 
 def bars(title: str, says: str, runs: Mapping[str, Mapping[str, float]], label: str, percent: bool) -> Figure | None:
-    """For each kind a bar for each run (run -> kind -> value).
+    """Draw for each kind a bar for each run (run -> kind -> value).
 
     Kinds that are numbers (`0`, `1`, `3+`) are in their order; others in the order in which they first come.
     """
@@ -237,7 +237,7 @@ def bars(title: str, says: str, runs: Mapping[str, Mapping[str, float]], label: 
 
 
 def shares(title: str, says: str, rows: Sequence[StackedBar], kinds: Mapping[str, str]) -> Figure | None:
-    """For each whole one bar, cut into its parts; `kinds` gives their order and their classes."""
+    """Draw for each whole one bar, cut into its parts; `kinds` gives their order and their classes."""
     rows = [bar for bar in rows if sum(bar.parts.values()) > 0]
     if not rows:
         return None

@@ -77,7 +77,7 @@ LONGEST_PATH = 3800
 
 
 def workspace_path(path: str) -> str:
-    """`path` in its plain form. Raises `SandboxError` unless it is a relative path that stays in the workspace."""
+    """Bring `path` into its plain form. Raises `SandboxError` unless it is relative and stays in the workspace."""
     if not isinstance(path, str):
         raise SandboxError(f"{path!r} is not a path below the workspace: a path is text")
     pure = PurePosixPath(path)
@@ -132,7 +132,7 @@ def bound_all(bindings: Mapping[str, object], files: Mapping[str, bytes], limits
 
 
 def messages(items: Iterable[Bound], shared: SharedImages) -> Iterable[tuple[dict[str, Any], list[int]]]:
-    """`bind` messages with their descriptors, as few as fit. A picture that is not decoded yet goes without pixels."""
+    """Make `bind` messages with their descriptors, as few as fit. A picture not decoded yet goes without pixels."""
     specs: list[dict[str, Any]] = []
     fds: list[int] = []
     for item in items:

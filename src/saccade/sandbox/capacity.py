@@ -219,7 +219,7 @@ class _Held:
         self._weigh_less(True)
 
     def end(self) -> None:
-        """The call is over."""
+        """Note that the call is over."""
         self._timer.cancel()
         if self._given_up:
             self._weigh_less(False)

@@ -73,7 +73,7 @@ def mounts() -> list[str]:
 
 
 def _delegated(hierarchy: Hierarchy) -> str | None:
-    """The nearest version 2 group, from our own upwards, that we may write to and that hands on both controllers."""
+    """Find the nearest version 2 group, from our own upwards, that we may write and that hands on both controllers."""
     for folder in hierarchy.upwards():
         writable = os.access(folder, os.W_OK) and os.access(f"{folder}/cgroup.procs", os.W_OK)
         with contextlib.suppress(OSError):
@@ -142,7 +142,7 @@ def read(path: str) -> str:
 
 
 def write(path: str, value: int | str) -> None:
-    """One write to a control file; the kernel's refusal raises OSError."""
+    """Write once to a control file; the kernel's refusal raises OSError."""
     with open(path, "r+b", 0) as file:
         file.write(str(value).encode())
 
@@ -192,7 +192,7 @@ class SessionCgroup:
             self._origin = origin
 
     def _lend(self, more_bytes: int) -> None:
-        """More memory for the session (less if negative). Raises OSError if the kernel refuses."""
+        """Lend more memory to the session (less if negative). Raises OSError if the kernel refuses."""
         if not self._folders:
             return
         total = self._memory_bytes + more_bytes

@@ -153,7 +153,7 @@ class LocalSession:
                 link.prepare(rollback=True)
 
     async def _restart(self) -> None:
-        """A fresh interpreter with nothing but the first bindings."""
+        """Start a fresh interpreter with nothing but the first bindings."""
         _log.info("A session starts again after %d calls.", self._calls)
         old, self._link = self._link, self._sandbox.new_link(self._options)
         self._pending = list(self._first)
@@ -281,7 +281,7 @@ class LocalSandbox:
         return session
 
     async def _at_hand(self, item: Bound) -> Bound:
-        """The item; a picture that takes seconds to decode is decoded now, since a call's time would pass meanwhile."""
+        """Return the item; a picture that takes seconds to decode is decoded now, outside the call's time."""
         if item.lazy is None or item.lazy.width * item.lazy.height < _DECODED_AHEAD:
             return item
         fd = await self._images.get(item.lazy)

@@ -184,17 +184,17 @@ class SandboxPool:
         host.taken += count
 
     def free(self, host: PooledHost, count: int = 1) -> None:
-        """`count` sessions of `host` are over."""
+        """Note that `count` sessions of `host` are over."""
         host.taken -= count
         self._freed.set()
 
     async def filled(self, host: PooledHost) -> None:
-        """`host` refused a session: wait a while."""
+        """Note that `host` refused a session: wait a while."""
         host.filled = True
         await self._pause()
 
     def lose(self, host: PooledHost, error: SandboxLostError) -> None:
-        """`host` cannot be reached: it gets no sessions until it can."""
+        """Note that `host` cannot be reached: it gets no sessions until it can."""
         if host.lost or self._closed:
             return
         host.lost = True
@@ -205,7 +205,7 @@ class SandboxPool:
         task.add_done_callback(self._asking.discard)
 
     async def look_after(self, host: PooledHost) -> None:
-        """A session of `host` was lost: is the host?"""
+        """Check whether `host`, of which a session was lost, is lost too."""
         if not (host.lost or self._closed):
             try:
                 await host.box.room()
@@ -228,7 +228,7 @@ class SandboxPool:
                 await self._pause()
 
     async def _pause(self) -> None:
-        """Until a session of this pool is over, or it is time to look at what others closed."""
+        """Wait until a session of this pool is over, or it is time to look at what others closed."""
         if self._closed:
             raise SandboxClosedError("this SandboxPool is closed; make a new one.")
         if not self._warned:

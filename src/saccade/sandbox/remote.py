@@ -157,7 +157,7 @@ class Http:
         )
 
     def __repr__(self) -> str:
-        """Without the token."""
+        """Describe it without the token."""
         return f"Http({self.url!r})"
 
     async def close(self) -> None:
@@ -345,7 +345,7 @@ class RemoteSandbox:
         self._closed = False
 
     def __repr__(self) -> str:
-        """Without the token."""
+        """Describe it without the token."""
         return f"RemoteSandbox({self._http.url!r})"
 
     @property

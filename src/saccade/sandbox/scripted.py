@@ -55,7 +55,7 @@ class ScriptedSandbox:
         raise SandboxError("a ScriptedSandbox runs nothing, so nothing is isolated; use LocalSandbox")
 
     async def close(self) -> None:
-        """No process has to be ended."""
+        """Do nothing: no process has to be ended."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -177,14 +177,14 @@ class ZygoteClient:
             future.set_result((message, fds))
 
     def _refuse_all(self, session: int) -> None:
-        """A session is over: nobody will answer what was ordered for it."""
+        """Refuse what was ordered for a session that is over."""
         for key in [key for key in self._waiting if key[1] == session]:
             for future in self._waiting.pop(key):
                 if not future.done():
                     future.set_exception(OrderRefusedError("the session's processes have ended"))
 
     def _lose(self, why: str) -> None:
-        """The zygote is gone: everybody who waits hears it."""
+        """Tell everybody who waits that the zygote is gone."""
         if not self.alive:
             return
         self.alive = False

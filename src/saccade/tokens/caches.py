@@ -190,7 +190,7 @@ def _rounded(places: int) -> int:
 
 
 def _coarse(number: int, least: int) -> int:
-    """`number` or a little more, such that few remain: multiples of `least`, then four from each number to twice it."""
+    """Round `number` up, such that few remain: multiples of `least`, then four from each number to twice it."""
     block = max(least, 1 << max(0, number.bit_length() - 3))
     return -(-number // block) * block
 
@@ -270,7 +270,7 @@ class StateCache(RaggedCache):
     def update_conv_state(
         self, conv_states: torch.Tensor, layer_idx: int, *, conv_kernel_size: int, **kwargs: Any
     ) -> torch.Tensor:
-        """(rows, channels, tokens) behind what was there; both together, and at least the kernel's size of them."""
+        """Put (rows, channels, tokens) behind what was there; both together, and at least the kernel's size of them."""
         if self._continues:
             states = torch.cat([self._windows[layer_idx][self._read].to(conv_states.dtype), conv_states], dim=-1)
         else:
@@ -366,7 +366,7 @@ def _layers(text: Any) -> list[int]:
 
 
 def _numbers(text: Any, layer: int) -> int:
-    """Of a key."""
+    """Return the numbers of a key."""
     own = text.per_layer_config[layer] if hasattr(text, "global_head_dim") or _varies(text) else text
     size = getattr(own, "head_dim", None) or text.hidden_size // text.num_attention_heads
     return int(own.num_key_value_heads * size)

@@ -72,7 +72,7 @@ class PlainPolicy:
     checkpoint: Checkpoint
 
     def autocast(self) -> nullcontext[Any]:
-        """Nothing to do."""
+        """Do nothing."""
         return nullcontext()
 
 

@@ -359,7 +359,7 @@ class SequenceBatch:
         return ids, at.expand(self._policy.checkpoint.family.rope_axes, *at.shape)
 
     def _pad(self, sequences: Sequence[TokenSequence], grids: GridReader) -> tuple[torch.Tensor, torch.Tensor]:
-        """Unread ids (sequences, tokens) and positions (axes, sequences, tokens), padded on the right; now read."""
+        """Pad unread ids (sequences, tokens) and positions (axes, sequences, tokens), padded on the right; now read."""
         longest = max(sequence.unread for sequence in sequences)
         ids = torch.full((len(sequences), longest), min(self._policy.checkpoint.end_ids))
         positions = torch.zeros((self._policy.checkpoint.family.rope_axes, len(sequences), longest), dtype=torch.int64)

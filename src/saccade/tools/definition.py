@@ -157,7 +157,7 @@ def pixel_box(box: Xyxy, units: Units, size: tuple[int, int], min_side: int = 1)
 
 
 def region(box: Xyxy | None, units: Units, size: tuple[int, int]) -> PixelBox:
-    """Like `pixel_box`, with None for the whole image."""
+    """Do as `pixel_box`, with None for the whole image."""
     return (0, 0, *size) if box is None else pixel_box(box, units, size)
 
 

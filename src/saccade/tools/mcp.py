@@ -176,7 +176,7 @@ MOST_PIXELS: Final = 40_000_000
 def filled(
     arguments: Mapping[str, Any], schema: Mapping[str, Any], context: ToolContext, folder: Path | None
 ) -> dict[str, Any]:
-    """`arguments` with pictures in place of their names; without a `folder` no paths are given. Raises `MediaError`."""
+    """Put pictures in place of their names in `arguments`; without a `folder` no paths. Raises `MediaError`."""
     properties = schema.get("properties", {})
     return {
         name: _picture(name, properties.get(name, {}), context, value, folder)

@@ -110,7 +110,7 @@ class ServedDefinition(WireModel):
 
     @classmethod
     def of(cls, tool: ToolDefinition, group: str) -> ServedDefinition:
-        """As it is sent."""
+        """Make it as it is sent."""
         return cls(
             name=tool.name,
             description=tool.description,
@@ -122,7 +122,7 @@ class ServedDefinition(WireModel):
         )
 
     def definition(self) -> ToolDefinition:
-        """As a toolbox has it. What an alias does to arguments is the server's business."""
+        """Make it as a toolbox has it. What an alias does to arguments is the server's business."""
         return ToolDefinition(
             name=self.name,
             aliases=tuple(Alias(name) for name in self.aliases),

@@ -42,13 +42,13 @@ class TrainingCallback:
     """Follows a run in the process that writes; override what you need, each method does nothing."""
 
     def begins(self, done: int, total: int) -> None:
-        """Training begins after `done` of `total` steps."""
+        """Hear that training begins after `done` of `total` steps."""
 
     def step(self, number: int, values: Metrics) -> None:
-        """Step `number` (from 1) is done."""
+        """Hear that step `number` (from 1) is done."""
 
     def validated(self, number: int, values: Metrics) -> None:
-        """Held-out data were evaluated after `number` steps."""
+        """Hear that held-out data were evaluated after `number` steps."""
 
     def saved(self, path: Path) -> None:
         """Hear that a checkpoint, or the trained model, was written there."""

@@ -59,7 +59,7 @@ def token_scores(hidden: Tensor, weight: Tensor, targets: Tensor, rules: LogitRu
 
 
 def _dtype(hidden: Tensor, weight: Tensor) -> torch.dtype:
-    """Of the multiplication: what autocast says, else the weight's."""
+    """Return the type of the multiplication: what autocast says, else the weight's."""
     device = hidden.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
 

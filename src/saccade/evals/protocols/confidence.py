@@ -149,7 +149,7 @@ def spans(tasks: Sequence[TaskAgreement]) -> Iterator[AgreementSpan]:
 
 
 def calibration_error(spans: Sequence[AgreementSpan]) -> float | None:
-    """Expected calibration error (Naeini et al., 2015) of agreement as the chance that the majority is right."""
+    """Compute the expected calibration error (Naeini et al., 2015) of agreement as the chance of a right majority."""
     tasks = sum(span.tasks for span in spans)
     if not tasks:
         return None
@@ -157,7 +157,7 @@ def calibration_error(spans: Sequence[AgreementSpan]) -> float | None:
 
 
 def separation(tasks: Sequence[TaskAgreement]) -> float | None:
-    """Chance that a right majority has the higher agreement than a wrong one, ties half; None without one of each."""
+    """Compute the chance that a right majority has the higher agreement than a wrong one, ties half; None without both."""
     right = Counter(task.agreement for task in tasks if task.majority == 1)
     wrong = Counter(task.agreement for task in tasks if task.majority == 0)
     if not right or not wrong:

@@ -300,7 +300,7 @@ HELD: Final = BoxRule().touched
 
 
 def content_errors(studied: Studied) -> tuple[tuple[StepError, ...], bool]:
-    """The errors, and whether the sample could be decided: nothing was called well, or one such step was judged."""
+    """Find the errors, and whether the sample could be decided: nothing was called well, or one step was judged."""
     steps = [number for number, turn in enumerate(studied.trajectory.turns) if succeeded(turn)]
     if not steps:
         return (), True

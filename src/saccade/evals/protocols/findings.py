@@ -148,7 +148,7 @@ class Rates:
         return self.shares([[(0, 0) if hit is None else (int(hit), 1) for hit in column] for column in columns])
 
     def shares(self, columns: Iterable[Iterable[tuple[int, int]]]) -> list[Rate]:
-        """Rates of things of which a sample has several, such as calls: for each sample how many, and of how many."""
+        """Compute rates of things of which a sample has several, such as calls: for each how many, and of how many."""
         listed = [list(column) for column in columns]
         return [
             Rate(count=round(total), of=round(weight), low=low, high=high)

@@ -143,7 +143,7 @@ def over(trajectory: Trajectory) -> bool:
 
 
 def _last_lines(run: Path) -> dict[str, int]:
-    """Id -> number of its last line, from 0."""
+    """Map ids to the number of their last line, from 0."""
     file = run / TRAJECTORIES
     if not file.is_file():
         raise SettingsError(f"{run} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")

@@ -140,7 +140,7 @@ def _estimated(shown: Sequence[ImagePart | VideoPart], budget: str) -> int | Non
 
 
 def _text(trajectory: Trajectory, visual: int | None) -> int | None:
-    """Text at the end: the last context and what was written then, less `visual`; None if that is no number."""
+    """Count the text at the end: the last context and what was written then, less `visual`; None if not a number."""
     last = trajectory.turns[-1].tokens if trajectory.turns else None
     if last is None or last.context is None or visual is None or visual > last.context:
         return None

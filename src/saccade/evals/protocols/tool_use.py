@@ -193,7 +193,7 @@ class CodeReader:
         """Names that hold a picture itself, and not its size or a number."""
 
     def read(self, code: str) -> frozenset[Operation]:
-        """What the cell does: `unreadable` where it cannot be read, nothing where it does nothing to a picture."""
+        """Tell what the cell does: `unreadable` where it cannot be read, nothing where it does nothing to a picture."""
         tree = parsed(code)
         if tree is None:
             return frozenset({Operation.UNREADABLE})
@@ -239,7 +239,7 @@ class _Walk:
             self.visit(node)
 
     def visit(self, node: ast.AST) -> None:
-        """One node and everything in it."""
+        """Visit a node and everything in it."""
         match node:
             case ast.FunctionDef(name=name, body=body) | ast.AsyncFunctionDef(name=name, body=body):
                 inside = _Walk(self.reader, Did())
@@ -387,7 +387,7 @@ class _Walk:
         return bool(one and other and one != other)
 
     def _picture(self, node: ast.expr) -> str:
-        """Which picture an expression holds, empty if it is none: what made it, whatever was done to it since."""
+        """Tell which picture an expression holds, empty if it is none: what made it, whatever was done to it since."""
         match node:
             case ast.Name(id=name):
                 return name if name in self.reader.held else ""
@@ -499,7 +499,7 @@ def _hosted(number: int, call: HostedCall, reader: CodeReader) -> CallUse:
 def _corrected(
     operations: set[Operation], number: int, turn: Turn, studied: Studied, *, narrowed: bool
 ) -> set[Operation]:
-    """`narrowed`: the axes of a picture show a part of it, which a figure of any size enlarges."""
+    """Add `narrowed`: the axes of a picture show a part of it, which a figure of any size enlarges."""
     run, task = turn.execution, studied.trajectory.task
     assert run is not None
     shown = [picture.image for picture in run.pictures]
@@ -571,7 +571,7 @@ def findings(rows: Sequence[ToolUseRow], about: StudiedRun) -> ToolUse:
 
 
 def use(rows: Sequence[ToolUseRow]) -> Use:
-    """Tool use of some samples."""
+    """Summarise the tool use of some samples."""
     rates = Rates(rows)
     well = [[call for call in row.calls if call.status is Status.OK] for row in rows]
     calls = [len(row.calls) for row in rows]

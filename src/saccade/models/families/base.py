@@ -106,7 +106,7 @@ class ModelFamily(ABC):
 
     @abstractmethod
     def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:
-        """Features of a picture of that size in pixels. Raises ValueError for a shape that the family refuses."""
+        """Count features of a picture of that size in pixels. Raises ValueError for a shape that the family refuses."""
 
     @abstractmethod
     def prepared(self, image: Image.Image, image_processor: Any) -> Image.Image:

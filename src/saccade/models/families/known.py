@@ -64,13 +64,13 @@ class QwenVl(ModelFamily):
         )
 
     def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:
-        """From the size only; no pixel is read."""
+        """Count from the size; no pixel is read."""
         # The options are named for transformers before 5.11, which cannot do without.
         patches = int(image_processor.get_number_of_image_patches(height, width, {}))
         return patches // int(image_processor.merge_size) ** 2
 
     def prepared(self, image: Image.Image, image_processor: Any) -> Image.Image:
-        """At the size to which the processor would bring it before it cuts patches."""
+        """Scale to the size to which the processor would bring it before it cuts patches."""
         from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
 
         height, width = smart_resize(
@@ -83,7 +83,7 @@ class QwenVl(ModelFamily):
         return image.resize((width, height), resample=image_processor.resample)
 
     def features(self, made: Mapping[str, Any], config: Any) -> tuple[int, ...]:
-        """From the grids."""
+        """Count from the grids."""
         merged = config.vision_config.spatial_merge_size**2
         return tuple(int(patches) // merged for patches in made["image_grid_thw"].prod(-1))
 
@@ -169,16 +169,16 @@ class Gemma(ModelFamily):
         return (first, *(each,) * tokens, last)
 
     def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:
-        """From the size only; no pixel is read."""
+        """Count from the size; no pixel is read."""
         fitted_width, fitted_height = _fitted(width, height, image_processor)
         return fitted_width * fitted_height // _pooled(image_processor) ** 2
 
     def prepared(self, image: Image.Image, image_processor: Any) -> Image.Image:
-        """As it is: the processor would bring a picture of the size that it fits to another one."""
+        """Return it as it is: the processor would bring a picture of the size that it fits to another one."""
         return image
 
     def features(self, made: Mapping[str, Any], config: Any) -> tuple[int, ...]:
-        """As the processor counts them."""
+        """Count as the processor does."""
         return tuple(int(count) for count in made["num_soft_tokens_per_image"])
 
 
@@ -246,13 +246,13 @@ class GlmV(QwenVl):
         return (SpecialToken(_GLM_V_ROLES[role]), *after)
 
     def tail(self, role: Role, *, media: bool = False) -> tuple[Piece, ...]:
-        """A tool's answer is closed; published templates write one more line break after one that is text only."""
+        """Close a tool's answer; published templates write one more line break after one that is text only."""
         if role != "tool":
             return ()
         return ("\n</tool_response>",) if media else ("\n</tool_response>\n",)
 
     def answer(self, text: str, opening: str) -> str:
-        """With the empty thought that templates give to an answer without one, where the opening has none."""
+        """Begin with the empty thought that templates give to an answer without one, where the opening has none."""
         before = "" if opening.endswith("\n") else "\n"
         if "think>" in opening or "</think>" in text:
             return text if text.startswith(before) else before + text
@@ -264,7 +264,7 @@ class GlmV(QwenVl):
         return (first, *(each,) * tokens, last)
 
     def prepared(self, image: Image.Image, image_processor: Any) -> Image.Image:
-        """At the size to which the processor would bring it before it cuts patches."""
+        """Scale to the size to which the processor would bring it before it cuts patches."""
         from transformers.models.glm46v.image_processing_pil_glm46v import smart_resize
 
         height, width = smart_resize(
@@ -301,11 +301,11 @@ class InternVl(ModelFamily):
         return tiles * int(config.image_seq_length)
 
     def prepared(self, image: Image.Image, image_processor: Any) -> Image.Image:
-        """As it is: its tiles are cut from the whole picture."""
+        """Return it as it is: its tiles are cut from the whole picture."""
         return image
 
     def features(self, made: Mapping[str, Any], config: Any) -> tuple[int, ...]:
-        """From the number of tiles of each picture."""
+        """Count from the number of tiles of each picture."""
         return tuple(int(tiles) * int(config.image_seq_length) for tiles in made["num_patches"])
 
 

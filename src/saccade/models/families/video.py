@@ -176,7 +176,7 @@ class OneBlock(VideoForm):
     """Qwen2.5-VL: all placeholders in a row; time is in their positions. Bounds of pixels are those of a frame."""
 
     def chosen(self, part: VideoPart, rules: VideoRules) -> tuple[int, ...]:
-        """As the reference implementation: an even number of frames, from the first to the last."""
+        """Choose as the reference implementation: an even number of frames, from the first to the last."""
         most = min(rules.max_frames, part.frames)
         count = min(max(part.frames / part.fps * rules.fps, rules.min_frames), most)
         span = rules.temporal_patch_size
@@ -202,7 +202,7 @@ class StampedSteps(VideoForm):
     """Qwen3-VL and Qwen3.5: each step stands between marks of its own, behind its time. Bounds are those of all."""
 
     def chosen(self, part: VideoPart, rules: VideoRules) -> tuple[int, ...]:
-        """As the families' processor: at its rate, from the first frame to the last."""
+        """Choose as the families' processor: at its rate, from the first frame to the last."""
         count = int(part.frames / part.fps * rules.fps)
         return _evenly(part.frames, min(max(count, rules.min_frames), rules.max_frames, part.frames))
 

@@ -147,7 +147,7 @@ class EventReader:
         self._usage: dict[str, Any] = {}
 
     def read(self, event: Mapping[str, Any]) -> None:
-        """The next event. Raises `OutageError` if it does not follow the protocol."""
+        """Read the next event. Raises `OutageError` if it does not follow the protocol."""
         kind = event.get("type")
         try:
             raise_sent(event, flat=kind == "error")
@@ -169,7 +169,7 @@ class EventReader:
             raise OutageError(f"sent an event {kind!r} that does not follow the protocol.") from error
 
     def piece(self, sent: Sent) -> None:
-        """An event of a stream, or a message that came whole. Raises `OutageError` as `read` does."""
+        """Read an event of a stream, or a message that came whole. Raises `OutageError` as `read` does."""
         if not sent.whole:
             self.read(sent.body or {})
             return
@@ -177,7 +177,7 @@ class EventReader:
         self._answer.bend("whole")
 
     def message(self, body: Any) -> None:
-        """A whole message. Raises `OutageError` as `read` does."""
+        """Read a whole message. Raises `OutageError` as `read` does."""
         raise_sent(body)
         if not isinstance(body, dict) or not isinstance(body.get("content"), list):
             raise OutageError("sent an answer without a message.")
@@ -344,7 +344,7 @@ _GROWS: Final = {"text_delta": "text", "thinking_delta": "thinking", "signature_
 
 
 def hosted_fields(fields: Mapping[str, Any], uploads: list[str], container: str, said: list[Any]) -> dict[str, Any]:
-    """The fields of a request with the tool, the uploaded files besides the question, and the paused turn `said`."""
+    """Return fields of a request with the tool, the uploaded files besides the question, and the paused turn `said`."""
     messages = [dict(message) for message in fields["messages"]]
     files = [{"type": "container_upload", "file_id": name} for name in uploads]
     last = max(index for index, message in enumerate(messages) if message["role"] == "user")
@@ -372,7 +372,7 @@ class SandboxReader(EventReader):
         self._json: dict[int, str] = {}
 
     def read(self, event: Mapping[str, Any]) -> None:
-        """The next event. Raises `OutageError` if it does not follow the protocol."""
+        """Read the next event. Raises `OutageError` if it does not follow the protocol."""
         kind = event.get("type")
         try:
             if kind == "content_block_stop":
@@ -408,7 +408,7 @@ class SandboxReader(EventReader):
         super()._add(index, delta)
 
     def _seal(self, index: int) -> None:
-        """The input of a call is whole."""
+        """Note that the input of a call is whole."""
         if index not in self._json:
             return
         call, text = self._calls[-1], self._json[index]
@@ -458,7 +458,7 @@ class SandboxReader(EventReader):
 
 
 def _read_edit(call: OpenCall, content: Mapping[str, Any]) -> None:
-    """What the file editor gave back: a view, or what it changed."""
+    """Read what the file editor gave back: a view, or what it changed."""
     call.status = Status.OK
     if content.get("file_type") == "image":
         call.pictures.append(OpenPicture(decoded(content["content"]), "file"))

@@ -64,7 +64,7 @@ class LiveEvents:
         self._over = False
 
     def hear(self, event: Event) -> None:
-        """The callback of the loop."""
+        """Hear what the loop calls back."""
         if isinstance(event, Ask | Run | Call | Wrote):
             self._heard.append(event)
             self._changed.set()

@@ -147,7 +147,7 @@ def refused(text: str) -> types.CallToolResult:
 def picture_content(
     pictures: Mapping[str, ImagePart], store: MediaStore, settings: McpSettings
 ) -> list[types.ContentBlock]:
-    """Each picture behind a line with its name and size, scaled down where it, or all together, would be too large."""
+    """Put each picture behind a line with its name and size, scaled down where one or all would be too large."""
     most = settings.result_picture_bytes
     sent = dict(islice(pictures.items(), most // _LEAST_BYTES))
     shown = {name: _limited(part, store, settings.shown_pixels) for name, part in sent.items()}
@@ -179,7 +179,7 @@ def _size(part: ImagePart, store: MediaStore) -> int:
 
 
 def _fitting(part: ImagePart, store: MediaStore, most: int) -> tuple[ImagePart, str]:
-    """The picture with at most `most` bytes as base64: encoded anew, and then scaled down as far as that needs."""
+    """Shrink the picture to at most `most` bytes as base64: encoded anew, and then scaled down as far as that needs."""
     fitting, pixels = part, part.width * part.height
     while _size(fitting, store) > most and pixels > 0:
         fitting = store.put_smaller(part, pixels)

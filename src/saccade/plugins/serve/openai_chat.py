@@ -98,7 +98,7 @@ def cut_off(trajectory: Trajectory) -> bool:
 
 
 def token_sums(trajectory: Trajectory) -> tuple[int, int, int] | None:
-    """Tokens read, of these from a cache, and written, over all turns; None if the backend does not count them."""
+    """Sum tokens read, of these from a cache, and written, over all turns; None if the backend does not count them."""
     counts = [turn.tokens for turn in trajectory.turns]
     read = [count.context for count in counts if count.context is not None]
     written = [count.sampled for count in counts if count.sampled is not None]

@@ -25,7 +25,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=N
 
 @app.callback()
 def sandbox() -> None:
-    """Sandboxes for other hosts."""
+    """Lend sandboxes to other hosts."""
 
 
 @app.command(

@@ -52,7 +52,7 @@ class MediaFolder:
         return self.store
 
     def leave(self) -> None:
-        """A session uses it no longer."""
+        """Note that a session uses it no longer."""
         self._users -= 1
         if not self._users:
             self._folder.cleanup()

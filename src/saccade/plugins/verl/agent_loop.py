@@ -196,10 +196,10 @@ class VerlEngine:
         return self._image(part)
 
     async def update_weights(self, save: Callable[[Path], object]) -> None:
-        """Nothing: verl gives its servers new weights."""
+        """Do nothing: verl gives its servers new weights."""
 
     async def close(self) -> None:
-        """Nothing: the servers are verl's."""
+        """Do nothing: the servers are verl's."""
 
     def _prepared(self, part: ImagePart) -> Image.Image:
         encoder = self.policy.encoder

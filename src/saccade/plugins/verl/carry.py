@@ -26,12 +26,12 @@ class Carried:
 
 
 def packed(carried: Carried) -> dict[str, bytes]:
-    """As an extra field."""
+    """Pack as an extra field."""
     return {FIELD: pickle.dumps(carried)}
 
 
 def unpacked(fields: Mapping[str, Any]) -> Carried:
-    """From the extra fields of an agent loop's output; both ends are processes of one run."""
+    """Unpack from the extra fields of an agent loop's output; both ends are processes of one run."""
     carried = pickle.loads(fields[FIELD])
     assert isinstance(carried, Carried)
     return carried

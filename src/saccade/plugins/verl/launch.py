@@ -381,7 +381,7 @@ def _watched(settings: RlSettings, out: Path, variables: Mapping[str, str]) -> N
 
 
 def _resources(settings: RlSettings) -> list[str]:
-    """Of a Ray of our own; on a CPU they are those that verl asks for, whatever the machine has."""
+    """Tell the resources of a Ray of our own; on a CPU they are those that verl asks for, whatever the machine has."""
     if verl_of(settings).device == "gpu":
         return []
     return ["--num-gpus", str(verl_of(settings).gpus), "--num-cpus", "48", "--object-store-memory", "500000000"]

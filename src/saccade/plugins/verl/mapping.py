@@ -338,7 +338,7 @@ ROWS: Final = "train.parquet"
 
 
 def training_rows(settings: RlSettings, tasks: TaskList) -> list[dict[str, Any]]:
-    """As many as all steps take if each needs all of its rounds; epochs and shares are those of our own trainer."""
+    """Count as many as all steps take if each needs all its rounds; epochs and shares are our own trainer's."""
     recipe = settings.recipe
     most = recipe.steps * recipe.rounds.tasks * recipe.rounds.rounds
     return [_row(tasks.at(place, recipe.seed), place, validation=False) for place in range(most)]

@@ -33,12 +33,12 @@ _QWEN = "verl.models.transformers.qwen2_vl"
 
 
 def install() -> None:
-    """For modules of verl that are imported later."""
+    """Change modules of verl that are imported later."""
     tensordict_utils.maybe_fix_3d_position_ids = prepared_batch
 
 
 def prepared_batch(data: Any) -> None:
-    """In the place of `maybe_fix_3d_position_ids`, which verl calls before each forward pass."""
+    """Act in place of `maybe_fix_3d_position_ids`, which verl calls before each forward pass."""
     positions_along_tokens(data)
     module: Any = sys.modules.get(_QWEN)
     if module is not None and not hasattr(module._get_input_embeds, "__wrapped__"):

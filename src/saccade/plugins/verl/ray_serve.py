@@ -99,7 +99,7 @@ class ToolReplica:
         return [replies[number] for number in range(len(jobs))]
 
     def check_health(self) -> None:
-        """Ray Serve asks this and replaces the replica when it raises."""
+        """Raise where unhealthy: Ray Serve asks this and replaces the replica when it raises."""
         if self._lost >= _UNHEALTHY_LOSSES:
             raise RuntimeError(f"the last {self._lost} calls were lost")
 
@@ -133,7 +133,7 @@ class RayBackend:
         return {"replica_failures_total": self._lost}
 
     async def close(self) -> None:
-        """Ray ends the deployments."""
+        """Do nothing: Ray ends the deployments."""
 
 
 class ToolIngress:
@@ -230,7 +230,7 @@ def _serve_until_ended(settings: ToolServeSettings, token: str | None, host: str
 
 
 def _start_proxy(serve: Any, host: str, port: int) -> None:
-    """Ray Serve stops waiting after a minute, a constant of it, while what answers HTTP continues starting."""
+    """Wait for the proxy: Ray Serve stops waiting after a minute, while what answers HTTP is still starting."""
     try:
         serve.start(http_options={"host": host, "port": port})
         return

@@ -141,7 +141,7 @@ def _has_tokens(item: QueuedRollout) -> bool:
 
 
 def _groups(queued: Sequence[QueuedRollout]) -> list[RolloutGroup]:
-    """In the order of their tasks, each in the order of its rollouts."""
+    """Group in the order of their tasks, each in the order of its rollouts."""
     found: dict[str, list[QueuedRollout]] = {}
     for item in queued:
         found.setdefault(item.uid, []).append(item)
@@ -159,7 +159,7 @@ def _place(name: str) -> tuple[int, str]:
 
 
 def _batch(partition: str, kept: Sequence[QueuedRollout], queued: Sequence[QueuedRollout], asked: Sequence[str]) -> Any:
-    """verl's batch of what is `kept`; everything else, and the marks of all groups `asked` for, leave the queue."""
+    """Make verl's batch of what is `kept`; all else, and the marks of all groups `asked` for, leave the queue."""
     keys = [item.key for item in kept]
     gone = [item.key for item in queued if item.key not in keys] + list(asked)
     transfer_queue.kv_clear(keys=gone, partition_id=partition)
@@ -167,7 +167,7 @@ def _batch(partition: str, kept: Sequence[QueuedRollout], queued: Sequence[Queue
 
 
 def _write_advantages(batch: Any, trained: Sequence[tuple[QueuedRollout, Rollout]]) -> None:
-    """In the place of rewards, one for each token of the response."""
+    """Write in place of rewards, one for each token of the response."""
     rows = []
     for _, rollout in trained:
         prompt = len(rollout.trained_tokens().segments[0].ids)

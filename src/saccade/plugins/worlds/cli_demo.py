@@ -315,7 +315,7 @@ Tell = Callable[[str, int, int], None]
 
 
 def need_packages() -> None:
-    """Everything at once. Raises `UnavailableError` with all packages that are not installed."""
+    """Check everything at once. Raises `UnavailableError` with all packages that are not installed."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         packages = ", ".join(f"`{name}`" for name in missing)
@@ -384,7 +384,7 @@ class ExamRow:
     target: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """For a file."""
+        """Return JSON for a file."""
         return asdict(self)
 
 

@@ -36,7 +36,7 @@ KnobOption = Annotated[
 
 @app.callback()
 def worlds() -> None:
-    """Worlds that draw tasks from a seed, with the gold answer and where it can be seen."""
+    """Show worlds that draw tasks from a seed, with the gold answer and where it can be seen."""
 
 
 @app.command("list")

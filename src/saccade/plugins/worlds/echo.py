@@ -98,7 +98,7 @@ def _braces(rng: Rng) -> str:
 
 
 def _names(rng: Rng) -> str:
-    """As charts and tables have them."""
+    """Draw names as charts and tables have them."""
     return ", ".join(rng.sample(_ALL_NAMES, rng.integer(1, 4)))
 
 

@@ -353,7 +353,7 @@ def draw_path_follow(rng: Rng, knobs: PathFollowKnobs) -> WorldSample:
 
 
 def _rows(rng: Rng, count: int, stages: int, top: int) -> list[list[tuple[int, int]]]:
-    """For every line, its (y, column) at each stage: even and odd stages use rows of their own, so none is shared."""
+    """Give every line its (y, column) at each stage: even and odd stages use rows of their own, so none is shared."""
     lines: list[list[tuple[int, int]]] = [[] for _ in range(count)]
     for stage in range(stages + 1):
         rows, columns = rng.shuffled(range(count)), rng.shuffled(range(count))

@@ -165,7 +165,7 @@ def qwen3_5_config(text: dict[str, Any], vision: dict[str, Any], ids: dict[str, 
 
 
 def glm_config(family: str, text: dict[str, Any], vision: dict[str, Any]) -> Any:
-    """Of these shared settings."""
+    """Make the configuration from these shared settings."""
     at = GLM_SPECIAL.index
     vision = vision | {"patch_size": 14, "image_size": 56}
     rope = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [2, 1, 1], "partial_rotary_factor": 0.5}

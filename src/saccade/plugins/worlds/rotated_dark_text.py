@@ -168,7 +168,7 @@ def _turned(text: NDArray[np.uint8], degrees: int) -> NDArray[np.uint8]:
 
 
 def _colours(rng: Rng, kind: Kind, faintest: int) -> tuple[Colour, Colour]:
-    """Of the paper and of the ink."""
+    """Draw colours of the paper and of the ink."""
     if kind == "dark":
         level, more = rng.integer(4, 20), rng.integer(faintest, faintest + 6)
         return (level, level, level), (level + more, level + more, level + more)

@@ -63,7 +63,7 @@ def random_content(rng: Rng, detail: Detail, plate: str, letters: str = LETTERS)
 
 
 def plate_side(sign: Sign, height: int, percent: int) -> int:
-    """Side in pixels of the plate for a detail of that height; a wide number and a diamond's corners need more."""
+    """Choose the plate's side in pixels for a detail of that height; a wide number and a diamond's corners need more."""
     wide = 3 if sign.detail == "number" else 2
     slant = 4 if sign.shape == "diamond" else 3
     return height * percent * wide * slant // 600
@@ -122,7 +122,7 @@ _MUTED: tuple[Colour, ...] = (
 
 
 def noise(rng: Rng, size: tuple[int, int], cells: tuple[int, ...]) -> NDArray[np.int16]:
-    """Smooth noise of `size` (width, height), -128..127: one layer for each cell size in pixels, equally strong."""
+    """Draw smooth noise of `size` (width, height), -128..127: a layer for each cell size in pixels, equally strong."""
     width, height = size
     total = np.zeros((height, width), np.int16)
     for cell in cells:

@@ -262,7 +262,7 @@ class Length:
         return self.fps // 2
 
     def span(self, first: int, end: int) -> Span:
-        """From one half second to another."""
+        """Draw from one half second to another."""
         return Span(first * self.half, end * self.half, self.fps)
 
 
@@ -291,7 +291,7 @@ def _names(rng: Rng, count: int) -> list[tuple[str, Shape]]:
 
 
 def _span(rng: Rng, length: Length, first: int | None = None) -> Span:
-    """At least a second, on half seconds; more often than not it ends before the clip does."""
+    """Draw at least a second, on half seconds; more often than not it ends before the clip does."""
     start = rng.integer(0, length.halves - 3) if first is None else first
     end = length.halves if rng.chance(25) else rng.integer(start + 2, length.halves)
     return length.span(start, end)

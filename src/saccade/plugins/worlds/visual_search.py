@@ -126,12 +126,12 @@ def read_program(sign: Sign, by_shape: bool, choices: Sequence[str]) -> str:
 
 
 def colours_program(first: Sign, second: Sign, axis: int, words: tuple[str, str]) -> str:
-    """On which side of the second sign is the first, both known by their colours?"""
+    """Tell on which side of the second sign the first is, both known by their colours."""
     return FIND + _compare(f'signs("{first.colour}")[0]', f'signs("{second.colour}")[0]', axis, words)
 
 
 def letters_program(first: Sign, second: Sign, axis: int, words: tuple[str, str]) -> str:
-    """On which side of the second sign is the first, both known by their letters?"""
+    """Tell on which side of the second sign the first is, both known by their letters."""
     everything = "every = [sign for colour in HUES for sign in signs(colour)]\n"
     pick = 'max(every, key=lambda sign: score(sign, "{}"))'
     return FIND + READ + everything + _compare(pick.format(first.content), pick.format(second.content), axis, words)
@@ -334,7 +334,7 @@ def _evidence(box: Box, label: str) -> EvidenceBox:
 
 
 def _difficulty(knobs: VisualSearchKnobs) -> float:
-    """Small details among many signs are hard."""
+    """Rate the difficulty: small details among many signs are hard."""
     return round(min(1.0, 2 / knobs.detail + knobs.signs / 48 + knobs.conjunction / 400), 3)
 
 

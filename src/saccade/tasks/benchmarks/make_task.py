@@ -353,7 +353,7 @@ _LETTERS = re.compile(r"\(?[A-Z]\)?(?:(?:\s?[,;/&+、，]\s?|\s?and\s|\s)?(?:and
 
 
 def _several(text: str, texts: Sequence[str]) -> list[str]:
-    """The letters or texts of a gold answer that names several choices (`A, C`, `AC`, `["A", "C"]`), else none."""
+    """Read the letters or texts of a gold answer that names several choices (`A, C`, `AC`, `["A", "C"]`), else none."""
     if text.startswith("["):
         return [as_text(item, "answer").strip() for item in list_in_text(text) or ()]
     letters = re.findall("[A-Z]", text) if _LETTERS.fullmatch(text) else []

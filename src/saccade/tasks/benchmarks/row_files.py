@@ -118,7 +118,7 @@ def parsed(line: bytes) -> dict[str, Any] | str:
 
 
 def _loaded(line: bytes) -> Any:
-    """The value of a JSON text: by the fast reader, or by Python's where that refuses it (lone surrogates, NaN)."""
+    """Read a JSON text: by the fast reader, or by Python's where that refuses it (lone surrogates, NaN)."""
     try:
         return from_json(line)
     except ValueError:

@@ -43,7 +43,7 @@ class RowProblem:
     reason: str
 
     def __str__(self) -> str:
-        """For a person: rows count from 1, without a head and blank lines."""
+        """Say it to a person: rows count from 1, without a head and blank lines."""
         return f"{self.file or 'rows'}, row {self.row + 1}, {self.field}: {self.reason.rstrip('.')}"
 
 

@@ -89,7 +89,7 @@ def plain_row(row: Mapping[str, Any], names: FieldNames) -> dict[str, Any]:
 def _named_in(
     row: tuple[str, ...], names: FieldNames
 ) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[str, ...], tuple[str, ...]]:
-    """For rows with these fields: task fields with their names, further settings, and fields that become tags."""
+    """Find for rows with these fields: task fields with their names, further settings, and fields that become tags."""
     asked = {field: getattr(names, field) for field in USUAL}
     usual = {field: tuple(name for name in known if name in row) for field, known in USUAL.items()}
     said = tuple((field, asked[field] or usual[field]) for field in USUAL if asked[field] or usual[field])

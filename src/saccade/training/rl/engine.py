@@ -66,7 +66,7 @@ async def sync_weights(engine: Engine, learner: Learner) -> None:
 
 
 async def rest_servers(engine: Engine, learner: Learner) -> None:
-    """Before an update: servers on the GPUs that train sleep until `sync_weights`; every process calls it.
+    """Let servers on the GPUs that train sleep from before an update to `sync_weights`; every process calls it.
 
     Raises:
         ModelError: one does not sleep.

@@ -26,7 +26,7 @@ class RlCallback(TrainingCallback):
         """Hear that a curriculum has rolled out `done` of `total` tasks."""
 
     def chose(self, tasks: int, total: int) -> None:
-        """It leaves `tasks` of `total`."""
+        """Hear that it leaves `tasks` of `total`."""
 
 
 @dataclass

@@ -84,7 +84,7 @@ class GroupSandbox:
                 raise
 
     async def isolation(self) -> Isolation:
-        """That of the provider."""
+        """Return that of the provider."""
         return await self._sandbox.isolation()
 
     async def close(self) -> None:

@@ -176,7 +176,7 @@ class OversampleFilterRank(SelectionRule):
     """False: the first groups that pass the filters, which is the paper's ablation."""
 
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
-        """At most `groups` groups, largest spread first."""
+        """Keep at most `groups` groups, largest spread first."""
         chosen = keep_usable(groups)
         chosen = keep_groups(chosen, DropReason.ALL_BROKEN, lambda item: any(not one.broken for one in item.kept))
         if self.broken == "rollout":
@@ -204,7 +204,7 @@ class RepoRank(SelectionRule):
     tolerance: NonNegativeFloat = TOLERANCE
 
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
-        """At most `rollouts` rollouts; ranked by the spread of their group only if there are more."""
+        """Keep at most `rollouts` rollouts; ranked by the spread of their group only if there are more."""
         chosen = keep_usable(groups)
         chosen = keep_groups(chosen, DropReason.NO_SPREAD, lambda item: item.spread > self.tolerance)
         spreads = {group.id: group.spread for group in chosen.groups}
@@ -264,7 +264,7 @@ class DynamicSampling(SelectionRule):
     tolerance: NonNegativeFloat = TOLERANCE
 
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
-        """At most `groups` groups; nothing is ranked."""
+        """Keep at most `groups` groups; nothing is ranked."""
         return best(keep_groups(keep_usable(groups), DropReason.NO_SPREAD, self._differs), self.groups)
 
     def _differs(self, item: RolloutGroup) -> bool:

@@ -105,7 +105,7 @@ class RlSettings(Settings):
         return self.tasks.source or self.recipe.source
 
     def __reduce__(self) -> tuple[Callable[[dict[str, object]], RlSettings], tuple[dict[str, object]]]:
-        """Pickled as plain data: another process loads rules of the user's own by their names, as this one did."""
+        """Pickle as plain data: another process loads rules of the user's own by their names, as this one did."""
         return RlSettings.model_validate, (self.model_dump(),)
 
 

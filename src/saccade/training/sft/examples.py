@@ -258,7 +258,7 @@ def _status(trajectory: Trajectory, turn: int) -> Status | None:
 
 
 def _held_out(task_id: str, fraction: float) -> bool:
-    """By the task, so that no task is on both sides, whichever other tasks there are."""
+    """Choose by the task, so that no task is on both sides, whichever other tasks there are."""
     number = int.from_bytes(hashlib.sha256(b"validation:" + task_id.encode()).digest()[:8])
     return number < fraction * 2**64
 
@@ -270,7 +270,7 @@ class SftCallback(TrainingCallback):
     """Hooks of a supervised run beyond those of every run; each method does nothing until it is overridden."""
 
     def reading(self, trajectories: int) -> None:
-        """So many trajectories were made into tokens."""
+        """Hear that so many trajectories were made into tokens."""
 
     def learns_from(self, examples: TrainingExamples) -> None:
         """Hear what was read, before training begins."""

@@ -103,7 +103,7 @@ def _element(part: ChartPart) -> str:
 
 
 def hex_colour(color: Rgb | None) -> str:
-    """As in SVG; black for none."""
+    """Write as in SVG; black for none."""
     return "#000000" if color is None else "#{:02x}{:02x}{:02x}".format(*color)
 
 

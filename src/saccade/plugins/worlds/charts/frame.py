@@ -118,7 +118,7 @@ def random_scale(rng: Rng, least_px: int) -> ChartScale:
 
 
 def draw_left_axis(pen: ImageDraw.ImageDraw, theme: Theme, plot: Box, scale: ChartScale) -> None:
-    """Ticks, labels, grid and spine of a value axis at the left; n = 0 is on the row `plot[3]`."""
+    """Draw ticks, labels, grid and spine of a value axis at the left; n = 0 is on the row `plot[3]`."""
     for tick in range(scale.ticks + 1):
         n = tick * scale.per_tick
         y = plot[3] - n * scale.px

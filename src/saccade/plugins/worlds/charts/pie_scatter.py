@@ -75,7 +75,7 @@ def draw(rng: Rng, knobs: ChartPieKnobs) -> WorldSample:
 
 
 def _shares(rng: Rng, count: int, apart: int) -> list[int]:
-    """Whole percentages that sum to 100, each `_LEAST` or more, two of them `apart` or more from each other."""
+    """Draw whole percentages that sum to 100, each `_LEAST` or more, two of them `apart` or more from each other."""
     while True:
         cuts = sorted(rng.sample(range(1, 100), count - 1))
         shares = [b - a for a, b in zip([0, *cuts], [*cuts, 100], strict=True)]

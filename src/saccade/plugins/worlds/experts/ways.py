@@ -492,7 +492,7 @@ def _field(rows: Rows, label: str) -> str:
 
 
 def _of_goods(work_out: Callable[[float, float], str]) -> Callable[..., str]:
-    """With the pieces and the price of a line of goods."""
+    """Answer with the pieces and the price of a line of goods."""
     return lambda rows, label: work_out(*_numbers_of(rows, label))
 
 

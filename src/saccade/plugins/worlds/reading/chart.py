@@ -24,7 +24,7 @@ def mask_of(rgb: np.ndarray, colour: np.ndarray) -> np.ndarray:
 
 
 def left_spine(rgb: np.ndarray) -> tuple[int, int, int]:
-    """Column, first and last row of the leftmost of the longest one-coloured vertical runs that are not paper."""
+    """Find column, first and last row of the leftmost of the longest one-coloured vertical runs that are not paper."""
     paper = commonest(np.concatenate([rgb[0], rgb[-1]]))
     ink = ~mask_of(rgb, paper)
     run = np.zeros(rgb.shape[1], int)

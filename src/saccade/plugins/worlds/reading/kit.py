@@ -73,7 +73,7 @@ def coverage(grey: np.ndarray) -> np.ndarray:
 
 
 def difference(seen: np.ndarray, glyph: np.ndarray) -> float:
-    """Mean squared difference of a patch of ink and a glyph, 1 if they differ by more than a pixel in size."""
+    """Compute the mean squared difference of a patch of ink and a glyph, 1 if sizes differ by more than a pixel."""
     if max(abs(seen.shape[0] - glyph.shape[0]), abs(seen.shape[1] - glyph.shape[1])) > 1:
         return 1.0
     framed = cv2.copyMakeBorder(seen, 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=0)

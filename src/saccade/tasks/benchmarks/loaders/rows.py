@@ -51,7 +51,7 @@ class RowLoader:
 
 
 def from_llava(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`question` and `answer` from `conversations` of `from` and `value`: the first two turns, human then gpt."""
+    """Read `question` and `answer` from `conversations` of `from` and `value`: the first two turns, human then gpt."""
     turns = row.get("conversations")
     if not isinstance(turns, list) or not all(isinstance(turn, Mapping) for turn in turns):
         raise FieldError("conversations", "it is no list of turns")

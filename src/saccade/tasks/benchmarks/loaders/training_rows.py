@@ -125,7 +125,7 @@ def from_pyvision_sft(row: Row) -> Row:
 
 
 def from_mmpr(row: Row) -> Row:
-    """The question without the request around it, and the answer that the row names or the chosen response ends in."""
+    """Take the question without the request around it, and the answer named or at the end of the chosen response."""
     question = row.get("question")
     answer = first_value(row, ("answer", "ground_truth"))
     asked = _MMPR_QUESTION.sub("", question).strip() if isinstance(question, str) else question

@@ -73,7 +73,7 @@ class BatchStage:
 
 
 async def _nothing() -> None:
-    """There is nothing to give back."""
+    """Do nothing: there is nothing to give back."""
 
 
 @dataclass(frozen=True, slots=True)

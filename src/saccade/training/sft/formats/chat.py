@@ -187,7 +187,7 @@ class TaskRowCodec(ConversationCodec):
     """Base of the codecs of these formats."""
 
     def labels(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """They stand under `extra_info`, the gold answer under `reward_model`; `env_name` stands for a dialect."""
+        """Take labels from `extra_info`, the gold answer from `reward_model`; `env_name` stands for a dialect."""
         extra = inner(row, "extra_info")
         source, index = row.get("data_source"), extra.get("index")
         return {
@@ -262,7 +262,7 @@ def task_fields(trajectory: Trajectory, lines: Sequence[RoleMessage], hint: Row 
 
 
 def hint_of(trajectory: Trajectory, parts: Parts, out: MediaOut) -> Row | None:
-    """PyVision-RL's hint: its one picture or video, by its path. None in other dialects, or where there are more."""
+    """Find PyVision-RL's hint: its one picture or video, by its path. None in other dialects, or where there are several."""
     if not trajectory.provenance.dialect.startswith("pyvision-rl") or len(parts) != 1:
         return None
     return {"hint_path": out.path(parts[0]), "hint_type": parts[0].kind}

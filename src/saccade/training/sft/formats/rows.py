@@ -57,7 +57,7 @@ class ConversationCodec:
     dialect: str = ""
 
     def labels(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
-        """They stand in the row itself."""
+        """Take labels from the row itself."""
         return row
 
     def held(self, trajectory: Trajectory) -> Trajectory:

@@ -78,7 +78,7 @@ class Jobs:
                     yield Job(light.id, sample, source, place)
 
     def lines(self) -> tuple[str, ...]:
-        """For each source how many tasks are taken, and what is left out and why."""
+        """Say for each source how many tasks are taken, and what is left out and why."""
         return self.tasks.lines()
 
     def drawn(self, job: Job) -> WorldSample | None:

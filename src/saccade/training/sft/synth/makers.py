@@ -93,7 +93,7 @@ class PlayerMaker:
         return await self.stage.play(plan, self.player(job, plan, notes))
 
     async def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: there is nothing to give back."""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class StoredJobs:
         return iter(self._jobs)
 
     def lines(self) -> tuple[str, ...]:
-        """For each run how many trajectories are taken, and how many are not and why."""
+        """Say for each run how many trajectories are taken, and how many are not and why."""
         return tuple(self._said)
 
     def drawn(self, job: Job) -> WorldSample | None:

@@ -31,7 +31,7 @@ outline = np.concatenate(cv2.findContours(shape, cv2.RETR_EXTERNAL, cv2.CHAIN_AP
 
 
 def fit(points):
-    """Centre and radius of the circle with the least squared error."""
+    """Fit centre and radius of the circle with the least squared error."""
     terms = np.column_stack([2 * points, np.ones(len(points))])
     x, y, rest = np.linalg.lstsq(terms, (points**2).sum(axis=1), rcond=None)[0]
     return np.array([x, y]), np.sqrt(rest + x * x + y * y)

@@ -142,7 +142,7 @@ class VideoReading:
     rules: VideoRules
 
     def tokens(self, part: VideoPart, count: Callable[[str], int]) -> int:
-        """Placeholders of its frames, marks and times; `count` counts a text. Raises ValueError as `VideoForm.clip`."""
+        """Count tokens of its frames, marks and times; `count` counts a text. Raises ValueError as `VideoForm.clip`."""
         pieces = self.form.pieces(self.form.clip(part, self.rules))
         return sum(count(piece) if isinstance(piece, str) else 1 for piece in pieces)
 
