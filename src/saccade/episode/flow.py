@@ -519,7 +519,7 @@ class _Talk:
         return (tokens.context or 0) + (tokens.sampled or 0)
 
     def _most_context(self) -> int | None:
-        """Count the tokens that the context may have; None without a limit, or where the prompt's length is not known yet."""
+        """Count the tokens that the context may have; None without a limit or a known length of the prompt."""
         limits = self.plan.limits
         prompt = self.turns[0].tokens.context if self.turns else None
         own = None if limits.response_tokens is None or prompt is None else prompt + limits.response_tokens

@@ -157,7 +157,7 @@ def calibration_error(spans: Sequence[AgreementSpan]) -> float | None:
 
 
 def separation(tasks: Sequence[TaskAgreement]) -> float | None:
-    """Compute the chance that a right majority has the higher agreement than a wrong one, ties half; None without both."""
+    """Compute the chance that a right majority has more agreement than a wrong one, ties half; None without both."""
     right = Counter(task.agreement for task in tasks if task.majority == 1)
     wrong = Counter(task.agreement for task in tasks if task.majority == 0)
     if not right or not wrong:

@@ -63,7 +63,7 @@ def random_content(rng: Rng, detail: Detail, plate: str, letters: str = LETTERS)
 
 
 def plate_side(sign: Sign, height: int, percent: int) -> int:
-    """Choose the plate's side in pixels for a detail of that height; a wide number and a diamond's corners need more."""
+    """Choose the plate's side in pixels for a detail that high; a wide number and a diamond's corners need more."""
     wide = 3 if sign.detail == "number" else 2
     slant = 4 if sign.shape == "diamond" else 3
     return height * percent * wide * slant // 600

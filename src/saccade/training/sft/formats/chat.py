@@ -262,7 +262,7 @@ def task_fields(trajectory: Trajectory, lines: Sequence[RoleMessage], hint: Row 
 
 
 def hint_of(trajectory: Trajectory, parts: Parts, out: MediaOut) -> Row | None:
-    """Find PyVision-RL's hint: its one picture or video, by its path. None in other dialects, or where there are several."""
+    """Find PyVision-RL's hint: its one picture or video, by its path. None in other dialects, or for several."""
     if not trajectory.provenance.dialect.startswith("pyvision-rl") or len(parts) != 1:
         return None
     return {"hint_path": out.path(parts[0]), "hint_type": parts[0].kind}
