@@ -67,7 +67,7 @@ ReadClock = Callable[[], float]
 
 
 def unwatched(event: Event) -> None:
-    """Watch nothing."""
+    """Hear nothing of an episode: the default where no one watches."""
 
 
 class Performer:
