@@ -218,3 +218,34 @@ async def test_a_cancelled_wait_takes_no_place() -> None:
     assert gate.idle
     async with gate.place():
         pass
+
+
+async def test_what_only_a_later_call_needs_waits_until_no_call_does() -> None:
+    gate, done = Gate(1), list[str]()
+    wanted: dict[str, asyncio.Future[None]] = {}
+
+    async def call(name: str) -> None:
+        async with gate.place():
+            await asyncio.sleep(0.001)
+            done.append(name)
+
+    async def prepare(name: str) -> None:
+        wanted[name] = asyncio.get_running_loop().create_future()
+        async with gate.spare_time(wanted[name]):
+            await asyncio.sleep(0)
+            done.append(name)
+
+    await prepare("at once, since nobody waits")
+    calls = [asyncio.create_task(call(f"call {number}")) for number in range(3)]
+    await asyncio.sleep(0)
+    later = {name: asyncio.create_task(prepare(name)) for name in ("gone", "first", "wanted", "second")}
+    await asyncio.sleep(0)
+    later["gone"].cancel()
+    wanted["wanted"].set_result(None)
+    await asyncio.gather(*calls, *later.values(), return_exceptions=True)
+    assert done[:3] == ["at once, since nobody waits", "wanted", "call 0"]
+    assert done.index("first") < done.index("second")
+    assert done[-1] == "second"
+    assert "call 2" in done[:-1]
+    await asyncio.wait_for(prepare("again at once"), 10)
+    assert gate.idle

@@ -228,13 +228,24 @@ async def test_a_closed_session_is_forgotten(box: LocalSandbox) -> None:
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_many_branches(box: LocalSandbox) -> None:
+    """They make one another, and each is what the origin was: memory, files, mappings, positions."""
     session = await box.open()
-    await session.run("import os\nx = [1]\nos.mkdir('inner')\nos.chdir('inner')\nopen('f', 'w').write('here')")
-    branches = await session.branch(12)
-    results = await asyncio.gather(
-        *(branch.run(f"x.append({i})\nprint(x, open('f').read(), os.getcwd())") for i, branch in enumerate(branches))
+    await session.run(
+        "import os, numpy as np\nx = [1]\nos.mkdir('inner')\nos.chdir('inner')\nopen('f', 'w').write('here')\n"
+        "handle = open('f')\nhandle.read(2)\nmapped = np.memmap('m', np.uint8, 'w+', shape=4)"
     )
-    assert [r.stdout for r in results] == [f"[1, {i}] here /workspace/inner\n" for i in range(12)]
+    branches = await session.branch(12)
+    assert len({*branches}) == 12
+    look = "print(x, open('f').read(), handle.read(), os.getcwd(), mapped.sum(), sorted(os.listdir()))"
+    own = "x.append({0})\nmapped[:] = {0}\nopen('f', 'a').write('{0}')\n" + look
+    results = await asyncio.gather(*(branch.run(own.format(i)) for i, branch in enumerate(branches)))
+    seen = [f"[1, {i}] here{i} re{i} /workspace/inner {4 * i} ['f', 'm']\n" for i in range(12)]
+    assert [result.stdout for result in results] == seen
+    for result in await asyncio.gather(*(branch.run(own.format(99) + "\n1 / 0") for branch in branches)):
+        assert result.status is Status.ERROR
+    results = await asyncio.gather(*(branch.run(f"handle.seek(2)\n{look}") for branch in branches))
+    assert [result.stdout for result in results] == seen
+    assert (await session.run(look)).stdout == "[1] here re /workspace/inner 0 ['f', 'm']\n"
 
 
 async def test_a_system_that_is_not_linux_is_told_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:

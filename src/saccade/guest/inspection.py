@@ -121,7 +121,7 @@ def improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:
 
 
 def improper_branch(pid: int, own: Belongings, origin: int) -> str | None:
-    """Return the same for a branch, which may share nothing with the process `origin` either."""
+    """Return the same for a branch, which may not share anything with the process `origin` either."""
     if what := improper(pid, own, shared_maps(pid)):
         return what
     if foreign_maps(pid, own):
@@ -254,14 +254,10 @@ def moved_maps(pid: int, own: Belongings, kept: list[Map]) -> list[Map]:
 
 
 def foreign_maps(pid: int, own: Belongings) -> bool:
-    """Whether `pid` has mapped a file of a workspace that is not its own, or memory shared with others."""
-    text = _listed(pid)
-    base = os.fsencode(own.base) + b"/"
-    if base in text and any(
-        match[5].startswith(base) and not own.inside(os.fsdecode(match[5])) for match in _LINE.finditer(text)
-    ):
-        return True
-    return any(not own.may_map(_parse(match).path) for match in _SHARED_LINE.finditer(text))
+    """Whether `pid` has mapped a file of a workspace that is not its own."""
+    text, base = _listed(pid), b" " + os.fsencode(own.base) + b"/"
+    found = (os.fsdecode(match[5]) for match in _LINE.finditer(text)) if base in text else ()
+    return any(path.startswith(own.base + "/") and not own.inside(path) for path in found)
 
 
 def _parse(match: re.Match[bytes]) -> Map:

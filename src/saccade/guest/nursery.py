@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import adapt, folders, inspection, privileges, seccomp, session, wire
-from .compact import fill_gaps, use_large_pages
+from .compact import fill_gaps, merge_mappings, use_large_pages
 from .config import GuestConfig
 from .fork import Forker
 from .jail import JailPlan, enter, rehearse
@@ -278,6 +278,7 @@ def prepare(
     gc.collect()
     fill_gaps()
     gc.freeze()
+    merge_mappings()
     use_large_pages()
     return nursery, {"layers": _layers(standing, outcomes, left_out, private), "versions": versions()}, become
 

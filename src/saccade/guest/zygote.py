@@ -15,6 +15,7 @@ import selectors
 import signal
 import socket
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -64,18 +65,23 @@ class Zygote:
         entry = self.sessions[message["id"]]
         # One that was not told to get ready stands still for a good reason.
         busy = entry.leaf is not None or entry.keeper not in self.working
-        busy = busy or not all(map(groups.asleep, (entry.keeper, *self._unnamed(entry.keeper))))
+        busy = busy or not all(map(groups.asleep, (entry.keeper, *self._unnamed().get(entry.keeper, ()))))
         self.tell({"op": "asleep", "id": entry.id, "asleep": not busy})
 
-    def _unnamed(self, keeper: int) -> list[int]:
-        """List what a keeper has forked and the host has not named as its leaf yet."""
-        return [pid for pid in groups.children() if pid != keeper and groups.group_of(pid) == keeper]
+    def _unnamed(self) -> dict[int, list[int]]:
+        """Keeper -> what it has forked and the host has not named as its leaf yet."""
+        forked = defaultdict[int, list[int]](list)
+        for pid in groups.children():
+            if pid not in self.by_pid:
+                forked[groups.group_of(pid)].append(pid)
+        return forked
 
     def watch(self) -> None:
         """End sessions that use more time to get ready than their own runtime can need."""
+        forked = self._unnamed()
         for keeper, (entry, used) in list(self.working.items()):
-            forked = sum(map(groups.cpu_seconds, self._unnamed(keeper)))
-            if groups.cpu_seconds(keeper) - used + forked > WORK_SECONDS:
+            seconds = groups.cpu_seconds(keeper) - used + sum(map(groups.cpu_seconds, forked.get(keeper, ())))
+            if seconds > WORK_SECONDS:
                 del self.working[keeper]
                 self.fault(entry, f"it worked for more than {WORK_SECONDS:g} s after its call had ended")
 
@@ -201,10 +207,12 @@ class Zygote:
         with selectors.DefaultSelector() as selector:
             selector.register(self.control, selectors.EVENT_READ)
             selector.register(wake_read, selectors.EVENT_READ)
+            watched = 0.0
             while True:
                 ready = selector.select(RECHECK_SECONDS if self.waiting else WATCH_SECONDS if self.working else None)
-                if not ready and self.working:
+                if self.working and time.monotonic() - watched > WATCH_SECONDS:
                     self.watch()
+                    watched = time.monotonic()
                 for key, _events in ready:
                     if key.fileobj is wake_read:
                         with contextlib.suppress(BlockingIOError):
@@ -354,7 +362,7 @@ class Zygote:
         if seen is None or seen.pid != leaf or seen.why_not is not None or not 0 < seen.stop == stop:
             self.fault(entry, "it worked on after its call had ended")
             return False
-        entry.maps = inspection.kept_maps(seen.shared, entry.own)
+        entry.maps, entry.mapped = inspection.kept_maps(seen.shared, entry.own), None
         entry.former, entry.keeper, entry.leaf = entry.keeper, leaf, None
         self.by_pid.pop(entry.former, None)
         return True
@@ -386,12 +394,13 @@ class Zygote:
         if entry.leaf is None:
             raise ValueError("the process of the branch has ended")
         groups.join(entry.leaf, fds)
-        maps = inspection.workspace_maps(entry.leaf, entry.workspace) if self.nursery.sees else []
-        named = {kept.start: kept.path for kept in entry.maps}
-        maps = [found._replace(path=named.get(found.start, found.path)) for found in maps]
+        if entry.mapped is None:
+            found = inspection.workspace_maps(entry.leaf, entry.workspace) if self.nursery.sees else []
+            named = {kept.start: kept.path for kept in entry.maps}
+            entry.mapped = [each._replace(path=named.get(each.start, each.path)) for each in found]
         fd, path = self.nursery.new_workspace(entry)
         try:
-            self.tell({"op": "workspace", "id": entry.id, "path": path, "maps": maps}, (fd,))
+            self.tell({"op": "workspace", "id": entry.id, "path": path, "maps": entry.mapped}, (fd,))
         finally:
             os.close(fd)
 

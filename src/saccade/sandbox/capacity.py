@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
@@ -162,6 +163,8 @@ class Gate:
         self._free = asyncio.Semaphore(self._places)
         self._waiting = 0
         self._running = 0
+        self._later: deque[asyncio.Future[None]] = deque()
+        """Turns of those who wait until no call does."""
 
     @property
     def idle(self) -> bool:
@@ -192,6 +195,33 @@ class Gate:
         finally:
             self._running -= 1
             held.end()
+            self._next_turn()
+
+    @asynccontextmanager
+    async def spare_time(self, wanted: asyncio.Future[None]) -> AsyncIterator[None]:
+        """Wait until no call waits for a place, or until `wanted` is done, with what only a later call needs.
+
+        Of those that have waited, as many begin as there are places, and each of the others when one has ended.
+        """
+        turn = asyncio.get_running_loop().create_future()
+        if self._waiting or self._later:
+            self._later.append(turn)
+        else:
+            turn.set_result(None)
+        try:
+            await asyncio.wait((turn, wanted), return_when=asyncio.FIRST_COMPLETED)
+            yield
+        finally:
+            if turn.done():
+                self._next_turn()
+            turn.cancel()
+
+    def _next_turn(self) -> None:
+        while self._later and not self._waiting:
+            turn = self._later.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
 
     def free_one(self) -> None:
         """Let the next call in."""

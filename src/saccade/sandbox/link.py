@@ -273,6 +273,8 @@ class Link:
         self._channel = GuestChannel(self._ends.ours)
         self._outbox = self._ends.outbox
         self._prepared: asyncio.Task[None] | None = None
+        self._wanted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when somebody waits until a call can be made."""
 
     def open(self, config: Mapping[str, Any]) -> None:
         """Have the zygote fork the session; `ready` tells when it can be used."""
@@ -306,6 +308,8 @@ class Link:
         """
         if self._prepared is None:
             return
+        if not self._wanted.done():
+            self._wanted.set_result(None)
         try:
             await self._prepared_within(max(seconds, LEAST_SECONDS))
             if self._died.done() and not self.ended:
@@ -457,16 +461,18 @@ class Link:
         self._calling = False
         # It is the keeper now, another session's, or dead: a rehearsal that ends late must not stop it.
         self._leaf.forget()
+        self._wanted = asyncio.get_running_loop().create_future()
         self._get_ready(lambda: self._prepare(rollback, keep))
 
     async def _prepare(self, rollback: bool, keep: bool) -> None:
         await asyncio.sleep(0)  # whoever waits for the result comes first
         if rollback:
             await self.zygote.order("rollback", self.id)
-        self._channel.drain()
-        self._ends.empty_outbox()
-        self.zygote.tell("respawn", self.id, keep=keep)
-        await self._await_leaf()
+        async with self.gate.spare_time(self._wanted):
+            self._channel.drain()
+            self._ends.empty_outbox()
+            self.zygote.tell("respawn", self.id, keep=keep)
+            await self._await_leaf()
 
     async def _await_leaf(self) -> None:
         pid = (await self._expect("ready"))["pid"]

@@ -44,6 +44,8 @@ _log = logging.getLogger(__name__)
 MOST_BRANCHES = 10_000
 """Most branches of one order; whether the machine has room for so many is another question, which is asked first."""
 _PROCESSORS = os.cpu_count() or 1
+_MULTIPLIERS = 2 * _PROCESSORS
+"""Sessions that make branches at the same time: while one waits for its process or for the zygote, another works."""
 _LIMITS = frozenset({Status.TIMEOUT, Status.OUT_OF_MEMORY})
 
 
@@ -169,14 +171,7 @@ class LocalSession:
         async with self._lock:
             links: list[Link] = []
             try:
-                for _ in range(n):
-                    await self._link.ready()
-                    fresh = self._sandbox.bare_link()
-                    links.append(fresh)
-                    if fresh.cgroup is not None and self._link.cgroup is not None:
-                        fresh.cgroup.forked_from(self._link.cgroup)
-                    await self._link.branch(fresh)
-                    self._link.prepare()
+                await self._multiply(self._link, n, _MULTIPLIERS, links)
             except BaseException as error:
                 for link in links:
                     await self._sandbox.drop(link)
@@ -185,6 +180,28 @@ class LocalSession:
                     raise SandboxError(f"the session could not be branched: {error}") from error
                 raise
             return tuple(self._twin(link) for link in links)
+
+    async def _multiply(self, link: Link, n: int, together: int, links: list[Link]) -> None:
+        """Make `n` branches of `link`, and add them to `links`.
+
+        A branch is what its origin is, so it can make others: up to `together` do so at the same time.
+        """
+        while n:
+            await link.ready()
+            fresh = self._sandbox.bare_link()
+            links.append(fresh)
+            if fresh.cgroup is not None and link.cgroup is not None:
+                fresh.cgroup.forked_from(link.cgroup)
+            await link.branch(fresh)
+            link.prepare()
+            n -= 1
+            if n >= together > 1:
+                parts = ((link, n - n // 2, together - together // 2), (fresh, n // 2, together // 2))
+                made = (self._multiply(*part, links) for part in parts)
+                for failure in await asyncio.gather(*made, return_exceptions=True):
+                    if failure is not None:
+                        raise failure
+                return
 
     def _twin(self, link: Link) -> LocalSession:
         twin = LocalSession(self._sandbox, link, self._options, self._first)
