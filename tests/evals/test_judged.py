@@ -9,9 +9,17 @@ from pathlib import Path
 
 import pytest
 from tests.models.wire_server import WireServer, chat, slow, status
+from tests.tasks.benchmarks.cases import png, write_parquet
 
 import saccade
-from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError, SaccadeError, SettingsError
+from saccade.errors import (
+    ModelDeniedError,
+    ModelLostError,
+    ModelRefusedError,
+    PromptFileError,
+    SaccadeError,
+    SettingsError,
+)
 from saccade.evals import judged as judged_module
 from saccade.evals import regrade as regrade_module
 from saccade.evals import run as run_module
@@ -372,6 +380,81 @@ async def test_shards_have_one_judge(tmp_path: Path, judge: Judge) -> None:
     merged = merge([tmp_path / "2", tmp_path / "1"], tmp_path / "out")
     assert merged.judged is not None
     assert merged.judged.samples == 4
+
+
+async def test_a_prompt_file_is_another_judge(tmp_path: Path, judge: Judge) -> None:
+    tasks, file = write_tasks(tmp_path / "tasks", 2), tmp_path / "theirs.txt"
+    file.write_text("{question} | {gold} | {answer} | Judgement:")
+    theirs = {"prompt_file": str(file), "replies": {"1": 1, "0": 0}}
+    judge.says = lambda text: "0" if text.startswith("What") else RIGHT
+    wanted = settings(tasks, judge=JUDGE, headline="judge", judge_rules=theirs)
+    made = await evaluate(wanted, tmp_path / "run", player=oracle)
+    (name,) = made.summary.graders
+    assert name.startswith("judge:vllm:judge (theirs.txt ")
+    assert (made.summary.total.avg, len(judge.asked)) == (0.0, 2)
+    assert all(text.endswith("| Judgement:") for text in judge.asked)
+    ours = Regrading(judge=JUDGE, judge_rules={"prompt_file": "", "replies": "json"})
+    found = await asyncio.to_thread(regrade, tmp_path / "run", ours)
+    assert (found.summary.total.avg, found.summary.graders, len(judge.asked)) == (1.0, {"judge:vllm:judge": 2}, 4)
+    back = Regrading(judge=JUDGE, judge_rules=theirs)
+    again = await asyncio.to_thread(regrade, tmp_path / "run", back)
+    assert (again.summary.total.avg, len(judge.asked)) == (0.0, 4), "replies were kept"
+    file.write_text("Another text: {gold} {answer}")
+    with pytest.raises(SettingsError, match=r"theirs\.txt has changed"):
+        await evaluate(wanted, tmp_path / "run", player=oracle)
+
+
+@pytest.mark.parametrize("text", ["Right?", "{gold} {answer} {picture}"])
+async def test_a_prompt_file_that_cannot_work_is_refused_before_the_first_sample(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "load_model", lambda name, retry=None: ScriptedModel([], name=name))
+    monkeypatch.setattr(regrade_module, "load_model", lambda name, retry=None: ScriptedModel([], name=name))
+    tasks, file = write_tasks(tmp_path / "tasks", 1), tmp_path / "blind.txt"
+    file.write_text(text)
+    with pytest.raises(PromptFileError, match=r"It may have \{gold\}, \{answer\}"):
+        await evaluate(
+            settings(tasks, judge=JUDGE, judge_rules={"prompt_file": str(file)}), tmp_path / "run", player=oracle
+        )
+    assert not (tmp_path / "run" / "trajectories.jsonl").exists()
+    await evaluate(settings(tasks), tmp_path / "played", player=oracle)
+    wrong = Regrading(judge=JUDGE, judge_rules=(f"prompt_file={file}",))
+    with pytest.raises(PromptFileError, match="It may have"):
+        await asyncio.to_thread(regrade, tmp_path / "played", wrong)
+    assert run_settings(tmp_path / "played").judge == ""
+
+
+MMVET = [("fox", "rec,gen", '{"score": 0.4}'), ("4<AND>9", "ocr,math", '{"score": 0.5}')]
+MMVET += [("north", "rec", '{"score": 1}'), ("map", "rec,ocr", "0.7")]
+
+
+async def test_mm_vet_is_a_share_by_capability_and_no_number_is_no_verdict(tmp_path: Path, judge: Judge) -> None:
+    rows = [
+        {"question_id": f"v{number}", "question": f"Which {gold}?", "answer": gold, "capability": skills}
+        | {"image": {"bytes": png(), "path": None}, "image_source": "web"}
+        for number, (gold, skills, _) in enumerate(MMVET)
+    ]
+    write_parquet(tmp_path / "mmvet/data/test-0.parquet", rows)
+    judge.says = lambda text: next(reply for gold, _, reply in MMVET if json.dumps(gold) in text)
+    wanted = settings("mmvet", data=str(tmp_path), judge=JUDGE)
+    summary = (await evaluate(wanted, tmp_path / "run", player=saying(lambda plan: "something"))).summary
+    assert summary.total.avg == pytest.approx((0.4 + 0.5 + 1.0) / 3)
+    assert summary.judged is not None
+    assert summary.judged.no_verdict == {"malformed": 1}
+    by = {tag: figures.avg for tag, figures in summary.by["mmvet@1"].items() if figures.avg is not None}
+    assert by == pytest.approx(
+        {
+            "capability=rec": 0.7,
+            "capability=gen": 0.4,
+            "capability=ocr": 0.5,
+            "capability=math": 0.5,
+            "combination=rec,gen": 0.4,
+            "combination=ocr,math": 0.5,
+            "combination=rec": 1.0,
+        }
+    )
+    text = (tmp_path / "run" / "results.jsonl").read_text()
+    assert "0.4 of 1" in text
 
 
 def test_agreement_by_hand() -> None:

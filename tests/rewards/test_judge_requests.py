@@ -176,7 +176,7 @@ async def test_levels_attempts_and_prompt_come_from_the_recipe(
     [made] = await score(asked, looked(store, 1))
     assert made.reward.part("tool").value == 0.4
     text = json.dumps(server.bodies[0]["messages"])
-    assert "Seen What colour is the sign?? 1.0 or 0.4 or 0.0" in text
+    assert "Seen What colour is the sign?? 1 or 0.4 or 0;" in text
     assert "braces" in text
     assert "Reply with JSON" in text
     server.will(chat("Well."))

@@ -24,7 +24,8 @@ from saccade.rewards.judges.answer import ConsistencyJudge
 from saccade.rewards.judges.box import BoxJudge, BoxRule, containment
 from saccade.rewards.judges.client import AskRules, client_of
 from saccade.rewards.judges.group import judged, unjudged
-from saccade.rewards.judges.model import JudgeRules, ModelJudge, read_score
+from saccade.rewards.judges.model import JudgeRules, ModelJudge
+from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules
 from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.reward import calls
@@ -109,7 +110,7 @@ async def test_box_judge_is_a_judge() -> None:
     ],
 )
 def test_only_the_asked_form_is_a_score(reply: str, score: float | None) -> None:
-    assert read_score(reply, (1.0, 0.5, 0.25)) == score
+    assert ScoreQuestion(ScoreRules(), "?", Scale((1.0, 0.5, 0.25)), ()).read(reply) == score
 
 
 async def test_model_judge_asks_again_and_then_says_that_it_got_no_verdict() -> None:

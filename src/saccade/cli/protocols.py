@@ -12,9 +12,9 @@ import typer
 from saccade.cli.output import AsJson, count_bar, print_json
 
 if TYPE_CHECKING:
+    from saccade.evals.protocols.faithfulness import PictureJudgeRules
     from saccade.evals.protocols.findings import Findings
     from saccade.evals.protocols.study import Study
-    from saccade.rewards.judges.client import PatientRules
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -46,7 +46,7 @@ def protocols(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Of the judge: seconds, attempts, concurrent, outages, max_tokens, dollars, retry.tries, ...",
+            help="Of the judge: prompt_file, replies, seconds, attempts, concurrent, outages, max_tokens, dollars, retry.tries, ...",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -56,10 +56,10 @@ def protocols(
     from saccade.dialects.registry import load_dialect
     from saccade.errors import SettingsError
     from saccade.evals.protocols.base import REPLIES, findings_file, load_protocol, protocol_names, write_findings
+    from saccade.evals.protocols.faithfulness import PictureJudgeRules
     from saccade.evals.protocols.study import Study
     from saccade.media.modes import policy
     from saccade.report.sections.protocols import findings_text
-    from saccade.rewards.judges.client import PatientRules
 
     if out is not None and len(runs) > 1:
         raise SettingsError(f"--out {out} would hold the findings of {len(runs)} runs: name one run, or leave it out.")
@@ -68,7 +68,7 @@ def protocols(
         load_dialect(dialect)
     if option and judge is None:
         raise SettingsError(f"--set {option[0]} is about a judge, and there is none: name one with --judge.")
-    rules = load_settings(PatientRules, overrides=option or ())
+    rules = load_settings(PictureJudgeRules, overrides=option or ())
     chosen = [load_protocol(name) for name in dict.fromkeys(only or protocol_names())]
     for run in runs:
         folder = findings_file(run, "", out).parent
@@ -103,7 +103,7 @@ def _say_unknown(run: Path, findings: dict[str, Findings]) -> None:
 
 
 async def _studied(
-    run: Path, asked: Study, judge: str | None, rules: PatientRules, replies: Path
+    run: Path, asked: Study, judge: str | None, rules: PictureJudgeRules, replies: Path
 ) -> dict[str, Findings]:
     from saccade.episode.run_folder import MEDIA
     from saccade.evals.protocols.faithfulness import PictureJudge

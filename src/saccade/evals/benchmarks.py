@@ -184,6 +184,17 @@ def headline_of(settings: EvalSettings) -> Callable[[Task], Headline]:
     return of
 
 
+def in_shares(settings: EvalSettings) -> Callable[[Task], bool]:
+    """Return a function that tells whether a judge gives the answer to a task a share of the credit, by its card."""
+    cards = {card.id: card for card in judged_cards(settings)}
+
+    def of(task: Task) -> bool:
+        card = cards.get(task.source)
+        return card is not None and task.answer_type in card.graders and card.grader_of(task).judged == "share"
+
+    return of
+
+
 def judged_cards(settings: EvalSettings) -> tuple[Card, ...]:
     """Return the cards of the run whose authors let a judge grade."""
     return tuple(

@@ -15,7 +15,7 @@ from typing import Final
 from saccade.episode.flow import as_done
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import GradingError, ModelDeniedError, ModelLostError, ModelRefusedError
-from saccade.evals.benchmarks import headline_of
+from saccade.evals.benchmarks import headline_of, in_shares
 from saccade.evals.grades import BY_JUDGE, JUDGE, Headline, headed, rule_score, score_named
 from saccade.evals.progress import OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.settings import EvalSettings
@@ -27,6 +27,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Score, Trajectory
 from saccade.rewards.judges.answer import AnswerJudge, judged_score
 from saccade.rewards.judges.client import JudgeClient
+from saccade.rewards.judges.prompt import prompt_mark
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 
 WORKERS: Final = 16
@@ -62,15 +63,18 @@ async def judge_run(
     file = run / TRAJECTORIES
     if not file.is_file():
         return
-    pass_ = _Pass(f"{JUDGE}{settings.judge_name}", headline_of(settings))
+    pass_ = _Pass(
+        f"{JUDGE}{settings.judge_name}{prompt_mark(settings.judge_rules)}", headline_of(settings), in_shares(settings)
+    )
     cases, changed = pass_.open_cases(file)
     if cases:
         progress.to_judge = len(cases)
         watch(progress)
         model = load_model(settings.judge, settings.retry)
-        client = JudgeClient(model, settings.judge_rules.with_workers(workers), run / REPLIES)
+        rules = settings.judge_rules.with_workers(workers)
+        client = JudgeClient(model, rules, run / REPLIES)
         try:
-            await pass_.ask(AnswerJudge(client), cases, progress, workers, watch)
+            await pass_.ask(AnswerJudge(client, rules), cases, progress, workers, watch)
         finally:
             await client.close()
     if cases or changed:
@@ -80,8 +84,9 @@ async def judge_run(
 @dataclass
 class _Pass:
     name: str
-    """Of the judge, as grades name it."""
+    """Of the judge and its prompt file, as grades name it."""
     headline: Callable[[Task], Headline]
+    in_shares: Callable[[Task], bool]
     scores: dict[str, Score] = field(default_factory=dict)
     """New ones by the id of the sample."""
 
@@ -128,7 +133,7 @@ class _Pass:
 
     async def _score(self, judge: AnswerJudge, item: _Asked) -> Score:
         try:
-            verdict = await judge.verdict(item.answer, item.task)
+            verdict = await judge.verdict(item.answer, item.task, share=self.in_shares(item.task))
         except GradingError as error:
             return grade_score(None, Grade(self.name, reason=str(error)))
         except ModelDeniedError as error:

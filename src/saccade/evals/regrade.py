@@ -28,6 +28,7 @@ from saccade.evals.verdicts import Verdicts, grade_again, keep_verdicts, verdict
 from saccade.grading.registry import check_recorded, load_grader
 from saccade.models.registry import load_model
 from saccade.record.trajectory import Score
+from saccade.rewards.judges.answer import AnswerJudge
 from saccade.rewards.judges.client import JudgeClient
 
 
@@ -102,7 +103,8 @@ def regrade(
     elif settings.grader:
         check_recorded(settings.grader)
     if regrading.judge:
-        sync.run(JudgeClient(load_model(regrading.judge), settings.judge_rules.with_workers(1)).close())
+        rules = settings.judge_rules.with_workers(1)
+        sync.run(AnswerJudge(JudgeClient(load_model(regrading.judge), rules), rules).model.close())
     if not (run / TRAJECTORIES).is_file():
         raise SettingsError(f"{run} holds no trajectories yet. Play them first: saccade eval ... --out {run}")
     verdicts, credits = verdicts_of(run, before), {row.id: row.correct for row in read_rows(run)}

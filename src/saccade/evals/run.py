@@ -54,6 +54,7 @@ from saccade.models.hosted import SAMPLE
 from saccade.models.registry import PROVIDERS, check_sampling, load_model, provider_of, unknown_sampling
 from saccade.record.base import clean_text
 from saccade.record.trajectory import StopReason, Trajectory
+from saccade.rewards.judges.answer import AnswerJudge
 from saccade.rewards.judges.client import JudgeClient
 from saccade.sandbox.base import Sandbox
 from saccade.tasks.frames import FrameSettings
@@ -349,7 +350,8 @@ async def _check_models(settings: EvalSettings, out: Path, *, asked: bool) -> No
     if asked and new:
         await load_model(settings.model).close()
     if settings.judge and (new or settings.judge != before.judge or settings.judge_rules != before.judge_rules):
-        await JudgeClient(load_model(settings.judge), settings.judge_rules.with_workers(1)).close()
+        rules = settings.judge_rules.with_workers(1)
+        await AnswerJudge(JudgeClient(load_model(settings.judge), rules), rules).model.close()
 
 
 def _keep(folder: RunFolder, outcomes: Sequence[Trajectory | SampleFailure]) -> None:

@@ -10,22 +10,23 @@ from pydantic import Field, NonNegativeInt, model_validator
 from saccade.core.retry import RETRY_SETTINGS
 from saccade.episode.settings import EpisodeSettings
 from saccade.errors import SettingsError
-from saccade.rewards.judges.client import ASK_LIMITS, AskRules
+from saccade.rewards.judges.client import ASK_LIMITS
+from saccade.rewards.judges.prompt import ScoreRules
 from saccade.tasks.sources.broken import MOST_BROKEN, Share
 
 _SHARD = re.compile(r"[1-9][0-9]{0,5}/[1-9][0-9]{0,5}")
 _ADDRESS = re.compile(r"@https?://\S+$")
 
 
-class AnswerJudgeRules(AskRules):
+class AnswerJudgeRules(ScoreRules):
     """How the judge of answers is asked."""
 
     concurrent: NonNegativeInt = 0
     """Requests at once; 0: as many as there are workers."""
 
-    def with_workers(self, workers: int) -> AskRules:
+    def with_workers(self, workers: int) -> ScoreRules:
         """Return the rules where so many answers are judged at once."""
-        return AskRules.model_validate({**self.model_dump(), "concurrent": self.concurrent or workers})
+        return ScoreRules.model_validate({**self.model_dump(), "concurrent": self.concurrent or workers})
 
 
 class EvalSettings(EpisodeSettings):
@@ -54,7 +55,7 @@ class EvalSettings(EpisodeSettings):
     judge: str = ""
     """A model that is asked about every answer when all are played; empty: none is."""
     judge_rules: AnswerJudgeRules = AnswerJudgeRules()
-    """How it is asked: time, attempts, requests at once, tokens, dollars."""
+    """How it is asked: prompt, time, attempts, requests at once, tokens, dollars."""
     headline: Literal["", "rule", "judge"] = ""
     """Whose verdict is `correct` where there is a judge; empty: the rule's, but for benchmarks that say otherwise."""
     keep_requests: bool = False
@@ -91,6 +92,8 @@ class EvalSettings(EpisodeSettings):
             for name in ("dialect", "grader", "judge", "headline")
             if not getattr(self, name)
         }
+        if not self.judge and self.judge_rules == AnswerJudgeRules():
+            kept["judge_rules"] = before.judge_rules
         return self.model_copy(update=kept)
 
     def may_differ(self, other: EvalSettings) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ class _RunSummary:
         self.seen = self.lost = 0
         self._fixed = {
             "run": run,
-            "judge": asked.judge.model.name if asked.judge is not None else "",
+            "judge": asked.judge.name if asked.judge is not None else "",
             "budget": asked.budget,
             "frames": frames,
         }

@@ -127,6 +127,8 @@ class AskRules(Settings):
     """After this many lost requests in a row waiting ones are lost too, and none is made for `seconds`."""
     dollars: PositiveFloat | None = None
     """Budget from the start of the command; requests in flight are still paid. None: no limit."""
+    prompt_file: str = ""
+    """A text in place of Saccade's own, see `saccade.rewards.judges.prompt`; empty: Saccade's own."""
 
 
 ASK_LIMITS = ("concurrent", "seconds", "outages", "dollars")

@@ -101,6 +101,8 @@ class Fields(Settings):
     """What variants of one question share."""
     variant: Names = ()
     tags: Mapping[str, Names] = {}
+    tag_lists: Names = ()
+    """Tags of which a row may have several: the items of a list, or of a text with commas."""
     published: Names = ()
     """A table in the row: the name of a published model -> whether it answered this row rightly."""
 
@@ -133,6 +135,8 @@ class GraderChoice(Settings):
     headline: Literal["rule", "judge"] = "rule"
     """Whose verdict counts where a run has a judge: `judge` where the source's authors use one. Without a judge the
     rule's counts."""
+    judged: Literal["right", "share"] = "right"
+    """What a judge says of an answer: `right` or wrong, or which `share` of the gold answer it has, from 0 to 1."""
 
     @property
     def spec(self) -> str:
@@ -206,7 +210,7 @@ class Size(Settings):
 
 _NOT_TO_BE_LOST: Final = (
     "hint", "answer_names", "without_answers", "default_choices", "boxes", "box_keys", "box_labels", "split", "group",
-    "variant", "published",
+    "variant", "tag_lists", "published",
 )  # fmt: skip
 """Fields which, if the card's own form has them, each other form must state as well: empty where it has none."""
 

@@ -428,7 +428,15 @@ def tags_of(
         same = "\0".join([question, *(item.part.sha256 for item in media)])
         tags.append(("group", sha256(same.encode()).hexdigest()[:16]))
     tags.append(("variant", first_value(row, card.fields.variant)))
-    return tuple(f"{name}={_tag(value, name)}" for name, value in tags if value is not None)
+    said = [(name, value) for name, value in tags if value is not None]
+    return tuple(f"{name}={one}" for name, value in said for one in _tags(value, name, card.fields.tag_lists))
+
+
+def _tags(value: object, name: str, lists: Sequence[str]) -> Sequence[str]:
+    text = _tag(value, name)
+    if name not in lists:
+        return (text,)
+    return [*dict.fromkeys(part for one in text.split(",") if (part := one.strip()))]
 
 
 def _tag(value: object, name: str) -> str:

@@ -27,6 +27,7 @@ from saccade.grading.registry import load_grader
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.rewards.judges.group import turn_parts
 from saccade.rewards.judges.model import JudgeRules
+from saccade.rewards.judges.prompt import PromptChoice
 from saccade.rewards.judges.registry import JUDGES
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset, needs_judge
@@ -70,15 +71,19 @@ class RewardSettings(Settings):
     judge_model: str = ""
     """For `model`, and judges of the user's own that want one: as `saccade ask --model` names it."""
     judge_rules: JudgeRules = JudgeRules()
-    """How models that judge are asked; `levels` are those of `boxes` too."""
+    """How models that judge are asked; `levels` are those of `boxes` too, and the prompt that of `judge = "model"`."""
     grader: str = ""
     """One grader for all answers; empty: each task's own, or that of its type of answer."""
     answer_judge: str = ""
     """A model that is asked about open answers in which the rule sees no right one; empty: the rule decides alone."""
+    answer_prompt: PromptChoice = PromptChoice()
+    """Its prompt."""
     open_tags: tuple[str, ...] = ()
     """A task with one of these tags has an open answer, as one whose grader is `judge`; `*` stands for every task."""
     consistency_judge: str = ""
     """A model that is asked whether thoughts come to the answer, for a reward that pays for it (Thyme's)."""
+    consistency_prompt: PromptChoice = PromptChoice()
+    """Its prompt."""
     retry: RetryPolicy = DEFAULT_RETRY
     """How often a request to a judge is tried, and for how long."""
 
@@ -240,4 +245,7 @@ def _unused(reward: RewardSettings, preset: RewardPreset) -> list[str]:
         mistakes.append("reward.judge_rules: there is no judge; name one in reward.judge or reward.answer_judge")
     if reward.judge_rules.prompt_file and reward.judge in ("none", "boxes"):
         mistakes.append("reward.judge_rules.prompt_file: is for reward.judge = model")
+    for name, prompt in (("answer", reward.answer_prompt), ("consistency", reward.consistency_prompt)):
+        if prompt != PromptChoice() and not getattr(reward, f"{name}_judge"):
+            mistakes.append(f"reward.{name}_prompt: is for reward.{name}_judge, which is not named")
     return mistakes

@@ -132,7 +132,7 @@ def load_scorer(settings: RewardSettings, store: MediaStore, kept: Path) -> Scor
     Raises:
         RegistryError: there is no such reward, judge or model.
         SettingsError: the judge needs a model, and none is named.
-        PromptFileError: the judge's prompt file cannot be used.
+        PromptFileError: a judge's prompt file cannot be used.
     """
     rules, models, preset = settings.judge_rules, dict[str, JudgeClient](), settings.load()
     judge = settings.judge if needs_judge(preset) else "none"
@@ -146,10 +146,12 @@ def load_scorer(settings: RewardSettings, store: MediaStore, kept: Path) -> Scor
         None if judge == "none" else make_judge(judge, context),
         AnswerGrading(
             settings.grader,
-            AnswerJudge(models[settings.answer_judge], rules) if settings.answer_judge else None,
+            AnswerJudge(models[settings.answer_judge], rules.asked_with(settings.answer_prompt))
+            if settings.answer_judge
+            else None,
             settings.open_tags,
         ),
-        ConsistencyJudge(models[thoughts], rules) if thoughts else None,
+        ConsistencyJudge(models[thoughts], rules.asked_with(settings.consistency_prompt)) if thoughts else None,
         tuple(models.values()),
         asks=bool(judge_model),
         book=StoredPixels(store),

@@ -14,18 +14,21 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import cached_property
+from typing import ClassVar, TypeVar
 from weakref import WeakValueDictionary
 
 from pydantic import PositiveInt
 
 from saccade.dialects.question import question_text
+from saccade.errors import PromptFileError
 from saccade.models.base import Completion, MediaReader, Model, Request
 from saccade.models.registry import load_model
 from saccade.record.base import Record
 from saccade.record.content import Message, TextPart
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.client import JudgeClient, NoReply, PatientRules, strict_verdict
+from saccade.rewards.judges.prompt import JudgePrompt, judge_prompt
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.training.sft.curate.stage import (
     AskStage,
@@ -52,19 +55,38 @@ class JudgeQuestion:
 class JudgedSettings(PatientRules, FilterSettings):
     """Base of filters that ask a model."""
 
+    OWN_PROMPT: ClassVar[str] = ""
+    """The text of the question, with `{name}` for a field; the form of the reply is added."""
+    FIELDS: ClassVar[tuple[str, ...]] = ("question",)
+    """Fields that a prompt file must have."""
+    MORE_FIELDS: ClassVar[tuple[str, ...]] = ()
+    """Fields that it may have."""
+
     judge: str
     """A model, as `saccade ask --model` names it."""
     attempts: PositiveInt = 2
     max_tokens: PositiveInt = 2048
 
     def start(self, around: FilterContext) -> FilterStage:
-        """Return the stage; the model is made when the first question has no kept reply."""
+        """Return the stage; the model is made when the first question has no kept reply.
+
+        Raises:
+            PromptFileError: the prompt file cannot be used.
+        """
+        if self.prompt_file and not self.OWN_PROMPT:
+            raise PromptFileError(f"this filter takes no prompt file, and {self.prompt_file} is named: leave it out.")
+        _ = self.prompt  # read now, so that a wrong file is refused before the first trajectory
         judge = CurationJudge(self, around)
 
         async def decide(trajectory: Trajectory) -> FilterOutcome:
             return await judge.decide(self.question(trajectory))
 
         return AskStage(decide, self.concurrent, judge.close)
+
+    @cached_property
+    def prompt(self) -> JudgePrompt:
+        """Return the text of the prompt file, or else the filter's own. Raises `PromptFileError`."""
+        return judge_prompt(self.prompt_file, self.OWN_PROMPT, self.FIELDS, self.MORE_FIELDS)
 
     @abstractmethod
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
@@ -133,8 +155,12 @@ def _kept_before(judge: str, request: Request) -> str:
 def judge_question(
     trajectory: Trajectory, text: str, form: type[R], decide: Callable[[R], FilterOutcome]
 ) -> JudgeQuestion | Undecided:
-    """Return the question that `ask_about` asks; a reply of exactly the fields of `form` goes to `decide`."""
-    message = ask_about(trajectory, text)
+    """Return the question that `ask_about` asks; a reply of exactly the fields of `form` goes to `decide`.
+
+    All fields are true or false; a line at the end of the text asks for them.
+    """
+    fields = ", ".join(f'"{name}": true or false' for name in form.model_fields)
+    message = ask_about(trajectory, f"{text}\n\nReply with one JSON object and nothing else: {{{fields}}}")
     if isinstance(message, Undecided):
         return message
 
@@ -146,13 +172,13 @@ def judge_question(
 
 
 def gold_question(
-    trajectory: Trajectory, prompt: str, form: type[R], decide: Callable[[R], FilterOutcome]
+    trajectory: Trajectory, prompt: JudgePrompt, form: type[R], decide: Callable[[R], FilterOutcome]
 ) -> JudgeQuestion | Undecided:
-    """Return a question about the gold answer, `{answer}` in the `prompt`; undecided for a task without one."""
+    """Return a question about the gold answer, `{gold}` in the `prompt`; undecided for a task without one."""
     gold = trajectory.task.answer
     if gold is None:
         return Undecided("no gold answer")
-    text = prompt.format(question=question_text(trajectory.task), answer=gold)
+    text = prompt.fill({"question": question_text(trajectory.task), "gold": gold})
     return judge_question(trajectory, text, form, decide)
 
 

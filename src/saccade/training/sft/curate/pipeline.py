@@ -101,7 +101,7 @@ class Pipeline:
             }
             for step in self.steps
         ]
-        notes = file_notes([step.filter for step in self.steps])
+        notes = file_notes(filters)
         return notes + to_toml({"category": self.category, "filter": filters})
 
 

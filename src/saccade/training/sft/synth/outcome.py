@@ -22,6 +22,7 @@ from saccade.record.codec import append_line, read_lines, recover_lines
 from saccade.record.task import Task
 from saccade.record.trajectory import CORRECT, StopReason, Trajectory
 from saccade.rewards.judges.answer import AnswerJudge, judged_score
+from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.training.sft.synth.jobs import Jobs, worlds_of
 from saccade.training.sft.synth.made import Made, graded, is_right
 from saccade.training.sft.synth.settings import SynthSettings
@@ -104,6 +105,7 @@ def outcome_lines(settings: SynthSettings, jobs: Jobs) -> tuple[str, ...]:
 # differ, and so may `retry` and the limit in dollars.
 
 
+JUDGE_LIMITS = tuple(f"judge_rules.{name}" for name in ASK_LIMITS)
 PRICE_SETTINGS = ("teacher.dollars", "teacher.expect_tokens")
 """They decide nothing that a run holds, so a run may be continued with others."""
 
@@ -133,7 +135,7 @@ def opened(root: Path, settings: SynthSettings) -> Opened:
             holds another command's run.
         RecordError: its trajectories cannot be read.
     """
-    folder = continued(root, settings, may_differ={"n", "most_broken", *PRICE_SETTINGS, *RETRY_SETTINGS})
+    folder = continued(root, settings, may_differ={"n", "most_broken", *PRICE_SETTINGS, *RETRY_SETTINGS, *JUDGE_LIMITS})
     worlds = {world.id for world in worlds_of(settings)}
     names = {world.partition("@")[0] for world in worlds}
     begun = {name.partition("/")[0] for name in folder.ids}

@@ -126,7 +126,8 @@ class Synthesizer:
             )
             stack.push_async_callback(self._maker.close)
             if self.settings.judge:
-                self._outcome = OutcomeFilter(self.settings, AnswerJudge(self._models(self.settings.judge)))
+                judge = AnswerJudge(self._models(self.settings.judge), self.settings.judge_rules)
+                self._outcome = OutcomeFilter(self.settings, judge)
             stack.push_async_callback(self._outcome.close)
             self._stack = stack.pop_all()
         return self

@@ -10,6 +10,7 @@ from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.core.settings import Settings
 from saccade.episode.settings import SpeechSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
+from saccade.rewards.judges.prompt import ScoreRules
 from saccade.tasks.sources.broken import MOST_BROKEN, Share
 
 SynthRecipe = Literal["solve", "reason", "codify", "densify", "rewrite", "question"]
@@ -76,6 +77,8 @@ class SynthSettings(SpeechSettings):
     """`right`: trajectories with a wrong answer are left out, and not tried again."""
     judge: str = ""
     """A model that compares answers where only a model can; empty: the task's rule does."""
+    judge_rules: ScoreRules = ScoreRules()
+    """How it is asked, and its prompt."""
     seed: int = 0
     """Of the experts' choices; the tasks do not depend on it."""
     knobs: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -93,6 +96,8 @@ class SynthSettings(SpeechSettings):
     @model_validator(mode="after")
     def _speaks(self) -> Self:
         recipe = self.teacher.recipe
+        if not self.judge and self.judge_rules != ScoreRules():
+            raise ValueError("judge_rules are about a judge, and there is none: name one with judge=MODEL")
         if not self.dialect and recipe != "question":
             raise ValueError("dialect is missing: name one with --dialect")
         if recipe == "question" and (self.dialect or self.judge or self.keep != "all" or self.samples > 1):

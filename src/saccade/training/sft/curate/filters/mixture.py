@@ -304,9 +304,11 @@ The picture above is {width} pixels wide and {height} high. Find in it what this
 {question}
 
 Give the box of every whole object that fits the question best; if the question is about a part, give the object to
-which the part belongs. Reply with a JSON array and nothing else, an empty one if nothing fits. Each entry:
-{{"label": "name of the object", "bbox_2d": [left, top, right, bottom]}}, in pixels, counted from the upper left corner.
-"""
+which the part belongs."""
+_BOX_LABEL_REPLY = """
+
+Reply with a JSON array and nothing else, an empty one if nothing fits. Each entry:
+{"label": "name of the object", "bbox_2d": [left, top, right, bottom]}, in pixels from the upper left corner."""
 
 
 class DetectedObject(Record):
@@ -327,6 +329,8 @@ class BoxLabel(JudgedSettings):
     """
 
     ABOUT_TASKS = True
+    OWN_PROMPT = _BOX_LABEL_PROMPT
+    MORE_FIELDS = ("width", "height")
 
     iou: float = Field(default=0.5, gt=0, le=1)
     """Intersection over union that a box and a piece of evidence need, at least once."""
@@ -337,8 +341,9 @@ class BoxLabel(JudgedSettings):
         if len(media) != 1 or not isinstance(media[0].part, ImagePart):
             return Undecided("the task has not exactly one picture")
         named, part = media[0], media[0].part
-        text = _BOX_LABEL_PROMPT.format(width=part.width, height=part.height, question=question_text(trajectory.task))
-        message = ask_about(trajectory, text)
+        size = {"width": str(part.width), "height": str(part.height)}
+        text = self.prompt.fill({"question": question_text(trajectory.task), **size})
+        message = ask_about(trajectory, text + _BOX_LABEL_REPLY)
         if isinstance(message, Undecided):
             return message
         return JudgeQuestion(message, lambda reply: self._read(reply, trajectory, named, part))
