@@ -66,7 +66,9 @@ class _Sheet:
 
         self.rng = rng
         width = rng.choice((5.0, 6.4, 6.4, 7.0, 8.0, 10.0))
-        self.figure = Figure(figsize=(width, rng.choice((4.0, 4.8, 4.8, 5.5))), dpi=rng.choice((72, 80, 100, 100, 120, 150)))
+        self.figure = Figure(
+            figsize=(width, rng.choice((4.0, 4.8, 4.8, 5.5))), dpi=rng.choice((72, 80, 100, 100, 120, 150))
+        )
         self.axes = self.figure.add_subplot()
         self.axes.set_title(rng.choice(_TITLES))
 
@@ -74,7 +76,11 @@ class _Sheet:
         from matplotlib import font_manager, rcParams
 
         words = self.rng.choice(_LABELS)
-        han = {font.name for font in font_manager.fontManager.ttflist} & {"Noto Sans CJK SC", "Noto Sans CJK JP", "IPAexGothic"}
+        han = {font.name for font in font_manager.fontManager.ttflist} & {
+            "Noto Sans CJK SC",
+            "Noto Sans CJK JP",
+            "IPAexGothic",
+        }
         if han and self.rng.chance(10):
             words, rcParams["font.family"] = _HAN, [min(han)]
         return list(words[: self.rng.integer(least, most)])
@@ -98,7 +104,9 @@ class _Sheet:
             long = sum(map(len, labels)) > 40
             turn = rng.choice((30, 45, 90)) if long or rng.chance(15) else 0
             for text in axes.get_xticklabels() if turn else ():
-                text.set(rotation=turn, ha="right" if turn < 90 and rng.chance(50) else "center", rotation_mode="default")
+                text.set(
+                    rotation=turn, ha="right" if turn < 90 and rng.chance(50) else "center", rotation_mode="default"
+                )
 
     def legend(self, names: Sequence[str], *, always: bool = False) -> list[str]:
         if len(names) < 2 and not (always or self.rng.chance(30)):
@@ -141,7 +149,9 @@ def _amounts(rng: Rng, count: int, scale: float) -> list[float]:
     return [rng.integer(8, 95) * scale for _ in range(count)]
 
 
-def _table(labels: Sequence[str], names: Sequence[str], rows: Sequence[Sequence[float]]) -> dict[tuple[str, str], float]:
+def _table(
+    labels: Sequence[str], names: Sequence[str], rows: Sequence[Sequence[float]]
+) -> dict[tuple[str, str], float]:
     """Return the values, under no name of a series where there is one only."""
     return {
         (label, name if len(names) > 1 else ""): float(value)
@@ -154,14 +164,17 @@ def _look(rng: Rng) -> dict[str, Any]:
     return rng.choice(({}, {}, {}, {"edgecolor": "black"}, {"edgecolor": "white"}, {"alpha": 0.7}, {"hatch": "//"}))
 
 
-def _bars(sheet: _Sheet, *, kind: str, most: int = 1, stacked: bool = False, lying: bool = False, log: bool = False) -> Drawn:
+def _bars(
+    sheet: _Sheet, *, kind: str, most: int = 1, stacked: bool = False, lying: bool = False, log: bool = False
+) -> Drawn:
     rng, axes = sheet.rng, sheet.axes
     labels, names = sheet.labels(), sheet.series(most) if most > 1 else ["only"]
     if most > 1 and len(names) < 2:
         names = ["North", "South"]
     scale = 1.0 if log else sheet.magnitude()
     rows = [
-        [float(10 ** (rng.integer(5, 45) / 10)) for _ in labels] if log else _amounts(rng, len(labels), scale) for _ in names
+        [float(10 ** (rng.integer(5, 45) / 10)) for _ in labels] if log else _amounts(rng, len(labels), scale)
+        for _ in names
     ]
     if kind == "bars below zero":
         rows = [[value * rng.choice((1, 1, -1)) for value in row] for row in rows]
@@ -192,7 +205,9 @@ def _bars(sheet: _Sheet, *, kind: str, most: int = 1, stacked: bool = False, lyi
     return sheet.done(kind, "bar", _table(labels, names, rows), bars, texts, along="x" if lying else "y")
 
 
-def _lines(sheet: _Sheet, *, kind: str, most: int = 1, marked: bool = False, log: bool = False, numbers: bool = False) -> Drawn:
+def _lines(
+    sheet: _Sheet, *, kind: str, most: int = 1, marked: bool = False, log: bool = False, numbers: bool = False
+) -> Drawn:
     rng, axes = sheet.rng, sheet.axes
     names = sheet.series(most) if most > 1 else ["only"]
     if most > 1 and len(names) < 2:
@@ -201,7 +216,8 @@ def _lines(sheet: _Sheet, *, kind: str, most: int = 1, marked: bool = False, log
     places = np.arange(rng.integer(5, 30)) * rng.choice((0.5, 1, 10)) if numbers else np.arange(len(labels))
     scale = 1.0 if log else sheet.magnitude()
     rows = [
-        [float(10 ** (rng.integer(5, 45) / 10)) if log else value for value in _amounts(rng, len(places), scale)] for _ in names
+        [float(10 ** (rng.integer(5, 45) / 10)) if log else value for value in _amounts(rng, len(places), scale)]
+        for _ in names
     ]
     for name, row in zip(names, rows, strict=True):
         style: dict[str, Any] = {"linestyle": rng.choice(("-", "-", "--", ":", "-."))}
@@ -246,7 +262,9 @@ def _pie(sheet: _Sheet, *, kind: str, hole: bool = False) -> Drawn:
     else:
         axes.pie(sizes, labels=labels, **look)
     total = sum(sizes)
-    drawn = sheet.done(kind, "pie", {(label, ""): 100 * size / total for label, size in zip(labels, sizes, strict=True)})
+    drawn = sheet.done(
+        kind, "pie", {(label, ""): 100 * size / total for label, size in zip(labels, sizes, strict=True)}
+    )
     return Drawn(kind, drawn.picture, "pie", drawn.values, 1.0)
 
 
@@ -270,7 +288,14 @@ def _scatter(sheet: _Sheet) -> Drawn:
     for name in names:
         count = rng.integer(8, 120)
         x, y = (np.array([rng.integer(0, 1000) for _ in range(count)]) / 10 for _ in range(2))
-        axes.scatter(x, y + x * rng.integer(0, 1), s=rng.choice((10, 20, 36, 80)), label=name, marker=rng.choice("os^"), alpha=rng.choice((1, 0.6)))
+        axes.scatter(
+            x,
+            y + x * rng.integer(0, 1),
+            s=rng.choice((10, 20, 36, 80)),
+            label=name,
+            marker=rng.choice("os^"),
+            alpha=rng.choice((1, 0.6)),
+        )
     sheet.decorate()
     sheet.legend(names)
     return sheet.done("scatter")
@@ -329,7 +354,11 @@ def _two_axes(sheet: _Sheet) -> Drawn:
     axes.legend(loc="upper left")
     if rng.chance(60):
         other.legend(loc="upper right")
-    gold = {(label, name): value for label, a, b in zip(labels, first, second, strict=True) for name, value in (("Sales", a), ("", a), ("Growth", b))}
+    gold = {
+        (label, name): value
+        for label, a, b in zip(labels, first, second, strict=True)
+        for name, value in (("Sales", a), ("", a), ("Growth", b))
+    }
     if not bars:
         gold = {key: value for key, value in gold.items() if key[1]}
     return sheet.done("two value axes", "bar" if bars else "line", gold)
@@ -352,7 +381,13 @@ def _cells(sheet: _Sheet) -> Drawn:
     labels, names = sheet.labels(), sheet.series()
     axes.axis("off")
     rows = [[str(rng.integer(0, 999)) for _ in names] for _ in labels]
-    axes.table(rows, rowLabels=labels, colLabels=names, loc="center", colColours=["#9fc5e8"] * len(names) if rng.chance(50) else None)
+    axes.table(
+        rows,
+        rowLabels=labels,
+        colLabels=names,
+        loc="center",
+        colColours=["#9fc5e8"] * len(names) if rng.chance(50) else None,
+    )
     return sheet.done("table")
 
 
@@ -361,7 +396,12 @@ def _flow(sheet: _Sheet) -> Drawn:
     axes.axis("off")
     places = [(rng.integer(0, 2) * 0.35 + 0.1, 0.85 - 0.25 * row) for row in range(4)]
     for word, (x, y) in zip(rng.choice(_LABELS[:3]), places, strict=False):
-        axes.text(x, y, word, bbox={"boxstyle": rng.choice(("round", "square", "circle")), "fc": rng.choice(("C0", "C1", "lightblue"))})
+        axes.text(
+            x,
+            y,
+            word,
+            bbox={"boxstyle": rng.choice(("round", "square", "circle")), "fc": rng.choice(("C0", "C1", "lightblue"))},
+        )
     for a, b in zip(places, places[1:], strict=False):
         axes.annotate("", b, a, arrowprops={"arrowstyle": "->"})
     return sheet.done("flow diagram")
@@ -374,7 +414,9 @@ def _photo(sheet: _Sheet) -> Drawn:
     pen = ImageDraw.Draw(noise)
     for _ in range(rng.integer(2, 12)):
         x, y, colour = rng.integer(0, 560), rng.integer(0, 400), tuple(rng.integer(0, 255) for _ in range(3))
-        (pen.rectangle if rng.chance(50) else pen.ellipse)((x, y, x + rng.integer(20, 160), y + rng.integer(20, 160)), fill=colour)
+        (pen.rectangle if rng.chance(50) else pen.ellipse)(
+            (x, y, x + rng.integer(20, 160), y + rng.integer(20, 160)), fill=colour
+        )
     return Drawn("photo", noise.filter(ImageFilter.GaussianBlur(rng.integer(0, 2))), "", {}, 0)
 
 

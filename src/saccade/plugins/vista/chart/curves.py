@@ -15,7 +15,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from saccade.plugins.vista.chart.marks import ChartLegendEntry, ChartMark, NumberAxis, common_colours, mask_of_colour
+from saccade.plugins.vista.chart.marks import (
+    ChartLegendEntry,
+    ChartMark,
+    NumberAxis,
+    common_colours,
+    mask_of_colour,
+    middle,
+)
 from saccade.plugins.vista.ocr import TextLine
 from saccade.tools.definition import PixelBox, Rgb
 from saccade.tools.look import PixelArray
@@ -29,6 +36,8 @@ _FAT: Final = 8.0
 _REACH: Final = 8
 """Columns from a label within which there is ink to both sides, where dashes leave out its own."""
 
+_STEEP: Final = 0.02
+"""Part of the height of the axis by which a curve may move from one column to the next."""
 _END: Final = 3
 """Columns by which the middle of a label misses the end of a curve."""
 
@@ -79,11 +88,15 @@ def _is_stroke(ink: NDArray[np.bool_]) -> bool:
 def read_points(
     ink: NDArray[np.bool_], axis: NumberAxis, places: Sequence[Place], colour: Rgb, entry: ChartLegendEntry | None
 ) -> list[ChartMark]:
-    """Return a point for each label where the curve passes above it."""
+    """Return a point for each label where the curve passes above it, and not so steeply that a pixel aside matters."""
     marks = []
+    ends = [middle(tick, "y") for tick in axis.ticks]
+    steepest = _STEEP * (max(ends) - min(ends))
     for place in places:
         x = round(place.at)
-        near = [column for column in range(max(0, x - _REACH), min(ink.shape[1], x + _REACH + 1)) if ink[:, column].any()]
+        near = [
+            column for column in range(max(0, x - _REACH), min(ink.shape[1], x + _REACH + 1)) if ink[:, column].any()
+        ]
         before = max((column for column in near if column <= x), default=None)
         after = min((column for column in near if column >= x), default=None)
         if before is None or after is None:  # the label may stand beyond the end
@@ -91,10 +104,18 @@ def read_points(
             if before is None or abs(before - x) > _END:
                 continue
         first, last = _middle(ink[:, before]), _middle(ink[:, after])
+        if _leap(ink, before) > steepest or _leap(ink, after) > steepest:
+            continue
         row = first if before == after else first + (last - first) * (x - before) / (after - before)
         box = (x - 3, round(row) - 3, x + 4, round(row) + 4)
         marks.append(ChartMark("point", box, colour, place.label, entry, axis.value(row)))
     return marks
+
+
+def _leap(ink: NDArray[np.bool_], column: int) -> float:
+    """Rows by which a curve moves from one column to the next."""
+    sides = [other for other in (column - 1, column + 1) if 0 <= other < ink.shape[1] and ink[:, other].any()]
+    return max((abs(_middle(ink[:, other]) - _middle(ink[:, column])) for other in sides), default=0.0)
 
 
 def _middle(column: NDArray[Any]) -> float:
@@ -158,11 +179,11 @@ def _disc(rgb: PixelArray, paper: Rgb) -> tuple[tuple[float, float], float, floa
     outline: Any = max(outlines, key=cv2.contourArea, default=None)
     if outline is None:
         return None
-    area, (left, top, width, height) = cv2.contourArea(outline), cv2.boundingRect(outline)
-    radius = (width + height) / 4
-    if radius < _LEAST_RADIUS or abs(width - height) > 0.04 * radius + 4 or abs(area / (np.pi * radius**2) - 1) > 0.04:
+    left, top, width, height = cv2.boundingRect(outline)
+    x, y, radius = left + (width - 1) / 2, top + (height - 1) / 2, (width + height) / 4
+    off = np.abs(np.hypot(*(outline[:, 0] - np.array([x, y])).T) - radius)
+    if radius < _LEAST_RADIUS or np.quantile(off, 0.97) > max(2.0, 0.03 * radius):
         return None
-    x, y = left + (width - 1) / 2, top + (height - 1) / 2
     reach = np.arange(0.0, 0.97 * radius)
     turns = np.radians(np.arange(0, 360, 15))[:, None]
     column, row = (x + reach * np.cos(turns)).round().astype(int), (y + reach * np.sin(turns)).round().astype(int)
@@ -204,7 +225,11 @@ def _by_colour(slices: Sequence[Slice], legend: Sequence[ChartLegendEntry]) -> l
         return None
     names: list[TextLine | None] = []
     for piece in slices:
-        alike = [entry.text for entry in legend if max(abs(a - b) for a, b in zip(entry.color, piece.color, strict=True)) <= 18]
+        alike = [
+            entry.text
+            for entry in legend
+            if max(abs(a - b) for a, b in zip(entry.color, piece.color, strict=True)) <= 18
+        ]
         if len(alike) != 1:
             return None
         names += alike

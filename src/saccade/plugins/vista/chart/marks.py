@@ -93,9 +93,9 @@ class NumberAxis:
         return float(10.0 ** min(level, 300.0)) if self.log else level
 
     def through_zero(self, pixel: float) -> NumberAxis:
-        """Return the axis moved so that it is zero at `pixel`, if that is at most two pixels away."""
+        """Return the axis with its zero halfway to `pixel`, if that is at most two pixels away: both may miss it."""
         near = not self.log and abs(self.value(pixel) / self.slope) <= 2
-        return replace(self, offset=-self.slope * pixel) if near else self
+        return replace(self, offset=(self.offset - self.slope * pixel) / 2) if near else self
 
 
 def number_of(text: str) -> float | None:
@@ -122,7 +122,11 @@ def number_axis(lines: Sequence[TextLine], along: Literal["x", "y"]) -> NumberAx
     own = {id(tick) for tick in best.ticks}
     for other in fits:
         apart = not own & {id(tick) for tick in other.ticks}
-        if apart and any(abs(_pixel(best, tick, value) - middle(tick, along)) > _OFF for tick, value in numbers if id(tick) in {id(one) for one in other.ticks}):
+        if apart and any(
+            abs(_pixel(best, tick, value) - middle(tick, along)) > _OFF
+            for tick, value in numbers
+            if id(tick) in {id(one) for one in other.ticks}
+        ):
             return None
     return _scaled(best, lines)
 
@@ -178,7 +182,9 @@ def _fit(numbers: _Numbers, along: Literal["x", "y"]) -> NumberAxis | None:
     scales = [(False, np.array([value for _, value in numbers]))]
     if all(value > 0 for _, value in numbers):
         scales.append((True, np.log10(scales[0][1])))
-    near, log, levels = max(((_through(places, levels), log, levels) for log, levels in scales), key=lambda fit: len(fit[0]))
+    near, log, levels = max(
+        ((_through(places, levels), log, levels) for log, levels in scales), key=lambda fit: len(fit[0])
+    )
     if len(near) < max(_LEAST_TICKS, _FITTING * len(numbers)):
         return None
     slope, offset = np.polyfit(places[near], levels[near], 1)

@@ -41,7 +41,7 @@ from saccade.tools.look import PixelArray
 # Labels of categories or of an axis: texts in a row or a column that stand evenly.
 
 
-_UNEVEN: Final = 0.12
+_UNEVEN: Final = 0.04
 """Part of the distance of two labels by which one may be out of its place."""
 _SLANTED: Final = 8.0
 """Degrees from which a text is slanted."""
@@ -81,7 +81,7 @@ def _even(places: Sequence[Place]) -> list[Place]:
     best: list[tuple[int, Place]] = []
     for first in places:
         numbers = [(round((place.at - first.at) / pitch), place) for place in places]
-        near = [(n, place) for n, place in numbers if abs(place.at - first.at - n * pitch) <= _UNEVEN * pitch]
+        near = [(n, place) for n, place in numbers if abs(place.at - first.at - n * pitch) <= max(3.0, _UNEVEN * pitch)]
         best = max(best, near, key=len)
     if len(best) < max(2, 0.7 * len(places)) or len({n for n, _ in best}) < len(best):
         return []
@@ -100,8 +100,12 @@ _SPLIT: Final = 4
 """Pixels of a grid line that runs across a bar."""
 _WIDTH: Final = 2
 """Pixels by which bars of one chart differ in width."""
+_ASIDE: Final = 0.12
+"""Part of the distance of two labels by which a bar may stand otherwise than its series does."""
 _BEYOND: Final = 7
 """Pixels beyond the end of a bar that are looked at."""
+_MOSTLY: Final = 0.7
+"""Part of all that has the colours of the bars that the bars are, at least."""
 _UNLIKE: Final = 0.3
 """Share of rectangles as wide as the bars that may stand elsewhere."""
 
@@ -138,13 +142,16 @@ def read_bars(
 ) -> tuple[BarFrame, tuple[ChartMark, ...]] | None:
     """Return the bars with labels, series and values; None if there are not two of different length on one line."""
     hidden = legend_box(legend)
-    boxes = [shape for shape in _joined([shape for shape in shapes if shape.kind == "rectangle"])]
-    boxes = [shape for shape in boxes if not (hidden and _within(shape.box, hidden))]
+    shown = [shape for shape in shapes if not (hidden and _within(shape.box, hidden))]
+    boxes = _joined([shape for shape in shown if shape.kind == "rectangle"])
     found = _frame(boxes, lines)
     if found is None:
         return None
     frame, bars = found
-    places = _bar_places(bars, frame, lines)
+    colours = {bar.color for bar in bars}
+    if sum(bar.area for bar in bars) < _MOSTLY * sum(shape.area for shape in shown if shape.color in colours):
+        return None  # parts of an area, of cells or of a photograph
+    places = _bar_places(bars, frame, _whole(lines, rgb, hidden))
     series = [_entry(bar.color, legend) for bar in bars]
     labels = _labels(bars, frame, places, [id(one) if legend else 0 for one in series])
     marks = []
@@ -162,9 +169,15 @@ def _goes_on(rgb: PixelArray, bar: ColourShape, *, standing: bool) -> bool:
     """Whether the colour of a bar is found beyond one of its ends: something was drawn over it, and it is longer."""
     left, top, right, bottom = bar.box
     if standing:
-        sides = (rgb[max(0, top - _BEYOND) : max(0, top - 2), left:right], rgb[bottom + 2 : bottom + _BEYOND, left:right])
+        sides = (
+            rgb[max(0, top - _BEYOND) : max(0, top - 2), left:right],
+            rgb[bottom + 2 : bottom + _BEYOND, left:right],
+        )
     else:
-        sides = (rgb[top:bottom, max(0, left - _BEYOND) : max(0, left - 2)], rgb[top:bottom, right + 2 : right + _BEYOND])
+        sides = (
+            rgb[top:bottom, max(0, left - _BEYOND) : max(0, left - 2)],
+            rgb[top:bottom, right + 2 : right + _BEYOND],
+        )
     return any(side.size and mask_of_colour(np.ascontiguousarray(side), bar.color).mean() > 0.3 * 255 for side in sides)
 
 
@@ -332,7 +345,7 @@ def _labels(
     usual = {group: median(off for off, one in zip(offs, groups, strict=True) if one == group) for group in groups}
     if abs(sum(usual.values()) / len(usual)) > 0.2 * pitch:
         return [None] * len(bars)
-    slack = max(3.0, _UNEVEN * pitch)
+    slack = max(3.0, _ASIDE * pitch)
     return [
         place.label if abs(off - usual[group]) <= slack and abs(off) <= 0.5 * pitch else None
         for off, place, group in zip(offs, nearest, groups, strict=True)
@@ -466,10 +479,17 @@ def _parts(rgb: PixelArray, line: TextLine) -> list[TextLine]:
         return [line]
     parts, start, begun = [], left, 0
     for number, (begin, end) in enumerate(spaces, 1):
-        if end - begin > _WIDE * (bottom - top):
+        if end - begin > _WIDE * (bottom - top) and _fits(words, number, (begin, end), right - left):
             parts.append(_cut(line, words[begun:number], (start, left + begin)))
             start, begun = left + end, number
     return [*parts, _cut(line, words[begun:], (start, right))]
+
+
+def _fits(words: Sequence[str], number: int, gap: tuple[int, int], width: int) -> bool:
+    """Whether the texts to both sides of a gap are as wide as their letters need: else something else stands there."""
+    before, after = len(" ".join(words[:number])), len(" ".join(words[number:]))
+    share = gap[0] / max(1, gap[0] + width - gap[1])
+    return 0.5 < share * (before + after) / before and 0.5 < (1 - share) * (before + after) / after
 
 
 def _gaps(part: PixelArray) -> list[tuple[int, int]]:
@@ -513,7 +533,7 @@ class ChartReading:
 
 def read_chart(rgb: PixelArray, lines: Sequence[TextLine]) -> ChartReading:
     """Read a chart from its pixels and the lines of text that OCR found in it."""
-    lines = split_lines(rgb, lines)
+    lines = split_lines(rgb, [_without_tick(line) for line in lines])
     paper, plot = paper_colour(rgb), _plot_colours(rgb)
     shapes = tuple(shape for shape in find_shapes(rgb) if shape.color not in plot and not _is_frame(shape, rgb))
     upright = number_axis(lines, "y")
@@ -531,6 +551,19 @@ def read_chart(rgb: PixelArray, lines: Sequence[TextLine]) -> ChartReading:
     return ChartReading(kind, shapes, axis, legend, marks, _roles(lines, axis, legend, marks))
 
 
+def _without_tick(line: TextLine) -> TextLine:
+    """Return a label without the mark of the axis that was read as a dash behind it."""
+    text = line.text.rstrip(" -–—|_")
+    return line.model_copy(update={"text": text}) if text else line
+
+
+def _whole(lines: Sequence[TextLine], rgb: PixelArray, hidden: PixelBox | None) -> list[TextLine]:
+    """Return the texts that neither the edge of the picture nor a legend may have cut."""
+    height, width = rgb.shape[:2]
+    inside = (1, 1, width - 1, height - 1)
+    return [line for line in lines if _within(line.box, inside) and not (hidden and _touches(line.box, hidden))]
+
+
 def _curves(
     rgb: PixelArray,
     axis: NumberAxis,
@@ -542,14 +575,13 @@ def _curves(
     ends = [middle(tick, "y") for tick in axis.ticks]
     foot, side = max(ends), max(tick.box[2] for tick in axis.ticks)
     ticks = {id(tick) for tick in axis.ticks}
-    named = {id(entry.text) for entry in legend}
-    rest = [line for line in lines if id(line) not in ticks and id(line) not in named]
+    hidden = legend_box(legend)
+    rest = [line for line in _whole(lines, rgb, hidden) if id(line) not in ticks]
     places = row_below(rest, foot, (side, rgb.shape[1]))
     if not places:
         return ()
     bottom = min(place.label.box[1] for place in places) - 1
     window = (round(places[0].at), 0, round(places[-1].at), bottom)
-    hidden = legend_box(legend)
     if legend:
         curves: list[tuple[Rgb, ChartLegendEntry | None]] = [(entry.color, entry) for entry in legend]
     else:
