@@ -8,6 +8,7 @@ logic forms, if a folder of them is given.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -16,6 +17,7 @@ from typing import Any, Final
 
 from PIL import Image
 
+from benchmarks.drawn_charts import Drawn, Values
 from benchmarks.figures import Figure
 from saccade.errors import DataError, UnavailableError
 from saccade.plugins.vista.chart.tools import ChartOcr
@@ -32,9 +34,6 @@ from saccade.tools.base import Tool
 from saccade.tools.context import ToolContext
 
 Progress = Callable[[str], None]
-Values = Mapping[tuple[str, str], float]
-"""(label, series) -> value; the series is empty if there is one only."""
-
 KINDS: Final[tuple[GeometryKind, ...]] = (
     "triangle-angle", "isosceles", "right-triangle", "triangle-area", "rectangle",
 )  # fmt: skip
@@ -114,6 +113,36 @@ def _is_near(read: Values, key: tuple[str, str], gold: float) -> bool:
 def percent(part: int, total: int) -> float:
     """To a tenth; 0 of nothing."""
     return round(100 * part / total, 1) if total else 0.0
+
+
+def judged(value: Mapping[str, Any], drawn: Drawn) -> Counter[str]:
+    """Count the claims of a reading of a chart: its kind, its values and its bars, each right, wrong or unknown.
+
+    A value counts with its label and its series, spaces apart; one that lacks either claims nothing. A bar is right
+    where four fifths of it and of one that was drawn are the same pixels.
+    """
+    counts: Counter[str] = Counter()
+    said = value["chart"]
+    counts["kind unknown" if said == "unknown" else f"kind {'right' if said == drawn.reads else 'wrong'}"] += 1
+    gold = {(_folded(label), _folded(series)): number for (label, series), number in drawn.values.items()}
+    named = {series for _, series in gold} - {""}
+    claims = {
+        (_folded(row["label"]), _folded(row["series"])): row["value"]
+        for row in value["rows"]
+        if row["value"] is not None and row["label"] and (row["series"] or not named or ("", "") in gold)
+    }
+    for key, number in claims.items():
+        true = gold.get(key)
+        if true is None and len(named) == 0:  # the legend of one series names it
+            true = gold.get((key[0], ""))
+        right = true is not None and abs(number - true) <= max(_NEAR * abs(true), drawn.slack)
+        counts[f"values {'right' if right else 'wrong'}"] += 1
+    counts["values unknown"] += max(0, len(gold) - counts["values right"])
+    return counts
+
+
+def _folded(text: str) -> str:
+    return "".join(text.split()).casefold()
 
 
 def _world_charts(count: int) -> Iterator[tuple[Image.Image, Values]]:

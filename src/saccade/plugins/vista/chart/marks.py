@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from math import hypot, pi
+from itertools import combinations, pairwise
+from math import hypot, inf, log10, pi
 from typing import Any, Final, Literal
 
 import cv2
@@ -26,6 +26,8 @@ class ChartLegendEntry:
 
     text: TextLine
     color: Rgb
+    left: int | None = None
+    """Where that begins, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +54,23 @@ def same_colour(a: Rgb, b: Rgb) -> bool:
     return max(abs(x - y) for x, y in zip(a, b, strict=True)) <= 30
 
 
-# The number axis of a chart, from numbers that stand in a row or a column: value = slope × pixel + offset.
+# The number axis of a chart, from numbers that stand in a row or a column: value = slope × pixel + offset, or ten to
+# that power.
 #
-# The line goes through as many of the printed numbers as possible, so one that was misread does not move it.
-# Logarithmic axes and dates are not known.
+# The line goes through nearly all of the printed numbers, so one that was misread does not move it; where more do not
+# fit, where numbers grow downwards or where a second axis stands in the chart, there is none. Dates are not known.
 
 
 _NUMBER: Final = re.compile(r"[-−–]?\s?[$€£]?\s?(\d[\d,. ]*\d|\d)\s?([%kKMB]?)\s?[-_.']?")
+_POWER: Final = re.compile(r"(?:(\d)\s?[x×]\s?)?10([⁻-]?[⁰¹²³⁴⁵⁶⁷⁸⁹\d])")
+_RAISED: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+_FACTOR: Final = re.compile(r"[1lI]e([-+−]?)(\d{1,2})|[x×]\s?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 _SUFFIX: Final = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 _LEAST_TICKS: Final = 3
+_FITTING: Final = 0.75
+"""Share of the numbers of a row or column that must be on the line."""
+_OFF: Final = 3.0
+"""Pixels by which one may miss it."""
 _Numbers = Sequence[tuple[TextLine, float]]
 
 
@@ -71,18 +81,21 @@ class NumberAxis:
     along: Literal["x", "y"]
     """Which pixel coordinate the values follow."""
     slope: float
-    """Value per pixel; negative along y where values grow upwards."""
+    """Value, or its logarithm, per pixel; negative along y, where values grow upwards."""
     offset: float
     ticks: tuple[TextLine, ...]
     """The numbers that it goes through."""
+    log: bool = False
 
     def value(self, pixel: float) -> float:
         """Return the value at a pixel of its coordinate."""
-        return self.slope * pixel + self.offset
+        level = self.slope * pixel + self.offset
+        return float(10.0 ** min(level, 300.0)) if self.log else level
 
     def through_zero(self, pixel: float) -> NumberAxis:
-        """Return the axis moved so that it is zero at `pixel`, if that is at most two pixels away."""
-        return replace(self, offset=-self.slope * pixel) if abs(self.value(pixel) / self.slope) <= 2 else self
+        """Return the axis with its zero halfway to `pixel`, if that is at most two pixels away: both may miss it."""
+        near = not self.log and abs(self.value(pixel) / self.slope) <= 2
+        return replace(self, offset=(self.offset - self.slope * pixel) / 2) if near else self
 
 
 def number_of(text: str) -> float | None:
@@ -100,51 +113,97 @@ def number_of(text: str) -> float | None:
 
 
 def number_axis(lines: Sequence[TextLine], along: Literal["x", "y"]) -> NumberAxis | None:
-    """Return the axis that goes through most numbers of one column (`y`) or row (`x`); None if fewer than three fit."""
-    numbers = [(line, value) for line in lines if (value := number_of(line.text)) is not None]
-    best: NumberAxis | None = None
-    for group in _aligned(numbers, along):
-        axis = _fit(group, along)
-        if axis is not None and (best is None or len(axis.ticks) > len(best.ticks)):
-            best = axis
-    return best
+    """Return the axis of the numbers in one column (`y`) or row (`x`); None without three, or if two axes differ."""
+    numbers = _numbers(lines)
+    fits = [axis for group in _aligned(numbers, along) if (axis := _fit(group, along)) is not None]
+    best = max(fits, key=lambda axis: len(axis.ticks), default=None)
+    if best is None:
+        return None
+    own = {id(tick) for tick in best.ticks}
+    for other in fits:
+        apart = not own & {id(tick) for tick in other.ticks}
+        if apart and any(
+            abs(_pixel(best, tick, value) - middle(tick, along)) > _OFF
+            for tick, value in numbers
+            if id(tick) in {id(one) for one in other.ticks}
+        ):
+            return None
+    return _scaled(best, lines)
+
+
+def _numbers(lines: Sequence[TextLine]) -> _Numbers:
+    """Return the numbers among the texts; where one is a power of ten in raised digits, `103` is one that lost them."""
+    powers = {id(line): match for line in lines if (match := _POWER.fullmatch(line.text.strip()))}
+    if any(set(line.text) & set("⁰¹²³⁴⁵⁶⁷⁸⁹⁻") for line in lines if id(line) in powers):
+        split = [(line, powers[id(line)]) for line in lines if id(line) in powers]
+        return [(line, int(match[1] or 1) * 10.0 ** int(match[2].translate(_RAISED))) for line, match in split]
+    steps = sorted(int(match[2]) for match in powers.values())
+    # Whether 101, 102, 103 are hundreds or powers of ten cannot be told from the texts.
+    doubtful = len(steps) > 1 and all(b - a == 1 for a, b in pairwise(steps))
+    read = ((line, number_of(line.text)) for line in lines if not (doubtful and id(line) in powers))
+    return [(line, value) for line, value in read if value is not None]
+
+
+def _pixel(axis: NumberAxis, tick: TextLine, value: float) -> float:
+    """Return where the axis has a value; where the tick stands on a scale of logarithms without it."""
+    if axis.log:
+        return (log10(value) - axis.offset) / axis.slope if value > 0 else inf
+    return (value - axis.offset) / axis.slope
+
+
+def _scaled(axis: NumberAxis, lines: Sequence[TextLine]) -> NumberAxis:
+    """Return the axis times the power of ten that stands at its end, such as `1e6`."""
+    ends = [middle(tick, axis.along) for tick in axis.ticks]
+    for line in lines:
+        match = _FACTOR.fullmatch(line.text.replace(" ", ""))
+        at = middle(line, axis.along)
+        outside = at < min(ends) if axis.along == "y" else at > max(ends) - abs(ends[0] - ends[1])
+        if match and outside and not axis.log:
+            power = int((match[3] or f"{match[1] or ''}{match[2]}").translate(_RAISED).replace("−", "-"))
+            return replace(axis, slope=axis.slope * 10.0**power, offset=axis.offset * 10.0**power)
+    return axis
 
 
 def _aligned(numbers: _Numbers, along: Literal["x", "y"]) -> list[_Numbers]:
-    """Yield groups of numbers whose right edges (a column) or middles (a row) are in line."""
-    groups: list[_Numbers] = []
-    for line, _ in numbers:
-        height = line.box[3] - line.box[1]
-        reach = 0.8 * height if along == "y" else 0.5 * height
-        groups.append([item for item in numbers if min(_off(item[0], line, along)) <= reach])
-    return groups
-
-
-def _off(a: TextLine, b: TextLine, along: Literal["x", "y"]) -> tuple[float, ...]:
-    if along == "x":
-        return (abs(a.box[1] + a.box[3] - b.box[1] - b.box[3]) / 2,)
-    # Numbers of a left axis end in line, those of a right one begin in line.
-    return tuple(abs(a.box[side] - b.box[side]) for side in (0, 2))
+    """Return groups of numbers whose right or left edges (a column) or middles (a row) are in line."""
+    sides: tuple[Callable[[TextLine], float], ...] = (lambda line: line.box[2], lambda line: line.box[0])
+    places = sides if along == "y" else (lambda line: middle(line, "y"),)
+    return [
+        [item for item in numbers if abs(place(item[0]) - place(line)) <= 0.5 * (line.box[3] - line.box[1])]
+        for line, _ in numbers
+        for place in places
+    ]
 
 
 def _fit(numbers: _Numbers, along: Literal["x", "y"]) -> NumberAxis | None:
-    places = [middle(line, along) for line, _ in numbers]
-    best: list[int] = []
-    for i, j in combinations(range(len(numbers)), 2):
-        if abs(places[i] - places[j]) < 4 or numbers[i][1] == numbers[j][1]:
-            continue
-        slope = (numbers[j][1] - numbers[i][1]) / (places[j] - places[i])
-        near = [
-            k
-            for k in range(len(numbers))
-            if abs((numbers[k][1] - numbers[i][1]) / slope - (places[k] - places[i])) <= 3.0
-        ]
-        if len(near) > len(best):
-            best = near
-    if len(best) < _LEAST_TICKS:
+    if len(numbers) < _LEAST_TICKS or len({value for _, value in numbers}) < len(numbers):
         return None
-    slope, offset = np.polyfit([places[k] for k in best], [numbers[k][1] for k in best], 1)
-    return NumberAxis(along, float(slope), float(offset), tuple(numbers[k][0] for k in best))
+    places = np.array([middle(line, along) for line, _ in numbers])
+    scales = [(False, np.array([value for _, value in numbers]))]
+    if all(value > 0 for _, value in numbers):
+        scales.append((True, np.log10(scales[0][1])))
+    near, log, levels = max(
+        ((_through(places, levels), log, levels) for log, levels in scales), key=lambda fit: len(fit[0])
+    )
+    if len(near) < max(_LEAST_TICKS, _FITTING * len(numbers)):
+        return None
+    slope, offset = np.polyfit(places[near], levels[near], 1)
+    if (slope > 0) != (along == "x"):
+        return None
+    return NumberAxis(along, float(slope), float(offset), tuple(numbers[k][0] for k in near), log)
+
+
+def _through(places: NDArray[np.float64], levels: NDArray[np.float64]) -> list[int]:
+    """Return the most numbers that one line goes through."""
+    best: list[int] = []
+    for i, j in combinations(range(len(places)), 2):
+        if abs(places[i] - places[j]) < 4 or levels[i] == levels[j]:
+            continue
+        slope = (levels[j] - levels[i]) / (places[j] - places[i])
+        off = np.abs((levels - levels[i]) / slope - (places - places[i]))
+        near = [int(k) for k in np.flatnonzero(off <= _OFF)]
+        best = max(best, near, key=len)
+    return best
 
 
 def middle(line: TextLine, along: Literal["x", "y"]) -> float:

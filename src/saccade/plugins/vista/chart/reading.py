@@ -1,7 +1,9 @@
 """A whole chart: its kind, its texts with their parts in it, its axes, legend and marks with values.
 
-Knows bars (standing, lying, side by side, stacked), lines over categories and pies with a legend, flat colours on plain
-paper. Not: slanted labels, logarithmic axes, two value axes, 3D, hatching; what cannot be read is left out.
+Knows bars (standing, lying, side by side, stacked), lines over labels and pies, in flat colours on plain paper, on
+linear and logarithmic axes. A kind, a value or a label is given only where independent signs agree: bars end
+differently on one base line that lies where the axis says, labels stand evenly, a curve is one stroke, a pie is a disc.
+Not known: two value axes, several plots, 3D, hatching, areas, points without a line.
 """
 
 from __future__ import annotations
@@ -9,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Final, Literal
+from math import atan2, degrees, dist
+from statistics import median
+from typing import Final, Literal
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
+from saccade.plugins.vista.chart.curves import Place, find_curve, read_pie, read_points
 from saccade.plugins.vista.chart.marks import (
     ChartKind,
     ChartLegendEntry,
@@ -34,6 +38,57 @@ from saccade.plugins.vista.ocr import TextLine
 from saccade.tools.definition import PixelBox, Rgb
 from saccade.tools.look import PixelArray
 
+# Labels of categories or of an axis: texts in a row or a column that stand evenly.
+
+
+_UNEVEN: Final = 0.04
+"""Part of the distance of two labels by which one may be out of its place."""
+_SLANTED: Final = 8.0
+"""Degrees from which a text is slanted."""
+
+
+def places_of(lines: Sequence[TextLine], along: Literal["x", "y"]) -> list[Place]:
+    """Return the labels of a row (`x`) or column (`y`) with what they mark; empty where their distances vary.
+
+    An upright label marks its middle, a slanted one its middle or its upper end, whichever of them are even.
+    """
+    slanted = along == "x" and any(_slant(line) > _SLANTED for line in lines)
+    anchors: list[Callable[[TextLine], float]] = [lambda line: middle(line, along)]
+    if slanted:
+        anchors.append(lambda line: float(max(line.box[2], line.box[0])))
+    found = [_even([Place(line, anchor(line)) for line in lines]) for anchor in anchors]
+    if slanted and len(found[0]) == len(found[1]) and found[0] and abs(found[0][0].at - found[1][0].at) > 4:
+        return []  # of equal length: nothing tells at which end they stand
+    return max(found, key=len)
+
+
+def _slant(line: TextLine) -> float:
+    """Degrees between a text and the nearest of upright and lying."""
+    (x0, y0), (x1, y1) = line.corners[:2]
+    turn = degrees(atan2(y1 - y0, x1 - x0)) % 90
+    return min(turn, 90 - turn)
+
+
+def _even(places: Sequence[Place]) -> list[Place]:
+    """Return the places moved to the even row that nearly all of them stand in; empty if there is none."""
+    places = sorted(places, key=lambda place: place.at)
+    if len(places) < 2:
+        return []
+    steps = [b.at - a.at for a, b in pairwise(places)]
+    pitch = median(steps)
+    if pitch < 8:
+        return []
+    best: list[tuple[int, Place]] = []
+    for first in places:
+        numbers = [(round((place.at - first.at) / pitch), place) for place in places]
+        near = [(n, place) for n, place in numbers if abs(place.at - first.at - n * pitch) <= max(3.0, _UNEVEN * pitch)]
+        best = max(best, near, key=len)
+    if len(best) < max(2, 0.7 * len(places)) or len({n for n, _ in best}) < len(best):
+        return []
+    slope, start = np.polyfit([n for n, _ in best], [place.at for _, place in best], 1)
+    return [Place(place.label, float(start + slope * n)) for n, place in best]
+
+
 # Bars of a chart: rectangles on one base line, standing or lying, or stacked on such a rectangle.
 #
 # Their values follow from the number axis, or from a number that is printed at the end of the bar.
@@ -43,6 +98,16 @@ _LEVEL: Final = 3
 """Pixels by which ends of bars on one base line may differ."""
 _SPLIT: Final = 4
 """Pixels of a grid line that runs across a bar."""
+_WIDTH: Final = 2
+"""Pixels by which bars of one chart differ in width."""
+_ASIDE: Final = 0.12
+"""Part of the distance of two labels by which a bar may stand otherwise than its series does."""
+_BEYOND: Final = 7
+"""Pixels beyond the end of a bar that are looked at."""
+_MOSTLY: Final = 0.7
+"""Part of all that has the colours of the bars that the bars are, at least."""
+_UNLIKE: Final = 0.3
+"""Share of rectangles as wide as the bars that may stand elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +127,67 @@ class BarFrame:
         """Return the sides of a bar along the categories."""
         return (box[0], box[2]) if self.standing else (box[1], box[3])
 
+    def thickness(self, box: PixelBox) -> int:
+        """Return the width of a bar along the categories."""
+        low, high = self.across(box)
+        return high - low
+
+    def rests(self, box: PixelBox) -> bool:
+        """Whether one end of a bar is on the base line."""
+        return min(abs(end - self.base) for end in self.ends(box)) <= _LEVEL
+
 
 def read_bars(
-    shapes: Sequence[ColourShape], lines: Sequence[TextLine], legend: Sequence[ChartLegendEntry]
+    rgb: PixelArray, shapes: Sequence[ColourShape], lines: Sequence[TextLine], legend: Sequence[ChartLegendEntry]
 ) -> tuple[BarFrame, tuple[ChartMark, ...]] | None:
-    """Return the bars with labels, series and values; None if there are not two of them on one line."""
-    boxes = _joined([shape for shape in shapes if shape.kind == "rectangle"])
-    boxes = [shape for shape in boxes if not _is_patch(shape, legend)]
-    frame = _frame(boxes, lines)
-    if frame is None:
+    """Return the bars with labels, series and values; None if there are not two of different length on one line."""
+    hidden = legend_box(legend)
+    shown = [shape for shape in shapes if not (hidden and _within(shape.box, hidden))]
+    boxes = _joined([shape for shape in shown if shape.kind == "rectangle"])
+    found = _frame(boxes, lines)
+    if found is None:
         return None
-    bars = [shape for shape in boxes if _on_base(shape, frame) or _stacked(shape, boxes, frame)]
-    labels = _labels(lines, frame, bars)
-    marks = [_mark(bar, frame, labels, lines, legend) for bar in bars]
+    frame, bars = found
+    colours = {bar.color for bar in bars}
+    if sum(bar.area for bar in bars) < _MOSTLY * sum(shape.area for shape in shown if shape.color in colours):
+        return None  # parts of an area, of cells or of a photograph
+    places = _bar_places(bars, frame, _whole(lines, rgb, hidden))
+    series = [_entry(bar.color, legend) for bar in bars]
+    labels = _labels(bars, frame, places, [id(one) if legend else 0 for one in series])
+    marks = []
+    for bar, label, entry in zip(bars, labels, series, strict=True):
+        # What reaches under the legend may end there; a colour that the legend lacks belongs to nobody known.
+        unsure = (hidden is not None and _touches(bar.box, hidden)) or (len(legend) > 1 and entry is None)
+        value = None if unsure or _goes_on(rgb, bar, standing=frame.standing) else _value(bar, frame, lines)
+        marks.append(ChartMark("bar", bar.box, bar.color, label, entry, value))
     # Along the categories; of one stack, from the base line on.
     marks.sort(key=lambda mark: (sum(frame.across(mark.box)), abs(frame.ends(mark.box)[0] - frame.base)))
-    return frame, tuple(marks)
+    return frame, tuple(_unambiguous(marks))
+
+
+def _goes_on(rgb: PixelArray, bar: ColourShape, *, standing: bool) -> bool:
+    """Whether the colour of a bar is found beyond one of its ends: something was drawn over it, and it is longer."""
+    left, top, right, bottom = bar.box
+    if standing:
+        sides = (
+            rgb[max(0, top - _BEYOND) : max(0, top - 2), left:right],
+            rgb[bottom + 2 : bottom + _BEYOND, left:right],
+        )
+    else:
+        sides = (
+            rgb[top:bottom, max(0, left - _BEYOND) : max(0, left - 2)],
+            rgb[top:bottom, right + 2 : right + _BEYOND],
+        )
+    return any(side.size and mask_of_colour(np.ascontiguousarray(side), bar.color).mean() > 0.3 * 255 for side in sides)
+
+
+def _unambiguous(marks: Sequence[ChartMark]) -> list[ChartMark]:
+    """Return the marks, those without a label that share both label and series with another."""
+    keys = [(id(mark.label), id(mark.series)) for mark in marks]
+    return [
+        replace(mark, label=None) if mark.label and keys.count(key) > 1 else mark
+        for mark, key in zip(marks, keys, strict=True)
+    ]
 
 
 def _joined(shapes: Sequence[ColourShape]) -> list[ColourShape]:
@@ -108,69 +218,138 @@ def _continues(a: PixelBox, b: PixelBox, axis: int) -> bool:
     return level and 0 < b[axis] - a[axis + 2] <= _SPLIT
 
 
-def _is_patch(shape: ColourShape, legend: Sequence[ChartLegendEntry]) -> bool:
-    entry = next((entry for entry in legend if _stands_before(shape, entry.text.box)), None)
-    return entry is not None and same_colour(shape.color, entry.color)
+def _within(box: PixelBox, outer: PixelBox) -> bool:
+    return box[0] >= outer[0] and box[1] >= outer[1] and box[2] <= outer[2] and box[3] <= outer[3]
 
 
-def _stands_before(shape: ColourShape, name: PixelBox) -> bool:
-    return 0 <= name[0] - shape.box[2] <= 30 and name[1] - 4 <= shape.center[1] <= name[3] + 4
+def _touches(a: PixelBox, b: PixelBox) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def _frame(boxes: Sequence[ColourShape], lines: Sequence[TextLine]) -> BarFrame | None:
-    best, most = None, 1
+def _entry(colour: Rgb, legend: Sequence[ChartLegendEntry]) -> ChartLegendEntry | None:
+    """Return the entry of a colour; None if none or several have it."""
+    alike = [entry for entry in legend if same_colour(entry.color, colour)]
+    nearest = sorted(alike, key=lambda entry: dist(entry.color, colour))
+    clear = len(alike) == 1 or (len(alike) > 1 and dist(nearest[0].color, nearest[1].color) > 20)
+    return nearest[0] if clear else None
+
+
+def _frame(boxes: Sequence[ColourShape], lines: Sequence[TextLine]) -> tuple[BarFrame, list[ColourShape]] | None:
+    """Return how most bars stand, and the bars."""
+    best: tuple[BarFrame, list[ColourShape]] | None = None
+    most = (1, False)
     for standing in (True, False):
         axis = number_axis(lines, "y" if standing else "x")
         for box in boxes:
-            base = box.box[3] if standing else box.box[0]
-            frame = BarFrame(standing, base, axis)
+            frame = BarFrame(standing, box.box[3] if standing else box.box[0], axis)
+            bars = _bars(boxes, frame)
             # Bars on one line stand side by side; parts of one stacked bar do not.
-            count = len({frame.across(other.box)[0] for other in boxes if _on_base(other, frame)})
-            if count > most or (count == most > 1 and best is not None and best.axis is None and axis is not None):
-                best, most = frame, count
-    if best is None or best.axis is None:
+            count = (len({frame.across(bar.box)[0] for bar in bars}), axis is not None)
+            if count > most and _is_chart(bars, boxes, frame):
+                best, most = (frame, bars), count
+    if best is None or best[0].axis is None:
         return best
-    return replace(best, axis=best.axis.through_zero(best.base))
+    frame, bars = best
+    return replace(frame, axis=best[0].axis.through_zero(frame.base)), bars
 
 
-def _on_base(shape: ColourShape, frame: BarFrame) -> bool:
-    begin, end = frame.ends(shape.box)
-    return min(abs(begin - frame.base), abs(end - frame.base)) <= _LEVEL
+def _bars(boxes: Sequence[ColourShape], frame: BarFrame) -> list[ColourShape]:
+    """Return the rectangles of the commonest width on the base line, and those that stand on one of them."""
+    resting = [shape for shape in boxes if frame.rests(shape.box)]
+    if not resting:
+        return []
+    widths = [frame.thickness(shape.box) for shape in resting]
+    usual = max(widths, key=lambda width: (sum(abs(width - other) <= _WIDTH for other in widths), width))
+    bars = [shape for shape, width in zip(resting, widths, strict=True) if abs(width - usual) <= _WIDTH]
+    for lower in bars:  # grows while it is read: a stack is as high as it is
+        bars += [shape for shape in boxes if shape not in bars and _stands_on(shape.box, lower.box, frame)]
+    return bars
 
 
-def _stacked(shape: ColourShape, boxes: Sequence[ColourShape], frame: BarFrame) -> bool:
-    return any(other is not shape and _stands_on(shape.box, other.box, frame) for other in boxes)
+def _is_chart(bars: Sequence[ColourShape], boxes: Sequence[ColourShape], frame: BarFrame) -> bool:
+    """Whether rectangles are bars: columns that end differently, none of their kind elsewhere, based where they may be.
+
+    Patches of a legend, cells of a table or a heat map and markers end alike; boxes of a box plot stand anywhere.
+    """
+    columns: dict[int, list[int]] = {}
+    for bar in bars:
+        side = frame.across(bar.box)[0]
+        place = next((other for other in columns if abs(other - side) <= _WIDTH), side)
+        columns.setdefault(place, []).append(frame.ends(bar.box)[1])
+    first, *others = [sorted(ends) for ends in columns.values()] or [[]]
+    highest = max(map(len, columns.values()), default=0)
+    if highest > 1 and len({bar.color for bar in bars}) > highest + 1:
+        return False  # stacks repeat their colours
+    if all(len(first) == len(ends) and max(map(_apart, first, ends)) <= 1 for ends in others):
+        return False
+    usual = frame.thickness(bars[0].box)
+    elsewhere = [shape for shape in boxes if shape not in bars and abs(frame.thickness(shape.box) - usual) <= _WIDTH]
+    if len(elsewhere) > _UNLIKE * len(bars):
+        return False
+    if frame.axis is None:
+        return True
+    ticks = [middle(tick, frame.axis.along) for tick in frame.axis.ticks]
+    outermost = max(ticks) if frame.standing else -min(ticks)
+    at_zero = not frame.axis.log and abs(frame.axis.value(frame.base) / frame.axis.slope) <= 2 * _LEVEL
+    return at_zero or outermost <= (frame.base if frame.standing else -frame.base) + _LEVEL
+
+
+def _apart(a: int, b: int) -> int:
+    return abs(a - b)
 
 
 def _stands_on(upper: PixelBox, lower: PixelBox, frame: BarFrame) -> bool:
     level = all(abs(a - b) <= 2 for a, b in zip(frame.across(upper), frame.across(lower), strict=True))
-    return level and abs(frame.ends(upper)[0] - frame.ends(lower)[1]) <= _LEVEL
+    near = min(abs(frame.ends(upper)[0] - frame.ends(lower)[1]), abs(frame.ends(upper)[1] - frame.ends(lower)[0]))
+    return level and near <= _LEVEL
 
 
-def _labels(lines: Sequence[TextLine], frame: BarFrame, bars: Sequence[ColourShape]) -> list[TextLine]:
-    """Return the texts of the row under, or of the column left of, the base line."""
+def _bar_places(bars: Sequence[ColourShape], frame: BarFrame, lines: Sequence[TextLine]) -> list[Place]:
+    """Return the labels of the row under, or of the column left of, the bars."""
+    ticks = {id(tick) for tick in (frame.axis.ticks if frame.axis else ())}
+    rest = [line for line in lines if id(line) not in ticks]
     if frame.standing:
-        below = [line for line in lines if line.box[1] >= frame.base - 4]
-        middles = [middle(line, "y") for line in below]
-        return [line for line in below if middle(line, "y") - min(middles) <= line.box[3] - line.box[1]]
-    foot = min([frame.base, *(bar.box[0] for bar in bars)])
-    beside = [line for line in lines if line.box[2] <= foot + 4]
+        foot = max(bar.box[3] for bar in bars)
+        left, right = min(bar.box[0] for bar in bars), max(bar.box[2] for bar in bars)
+        return row_below(rest, foot - 4, (left - 4, right + 4))
+    foot = min(bar.box[0] for bar in bars)
+    top, bottom = min(bar.box[1] for bar in bars), max(bar.box[3] for bar in bars)
+    beside = [line for line in rest if line.box[2] <= foot + 4 and top <= middle(line, "y") <= bottom]
     ends = [line.box[2] for line in beside]
-    return [line for line in beside if max(ends) - line.box[2] <= 1.5 * (line.box[3] - line.box[1])]
+    return places_of([line for line in beside if max(ends) - line.box[2] <= 0.8 * _height(line)], "y")
 
 
-def _mark(
-    bar: ColourShape,
-    frame: BarFrame,
-    labels: Sequence[TextLine],
-    lines: Sequence[TextLine],
-    legend: Sequence[ChartLegendEntry],
-) -> ChartMark:
-    axis = 0 if frame.standing else 1
-    along: Literal["x", "y"] = "x" if frame.standing else "y"
-    label = min(labels, key=lambda line: abs(middle(line, along) - bar.center[axis]), default=None)
-    series = next((entry for entry in legend if same_colour(entry.color, bar.color)), None)
-    return ChartMark("bar", bar.box, bar.color, label, series, _value(bar, frame, lines))
+def row_below(lines: Sequence[TextLine], foot: float, columns: tuple[float, float]) -> list[Place]:
+    """Return the labels of the first row of texts below `foot` that reaches into the columns."""
+    below = [line for line in lines if line.box[1] >= foot and columns[0] <= line.box[2] and line.box[0] <= columns[1]]
+    top = min((line.box[1] for line in below), default=0)
+    return places_of([line for line in below if line.box[1] - top <= 0.6 * _height(line)], "x")
+
+
+def _height(line: TextLine) -> float:
+    """Height of the letters, also of a slanted text."""
+    a, b, c, _ = line.corners
+    return min(dist(a, b), dist(b, c)) or float(line.box[3] - line.box[1])
+
+
+def _labels(
+    bars: Sequence[ColourShape], frame: BarFrame, places: Sequence[Place], groups: Sequence[int]
+) -> list[TextLine | None]:
+    """Return the label of each bar: those of one series stand equally far from theirs, all series around them."""
+    if len(places) < 2:
+        return [None] * len(bars)
+    pitch = min(b.at - a.at for a, b in pairwise(places))
+    centres = [sum(frame.across(bar.box)) / 2 for bar in bars]
+    nearest = [min(places, key=lambda place: abs(place.at - centre)) for centre in centres]
+    offs = [centre - place.at for centre, place in zip(centres, nearest, strict=True)]
+    usual = {group: median(off for off, one in zip(offs, groups, strict=True) if one == group) for group in groups}
+    if abs(sum(usual.values()) / len(usual)) > 0.2 * pitch:
+        return [None] * len(bars)
+    slack = max(3.0, _ASIDE * pitch)
+    return [
+        place.label if abs(off - usual[group]) <= slack and abs(off) <= 0.5 * pitch else None
+        for off, place, group in zip(offs, nearest, groups, strict=True)
+    ]
 
 
 def _value(bar: ColourShape, frame: BarFrame, lines: Sequence[TextLine]) -> float | None:
@@ -201,134 +380,77 @@ def _printed(bar: ColourShape, frame: BarFrame, lines: Sequence[TextLine]) -> fl
     return None
 
 
-# Points of line charts at the places of their categories, and slices of pies.
-
-
-_HALF: Final = 3
-"""Columns to both sides of a category's middle in which its marker is looked for."""
-_MARKER: Final = 5
-"""Strokes thinner than so many pixels are no markers."""
-
-
-def read_points(
-    rgb: PixelArray, axis: NumberAxis, labels: Sequence[TextLine], curves: Sequence[tuple[Rgb, ChartLegendEntry | None]]
-) -> tuple[ChartMark, ...]:
-    """Return a point for each label and curve, where the curve passes above the label's middle.
-
-    A marker counts before the stroke: what is left of the colour near the column when strokes are worn away.
-    """
-    marks = []
-    right = max(tick.box[2] for tick in axis.ticks)
-    for colour, entry in curves:
-        mask = mask_of_colour(rgb, colour)
-        markers = cv2.erode(mask, np.ones((_MARKER, _MARKER), np.uint8))
-        for label in labels:
-            x, foot = round(middle(label, "x")), label.box[1]
-            if x <= right:
-                continue
-            near = np.asarray(markers[:foot, max(0, x - _HALF) : x + _HALF + 1].any(axis=1))
-            run = _longest_run(near) or _longest_run(mask[:foot, x])
-            if run is None:
-                continue
-            row = (run[0] + run[1]) / 2
-            box = (x - _HALF, run[0], x + _HALF + 1, run[1])
-            marks.append(ChartMark("point", box, colour, label, entry, axis.value(row)))
-    return tuple(marks)
-
-
-def read_slices(shapes: Sequence[ColourShape], legend: Sequence[ChartLegendEntry]) -> tuple[ChartMark, ...]:
-    """Return the largest shape of each colour of the legend, with its share of them all in percent."""
-    slices: list[tuple[ColourShape, ChartLegendEntry]] = []
-    for entry in legend:
-        alike = [shape for shape in shapes if same_colour(shape.color, entry.color)]
-        if alike:
-            slices.append((max(alike, key=lambda shape: shape.area), entry))
-    if len(slices) < 2 or not _round(_around([shape.box for shape, _ in slices])):
-        return ()
-    total = sum(shape.area for shape, _ in slices)
-    return tuple(
-        ChartMark("slice", shape.box, shape.color, entry.text, entry, 100 * shape.area / total)
-        for shape, entry in slices
-    )
-
-
-def _longest_run(column: NDArray[Any]) -> tuple[int, int] | None:
-    """Begin and end of the most pixels in a row that are not zero; None if all are."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], column.astype(bool), [False]])))
-    runs = [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-    return max(runs, key=lambda run: run[1] - run[0], default=None)
-
-
-def _around(boxes: Sequence[PixelBox]) -> PixelBox:
-    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
-    return min(lefts), min(tops), max(rights), max(bottoms)
-
-
-def _round(box: PixelBox) -> bool:
-    width, height = box[2] - box[0], box[3] - box[1]
-    return 0.8 < width / height < 1.25
-
-
-# The legend of a chart: names that have a patch, a dot or a stroke of a colour to their left.
+# The legend of a chart: names that have a patch, a dot or a stroke of a colour to their left, all of one size.
 
 
 _REACH: Final = 56
-"""How far left of a name its patch may begin, in pixels."""
+"""How far left of a name its patch may begin, in pixels, or four times the height of the name."""
 _LEAST_WIDTH: Final = 5
 _DASH: Final = 8
 """Largest gap in the stroke of a dashed line, in pixels."""
 _LEAST_PIXELS: Final = 12
+_ALIKE: Final = 4
+"""Pixels by which patches of one legend differ in width and in distance from their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    entry: ChartLegendEntry
+    width: int
+    start: int
+    """Pixels from where the patch begins to its name."""
+
+    def is_like(self, other: _Candidate) -> bool:
+        # Dashes may end before the stroke does.
+        widths = abs(self.width - other.width) <= max(_ALIKE, max(self.width, other.width) // 3)
+        return widths and abs(self.start - other.start) <= _ALIKE
 
 
 def find_legend(rgb: PixelArray, lines: Sequence[TextLine], ground: Sequence[Rgb]) -> tuple[ChartLegendEntry, ...]:
-    """Return the largest group of names in one column or row whose patches all have different colours.
+    """Return the most names whose patches have one size and one distance.
 
     Args:
         rgb: The picture.
         lines: Its texts, but for those of the axes.
-        ground: Colours of paper and plot, and of the letters.
+        ground: Colours of paper and plot.
     """
-    entries = [ChartLegendEntry(line, colour) for line in lines if (colour := _patch(rgb, line, ground)) is not None]
-    groups = [_in_line(entry, entries, place) for entry in entries for place in (_left, _row)]
-    return max(groups, key=len, default=())
+    found = [one for line in lines if (one := _patch(rgb, line, ground)) is not None]
+    group = max(([other for other in found if one.is_like(other)] for one in found), key=len, default=[])
+    return tuple(one.entry for one in group)
 
 
-def _patch(rgb: PixelArray, line: TextLine, ground: Sequence[Rgb]) -> Rgb | None:
+def legend_box(legend: Sequence[ChartLegendEntry]) -> PixelBox | None:
+    """Return the box around a legend with its patches and its frame."""
+    if not legend:
+        return None
+    lefts, tops, rights, bottoms = zip(*(entry.text.box for entry in legend), strict=True)
+    left, pad = min([*lefts, *(entry.left for entry in legend if entry.left is not None)]), (bottoms[0] - tops[0]) // 2
+    return left - pad, min(tops) - pad, max(rights) + pad, max(bottoms) + pad
+
+
+def _patch(rgb: PixelArray, line: TextLine, ground: Sequence[Rgb]) -> _Candidate | None:
     left, top, _, bottom = line.box
-    start = max(0, left - _REACH)
-    strip = np.ascontiguousarray(rgb[top:bottom, start : max(start, left - 1)])
-    for colour in common_colours(strip):
+    height = bottom - top
+    start, first = max(0, left - max(_REACH, 4 * height)), max(0, top - 3)
+    strip = np.ascontiguousarray(rgb[first : bottom + 3, start : max(start, left - 1)])
+    for colour in common_colours(strip) if strip.size else ():
         if any(same_colour(colour, other) for other in ground):
             continue
         mask = mask_of_colour(strip, colour)
         columns = np.flatnonzero(mask.any(axis=0))
         nearest = columns[int(np.append(0, np.flatnonzero(np.diff(columns) > _DASH) + 1)[-1]) :]
-        pixels = np.count_nonzero(mask[:, nearest[0] :])
-        # Something that begins before the strip is no patch but a bar with its value printed at its end.
-        if pixels >= _LEAST_PIXELS and nearest[-1] - nearest[0] + 1 >= _LEAST_WIDTH and nearest[0] > 0:
-            return colour
+        part = mask[:, nearest[0] : nearest[-1] + 1] > 0
+        rows = np.flatnonzero(part.any(axis=1))
+        pixels, width = np.count_nonzero(part), part.shape[1]
+        # Something that begins before the strip, or is higher than its name, is no patch but a bar or a slice.
+        inside = nearest[0] > 0 and rows[0] > 0 and rows[-1] < len(part) - 1
+        # Letters and lines of axes are grey; a grey patch is a full block.
+        block = pixels >= 0.9 * width * (rows[-1] - rows[0] + 1) and min(width, rows[-1] - rows[0] + 1) >= _LEAST_WIDTH
+        grey = max(colour) - min(colour) <= _GREY
+        gap = left - (start + int(nearest[-1]) + 1)
+        if pixels >= _LEAST_PIXELS and width >= _LEAST_WIDTH and inside and gap <= 2 * height and (block or not grey):
+            return _Candidate(ChartLegendEntry(line, colour, start + int(nearest[0])), width, width + gap)
     return None
-
-
-def _left(line: TextLine) -> float:
-    return line.box[0]
-
-
-def _row(line: TextLine) -> float:
-    return middle(line, "y")
-
-
-def _in_line(
-    first: ChartLegendEntry, entries: Sequence[ChartLegendEntry], place: Callable[[TextLine], float]
-) -> tuple[ChartLegendEntry, ...]:
-    """Return those whose `place` is in line with that of the first, a colour once."""
-    height = first.text.box[3] - first.text.box[1]
-    kept: list[ChartLegendEntry] = []
-    for entry in entries:
-        off = abs(place(entry.text) - place(first.text))
-        if off <= 0.5 * height and not any(same_colour(entry.color, other.color) for other in kept):
-            kept.append(entry)
-    return tuple(kept)
 
 
 # Lines of text that OCR took together although they are labels side by side, cut at the wide gaps between them.
@@ -357,10 +479,17 @@ def _parts(rgb: PixelArray, line: TextLine) -> list[TextLine]:
         return [line]
     parts, start, begun = [], left, 0
     for number, (begin, end) in enumerate(spaces, 1):
-        if end - begin > _WIDE * (bottom - top):
+        if end - begin > _WIDE * (bottom - top) and _fits(words, number, (begin, end), right - left):
             parts.append(_cut(line, words[begun:number], (start, left + begin)))
             start, begun = left + end, number
     return [*parts, _cut(line, words[begun:], (start, right))]
+
+
+def _fits(words: Sequence[str], number: int, gap: tuple[int, int], width: int) -> bool:
+    """Whether the texts to both sides of a gap are as wide as their letters need: else something else stands there."""
+    before, after = len(" ".join(words[:number])), len(" ".join(words[number:]))
+    share = gap[0] / max(1, gap[0] + width - gap[1])
+    return 0.5 < share * (before + after) / before and 0.5 < (1 - share) * (before + after) / after
 
 
 def _gaps(part: PixelArray) -> list[tuple[int, int]]:
@@ -378,6 +507,9 @@ def _cut(line: TextLine, words: list[str], columns: tuple[int, int]) -> TextLine
     return line.model_copy(update={"text": " ".join(words), "box": (left, top, right, bottom), "corners": corners})
 
 
+_GREY: Final = 24
+"""Largest difference of the channels of a grey."""
+
 TextRole = Literal["title", "axis_tick", "category", "legend", "other"]
 
 
@@ -392,8 +524,6 @@ class ChartReading:
     marks: tuple[ChartMark, ...]
     texts: tuple[tuple[TextLine, TextRole], ...]
     """All lines of text with what they are."""
-    frame: BarFrame | None = None
-    """How bars stand; None without bars."""
 
     @property
     def title(self) -> str:
@@ -403,61 +533,93 @@ class ChartReading:
 
 def read_chart(rgb: PixelArray, lines: Sequence[TextLine]) -> ChartReading:
     """Read a chart from its pixels and the lines of text that OCR found in it."""
-    lines = split_lines(rgb, lines)
-    ground = _ground(rgb)
-    plot = _plot_colours(rgb)
+    lines = split_lines(rgb, [_without_tick(line) for line in lines])
+    paper, plot = paper_colour(rgb), _plot_colours(rgb)
     shapes = tuple(shape for shape in find_shapes(rgb) if shape.color not in plot and not _is_frame(shape, rgb))
-    axes = [axis for along in ("y", "x") if (axis := number_axis(lines, along)) is not None]
-    ticks = {id(tick) for axis in axes[:1] for tick in axis.ticks}
-    legend = find_legend(rgb, [line for line in lines if id(line) not in ticks], ground)
-    bars = read_bars(shapes, lines, legend)
-    slices = () if bars else read_slices(shapes, legend)
-    if bars is not None:
-        frame, marks = bars
-        return ChartReading("bar", shapes, frame.axis, legend, marks, _roles(lines, frame.axis, legend, marks), frame)
-    if slices:
-        return ChartReading("pie", shapes, None, legend, slices, _roles(lines, None, legend, slices))
-    upright = next((axis for axis in axes if axis.along == "y"), None)
-    points = () if upright is None else _curves(rgb, upright, lines, (legend, ground))
-    kind: ChartKind = "line" if points else "unknown"
-    return ChartReading(kind, shapes, upright, legend, points, _roles(lines, upright, legend, points))
+    upright = number_axis(lines, "y")
+    ticks = {id(tick) for axis in (upright, number_axis(lines, "x")) if axis for tick in axis.ticks}
+    names = [line for line in lines if id(line) not in ticks]
+    legend = find_legend(rgb, names, (paper, *plot)) or find_legend(rgb, lines, (paper, *plot))
+    marks: tuple[ChartMark, ...] = read_pie(rgb, paper, lines, legend)
+    kind: ChartKind = "pie" if marks else "unknown"
+    axis: NumberAxis | None = None
+    if not marks and (bars := read_bars(rgb, shapes, lines, legend)):
+        kind, axis, marks = "bar", bars[0].axis, bars[1]
+    if not marks and upright is not None:
+        marks = _curves(rgb, upright, lines, legend, (paper, *plot))
+        kind, axis = ("line" if marks else "unknown"), upright
+    return ChartReading(kind, shapes, axis, legend, marks, _roles(lines, axis, legend, marks))
+
+
+def _without_tick(line: TextLine) -> TextLine:
+    """Return a label without the mark of the axis that was read as a dash behind it."""
+    text = line.text.rstrip(" -–—|_")
+    return line.model_copy(update={"text": text}) if text else line
+
+
+def _whole(lines: Sequence[TextLine], rgb: PixelArray, hidden: PixelBox | None) -> list[TextLine]:
+    """Return the texts that neither the edge of the picture nor a legend may have cut."""
+    height, width = rgb.shape[:2]
+    inside = (1, 1, width - 1, height - 1)
+    return [line for line in lines if _within(line.box, inside) and not (hidden and _touches(line.box, hidden))]
 
 
 def _curves(
     rgb: PixelArray,
     axis: NumberAxis,
     lines: Sequence[TextLine],
-    colours: tuple[Sequence[ChartLegendEntry], Sequence[Rgb]],
+    legend: Sequence[ChartLegendEntry],
+    ground: Sequence[Rgb],
 ) -> tuple[ChartMark, ...]:
-    legend, ground = colours
-    foot = max(middle(tick, "y") for tick in axis.ticks)
-    below = [line for line in lines if line.box[1] > foot]
-    tops = [line.box[1] for line in below]
-    labels = [line for line in below if line.box[1] - min(tops) <= line.box[3] - line.box[1]]
-    curves: list[tuple[Rgb, ChartLegendEntry | None]] = [(entry.color, entry) for entry in legend]
-    if not curves:
-        vivid = [colour for colour in common_colours(rgb) if max(colour) - min(colour) > 70]
-        curves = [(colour, None) for colour in vivid[:1] if colour not in ground]
-    return read_points(rgb, axis, labels, curves)
+    """Return the points of the curves: of all colours of the legend, or of the only one that is a curve."""
+    ends = [middle(tick, "y") for tick in axis.ticks]
+    foot, side = max(ends), max(tick.box[2] for tick in axis.ticks)
+    ticks = {id(tick) for tick in axis.ticks}
+    hidden = legend_box(legend)
+    rest = [line for line in _whole(lines, rgb, hidden) if id(line) not in ticks]
+    places = row_below(rest, foot, (side, rgb.shape[1]))
+    if not places:
+        return ()
+    bottom = min(place.label.box[1] for place in places) - 1
+    window = (round(places[0].at), 0, round(places[-1].at), bottom)
+    if legend:
+        curves: list[tuple[Rgb, ChartLegendEntry | None]] = [(entry.color, entry) for entry in legend]
+    else:
+        curves = [(colour, None) for colour in _inks(rgb, ground)]
+    found = [(ink, *curve) for curve in curves if (ink := find_curve(rgb, curve[0], window, hidden)) is not None]
+    if len(found) > 1 and not legend:
+        return ()  # nothing says which is which
+    return tuple(mark for ink, colour, entry in found for mark in read_points(ink, axis, places, colour, entry))
+
+
+def _inks(rgb: PixelArray, ground: Sequence[Rgb]) -> list[Rgb]:
+    """Return the colours that are no grey and no shade between another one and the ground, as edges of strokes are."""
+    inks: list[Rgb] = []
+    for colour in sorted(common_colours(rgb), key=lambda colour: -dist(colour, ground[0])):
+        shade = any(dist(colour, ink) + dist(colour, other) < dist(ink, other) + 6 for ink in inks for other in ground)
+        if max(colour) - min(colour) > _GREY and not shade and not any(same_colour(colour, other) for other in ground):
+            inks.append(colour)
+    return inks
 
 
 def _plot_colours(rgb: PixelArray) -> tuple[Rgb, ...]:
     """Return pale colours that cover a large part of the picture: what the marks stand on."""
-    large = 0.15 * rgb.shape[0] * rgb.shape[1]
-    grey = [colour for colour in common_colours(rgb) if max(colour) - min(colour) <= 40]
-    return tuple(colour for colour in grey if np.count_nonzero(mask_of_colour(rgb, colour)) > large)
+    height, width = rgb.shape[:2]
+    found = []
+    for colour in common_colours(rgb):
+        # Grid lines cut it into cells.
+        mask = cv2.morphologyEx(mask_of_colour(rgb, colour), cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8))
+        _, _, stats, _ = cv2.connectedComponentsWithStats(np.asarray(mask, np.uint8), connectivity=4)
+        _, _, wide, high, area = max(stats[1:], key=lambda row: row[4], default=(0,) * 5)
+        if max(colour) - min(colour) <= 40 and area > 0.15 * height * width and wide > width / 2 and high > height / 2:
+            found.append(colour)
+    return tuple(found)
 
 
 def _is_frame(shape: ColourShape, rgb: PixelArray) -> bool:
     """Whether a shape is the plot itself rather than something in it."""
     height, width = rgb.shape[:2]
     return bool(shape.size[0] > width / 2 and shape.size[1] > height / 2)
-
-
-def _ground(rgb: PixelArray) -> tuple[Rgb, ...]:
-    """Return paper, the plot's ground and nearly grey colours: letters, axes, grid."""
-    grey = [colour for colour in common_colours(rgb) if max(colour) - min(colour) <= 40]
-    return (paper_colour(rgb), *grey)
 
 
 def _roles(
