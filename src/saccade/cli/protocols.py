@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,11 @@ import typer
 from saccade.cli.output import AsJson, count_bar, print_json
 
 if TYPE_CHECKING:
+<<<<<<< HEAD
     from saccade.evals.protocols.faithfulness import PictureJudgeRules
+=======
+    from saccade.evals.protocols.base import AnyProtocol
+>>>>>>> f49
     from saccade.evals.protocols.findings import Findings
     from saccade.evals.protocols.study import Study
 
@@ -21,7 +26,8 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 EPILOG = (
     "faithfulness (CodeV): did the pictures that calls returned show what the question asks about, judged by gold "
     "boxes and by --judge; errors (VISTA): E1 to E6; tool_use (PyVision): what calls do, and calls against accuracy; "
-    "tokens (PyVision-RL): tokens against accuracy; confidence: agreement, turns and budget against accuracy. "
+    "tokens (PyVision-RL): tokens against accuracy; confidence: agreement, turns and budget against accuracy; --before "
+    "RUN (CodeDance): operations, compositions and functions that RUN does not have. "
     "Without --judge no key is needed. A judge's replies are kept, so a second run asks nothing twice."
 )
 
@@ -32,6 +38,14 @@ def protocols(
     only: Annotated[
         list[str] | None,
         typer.Option("--only", metavar="NAME", help="This protocol, or one of your own as FILE.py:NAME; repeatable."),
+    ] = None,
+    before: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--before",
+            metavar="RUN",
+            help="Say what is new since this run, such as fine-tuning's data; repeatable. Without --only, that only.",
+        ),
     ] = None,
     judge: Annotated[str | None, typer.Option(metavar="MODEL", help="Model that judges pictures.")] = None,
     budget: Annotated[
@@ -68,8 +82,15 @@ def protocols(
         load_dialect(dialect)
     if option and judge is None:
         raise SettingsError(f"--set {option[0]} is about a judge, and there is none: name one with --judge.")
+<<<<<<< HEAD
     rules = load_settings(PictureJudgeRules, overrides=option or ())
     chosen = [load_protocol(name) for name in dict.fromkeys(only or protocol_names())]
+=======
+    rules = load_settings(PatientRules, overrides=option or ())
+    chosen = [load_protocol(name) for name in dict.fromkeys(only or (() if before else protocol_names()))]
+    if before:
+        chosen.append(asyncio.run(_new_since(before)))
+>>>>>>> f49
     for run in runs:
         folder = findings_file(run, "", out).parent
         findings = asyncio.run(_studied(run, Study(tuple(chosen), None, budget), judge, rules, folder / REPLIES))
@@ -100,6 +121,19 @@ def _say_unknown(run: Path, findings: dict[str, Findings]) -> None:
                 "by general rules. If it is a file of yours, name it with --dialect FILE.py:NAME.",
                 file=sys.stderr,
             )
+
+
+async def _new_since(runs: Sequence[Path]) -> AnyProtocol:
+    """Return the protocol that says what is new since these runs."""
+    from saccade.evals.protocols.emergence import Emergence, emergence
+    from saccade.evals.protocols.study import Study, study
+
+    rows = []
+    for run in runs:
+        found = (await study(run, Study((emergence((), ()),))))["emergence"]
+        assert isinstance(found, Emergence)
+        rows += found.rows
+    return emergence(rows, [run.resolve().name for run in runs])
 
 
 async def _studied(

@@ -138,7 +138,9 @@ def rl(
         ),
     ] = None,
     out: Out = Path("runs/rl"),
-    profile: Annotated[str | None, typer.Option(help="Profile of the recipe, such as tiny.")] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Profile of the recipe, such as tiny; several with commas.")
+    ] = None,
     tools: ToolNames = None,
     option: Annotated[
         list[str] | None,

@@ -3,18 +3,19 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
-from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
-from saccade.core.recipes import find_recipe
+from saccade.core.recipes import find_recipe, recipe_names
 from saccade.core.settings import load_settings, save_settings
 from saccade.dialects.registry import load_dialect
 from saccade.episode.flow import limits_with
 from saccade.errors import RegistryError, SettingsError
 from saccade.record.trajectory import EpisodeLimits
+from saccade.rewards.codedance import CodeDanceReward
 from saccade.rewards.judges.group import fines_form
+from saccade.tasks.benchmarks.registry import load_card
 from saccade.tasks.sources.resolve import SourceDefaults, kind_of
 from saccade.tasks.sources.task_set import expanded, open_tasks
 from saccade.training.rl.advantages import Grpo, TurnLevel
@@ -185,6 +186,13 @@ def test_data_mixtures_of_vista() -> None:
     assert sum(source.weight or 0 for source in named if source.name != "maze") == pytest.approx(3)
 
 
+def _at(recipe: Recipe, name: str) -> object:
+    found: object = recipe
+    for step in name.split("."):
+        found = found[step] if isinstance(found, dict) else getattr(found, step)
+    return found
+
+
 @pytest.mark.parametrize(
     ("recipe", "arm", "told"),
     [
@@ -197,13 +205,53 @@ def test_data_mixtures_of_vista() -> None:
         ("pyvision-image", "no-rank", {"selection.rank": False}),
         ("pyvision-image", "standard-deviation", {"advantage.divide_by_std": True}),
         ("pyvision-image", "two-calls", {"rollout.limits.turns": 3}),
+        ("codev", "zero-rl", {"reward.preset": "codev@1:paper", "machine.model.source": "Qwen/Qwen2.5-VL-7B-Instruct"}),
+        ("codev", "gpt-5-nano", {"reward.judge_model": "openai:gpt-5-nano"}),
+        ("vista-r1", "sparse", {"reward.preset": "vista-r1@1:sparse"}),
     ],
 )
 def test_the_papers_ablations_are_profiles(recipe: str, arm: str, told: dict[str, object]) -> None:
     loaded, whole = load_recipe(recipe, arm), load_recipe(recipe)
     for name, value in told.items():
-        assert attrgetter(name)(loaded) == value
+        assert _at(loaded, name) == value
     assert (loaded.rounds, loaded.steps, loaded.optimizer) == (whole.rounds, whole.steps, whole.optimizer)
+
+
+def test_several_profiles_follow_each_other() -> None:
+    arm = load_recipe("codedance", "tiny,no-turn")
+    assert (arm.steps, arm.advantage.rule, arm.reward.answer_judge) == (80, "grpo", "")
+    assert load_recipe("codev", "tiny,consistency").reward.judge == "none"
+    with pytest.raises(SettingsError, match=r"no profile 'no-tern'.*no-turn"):
+        load_recipe("codedance", "tiny,no-tern")
+
+
+PARTS = [name for name in recipe_names("sources") if not name.startswith("vista")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_names_what_the_paper_trains_on_and_who_judges_answers(name: str) -> None:
+    recipe, tiny = load_recipe(name), load_recipe(name, "tiny")
+    assert expanded(recipe.source)
+    assert all(kind_of(source.name) == "card" for source in expanded(recipe.source))
+    assert bool(recipe.reward.answer_judge) == (name != "vista-r1")
+    assert not tiny.reward.answer_judge
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_mixtures_name_cards_and_their_splits(name: str) -> None:
+    for source in expanded([name]):
+        card = load_card(source.name)
+        assert source.split in {card.split, *card.splits}, source
+
+
+def test_codedance_pays_its_mathematical_sources_otherwise() -> None:
+    reward = load_recipe("codedance").reward
+    own = reward.load_with(("data_source=thinklite_eureka",), {})
+    assert isinstance(own, CodeDanceReward)
+    assert (own.accuracy_weight, own.format_weight, own.base) == (1.2, 0.4, 1.0)
+    usual = reward.load_with(("data_source=chart",), {})
+    assert isinstance(usual, CodeDanceReward)
+    assert (usual.accuracy_weight, usual.format_weight, usual.base) == (1.0, 0.2, 0.5)
 
 
 def test_the_curriculum_and_the_settings_of_another_rule_can_be_taken_out() -> None:

@@ -172,7 +172,13 @@ def load_recipe(
     overrides: Sequence[str] = (),
     given: Mapping[str, object] | None = None,
 ) -> Recipe:
-    """Load a bundled recipe by its name, or one in a TOML file; then a profile, `given` and overrides `a.b=value`.
+    """Load a bundled recipe by its name, or one in a TOML file; then profiles, `given` and overrides `a.b=value`.
+
+    Args:
+        name_or_path: name of a bundled recipe, or a file.
+        profile: name of one, or several with commas between them, each over those before it.
+        overrides: `a.b=value`, over everything else.
+        given: tables of settings, over the profiles.
 
     Raises:
         SettingsError: names every mistake, or suggests the nearest recipe or profile.
@@ -180,10 +186,12 @@ def load_recipe(
     """
     path = find_recipe("rl", name_or_path)
     unchanged = load_settings(Recipe, path)
-    if profile is not None and profile not in unchanged.profile:
-        hint = did_you_mean(profile, unchanged.profile) or f"It has: {', '.join(unchanged.profile) or 'none'}."
-        raise SettingsError(f"{name_or_path} has no profile {profile!r}. {hint}")
-    changes = {} if profile is None else unchanged.profile[profile]
+    changes: dict[str, JsonValue] = {}
+    for name in () if profile is None else profile.split(","):
+        if name not in unchanged.profile:
+            hint = did_you_mean(name, unchanged.profile) or f"It has: {', '.join(unchanged.profile) or 'none'}."
+            raise SettingsError(f"{name_or_path} has no profile {name!r}. {hint}")
+        changes = merged(changes, unchanged.profile[name])
     recipe = load_settings(Recipe, path, overrides, given=merged(changes, given or {})).model_copy(
         update={"profile": {}}
     )

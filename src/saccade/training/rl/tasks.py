@@ -16,7 +16,7 @@ from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.prepared import check_graders
 from saccade.episode.task_media import check_media
-from saccade.errors import SaccadeError, SettingsError
+from saccade.errors import DataError, SaccadeError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.rewards.judges.group import fines_form
@@ -173,7 +173,11 @@ def open_checked(settings: RlSettings) -> TaskPool:
     Raises:
         SettingsError: the reward cannot be paid for some (`check_rewards`), or the dialect cannot show their media.
     """
-    opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
+    try:
+        opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
+    except DataError as error:
+        hint = "" if settings.tasks.source else " (The recipe trains on it; --tasks names others.)"
+        raise DataError(f"{error}{hint}") from error
     check_rewards(opened, settings.recipe.reward)
     check_media(opened.parts, load_dialect(settings.recipe.dialect))
     return opened

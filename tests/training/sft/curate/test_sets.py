@@ -18,13 +18,14 @@ from tests.training.sft.curate.cases import Runs, blobs, ran, said
 
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
-from saccade.record.codec import write_lines
+from saccade.record.codec import read_lines, write_lines
 from saccade.record.content import Message, VideoPart
-from saccade.record.task import NamedMedia
+from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Score, StopReason, Trajectory
 from saccade.training.sft.curate.filters.mixture import Mixture, quotas
 from saccade.training.sft.curate.filters.overlap import Fingerprint, HeldOut, NearIndex, fingerprint
 from saccade.training.sft.curate.pipeline import parse_pipeline
+from saccade.training.sft.curate.run import curate
 from saccade.training.sft.curate.sources import SourceRuns
 from saccade.training.sft.curate.stage import BatchStage, Drop, FilterContext, normal_text
 
@@ -82,6 +83,24 @@ def test_strata_want_easy_ones_direct_and_hard_ones_with_tools(runs: Runs) -> No
     }
     assert result.kept[1].task.difficulty == pytest.approx(7 / 8)
     assert set(result.reasons.values()) == {"easy task answered with calls", "hard task answered without a call"}
+
+
+def test_strata_of_tasks_that_nobody_played(runs: Runs) -> None:
+    weak_run = weak(runs, easy=(8, 8), medium=(4, 8), hard=(0, 8))
+    folder = runs.root / "tasks"
+    folder.mkdir()
+    names = ("easy", "medium", "hard")
+    write_lines(folder / "tasks.jsonl", [Task(id=f"task-{n}", question=f"How many {n}?", answer="5") for n in names])
+
+    def left(**settings: str) -> dict[str, str]:
+        pipeline = parse_pipeline({"filter": [{"name": "strata", **weak_run, **settings}]})
+        out = runs.root / "-".join(["out", *settings])
+        curate([folder], pipeline, out, cache=runs.root / "cache")
+        return {task.id: " ".join(task.tags) for task in read_lines(out / "tasks.jsonl", Task)}
+
+    assert left() == {f"task-{name}": f"stratum:{name}" for name in names}
+    assert left(hard="leave_out", medium="leave_out") == {"task-easy": "stratum:easy"}
+    assert left(easy="leave_out") == {f"task-{name}": f"stratum:{name}" for name in names[1:]}
 
 
 def put(runs: Runs, image: Image.Image, id_: str, **fields: Any) -> Trajectory:

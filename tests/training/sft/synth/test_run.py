@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from saccade.errors import ModelRefusedError, SettingsError
 from saccade.models.scripted import ScriptedModel
@@ -51,6 +53,33 @@ async def test_a_run_holds_its_jobs_in_order_and_goes_on(tmp_path: Path) -> None
     assert stored(tmp_path / "a") == stored(tmp_path / "b")
     ids = [item["id"] for item in stored(tmp_path / "a")]
     assert ids[:3] == ["circled-letter@1/train/0#0", "touching-circles@1/train/0#0", "circled-letter@1/train/1#0"]
+
+
+@pytest.mark.parametrize("dialect", ["codedance", "deepeyes", "codev"])
+async def test_boxes_of_a_data_set_become_crops(dialect: str, tmp_path: Path) -> None:
+    data = tmp_path / "signs"
+    data.mkdir()
+    picture = Image.radial_gradient("L").convert("RGB").resize((640, 480))
+    picture.save(data / "a.png")
+    rows: list[dict[str, object]] = [
+        {"question": "Which word is there?", "answer": "EXIT", "boxes": [[100, 120, 220, 180]]},
+        {"question": "Which two colours?", "answer": "grey", "boxes": [[10, 10, 60, 60], [500, 400, 560, 460]]},
+        {"question": "Which word is nowhere?", "answer": "EXIT"},
+        {"question": "Which word is lost?", "boxes": [[100, 120, 220, 180]]},
+        {"question": "What is it all?", "answer": "a blob", "boxes": [[0, 0, 640, 480]]},
+    ]
+    (data / "questions.jsonl").write_text("".join(json.dumps({"image": "a.png", **row}) + "\n" for row in rows))
+    settings = SynthSettings(sources=(str(data),), dialect=dialect, n=9)
+    progress = await synthesise(settings, tmp_path / "out")
+    made = list(read_lines(tmp_path / "out" / "trajectories.jsonl", Trajectory))
+    whole = dialect == "deepeyes"  # a tool that only crops may be shown everything
+    assert (progress.kept, progress.right) == (len(made), len(made)) == (2 + whole, 2 + whole)
+    assert progress.discarded == {"no style fits": 3 - whole}
+    first = next(item for item in made if item.task.answer == "EXIT")
+    assert first.provenance.model.startswith(("expert:crop", "expert:mistake"))
+    shown = [part for turn in first.turns if turn.execution for part in turn.execution.pictures]
+    assert shown
+    assert first.answer == "EXIT"
 
 
 async def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Self
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
+from saccade.episode.flow import Plan
 from saccade.episode.run_folder import MEDIA
 from saccade.episode.task_media import check_media
 from saccade.errors import ModelDeniedError, SettingsError
@@ -207,14 +208,19 @@ class Synthesizer:
         return estimated(len(jobs), sizes, models) if sizes else None
 
     def _experts(self, tasks: TaskPool) -> Player:
-        foreign = [str(part.settings) for part in tasks.parts if not part.endless]
-        if foreign:
-            raise SettingsError(
-                f"experts know the programs of generated worlds only, and {', '.join(foreign)} is none. "
-                "Name a model that solves its tasks with --teacher."
-            )
         experts = ExpertChoice([part.reader.label for part in tasks.parts], self.settings.expert)
-        return lambda job, plan, notes: experts.make(job.source, plan, notes, job.seed(self.settings))
+
+        def played(job: Job, plan: Plan, notes: Mapping[str, str]) -> Model:
+            task, drawn = plan.task, tasks.parts[job.source].endless
+            if not drawn and not (task.evidence and task.answer):
+                lacks = "no box that shows where" if task.answer else "no gold answer"
+                raise UnfitSampleError(
+                    f"outside of generated worlds experts cut out what a box shows, and {task.id} has {lacks}. "
+                    "Name a model that solves such tasks with --teacher."
+                )
+            return experts.make(job.source, plan, notes if drawn else _CUT, job.seed(self.settings))
+
+        return played
 
     def _models(self, name: str) -> PaidModel:
         return PaidModel(self._load(name), self.purse)
@@ -234,6 +240,10 @@ class Synthesizer:
         if teacher.recipe == "codify":
             return CodifyMaker(stage, model, writer)
         return DensifyMaker(stage, TeacherMaker(stage, model), writer)
+
+
+_CUT = {"look": "crop"}
+"""Notes for experts on tasks of no world: all that is known is where the answer can be seen."""
 
 
 def _check_writes_code(dialect: Dialect) -> None:

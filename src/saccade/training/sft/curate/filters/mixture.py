@@ -190,8 +190,11 @@ class Strata(Rollouts):
     """Sorts tasks into easy, medium and hard by a weak model's pass rate, and wants a style of answer in each.
 
     A trajectory that stays gets the tag `stratum:easy`, `stratum:medium` or `stratum:hard`, for a mixture after it,
-    and its task the difficulty 1 - pass rate.
+    and its task the difficulty 1 - pass rate. So do tasks that nobody has played: of them none is left out but those of
+    a stratum that is to be.
     """
+
+    ABOUT_TASKS = True
 
     easy_from: NonNegativeFloat = 0.75
     hard_below: NonNegativeFloat = 0.25
@@ -222,12 +225,12 @@ class Strata(Rollouts):
             name, style = "hard", self.hard
         else:
             name, style = "medium", self.medium
-        calls = tool_turns(trajectory)
+        calls, played = tool_turns(trajectory), bool(trajectory.turns)
         if style == "leave_out":
             return Drop(f"{name} task")
-        if style == "direct" and calls:
+        if played and style == "direct" and calls:
             return Drop(f"{name} task answered with calls", str(calls))
-        if style == "tools" and not calls:
+        if played and style == "tools" and not calls:
             return Drop(f"{name} task answered without a call")
         tags = tuple(tag for tag in trajectory.task.tags if not tag.startswith("stratum:"))
         task = trajectory.task.model_copy(update={"tags": (*tags, f"stratum:{name}"), "difficulty": 1 - rate})
