@@ -26,8 +26,8 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux"),
 ]
 NAMED = (Path(__file__).parent / "needs_plugins.txt").read_text(encoding="utf-8").split()
-"""Tests of the core that expect parts of a plug-in in a list, a page or a count, so nothing tells them of it; and one that
-copies the environment for another user, to whom this tree is not installed."""
+"""Tests of the core that expect parts of a plug-in in a list, a page or a count, so nothing tells them of it; and one
+that copies the environment for another user, to whom this tree is not installed."""
 FOLDERS = (
     "core record media models sandbox dialects tasks grading tools episode tokens rewards evals training report cli"
 )

@@ -13,11 +13,8 @@ import typer
 from saccade.cli.output import AsJson, count_bar, print_json
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-    from saccade.evals.protocols.faithfulness import PictureJudgeRules
-=======
     from saccade.evals.protocols.base import AnyProtocol
->>>>>>> f49
+    from saccade.evals.protocols.faithfulness import PictureJudgeRules
     from saccade.evals.protocols.findings import Findings
     from saccade.evals.protocols.study import Study
 
@@ -82,15 +79,10 @@ def protocols(
         load_dialect(dialect)
     if option and judge is None:
         raise SettingsError(f"--set {option[0]} is about a judge, and there is none: name one with --judge.")
-<<<<<<< HEAD
     rules = load_settings(PictureJudgeRules, overrides=option or ())
-    chosen = [load_protocol(name) for name in dict.fromkeys(only or protocol_names())]
-=======
-    rules = load_settings(PatientRules, overrides=option or ())
     chosen = [load_protocol(name) for name in dict.fromkeys(only or (() if before else protocol_names()))]
     if before:
         chosen.append(asyncio.run(_new_since(before)))
->>>>>>> f49
     for run in runs:
         folder = findings_file(run, "", out).parent
         findings = asyncio.run(_studied(run, Study(tuple(chosen), None, budget), judge, rules, folder / REPLIES))
