@@ -47,6 +47,8 @@ class SessionLimits(Settings):
     """Longest time of one call. Unless it is set too, `cpu_seconds` is at least as long."""
     cpu_seconds: int | None = Field(None, gt=0, le=86_400)
     memory_bytes: int | None = Field(None, ge=64 * MIB)
+    picture_pixels: int | None = Field(None, ge=1024)
+    """Most pixels of a picture that a call gives back; a larger one is scaled down. Dialects have 12.8 million."""
     file_bytes: int | None = Field(None, ge=0)
     """Largest file, a video among them. Unless it is set too, `workspace_bytes` has room for one, and as much as ever
     next to it."""
@@ -138,6 +140,8 @@ class SpeechSettings(PromptSettings):
     sandbox: str = "local"
     """`local`, addresses of `saccade sandbox serve` with commas between them, or another provider; `saccade list
     sandboxes` names all."""
+    media: MediaSettings = MediaSettings()
+    """How large pictures may be, and how large they are shown."""
 
     def prepared(self, dialect: Dialect) -> tuple[Dialect, Toolbox | None]:
         """As `equipped`, with the user's limits of sessions too; `SettingsError` where they cannot be set."""
@@ -154,8 +158,6 @@ class EpisodeSettings(SpeechSettings):
     sampling: Sampling = Sampling()
     limits: EpisodeLimits = EpisodeLimits()
     """Those that are set stand in place of the dialect's."""
-    media: MediaSettings = MediaSettings()
-    """How large pictures may be, and how large they are shown."""
     frames: FrameSettings = FrameSettings()
     """Videos shown as frames that were sampled before; see `saccade.tasks.frames`."""
     retry: RetryPolicy = DEFAULT_RETRY

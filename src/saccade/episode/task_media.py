@@ -191,7 +191,12 @@ class ShownAs:
 
 def as_shown(opening: Opening, shown: Mapping[str, ShownAs]) -> Opening:
     """Return the opening with the pictures of `shown`, by sha256, in its messages."""
-    return replace(opening, messages=tuple(_message(item, shown) for item in opening.messages)) if shown else opening
+    return replace(opening, messages=messages_as_shown(opening.messages, shown)) if shown else opening
+
+
+def messages_as_shown(messages: Sequence[Message], shown: Mapping[str, ShownAs]) -> tuple[Message, ...]:
+    """Return messages with the pictures of `shown`, by sha256, each followed by its note."""
+    return tuple(_message(item, shown) for item in messages)
 
 
 def opened_as_shown(task: Task, dialect: Dialect, shown: Mapping[str, ShownAs]) -> Opening:
@@ -216,7 +221,7 @@ def scaled_down(task: Task, most_pixels: int, store: MediaStore, dialect: Dialec
         for item in task.media
         if isinstance(item.part, ImagePart) and item.part.width * item.part.height > most_pixels
     }
-    return {name: _scaled(part, store.put_smaller(part, most_pixels), dialect) for name, part in large.items()}
+    return {name: scaled(part, store.put_smaller(part, most_pixels), dialect) for name, part in large.items()}
 
 
 def of_videos(task: Task) -> dict[str, ShownAs]:
@@ -232,13 +237,14 @@ def of_videos(task: Task) -> dict[str, ShownAs]:
     return shown
 
 
-def _scaled(part: ImagePart, small: ImagePart, dialect: Dialect) -> ShownAs:
+def scaled(part: ImagePart, small: ImagePart, dialect: Dialect | None) -> ShownAs:
+    """Return the picture as `small`, with a word about it, in terms of the dialect where it is known."""
     full, seen = f"{part.width}x{part.height}", f"{small.width}x{small.height}"
     scale = part.width / small.width
     note = f"this picture has {full} pixels and is shown scaled down to {seen}, 1 pixel for {scale:.2f}"
-    if dialect.code_sees_shown:
+    if dialect is not None and dialect.code_sees_shown:
         note += "; code has it as shown"
-    elif dialect.offers_tools:
+    elif dialect is not None and dialect.offers_tools:
         note += f". {SENTENCES[dialect.boxes]}"
     return ShownAs(small, note)
 

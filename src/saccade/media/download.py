@@ -115,7 +115,7 @@ class _WebOnly(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
 
 
-# How large pictures and videos may be, and how large a picture is shown: settings of `ask` and `eval`.
+# How large pictures and videos may be, and how large a picture is shown: settings of every command with episodes.
 
 
 _LEAST_SHOWN: Final = 28 * 28

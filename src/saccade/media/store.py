@@ -262,12 +262,13 @@ class MediaStore:
         part = _part(name, found.image, mime) if found.as_it_is else self.put_image(found.image)
         return part, found.note
 
-    def put_smaller(self, part: ImagePart, most_pixels: int) -> ImagePart:
+    def put_smaller(self, part: ImagePart, most_pixels: int, data: bytes | None = None) -> ImagePart:
         """Store the picture `part` again, scaled down to `most_pixels`: as JPEG, as PNG if it has transparency.
 
-        Raises as `open` and `decode` do.
+        `data` is its file, where this store does not have it. Raises as `open` and `decode` do.
         """
-        image = decode_smaller(self.source(part.sha256), most_pixels, limits=self.limits)
+        source = self.source(part.sha256) if data is None else data
+        image = decode_smaller(source, most_pixels, limits=self.limits)
         clear = image.mode == "RGBA"
         options, mime = (_FAST_PNG, "image/png") if clear else (EncodeOptions("JPEG", quality=92), "image/jpeg")
         return _part(self.put_blob(encode(image, options)), image, mime)

@@ -21,6 +21,7 @@ from tests.training.rl.policies import TinyPolicy, policy
 
 from saccade.core.settings import save_settings
 from saccade.errors import ModelLostError, ModelRefusedError, TrainingError
+from saccade.media.download import MediaSettings
 from saccade.media.store import MediaStore
 from saccade.plugins.verl.agent_loop import (
     AskedRollout,
@@ -35,7 +36,7 @@ from saccade.plugins.verl.agent_loop import (
     without,
 )
 from saccade.plugins.verl.policy import TokenPolicy, load_policy
-from saccade.record.content import Answer, ToolCall
+from saccade.record.content import Answer, ImagePart, ToolCall
 from saccade.record.execution import Status
 from saccade.tokens.build import PromptDelta
 from saccade.tokens.decoder import TransformersEngine
@@ -280,6 +281,25 @@ async def test_groups_are_played_under_the_names_of_their_place(folder: Path, tm
     assert {one.rollout.trajectory.group for one in answers} == {tasks.ids[1]}
     assert {asked["temperature"] for asked in client.asked} == {0.25}
     assert answers[0].engine is not found[0].engine
+
+
+async def test_pictures_are_shown_smaller_and_held_out_tasks_have_other_limits(
+    folder: Path, tmp_path: Path, opened: Opened
+) -> None:
+    limits = {"context_tokens": 700, "turns": 1}
+    settings = settings_for(folder, validation={"tasks": 1, "limits": limits})
+    recipe = settings.recipe.model_copy(update={"media": MediaSettings(shown_pixels=1_000)})
+    worker = await opened(tmp_path / "run", settings.model_copy(update={"recipe": recipe}))
+    client, tasks = LocalClient(policy(folder), worker.store), held_out(settings)
+    assert tasks is not None
+    (watched,) = await played(worker, client, AskedRollout("b", 0, 0, tasks.ids[0], validation=True), 1)
+    trained = await played(worker, client, TRAINED, 2)
+    found = [one.rollout.trajectory for one in (watched, *trained)]
+    assert [item.provenance.limits.context_tokens for item in found if item.provenance.limits] == [700, 1024, 1024]
+    for item in found:
+        (shown,) = (part for message in item.prompt for part in message.media if isinstance(part, ImagePart))
+        assert shown.width * shown.height <= 1_000
+        assert "shown scaled down" in "".join(message.text for message in item.prompt)
 
 
 class Caller(LocalClient):

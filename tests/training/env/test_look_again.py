@@ -32,6 +32,7 @@ from tests.training.env.support import (
 from saccade.dialects.registry import load_dialect
 from saccade.episode.settings import SessionLimits
 from saccade.errors import IsolationError, RegistryError, SandboxLostError, SettingsError
+from saccade.media.download import MediaSettings
 from saccade.media.store import MediaStore
 from saccade.record.content import Action, Answer, Code, ToolCall
 from saccade.record.execution import Status
@@ -349,10 +350,19 @@ def test_prompts_tools_and_limits_are_those_of_the_options(tmp_path: Path) -> No
     (tmp_path / "mine.txt").write_text("System prompt:\nMine. {tools}\nUser prompt:\n{query}")
     limits = SessionLimits(wall_seconds=77.0, memory_bytes=900 * MIB)
     env = LookAgainEnv(
-        "maze", "vista", prompt_file=tmp_path / "mine.txt", tools=("crop",), tool_list="schema", session=limits
+        "maze",
+        "vista",
+        prompt_file=tmp_path / "mine.txt",
+        tools=("crop",),
+        tool_list="schema",
+        session=limits,
+        media=MediaSettings(shown_pixels=5_000),
     )
     try:
         observation, _ = env.reset(seed=0)
+        (shown,) = observation["pictures"]
+        assert shown.shape[0] * shown.shape[1] <= 5_000
+        assert "is shown scaled down to" in observation["text"]
         assert "Mine. - crop: Cut a box" in observation["text"]
         assert '"additionalProperties"' in observation["text"]
         assert (env.dialect.sandbox.wall_seconds, env.dialect.sandbox.memory_bytes) == (77.0, 900 * MIB)

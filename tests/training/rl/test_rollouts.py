@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from tests.training.rl.policies import Noise, TinyPolicy, full_logprobs, policy
 
 from saccade.core.retry import RetryPolicy
 from saccade.dialects.base import Dialect
+from saccade.dialects.registry import load_dialect
 from saccade.episode.flow import Plan
 from saccade.errors import SandboxClosedError, SandboxLostError, SettingsError, TrainingError
 from saccade.media.store import MediaStore
+from saccade.record.content import ImagePart
 from saccade.record.execution import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
@@ -27,6 +30,7 @@ from saccade.tokens.build import PromptDelta, TokenStream
 from saccade.tokens.decoder import TransformersEngine
 from saccade.tokens.segments import SegmentKind
 from saccade.tokens.turn import TurnRequest
+from saccade.training.rl.recipe import Recipe
 from saccade.training.rl.rollout import Rollout
 from saccade.training.rl.rollouts import (
     GenerationSettings,
@@ -34,8 +38,10 @@ from saccade.training.rl.rollouts import (
     RolloutResources,
     RolloutTiming,
     SlotModel,
+    WatchedPlay,
     checked_tokens,
     generate_rollouts,
+    group_plans,
 )
 
 
@@ -259,3 +265,32 @@ async def test_the_session_of_a_group_ends_with_its_block(sandbox: LocalSandbox)
         await root.branch(1)
     with pytest.raises(SandboxClosedError, match="of this group was closed"):
         await group.open({"n": 1})
+
+
+def test_groups_show_large_pictures_smaller_and_held_out_tasks_have_limits_of_their_own(store: MediaStore) -> None:
+    part = store.put_image(Image.new("RGB", (200, 100), "red"))
+    large = Task(id="t", question="Which?", media=(NamedMedia(name="image_0", part=part),), answer="red")
+    given: dict[str, Any] = {
+        "dialect": "pyvision-rl-image@1",
+        "reward": {"preset": "pyvision-rl@1:paper"},
+        "rollout": {"sampling": {"temperature": 0.7}, "limits": {"turns": 3, "images": 9}},
+        "media": {"shown_pixels": 5_000},
+    }
+    recipe = Recipe.model_validate(given)
+    dialect = load_dialect(recipe.dialect)
+    two = group_plans(recipe, dialect, large, range(4, 6), "t@2", store)
+    assert [(plan.rollout, plan.group, plan.limits.turns, plan.sampling.temperature) for plan in two] == [
+        (4, "t@2", 3, 0.7),
+        (5, "t@2", 3, 0.7),
+    ]
+    (shown,) = (part for message in two[0].opening.messages for part in message.media if isinstance(part, ImagePart))
+    assert (shown.width, shown.height) == (100, 50)
+    assert "shown scaled down to 100x50" in "".join(message.text for message in two[0].opening.messages)
+    assert two[0].task.media[0].part == part, "code has it as it is"
+
+    watched = WatchedPlay(0.0, EpisodeLimits(turns=30))
+    (held_out,) = group_plans(recipe, dialect, large, range(1), "t", store, watched)
+    assert (held_out.limits.turns, held_out.limits.images, held_out.sampling.temperature) == (30, 9, 0.0)
+    whole = Recipe.model_validate({**given, "media": {}})
+    (full,) = group_plans(whole, dialect, large, range(1), "t", store)
+    assert full.shown == {}

@@ -43,7 +43,13 @@ from saccade.training.folder import SETTINGS
 from saccade.training.rl.engines.server import BusyClock
 from saccade.training.rl.recipe import RewardSettings
 from saccade.training.rl.rollout import Rollout
-from saccade.training.rl.rollouts import RolloutResources, RolloutTiming, generate_rollouts, rollout_plan
+from saccade.training.rl.rollouts import (
+    RolloutResources,
+    RolloutTiming,
+    WatchedPlay,
+    generate_rollouts,
+    group_plans,
+)
 from saccade.training.rl.scoring import Scorer, load_scorer
 from saccade.training.rl.settings import RlSettings
 from saccade.training.rl.tasks import TaskList, as_list, validation_tasks
@@ -318,7 +324,7 @@ class EpisodeWorker:
         """Use `open_worker`."""
         self.settings, recipe = settings, settings.recipe
         self.groups: GroupTable[PlayedRollout] = GroupTable(verl_of(settings).turn_seconds)
-        self.store = MediaStore(out / "rollouts" / MEDIA)
+        self.store = MediaStore(out / "rollouts" / MEDIA, limits=recipe.media.limits)
         self.policy = load_policy(located(settings.model.source))
         self._scorer = load_scorer(shared_limits(settings), self.store, out / "judge")
         self._sandbox, self._dialect, self._tools = sandbox, dialect, tools
@@ -356,11 +362,12 @@ class EpisodeWorker:
             )
             resources = RolloutResources(engine, self.policy.encoder, self._sandbox, self.store, self._tools)
             group, first = (task.id, 0) if asked.validation else (f"{task.id}@{asked.place}", asked.place * count)
-            heat = settings.validation.temperature if asked.validation else None
-            plans = [
-                rollout_plan(recipe, self._dialect, task, first + number, group, temperature=heat)
-                for number in range(count)
-            ]
+            held_out = settings.validation
+            watched = WatchedPlay(held_out.temperature, held_out.limits) if asked.validation else None
+            numbers = range(first, first + count)
+            plans = await asyncio.to_thread(
+                group_plans, recipe, self._dialect, task, numbers, group, self.store, watched
+            )
             played, timing = await generate_rollouts(plans, resources, settings.generation, recipe.seed)
             scored = await self._scorer_of(asked)(played, trained_on=not asked.validation)
             self._alive.touch()

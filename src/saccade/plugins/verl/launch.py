@@ -53,7 +53,8 @@ from saccade.sandbox.registry import is_local, sandbox_at
 from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks
 from saccade.training.folder import SETTINGS, check_folder, locked_folder
 from saccade.training.rl.curriculum import chosen_before
-from saccade.training.rl.engines.vllm_process import GuardedProcess
+from saccade.training.rl.engines.judge_server import check_judge, judge_server
+from saccade.training.rl.engines.vllm_process import GuardedProcess, visible_gpus
 from saccade.training.rl.metrics import (
     StepTiming,
     UpdateMetrics,
@@ -292,8 +293,14 @@ def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> P
 def _train(settings: RlSettings, out: Path) -> None:
     """Run verl from its last checkpoint to the end of the run."""
     variables = environment(settings, out)
+    judge, gpus = settings.judge, verl_of(settings).gpus if verl_of(settings).device == "gpu" else 0
+    # Ray would choose among all GPUs of the machine.
+    seen = {"CUDA_VISIBLE_DEVICES": visible_gpus(range(gpus))} if judge.gpus and gpus else {}
     try:
-        with local_ray(out / "verl" / "ray.log", variables, *_resources(settings)) as cluster:
+        with (
+            judge_server(judge, settings.recipe.reward, out / "servers", gpus),
+            local_ray(out / "verl" / "ray.log", {**variables, **seen}, *_resources(settings)) as cluster,
+        ):
             _watched(settings, out, {**variables, **cluster})
     finally:
         step = write_metrics(out, settings.recipe.optimizer.updates * settings.recipe.optimizer.epochs)
@@ -336,7 +343,7 @@ def environment(settings: RlSettings, out: Path) -> dict[str, str]:
 def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
     """Return the tasks that are trained on, and warnings about them."""
     recipe = settings.recipe
-    tasks, store = as_list(open_checked(settings)), MediaStore(out / "rollouts" / MEDIA)
+    tasks, store = as_list(open_checked(settings)), MediaStore(out / "rollouts" / MEDIA, limits=recipe.media.limits)
     tasks = replace(tasks, broken=BrokenTasks(len(tasks.ids), settings.tasks.most_broken, out / LEFT_OUT))
     if recipe.curriculum is not None:
         tasks = tasks.only(chosen_before(tasks, recipe.curriculum, Path(verl_of(settings).pass_rates)))
@@ -434,6 +441,12 @@ def _need_verl() -> None:
 def _need_cluster(settings: RlSettings) -> None:
     nodes, gpus = verl_of(settings).nodes, verl_of(settings).gpus
     if address := os.environ.get(ADDRESS):
+        if settings.judge.gpus is not None:
+            raise SettingsError(
+                f"judge.gpus keeps GPUs of this machine back, and Ray runs over a cluster of yours ({ADDRESS}), which "
+                "may give them to verl. Start the judge yourself and name its address in the reward, or unset "
+                f"{ADDRESS}."
+            )
         _need_answer(address)
         return
     if nodes > 1:
@@ -442,6 +455,8 @@ def _need_cluster(settings: RlSettings) -> None:
             f"{ADDRESS}, or leave trainer.nodes at 1 for a Ray of this machine alone."
         )
     there = torch.cuda.device_count()
+    if settings.judge.gpus is not None:
+        check_judge(settings.judge, settings.recipe.reward, gpus if verl_of(settings).device == "gpu" else 0)
     if verl_of(settings).device == "gpu" and gpus > there:
         raise SettingsError(
             f"trainer.gpus is {gpus}, and this machine has {there} GPUs. Say --gpus {there or 1}, or name a Ray "

@@ -16,10 +16,8 @@ from typing import Any, Final
 
 from saccade.core.settings import mistaken
 from saccade.dialects.registry import load_dialect
-from saccade.episode.flow import limits_with
 from saccade.errors import SettingsError
 from saccade.plugins.verl.settings import check_verl, verl_of
-from saccade.record.trajectory import EpisodeLimits
 from saccade.tasks.benchmarks.row_files import load_pyarrow
 from saccade.training.rl.kl import KL_ESTIMATORS
 from saccade.training.rl.recipe import Recipe
@@ -61,6 +59,8 @@ OURS: Final[Mapping[str, str]] = {
     "recipe.tool_hints": "episodes",
     "recipe.rollout.sampling": "episodes; the temperature is verl's too",
     "recipe.rollout.limits": "episodes",
+    "recipe.media": "episodes",
+    "validation.limits": "episodes of held-out tasks",
     "recipe.reward": "rewards, with all judges",
     "recipe.rounds.groups": "the sampler",
     "recipe.rounds.rounds": "the sampler",
@@ -68,6 +68,8 @@ OURS: Final[Mapping[str, str]] = {
     "recipe.advantage": "the sampler, whose advantages verl's estimator takes as they are",
     "recipe.profile": "applied before",
     "recipe.engine": "moved to engine",
+    "recipe.judge": "moved to judge",
+    "judge": "the command, which starts the server beside verl's GPUs and ends it",
     "recipe.machine": "moved to model, generation and max_tokens_per_batch",
     "recipe.source": "the data set",
     "recipe.curriculum": "the data set",
@@ -122,9 +124,7 @@ def nested(lines: list[ConfigLine]) -> dict[str, Any]:
 
 def context_tokens(recipe: Recipe) -> int | None:
     """Return the most tokens of an episode; None where neither the recipe nor its dialect says."""
-    dialect = load_dialect(recipe.dialect)
-    given = recipe.rollout.limits or EpisodeLimits()
-    return limits_with(dialect.limits, **given.model_dump()).context_tokens
+    return recipe.limits.context_tokens
 
 
 def most_groups(recipe: Recipe) -> int:

@@ -39,9 +39,11 @@ from saccade.episode.drive import Performer, within
 from saccade.episode.flow import Ask, Effect, EpisodeOutcome, Plan, Ran, Reply, Run, Said, Stopped, flow
 from saccade.episode.run_folder import trajectory
 from saccade.episode.settings import SessionLimits, SpeechSettings
-from saccade.episode.task_media import check_listed, check_media
+from saccade.episode.task_media import check_listed, check_media, scaled_down
 from saccade.episode.workbench import Workbench
 from saccade.errors import SandboxClosedError, SettingsError
+from saccade.media.decode import DEFAULT_LIMITS, DecodeLimits
+from saccade.media.download import MediaSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.models.scripted import speak
@@ -70,17 +72,21 @@ class EnvResources:
     In a process forked from the one that made it, closing does nothing, as thread and processes are the other's.
     """
 
-    def __init__(self, sandbox: SandboxSource, limits: Limits, store: StoreSource) -> None:
+    def __init__(
+        self, sandbox: SandboxSource, limits: Limits, store: StoreSource, decoding: DecodeLimits = DEFAULT_LIMITS
+    ) -> None:
         """Take over a given sandbox, call a function that makes one, or make a local one with `limits`.
 
-        Without a `store` pictures go into a temporary folder, which `close` deletes.
+        Without a `store` pictures go into a temporary folder, which `close` deletes. `decoding` limits its pictures.
         """
         if sandbox is None:
             self.sandbox: Sandbox = LocalSandbox(limits=limits)
         else:
             self.sandbox = sandbox() if callable(sandbox) else sandbox
         self._folder = tempfile.mkdtemp(prefix="saccade-env-") if store is None else None
-        self.store = store if isinstance(store, MediaStore) else MediaStore(self._folder or store or "")
+        self.store = (
+            store if isinstance(store, MediaStore) else MediaStore(self._folder or store or "", limits=decoding)
+        )
         self._loop = LoopThread()
         self._owner = os.getpid()
         self._closed = False
@@ -386,6 +392,8 @@ class LookAgainOptions(TypedDict, total=False):
     """Place of a text -> its name in the prompt file, where that has another."""
     session: SessionLimits | None
     """Limits of the sandbox's sessions in place of the dialect's; of a sandbox that is given the wall time only."""
+    media: MediaSettings | None
+    """How large pictures may be, and how large they are shown; a store that is given has limits of its own."""
     render_mode: str | None
     """`ansi`, or None."""
 
@@ -429,13 +437,16 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
             "tools": tuple(options.get("tools") or ()),
             "tool_list": options.get("tool_list") or "",
             "session": options.get("session") or SessionLimits(),
+            "media": options.get("media") or MediaSettings(),
         }
-        self.dialect, self._tools = SpeechSettings.model_validate(speech).prepared(chosen)
+        settings = SpeechSettings.model_validate(speech)
+        self.dialect, self._tools = settings.prepared(chosen)
+        self._media = settings.media
         self._rubric = as_rubric(options.get("rubric"))
         self._limits = options.get("limits")
         self._playing: Playing | None = None
         sandbox = options.get("sandbox")
-        self._stage = EnvResources(sandbox, self.dialect.sandbox, store)
+        self._stage = EnvResources(sandbox, self.dialect.sandbox, store, settings.media.limits)
         self._finalizer = weakref.finalize(self, self._stage.close)
         if sandbox is None or callable(sandbox):
             self.spec = spec_of({"tasks": tasks, "dialect": dialect, "store": store, **options})
@@ -459,7 +470,9 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
             raise gymnasium.error.ClosedEnvironmentError("this environment was closed; make another one")
         super().reset(seed=seed)
         self._leave()
-        plan = Plan(self._choose(options or {}), self.dialect, given_limits=self._limits)
+        task = self._choose(options or {})
+        shown = scaled_down(task, self._media.shown_pixels, self._stage.store, self.dialect)
+        plan = Plan(task, self.dialect, given_limits=self._limits, shown=shown)
         self._playing = Playing(plan, self._stage, self._tools)
         new_parts = self._playing.new_parts()
         return observation(new_parts, self._stage.store), self._info(self._playing, new_parts)

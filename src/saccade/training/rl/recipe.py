@@ -21,9 +21,11 @@ from saccade.core.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.core.settings import Settings, load_settings, merged, mistaken
 from saccade.dialects.hosted import check_runs_here
 from saccade.dialects.registry import load_dialect
+from saccade.episode.flow import limits_with
 from saccade.episode.settings import PromptSettings
 from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
+from saccade.media.download import MediaSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.rewards.judges.group import turn_parts
 from saccade.rewards.judges.model import JudgeRules
@@ -33,7 +35,7 @@ from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset, needs_judge
 from saccade.tasks.sources.settings import SourceSettings, check_weights
 from saccade.training.rl.advantages import Grpo, NamedAdvantage, TurnLevel
-from saccade.training.rl.engines.settings import EngineSettings
+from saccade.training.rl.engines.settings import EngineSettings, JudgeServerSettings
 from saccade.training.rl.kl import KL_ESTIMATORS
 from saccade.training.rl.select import Band, KeepAll, NamedSelection
 
@@ -140,6 +142,8 @@ class Recipe(PromptSettings):
 
     dialect: str
     """As `saccade.dialects.registry` names it."""
+    media: MediaSettings = MediaSettings()
+    """How large pictures of tasks may be, and how large they are shown."""
     rollout: RolloutSettings = RolloutSettings()
     reward: RewardSettings
     rounds: RoundLimits = RoundLimits()
@@ -153,6 +157,8 @@ class Recipe(PromptSettings):
     seed: NonNegativeInt = 0
     engine: EngineSettings | None = None
     """Engine that samples, where a recipe says so; `saccade rl` moves it into the settings of the run."""
+    judge: JudgeServerSettings | None = None
+    """Server for models that judge; moved likewise."""
     machine: dict[str, JsonValue] = Field(default_factory=dict)
     """Needs of a model of the recipe's size: settings of the run (`model`, `generation`,
     `max_tokens_per_batch`), which `saccade rl` moves there; what the command line says stands in their place."""
@@ -160,6 +166,12 @@ class Recipe(PromptSettings):
     """Training tasks, where a run names no others."""
     profile: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     """Changes for other machines, by name; `load_recipe` applies one and drops the table."""
+
+    @property
+    def limits(self) -> EpisodeLimits:
+        """The limits of a rollout: the recipe's where it sets one, else the dialect's."""
+        own = self.rollout.limits or EpisodeLimits()
+        return limits_with(load_dialect(self.dialect).limits, **own.model_dump())
 
     def load_reward(self) -> RewardPreset:
         """Load the reward with its parameters. Raises `RegistryError` or `SettingsError`."""

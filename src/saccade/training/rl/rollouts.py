@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -25,6 +25,7 @@ from saccade.dialects.base import Dialect
 from saccade.episode.drive import Performer, drive
 from saccade.episode.flow import Plan, limits_with
 from saccade.episode.run_folder import trajectory
+from saccade.episode.task_media import scaled_down
 from saccade.episode.workbench import Workbench
 from saccade.errors import ContextLimitError, SandboxClosedError, SandboxError, SettingsError, TrainingError
 from saccade.media.store import MediaStore
@@ -313,19 +314,35 @@ def _fault(trajectory: Trajectory, what: str) -> TrainingError:
     return TrainingError(f"rollout {trajectory.id} cannot be trained on: {what}. A fault of Saccade; report it.")
 
 
-def rollout_plan(
-    recipe: Recipe, dialect: Dialect, task: Task, rollout: int, group: str, *, temperature: float | None = None
-) -> Plan:
-    """Plan one episode of a recipe, at its temperature or another, for any trainer.
+@dataclass(frozen=True, slots=True)
+class WatchedPlay:
+    """How held-out tasks are played otherwise than those that are trained on."""
 
-    A `rollout` number is used once for a task in a run; rollouts that are compared with each other share a `group`.
+    temperature: float
+    limits: EpisodeLimits
+    """Those that are set count in place of the rollouts'."""
+
+
+def group_plans(
+    recipe: Recipe,
+    dialect: Dialect,
+    task: Task,
+    numbers: Iterable[int],
+    group: str,
+    store: MediaStore,
+    watched: WatchedPlay | None = None,
+) -> list[Plan]:
+    """Plan the episodes of a task that are compared with each other, for any trainer.
+
+    A number of `numbers` is used once for a task in a run. Pictures above `media.shown_pixels` are shown smaller.
+
+    Raises:
+        MediaError: such a picture cannot be decoded.
     """
     sampling, limits = recipe.rollout.sampling, recipe.rollout.limits or EpisodeLimits()
-    return Plan(
-        task,
-        dialect,
-        sampling if temperature is None else sampling.model_copy(update={"temperature": temperature}),
-        limits_with(dialect.limits, **limits.model_dump()),
-        group,
-        rollout,
-    )
+    given = limits_with(dialect.limits, **limits.model_dump())
+    if watched is not None:
+        sampling = sampling.model_copy(update={"temperature": watched.temperature})
+        given = limits_with(given, **watched.limits.model_dump())
+    shown = scaled_down(task, recipe.media.shown_pixels, store, dialect)
+    return [Plan(task, dialect, sampling, given, group, number, shown=shown) for number in numbers]

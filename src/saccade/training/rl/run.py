@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from hashlib import sha256
 from itertools import islice
@@ -23,6 +23,7 @@ import torch
 
 from saccade.core import sync
 from saccade.dialects.registry import load_dialect
+from saccade.errors import SettingsError
 from saccade.episode.run_folder import MEDIA
 from saccade.media.store import MediaStore
 from saccade.sandbox.registry import sandbox_at
@@ -41,14 +42,15 @@ from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import RunState
 from saccade.training.learner import Learner, make_learner
 from saccade.training.memory import MemoryPlan, Phase, PlanItem, TrainingMemory, training_memory, video_note
-from saccade.training.memory_passes import PassBytes, PeakBytes, Skeleton, read_config
+from saccade.training.memory_passes import PassBytes, PeakBytes, Skeleton, make_skeleton, read_config
 from saccade.training.optimizer import DividedModel
 from saccade.training.rl.curriculum import choose_tasks
 from saccade.training.rl.engine import open_engine, sync_weights
+from saccade.training.rl.engines.judge_server import judge_server, served_judge
 from saccade.training.rl.engines.settings import LOCAL, VLLM
 from saccade.training.rl.metrics import RlCallback, open_rollout_store, rollout_metrics, validation_sample, with_worth
 from saccade.training.rl.resumed import TASK_IDS, keep_tasks, resumed_tasks
-from saccade.training.rl.rollouts import RolloutResources, generate_rollouts
+from saccade.training.rl.rollouts import RolloutResources, WatchedPlay, generate_rollouts
 from saccade.training.rl.scoring import load_scorer
 from saccade.training.rl.server_engine import cache_of_batch, most_context
 from saccade.training.rl.settings import RlSettings
@@ -58,6 +60,7 @@ from saccade.training.rl.tasks import (
     as_list,
     check_engine_is_there,
     check_run,
+    not_judging,
     open_checked,
     validation_tasks,
     warn_of_run,
@@ -98,6 +101,10 @@ def plan_memory(settings: RlSettings, processes: int, device: str) -> MemoryPlan
         phases.append(_shared(settings, memory, reference))
     served = settings.engine.gpus if settings.engine.source == VLLM else 0
     notes = [f"{served} more GPUs serve; vLLM takes of them what it is told to (engine.options)."] if served else []
+    if settings.judge.gpus is not None:
+        judging, note = _judging(settings, device)
+        phases += judging
+        notes.append(note)
     if load_dialect(settings.recipe.dialect).shows_videos:
         notes.append(video_note(model.source, memory.skeleton.family, context))
     title = f"{model.source}, {processes} processes, forward passes of {tokens} tokens, episodes of up to {context}"
@@ -116,6 +123,22 @@ def _shared(settings: RlSettings, memory: TrainingMemory, reference: PlanItem) -
             reference,
         ),
     )
+
+
+def _judging(settings: RlSettings, device: str) -> tuple[list[Phase], str]:
+    """Return what a GPU of the server that judges holds of its weights, where its shape is known, and a note."""
+    judge, gpus = served_judge(settings.recipe.reward), settings.judge.gpus or 0
+    where = f"{gpus} more GPUs judge" if gpus else "a server on the CPU judges"
+    note = f"{where}: the run starts vLLM with {judge.name} at {judge.address}."
+    if not gpus:
+        return [], note
+    try:
+        model = ModelSettings(source=judge.name, precision="bfloat16")
+        numbers = sum(weight.numel() for weight in make_skeleton(model, low=is_low(model, device)).model.parameters())
+    except SettingsError:
+        return [], f"{note} Its shape is not known here, so what it takes is not planned."
+    weights = PlanItem("weights of the judge", 2 * numbers / gpus, "raise judge.gpus, or take a smaller judge")
+    return [Phase("judging, on the GPUs that judge; vLLM's cache takes the rest", (weights,))], note
 
 
 def _sampling(settings: RlSettings, memory: TrainingMemory, reference: PlanItem, tokens: int) -> Phase:
@@ -202,7 +225,12 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     digest = sha256("\n".join(tasks.ids).encode()).hexdigest()
     run = ActiveRun(settings, out, learner, digest, settings.recipe.steps, callback)
     run.resume("the run was begun with other tasks. Put the old ones back, or begin anew in another folder.")
-    sync.run(_RlRun(settings, out, run, learner, callback).steps(tasks, reference))
+    with ExitStack() as judges:
+        if processes.is_main:
+            others = not_judging(settings, processes.count)
+            judges.enter_context(judge_server(settings.judge, settings.recipe.reward, out / "servers", others))
+        processes.barrier()
+        sync.run(_RlRun(settings, out, run, learner, callback).steps(tasks, reference))
     return run.export({load_dialect(settings.recipe.dialect).id: 1})
 
 
@@ -216,7 +244,7 @@ class _RlRun:
         self._run = run
         self._learner = learner
         self._callback = callback
-        self._store = MediaStore(out / "rollouts" / MEDIA)
+        self._store = MediaStore(out / "rollouts" / MEDIA, limits=self._recipe.media.limits)
 
     @property
     def _cursor(self) -> int:
@@ -303,11 +331,9 @@ class _RlRun:
         own = processes.share(validation.ids)
         made = [await asyncio.to_thread(validation.made, name, self._store) for name in own]
         tasks = [task for task in made if task is not None]
-        plans = [
-            trainer.plan(task, number, task.id, temperature=settings.temperature)
-            for task in tasks
-            for number in range(settings.samples)
-        ]
+        watched = WatchedPlay(settings.temperature, settings.limits)
+        numbers = range(settings.samples)
+        plans = [plan for task in tasks for plan in await trainer.plans(task, numbers, task.id, watched)]
         with trainer.sampling():
             played, _ = await generate_rollouts(plans, trainer.resources, trainer.generation, self._recipe.seed)
         scorer = replace(trainer.scorer, answers=replace(trainer.scorer.answers, grader=settings.grader))

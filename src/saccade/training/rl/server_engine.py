@@ -7,11 +7,8 @@ from pathlib import Path
 
 import torch
 
-from saccade.dialects.registry import load_dialect
-from saccade.episode.flow import limits_with
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
-from saccade.record.trajectory import EpisodeLimits
 from saccade.tokens.caches import GIB, row_bytes
 from saccade.training.learner import Learner
 from saccade.training.rl.engines.memory_folder import memory_folder
@@ -25,9 +22,7 @@ from saccade.training.weights import export
 
 def most_context(settings: RlSettings, checkpoint: int) -> int:
     """Return the most tokens of an episode: of the recipe, else the dialect, at most what the checkpoint reads."""
-    dialect = load_dialect(settings.recipe.dialect)
-    own = settings.recipe.rollout.limits or EpisodeLimits()
-    most = limits_with(dialect.limits, **own.model_dump()).context_tokens
+    most = settings.recipe.limits.context_tokens
     return checkpoint if most is None else min(most, checkpoint)
 
 
@@ -83,7 +78,7 @@ async def _start(
         export(snapshot, folder, "auto")  # with the limits of pictures that the run has
         most = most_context(settings, snapshot.encoder.context_tokens)
         servers = await stack.enter_async_context(
-            vllm_servers(settings.engine, folder, most, out / "servers", processes.count)
+            vllm_servers(settings.engine, folder, most, out / "servers", processes.count, settings.judge.gpus or 0)
         )
         started = tuple(server.address for server in servers)
     return processes.all_gather(started)[0]

@@ -14,11 +14,12 @@ from saccade.dialects.registry import load_dialect
 from saccade.episode.settings import SessionLimits
 from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
+from saccade.record.trajectory import EpisodeLimits
 from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.tasks.benchmarks.card import as_tuple
 from saccade.tasks.sources.broken import MOST_BROKEN, Share
 from saccade.tasks.sources.settings import SourceSettings
-from saccade.training.rl.engines.settings import LOCAL, EngineSettings, check_engine
+from saccade.training.rl.engines.settings import LOCAL, EngineSettings, JudgeServerSettings, check_engine
 from saccade.training.rl.recipe import Recipe, load_recipe
 from saccade.training.rl.rollouts import GenerationSettings
 from saccade.training.rl.trainers import NamedTrainer, OwnTrainer
@@ -51,6 +52,8 @@ class RlValidationSettings(Settings):
     """Of each task; with several `validation/pass_at_k` is the share of tasks with a right one."""
     temperature: NonNegativeFloat = 0.0
     """0: greedy. Several samples need more."""
+    limits: EpisodeLimits = EpisodeLimits()
+    """Those that are set, such as `turns`, count in place of the rollouts'."""
     grader: str = ""
     """One grader for all of them; empty: each task's own, as its source has it."""
     every: NonNegativeInt = 20
@@ -88,6 +91,8 @@ class RlSettings(Settings):
     0: 1e-3 in float32, 1.0 in bfloat16 and with servers, but for one that the run starts on its CPU."""
     engine: EngineSettings = EngineSettings()
     """Engine that samples the rollouts."""
+    judge: JudgeServerSettings = JudgeServerSettings()
+    """Server that the run starts for models that judge."""
     retry: RetryPolicy = ENGINE_RETRY
     """How often a request to a server that samples is tried, and for how long; those to a judge are `reward.retry`."""
     session: SessionLimits = SessionLimits()
@@ -128,10 +133,11 @@ def load_rl_settings(
     if unknown := recipe.machine.keys() - _MACHINE:
         raise SettingsError(f"machine.{min(unknown)} of {name_or_path} is no setting of the run; known: {_known()}")
     machine = dict(recipe.machine)
-    if recipe.engine is not None:
-        machine["engine"] = recipe.engine.model_dump(mode="json")
+    for table in ("engine", "judge"):
+        if (own_table := getattr(recipe, table)) is not None:
+            machine[table] = own_table.model_dump(mode="json")
     settings = load_settings(_Machine, None, own, merged(machine, of_run))
-    recipe = recipe.model_copy(update={"engine": None, "machine": {}})
+    recipe = recipe.model_copy(update={"engine": None, "judge": None, "machine": {}})
     return RlSettings(recipe=recipe, **{name: getattr(settings, name) for name in _MACHINE})
 
 
@@ -152,6 +158,7 @@ MAY_DIFFER = (
     "sandbox",
     "tasks.most_broken",
     *(f"engine.{name}" for name in ("gpus", "shared", "memory", "weights", "program", "ready_seconds")),
+    *(f"judge.{name}" for name in JudgeServerSettings.model_fields),
 )
 """Settings that a run may be resumed with in place of its own: they decide nothing of what is trained."""
 MAY_GROW: Final = {"recipe.steps": "It ends as if it had been begun with them."}
@@ -186,5 +193,11 @@ def check_settings(settings: RlSettings) -> None:
     check_machine(settings)
     if not settings.sources:
         raise SettingsError("no tasks are named: give a world, a benchmark, a file or a folder with --tasks")
+    trained, watched = settings.recipe.limits.context_tokens, settings.validation.limits.context_tokens
+    if trained is not None and watched is not None and watched > trained:
+        raise SettingsError(
+            f"validation.limits.context_tokens = {watched} is more than the {trained} of a rollout, for which engines "
+            "and memory are planned. Lower it, or raise rollout.limits.context_tokens too."
+        )
     if settings.validation.grader:
         load_grader(settings.validation.grader)

@@ -36,7 +36,13 @@ from saccade.training.rl.kl import KL_ESTIMATORS, LARGEST_LOG_RATIO
 from saccade.training.rl.metrics import StepTiming, UpdateMetrics, step_metrics
 from saccade.training.rl.recipe import Recipe, RlLossSettings, RlOptimizerSettings
 from saccade.training.rl.rollout import Rollout, RolloutGroup, group_of
-from saccade.training.rl.rollouts import GenerationSettings, RolloutResources, generate_rollouts, rollout_plan
+from saccade.training.rl.rollouts import (
+    GenerationSettings,
+    RolloutResources,
+    WatchedPlay,
+    generate_rollouts,
+    group_plans,
+)
 from saccade.training.rl.scoring import Scorer
 from saccade.training.rl.select import Selection
 from saccade.training.rl.tasks import TaskList
@@ -309,10 +315,10 @@ class Trainer:
         """Roll out a group of each task by its place, those of this process; an empty one of a task left out."""
         size = self.recipe.rollout.group_size
         plans = [
-            self.plan(task, place * size + number, f"{task.id}@{place}")
+            plan
             for place, task in tasks.items()
             if task is not None
-            for number in range(size)
+            for plan in await self.plans(task, range(place * size, (place + 1) * size), f"{task.id}@{place}")
         ]
         with self.sampling():
             played, took = await generate_rollouts(plans, self.resources, self.generation, self.recipe.seed)
@@ -341,9 +347,10 @@ class Trainer:
     async def _scored(self, group: Sequence[Rollout], trained_on: bool) -> list[Rollout]:
         return list(await self.scorer(group, trained_on=trained_on)) if group else []
 
-    def plan(self, task: Task, rollout: int, group: str, *, temperature: float | None = None) -> Plan:
-        """Plan one episode, at the recipe's temperature or another; a `rollout` number is used once in a run."""
-        return rollout_plan(self.recipe, self.dialect, task, rollout, group, temperature=temperature)
+    async def plans(self, task: Task, numbers: range, group: str, watched: WatchedPlay | None = None) -> list[Plan]:
+        """Plan episodes of a task, as `group_plans` says."""
+        store = self.resources.store
+        return await asyncio.to_thread(group_plans, self.recipe, self.dialect, task, numbers, group, store, watched)
 
 
 @dataclass(frozen=True)

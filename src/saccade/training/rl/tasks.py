@@ -149,10 +149,10 @@ def check_run(settings: RlSettings, out: Path, resume: bool) -> None:
 
 
 def check_engine_is_there(settings: RlSettings, processes: int) -> None:
-    """Check the servers that a run samples from, if any, for so many processes of training.
+    """Check the servers that a run samples from and that judge, if any, for so many processes of training.
 
     Raises:
-        SettingsError: there are too few GPUs for servers that the run starts.
+        SettingsError: there are too few GPUs for servers that the run starts, or a judge cannot be started.
         UnavailableError: vLLM is to be started and not installed.
         ModelRefusedError: a server is of no use.
         ModelLostError: a server cannot be reached.
@@ -160,11 +160,20 @@ def check_engine_is_there(settings: RlSettings, processes: int) -> None:
     if settings.engine.source == VLLM:
         from saccade.training.rl.engines.vllm_process import check_servers
 
-        check_servers(settings.engine, processes)
+        check_servers(settings.engine, processes, settings.judge.gpus or 0)
     elif settings.engine.addresses:
         from saccade.training.rl.engines.wire import check_reached
 
         sync.run(check_reached(settings.engine.addresses, settings.retry))
+    if settings.judge.gpus is not None:
+        from saccade.training.rl.engines.judge_server import check_judge
+
+        check_judge(settings.judge, settings.recipe.reward, not_judging(settings, processes))
+
+
+def not_judging(settings: RlSettings, processes: int) -> int:
+    """Count the GPUs that train or serve rollouts in a run of so many processes."""
+    return processes + (settings.engine.gpus if settings.engine.source == VLLM else 0)
 
 
 def open_checked(settings: RlSettings) -> TaskPool:

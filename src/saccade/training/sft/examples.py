@@ -16,10 +16,11 @@ import numpy as np
 from saccade.dialects.registry import recorded_dialect
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.episode.settings import PromptSettings
-from saccade.errors import MissingMediaError, SaccadeError, TrainingError
+from saccade.episode.task_media import messages_as_shown, scaled
+from saccade.errors import MediaError, MissingMediaError, SaccadeError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines
-from saccade.record.content import Message, ParseError
+from saccade.record.content import ImagePart, Message, ParseError
 from saccade.record.execution import Status
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.sources.broken import too_many
@@ -61,6 +62,21 @@ def reprompting(words: PromptSettings) -> Reprompt:
         return trajectory.model_copy(update={"prompt": messages})
 
     return reprompted
+
+
+def _shrunk(trajectory: Trajectory, most: int, media: ManyStores, small: MediaStore | None) -> Trajectory:
+    """Return the trajectory with pictures of its prompt above `most` pixels scaled down, with a word about it."""
+    pictures = [part for message in trajectory.prompt for part in message.media if isinstance(part, ImagePart)]
+    large = {part.sha256: part for part in pictures if part.width * part.height > most and part.sha256 in media}
+    if not large or small is None:
+        return trajectory
+    name = trajectory.provenance.dialect
+    dialect = recorded_dialect(name) if name else None
+    shown = {
+        sha256: scaled(part, small.put_smaller(part, most, media.get_bytes(sha256)), dialect)
+        for sha256, part in large.items()
+    }
+    return trajectory.model_copy(update={"prompt": messages_as_shown(trajectory.prompt, shown)})
 
 
 def _pictures(messages: tuple[Message, ...]) -> list[str]:
@@ -119,7 +135,10 @@ def check_runs(runs: Iterable[str]) -> None:
 
 
 def read_examples(
-    settings: SftSettings, encoder: Encoder, tell: Callable[[int], None] = lambda _: None
+    settings: SftSettings,
+    encoder: Encoder,
+    tell: Callable[[int], None] = lambda _: None,
+    small: MediaStore | None = None,
 ) -> TrainingExamples:
     """Return the rows of `settings.data.runs`, in the order of the files.
 
@@ -127,6 +146,7 @@ def read_examples(
         settings: of the run.
         encoder: the checkpoint's.
         tell: hears the number of trajectories read so far.
+        small: gets the pictures of prompts above `media.shown_pixels`, scaled down; None: they stay as they are.
 
     Raises:
         RecordError: a run folder cannot be read.
@@ -137,7 +157,7 @@ def read_examples(
     left_out: Counter[str] = Counter()
     dialects: Counter[str] = Counter()
     refusal = ""
-    for number, read in enumerate(_all_read(settings, encoder), 1):
+    for number, read in enumerate(_all_read(settings, encoder, small), 1):
         refusal = refusal or read.refusal
         if read.row is None:
             left_out[read.reason] += 1
@@ -194,13 +214,18 @@ class _Read:
     dialect: str = ""
 
 
-def _all_read(settings: SftSettings, encoder: Encoder) -> Iterator[_Read]:
+def _all_read(settings: SftSettings, encoder: Encoder, small: MediaStore | None) -> Iterator[_Read]:
     """Yield every trajectory of every run folder. A folder that is named several times is read once."""
     if not settings.data.runs:
         raise TrainingError("no run folder is named: give at least one with --data, or as data.runs")
     reprompt = reprompting(settings.data)
     media = ManyStores(settings.data.runs)
     often = Counter(settings.data.runs)
+    most = settings.media.shown_pixels
+
+    def changed(trajectory: Trajectory) -> Trajectory:
+        return _shrunk(reprompt(trajectory), most, media, small)
+
     known: dict[str, list[_Read]] = {}
     for run in settings.data.runs:
         if run in known:
@@ -208,7 +233,7 @@ def _all_read(settings: SftSettings, encoder: Encoder) -> Iterator[_Read]:
             continue
         kept: list[_Read] = []
         for trajectory in _trajectories(run):
-            read = _read(trajectory, settings, encoder, reprompt)
+            read = _read(trajectory, settings, encoder, changed)
             if read.row is not None and not all(part.sha256 in media for part in trajectory.media()):
                 read = _Read(trajectory.task.id, None, _NO_MEDIA)
             kept.append(read)
@@ -222,12 +247,14 @@ def _trajectories(run: str) -> Iterator[Trajectory]:
     return read_lines(Path(run) / TRAJECTORIES, Trajectory)
 
 
-def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder, reprompt: Reprompt) -> _Read:
+def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder, changed: Reprompt) -> _Read:
     task = trajectory.task.id
     try:
-        row = _row(reprompt(trajectory), settings, encoder)
+        row = _row(changed(trajectory), settings, encoder)
     except TrainingError as error:
         return _Read(task, None, _NO_TOKENS, str(error))
+    except MediaError as error:
+        return _Read(task, None, "with a picture that cannot be decoded", str(error))
     return _Read(task, None, row) if isinstance(row, str) else _Read(task, row, dialect=trajectory.provenance.dialect)
 
 

@@ -26,11 +26,12 @@ from saccade.core import sync
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
-from saccade.episode.run_folder import RunFolder
+from saccade.episode.run_folder import MEDIA, RunFolder
 from saccade.episode.settings import SessionLimits
-from saccade.episode.task_media import check_media
+from saccade.episode.task_media import check_media, scaled_down
 from saccade.errors import SettingsError, TrainingError
 from saccade.grading.registry import scored_by_rule
+from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.record.trajectory import Sampling, Trajectory
 from saccade.sandbox.registry import sandbox_at
@@ -184,6 +185,7 @@ class ValidationTasks:
             validation.session.applied(load_dialect(dialect), validation.sandbox)
         )
         self._settings = validation
+        self._media = settings.media
         self._out = out / "validation"
         self._broken = BrokenTasks(len(tasks), validation.most_broken, self._out / LEFT_OUT)
 
@@ -194,35 +196,37 @@ class ValidationTasks:
         """
         shutil.rmtree(self._out / str(step), ignore_errors=True)
         folder = RunFolder(self._out / str(step))
-        played = sync.run(self._played(trained, folder))
+        store = folder.store.limited(self._media.limits)
+        played = sync.run(self._played(trained, folder, store))
         values = [score.value for item in played for score in item.scores if score.value is not None]
         samples = [_sample(item) for item in played[: self._settings.samples]]
         turns = fmean(len(item.turns) for item in played) if played else 0.0
         right = {"played_accuracy": fmean(values)} if values else {}
         return {**right, "played_turns": turns, "played": len(played)}, samples
 
-    async def _played(self, trained: Trainable, folder: RunFolder) -> list[Trajectory]:
+    async def _played(self, trained: Trainable, folder: RunFolder, store: MediaStore) -> list[Trajectory]:
         model = CheckpointModel(trained)
         played = []
         async with sandbox_at(self._settings.sandbox, self.dialect.sandbox) as sandbox:
-            for plan in self._plans(folder):
-                done = await run_episode(plan, model, sandbox, folder.store, tools=self._tools)
+            for plan in self._plans(store):
+                done = await run_episode(plan, model, sandbox, store, tools=self._tools)
                 done = done.with_scores([scored_by_rule(done.answer, done.task)])
                 folder.append(done)
                 played.append(done)
         return played
 
-    def _plans(self, folder: RunFolder) -> Iterator[Plan]:
+    def _plans(self, store: MediaStore) -> Iterator[Plan]:
         validation = self._settings
         for name in self.tasks.ids:
-            task = self._broken.made(name, lambda name=name: self.tasks.make(name, folder.store))  # type: ignore[misc]
+            task = self._broken.made(name, lambda name=name: self.tasks.make(name, store))  # type: ignore[misc]
             if task is None:
                 continue
+            shown = scaled_down(task, self._media.shown_pixels, store, self.dialect)
             for rollout in range(validation.k):
                 sampling = validation.sampling
                 if validation.k > 1:
                     sampling = sampling.model_copy(update={"seed": (sampling.seed or 0) + rollout})
-                yield Plan(task, self.dialect, sampling, group=task.id, rollout=rollout)
+                yield Plan(task, self.dialect, sampling, group=task.id, rollout=rollout, shown=shown)
 
 
 def validation_tasks(
@@ -286,7 +290,8 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
     processes = join_processes(settings.threads)
     callback = callback if callback is not None and processes.is_main else SftCallback()
     trained = load_trainable(settings.model, processes.device, settings.seed)
-    examples = read_examples(settings, trained.encoder, callback.reading)
+    small = MediaStore(out / MEDIA, limits=settings.media.limits)
+    examples = read_examples(settings, trained.encoder, callback.reading, small)
     begin_run(settings, out, processes)
     callback.learns_from(examples)
     learner = make_learner(trained, settings.optimizer, processes, settings.model.shard)
@@ -298,7 +303,7 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
     )
     played = validation_tasks(settings, examples.dialects, out, processes)
     more = {"dialects": examples.dialects}
-    steps = _Steps(settings, examples, learner, total)
+    steps = _Steps(settings, out, examples, learner, total)
     trained.model.train()
     with run.writing(), ThreadPoolExecutor(1, thread_name_prefix="batches") as thread:
         for step, batches in _ahead(thread, steps.batches, run.steps()):
@@ -314,7 +319,9 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
 class _Steps:
     """One step; only the weights outlive it."""
 
-    def __init__(self, settings: SftSettings, examples: TrainingExamples, learner: Learner, total: int) -> None:
+    def __init__(
+        self, settings: SftSettings, out: Path, examples: TrainingExamples, learner: Learner, total: int
+    ) -> None:
         self._settings = settings
         self._examples = examples
         self._learner = learner
@@ -322,7 +329,7 @@ class _Steps:
         self._total = total
         flash = settings.model.attention.startswith("flash") and trained.encoder.family.attention == "full"
         self._packed = settings.batch.layout == "packed" or (settings.batch.layout == "auto" and flash)
-        self._media = media = ManyStores(settings.data.runs)
+        self._media = media = ManyStores([*settings.data.runs, str(out)])
         pictures = PictureTensors(trained.encoder, media, settings.data.picture_cache_mib * 2**20)
         looked_at = PictureTensors(trained.encoder, media, 2**26)
         self._collate = Collator(trained.encoder, pictures, trained.model, packed=self._packed)

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, NonNegativeInt, PositiveFloat, PositiveInt
 
 from saccade.core.settings import Settings
 from saccade.episode.settings import PromptSettings, SessionLimits
+from saccade.media.download import MediaSettings
 from saccade.record.trajectory import Sampling
 from saccade.tasks.benchmarks.card import as_tuple
 from saccade.tasks.sources.broken import MOST_BROKEN, Share
@@ -90,6 +91,8 @@ class SftSettings(Settings):
     """The settings of `saccade sft`."""
 
     data: DataSettings = DataSettings()
+    media: MediaSettings = MediaSettings()
+    """How large a picture of the prompt, or of a task that is played, may be and is shown."""
     model: ModelSettings = ModelSettings()
     loss: SftLossSettings = SftLossSettings()
     optimizer: OptimizerSettings = OptimizerSettings()

@@ -17,6 +17,7 @@ from saccade.training.rl import curriculum
 from saccade.training.rl.curriculum import PASS_RATES, TaskPassRate
 from saccade.training.rl.metrics import RlCallback
 from saccade.training.rl.run import train
+from saccade.training.rl.settings import check_settings
 from saccade.training.rl.step import Trainer
 from saccade.training.rl.tasks import TaskList
 
@@ -88,6 +89,24 @@ def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
     names = [[item.id for item in read_lines(out / "rollouts/trajectories.jsonl", Trajectory)] for out in (full, cut)]
     assert names[0] == names[1]
     assert len(names[0]) == 8
+
+
+def test_held_out_tasks_are_played_with_limits_of_their_own(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch)
+    watched = {"every": 1, "source": str(tasks), "tasks": 2, "limits": {"turns": 1}}
+    settings = rl_settings(tiny, tasks, recipe={"steps": 1}, validation=watched)
+    train(settings, tmp_path / "run")
+    before, step, after = metrics(tmp_path / "run")
+    assert (before["validation/turns"], step["turns"], after["validation/turns"]) == (1, 2, 1)
+
+
+def test_held_out_episodes_are_no_longer_than_what_is_planned(tiny: Path, tasks: Path) -> None:
+    limits = {"sampling": {"max_tokens": 6}, "limits": {"context_tokens": 512}}
+    watched = {"limits": {"context_tokens": 513}}
+    with pytest.raises(SettingsError, match=r"validation\.limits\.context_tokens = 513 is more than the 512"):
+        check_settings(rl_settings(tiny, tasks, recipe={"rollout": limits}, validation=watched))
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # by peft

@@ -10,9 +10,10 @@ import pytest
 from tests.training.sft.train.support import said, settings, trajectory, write_run
 
 from saccade.dialects.registry import load_dialect
-from saccade.episode.run_folder import RunFolder
+from saccade.episode.run_folder import MEDIA, RunFolder
 from saccade.episode.settings import PromptSettings
 from saccade.errors import MissingMediaError, TrainingError
+from saccade.media.store import MediaStore
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import load_checkpoint
 from saccade.record.codec import read_lines
@@ -51,6 +52,19 @@ def test_only_the_learned_turns_are_in_the_mask(tmp_path: Path, tiny: Path, enco
         "<think>I crop.</think><code>plt.imshow(image.crop((0, 0, 32, 33)))</code><|im_end|>"
         "<answer>red</answer><|im_end|>"
     )
+
+
+def test_large_pictures_of_prompts_are_learned_smaller(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:
+    run = RunFolder(tmp_path / "r")
+    run.append(trajectory(run, 0, looks=1))
+    small = MediaStore(tmp_path / "out" / MEDIA)
+    (plain,) = read_examples(settings(tiny, run.root), encoder, small=small).train
+    (row,) = read_examples(settings(tiny, run.root, media={"shown_pixels": 1000}), encoder, small=small).train
+    first, look = row.pictures
+    assert first.part.width * first.part.height <= 1000 < plain.pictures[0].part.width * plain.pictures[0].part.height
+    assert look.part == plain.pictures[1].part, "what a call gave back stays as it was"
+    assert first.part.sha256 in ManyStores([str(run.root), str(tmp_path / "out")])
+    assert "is shown scaled down" in encoder.decode(row.ids.tolist())
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:

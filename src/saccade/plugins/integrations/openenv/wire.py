@@ -155,6 +155,7 @@ class OpenEnvSettings(SpeechSettings):
             "prompt_file": self.prompt_file or None,
             "prompt_names": self.prompt_names,
             "session": self.session,
+            "media": self.media,
         }
         if self.sandbox != "local":
             options["sandbox"] = lambda: sandbox_at(self.sandbox, dialect.sandbox)

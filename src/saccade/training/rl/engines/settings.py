@@ -1,4 +1,4 @@
-"""Settings of the engine that samples the rollouts of a run: the table `[engine]`."""
+"""Settings of servers for a run: the engine that samples (table `[engine]`), and models that judge (`[judge]`)."""
 
 from __future__ import annotations
 
@@ -53,6 +53,24 @@ class EngineSettings(Settings):
         if self.source in (LOCAL, VLLM):
             return ()
         return tuple(address.strip() for address in self.source.split(","))
+
+
+class JudgeServerSettings(Settings):
+    """The settings `judge.*`: a vLLM server that the run starts for models that judge, and ends.
+
+    It serves the model that `reward.judge_model`, `.answer_judge` or `.consistency_judge` names at this machine
+    (`vllm:NAME@http://localhost:PORT/v1`).
+    """
+
+    gpus: NonNegativeInt | None = None
+    """GPUs over which the model is divided: the last ones of the machine; 0: it runs on the CPU. None: nothing is
+    started."""
+    program: str = "vllm"
+    """The program to start, found as a shell finds it."""
+    options: tuple[str, ...] = ()
+    """More arguments of `vllm serve`."""
+    ready_seconds: PositiveFloat = 1800.0
+    """How long it may take until it answers."""
 
 
 def check_engine(settings: EngineSettings) -> None:

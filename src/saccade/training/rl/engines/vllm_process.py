@@ -85,9 +85,20 @@ _LOOK = 0.5
 class ServerProcess(GuardedProcess):
     """A server as a child process."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], address: str, log: Path) -> None:
-        """Start it as `GuardedProcess` does; it will answer at `address`, `http://host:port`."""
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        address: str,
+        log: Path,
+        setting: str = "engine.ready_seconds",
+    ) -> None:
+        """Start it as `GuardedProcess` does; it will answer at `address`, `http://host:port`.
+
+        `setting` says how long it may take.
+        """
         self.address = address
+        self._setting = setting
         super().__init__(command, environment, log)
 
     async def wait_until_ready(self, seconds: float) -> None:
@@ -107,7 +118,7 @@ class ServerProcess(GuardedProcess):
                 await asyncio.sleep(_LOOK)
         raise ModelLostError(
             f"the server that was started is not ready after {seconds:g} s. {self.last_words()} "
-            "Raise engine.ready_seconds if it only needs longer."
+            f"Raise {self._setting} if it only needs longer."
         )
 
 
@@ -122,7 +133,7 @@ _CPU_OPTIONS = ("--enforce-eager", "--dtype", "float32", "--skip-mm-profiling")
 
 @asynccontextmanager
 async def vllm_servers(
-    settings: EngineSettings, folder: Path, context_tokens: int | None, logs: Path, training: int
+    settings: EngineSettings, folder: Path, context_tokens: int | None, logs: Path, training: int, judging: int = 0
 ) -> AsyncIterator[list[ServerProcess]]:
     """Start servers and wait until they answer; they have ended when the block is left.
 
@@ -132,13 +143,14 @@ async def vllm_servers(
         context_tokens: most tokens of an episode; None for what the checkpoint reads.
         logs: folder for a file of each server, what it prints.
         training: processes that train, each on a GPU of its own.
+        judging: GPUs of a server that judges.
 
     Raises:
         SettingsError: the machine has not as many GPUs.
         UnavailableError: vLLM is not installed.
         ModelLostError: a server ended, or is not ready in time.
     """
-    devices, program = check_servers(settings, training)
+    devices, program = check_servers(settings, training, judging)
     with ExitStack() as stack:
         servers = []
         for number, device in enumerate(devices):
@@ -161,14 +173,14 @@ async def vllm_servers(
         yield servers
 
 
-def check_servers(settings: EngineSettings, training: int) -> tuple[list[int | None], str]:
+def check_servers(settings: EngineSettings, training: int, judging: int = 0) -> tuple[list[int | None], str]:
     """Return the GPU of each server, as `serving_devices` does, and the program; before weights are loaded.
 
     Raises:
         SettingsError: the machine has not as many GPUs.
         UnavailableError: vLLM is not installed.
     """
-    devices = serving_devices(settings, torch.cuda.device_count(), training)
+    devices = serving_devices(settings, torch.cuda.device_count() - judging, training)
     program = shutil.which(settings.program)
     if program is None:
         raise UnavailableError(
@@ -245,10 +257,20 @@ def serve_command(program: str, folder: Path, port: int, context_tokens: int | N
 def serve_environment(device: int | None) -> dict[str, str]:
     """Return the variables of a server on a visible GPU, None for the CPU."""
     if device is None:
-        return _FOR_ALL | {name: os.environ.get(name, value) for name, value in _FOR_CPU.items()}
+        return _FOR_ALL | cpu_variables()
+    return _FOR_ALL | {"CUDA_VISIBLE_DEVICES": visible_gpus([device])}
+
+
+def cpu_variables() -> dict[str, str]:
+    """Return the variables of a server on the CPU."""
+    return {name: os.environ.get(name, value) for name, value in _FOR_CPU.items()}
+
+
+def visible_gpus(devices: Sequence[int]) -> str:
+    """Return CUDA_VISIBLE_DEVICES for a process that shall see only these of the GPUs that this one sees."""
     seen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    name = str(device) if seen is None else seen.split(",")[device]
-    return _FOR_ALL | {"CUDA_VISIBLE_DEVICES": name}
+    names = None if seen is None else seen.split(",")
+    return ",".join(str(device) if names is None else names[device] for device in devices)
 
 
 def free_port() -> int:

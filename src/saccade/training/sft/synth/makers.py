@@ -11,6 +11,7 @@ from saccade.core.settings import settings_toml
 from saccade.dialects.base import Dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan, limits_with
+from saccade.episode.task_media import scaled_down
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.record.task import Task
@@ -57,6 +58,7 @@ class SynthResources:
             group=task.id if self.settings.samples > 1 else "",
             rollout=job.sample,
             settings=self._settings_text,
+            shown=scaled_down(task, self.settings.media.shown_pixels, self.store, self.dialect),
         )
 
     @cached_property

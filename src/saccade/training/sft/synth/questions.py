@@ -142,7 +142,7 @@ async def make_questions(
     watch(progress)
     out.mkdir(parents=True, exist_ok=True)
     save_settings(settings, out / "settings.toml")
-    asker = _Asker(settings, pool, MediaStore(out / MEDIA), model, purse)
+    asker = _Asker(settings, pool, MediaStore(out / MEDIA, limits=settings.media.limits), model, purse)
     try:
         async for tasks in in_order(names, asker.ask, workers):
             if not isinstance(tasks, DiscardedError):

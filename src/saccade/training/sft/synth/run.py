@@ -94,7 +94,7 @@ class Synthesizer:
         teacher = settings.teacher
         check_sampling(teacher.model, teacher.sampling)
         check_sampling(teacher.writer or teacher.model, teacher.writer_sampling)
-        self._store = store
+        self._store = store.limited(settings.media.limits)
         self.purse = Purse(teacher.dollars, "teacher", "What was made is kept")
         self._load = models or partial(load_model, retry=settings.retry)
         self._dialect, self._tools = settings.prepared(load_dialect(settings.dialect))
