@@ -5,6 +5,7 @@ Every kind is drawn in styles, sizes, fonts, legends, grids, scales and language
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -128,8 +129,8 @@ class _Sheet:
             )  # fmt: skip
 
     def done(
-        self, kind: str, reads: str = "", values: Values | None = None, bars: Sequence[Any] = (), texts: Sequence[str] = (),
-        along: str = "y",
+        self, kind: str, reads: str = "", values: Values | None = None,
+        bars: Sequence[Any] = (), texts: Sequence[str] = (), along: str = "y",
     ) -> Drawn:  # fmt: skip
         low, high = self.axes.get_ylim() if along == "y" else self.axes.get_xlim()
         data = BytesIO()
@@ -402,7 +403,7 @@ def _flow(sheet: _Sheet) -> Drawn:
             word,
             bbox={"boxstyle": rng.choice(("round", "square", "circle")), "fc": rng.choice(("C0", "C1", "lightblue"))},
         )
-    for a, b in zip(places, places[1:], strict=False):
+    for a, b in itertools.pairwise(places):
         axes.annotate("", b, a, arrowprops={"arrowstyle": "->"})
     return sheet.done("flow diagram")
 

@@ -145,7 +145,7 @@ def regrade(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Of the judge: prompt_file, replies, seconds, attempts, concurrent, outages, max_tokens, dollars, retry.tries, "
+            help="Of the judge: prompt_file, replies, seconds, attempts, concurrent, outages, max_tokens, dollars, "
             "retry.seconds, ...  [default: as before]",
         ),
     ] = None,

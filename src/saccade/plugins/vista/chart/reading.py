@@ -489,7 +489,8 @@ def _fits(words: Sequence[str], number: int, gap: tuple[int, int], width: int) -
     """Whether the texts to both sides of a gap are as wide as their letters need: else something else stands there."""
     before, after = len(" ".join(words[:number])), len(" ".join(words[number:]))
     share = gap[0] / max(1, gap[0] + width - gap[1])
-    return 0.5 < share * (before + after) / before and 0.5 < (1 - share) * (before + after) / after
+    letters = before + after
+    return share * letters / before > 0.5 and (1 - share) * letters / after > 0.5
 
 
 def _gaps(part: PixelArray) -> list[tuple[int, int]]:
