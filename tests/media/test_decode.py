@@ -21,7 +21,6 @@ from saccade.media.decode import (
     PictureHeader,
     _check_size,
     decode,
-    decode_frames,
     decode_plain,
     decode_smaller,
     header,
@@ -258,23 +257,8 @@ def animated(format: str, count: int = 4) -> bytes:
 
 
 @pytest.mark.parametrize("format", ["GIF", "PNG", "WEBP", "TIFF"])
-def test_frames(format: str) -> None:
-    data = animated(format)
-    assert decode(data).getpixel((5, 5))[0] < 4
-    frames = decode_frames(data, most=3)
-    assert [frame.size for frame in frames] == [SIZE] * 3
-    assert [round(frame.convert("RGB").getpixel((5, 5))[0] / 60) for frame in frames] == [0, 1, 2]
-    assert len(decode_frames(data, most=100)) == 4
-    assert len(decode_frames(saved(picture(), "PNG"), most=9)) == 1
-
-
-def test_frames_together_have_a_limit() -> None:
-    limits = DecodeLimits(total_pixels=3 * SIZE[0] * SIZE[1])
-    assert len(decode_frames(animated("GIF"), most=3, limits=limits)) == 3
-    with pytest.raises(TooLargeError, match="first 4 frames"):
-        decode_frames(animated("GIF"), most=4, limits=limits)
-    with pytest.raises(MediaError, match="at least one"):
-        decode_frames(animated("GIF"), most=0)
+def test_the_first_frame_of_several_is_the_picture(format: str) -> None:
+    assert decode(animated(format)).getpixel((5, 5))[0] < 4
 
 
 def bmp_header(width: int, height: int) -> bytes:
@@ -454,14 +438,6 @@ def test_numbers_are_scaled_alike_in_every_piece_of_a_picture(monkeypatch: pytes
     assert (full[0, 0], full[-1, -1]) == (0, 255)
 
 
-def test_each_page_has_the_limits_of_a_picture() -> None:
-    pages = [Image.new("L", (40, 30)), Image.new("L", (41, 30))]
-    data = saved(pages[0], "TIFF", save_all=True, append_images=pages[1:])
-    assert len(decode_frames(data, most=2, limits=DecodeLimits(side=41))) == 2
-    with pytest.raises(TooLargeError, match="41x30"):
-        decode_frames(data, most=2, limits=DecodeLimits(side=40))
-
-
 def test_what_a_header_says(tmp_path: Path) -> None:
     frames = [picture(), picture().transpose(Image.Transpose.ROTATE_180)]
     for format, said in (("GIF", True), ("WEBP", True), ("TIFF", False)):
@@ -494,12 +470,9 @@ def test_limits_hold_what_they_say_and_no_more() -> None:
     width, height = SIZE
     exact = DecodeLimits(data_bytes=len(data), pixels=width * height, side=width, total_pixels=width * height)
     assert decode(data, limits=exact).size == SIZE
-    assert len(decode_frames(data, most=1, limits=exact)) == 1
     for field, less in (("data_bytes", len(data) - 1), ("pixels", width * height - 1), ("side", width - 1)):
         with pytest.raises(TooLargeError, match=f"over the limit of {less:,}"):
             decode(data, limits=replace(exact, **{field: less}))
-    with pytest.raises(TooLargeError, match=f"over the limit of {width * height - 1}"):
-        decode_frames(data, most=1, limits=replace(exact, total_pixels=width * height - 1))
     assert asdict(DecodeLimits()) == {
         "data_bytes": 2 * 1024**3,
         "pixels": 500_000_000,

@@ -71,7 +71,7 @@ class DecodeLimits:
     side: int = 500_000
     """Longest side in pixels."""
     total_pixels: int = 400_000_000
-    """Pixels of all frames together, for `decode_frames`."""
+    """Pixels of all pages together."""
     pages: int = 50
     """Of a PDF or a TIFF, where each is a picture."""
     pdf_dpi: int = 150
@@ -231,33 +231,6 @@ def header(data: Source) -> PictureHeader | None:
             return PictureHeader(image.format or "", frames, frames > 1 and image.format in _MOVING)
     except UnknownFormatError:
         return None
-
-
-def decode_frames(data: Source, *, most: int, limits: DecodeLimits = DEFAULT_LIMITS) -> tuple[Image.Image, ...]:
-    """Return the first `most` frames of an animated or many-paged file, each plain and upright.
-
-    One for a still picture.
-
-    Raises:
-        TooLargeError: also when the frames together are beyond `limits.total_pixels`.
-        DecodeError: also when one of these frames is broken.
-    """
-    if most < 1:
-        raise MediaError(f"cannot decode {most} frames; ask for at least one")
-    frames: list[Image.Image] = []
-    pixels = 0
-    with _decoding(), _opened(data, limits) as image:
-        while len(frames) < most and _seek(image, len(frames)):
-            pixels += image.width * image.height
-            if pixels > limits.total_pixels:
-                raise TooLargeError(
-                    f"the first {len(frames) + 1} frames hold {pixels} pixels, over the limit of "
-                    f"{limits.total_pixels}. Ask for fewer frames or smaller ones."
-                )
-            _load(image)
-            _check_size(image.size, limits)
-            frames.append(upright(to_plain(image), _orientation(image)))
-    return tuple(frames)
 
 
 def mime_type(data: Source) -> str:

@@ -23,8 +23,8 @@ import torch
 
 from saccade.core import sync
 from saccade.dialects.registry import load_dialect
-from saccade.errors import SettingsError
 from saccade.episode.run_folder import MEDIA
+from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.sandbox.registry import sandbox_at
 from saccade.tasks.sources.broken import LEFT_OUT, BrokenTasks

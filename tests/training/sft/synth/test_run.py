@@ -19,7 +19,7 @@ from saccade.errors import ModelRefusedError, SettingsError
 from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
-from saccade.training.sft.synth.jobs import job_count, jobs, knobs_by_world
+from saccade.training.sft.synth.jobs import job_count, jobs
 from saccade.training.sft.synth.made import DiscardedError, in_order
 from saccade.training.sft.synth.prompts import conclusion_in, reasoning_in, steps_in, thoughts_in
 from saccade.training.sft.synth.run import synthesise
@@ -195,12 +195,11 @@ def test_knobs_are_checked_by_their_world() -> None:
     def settings(knobs: dict[str, dict[str, object]]) -> SynthSettings:
         return SynthSettings(sources=("visual-search",), dialect="codedance", knobs=knobs)
 
-    turned = knobs_by_world(settings({"visual-search": {"signs": 3, "kinds": ["dot"]}}))["visual-search@1"]
-    assert turned.model_dump()["signs"] == 3
+    assert job_count(settings({"visual-search": {"signs": 3, "kinds": ["dot"]}}))
     with pytest.raises(SettingsError, match="sign"):
-        knobs_by_world(settings({"visual-search": {"sgns": 3}}))
+        job_count(settings({"visual-search": {"sgns": 3}}))
     with pytest.raises(SettingsError, match="knobs are given for maze, but the worlds are visual-search"):
-        knobs_by_world(settings({"maze": {}}))
+        job_count(settings({"maze": {}}))
 
 
 def test_an_unknown_world_is_named() -> None:

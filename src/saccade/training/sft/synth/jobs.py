@@ -17,7 +17,7 @@ from saccade.tasks.sources.settings import SourceSettings
 from saccade.tasks.sources.shares import Turns
 from saccade.tasks.sources.task_set import OpenSource, TaskPool, expanded, open_tasks
 from saccade.tasks.sources.world_reader import WorldReader
-from saccade.tasks.worlds.base import Knobs, World, WorldSample, chosen_knobs, draw_sample, load_world
+from saccade.tasks.worlds.base import World, WorldSample, draw_sample, load_world
 from saccade.training.sft.synth.settings import SynthSettings
 
 
@@ -121,11 +121,6 @@ def jobs(settings: SynthSettings) -> Iterator[Job]:
 def job_count(settings: SynthSettings) -> int:
     """Count the jobs."""
     return len(Jobs(settings))
-
-
-def knobs_by_world(settings: SynthSettings) -> dict[str, Knobs]:
-    """Return the knobs of every world, by its id. Raises `SettingsError` as `chosen_knobs` does."""
-    return chosen_knobs(worlds_of(settings), settings.knobs)
 
 
 def worlds_of(settings: SynthSettings) -> list[World[Any]]:
