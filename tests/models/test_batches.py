@@ -114,6 +114,35 @@ async def test_a_run_that_ended_continues_days_later(server: BatchServer, kind: 
     await again.close()
 
 
+@pytest.mark.parametrize("listed", [200, None, 404])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_batch_that_was_being_sent_is_found_again(
+    server: BatchServer, kind: str, listed: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answer = lambda request: says(kind, f"It is {question(request)}.")
+    other, media = made(kind, server, tmp_path / "other"), Media()
+    await asked(other, 9, media)
+    await other.close()
+    server.held = True
+    model = made(kind, server, tmp_path)
+    waiting = [asyncio.create_task(asked(model, number, media)) for number in range(3)]
+    while len(server.batches) < 2:
+        await asyncio.sleep(0.02)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    await model.close()
+    server.held, server.listed = False, listed
+    again = made(kind, server, tmp_path)
+    answers = await asyncio.gather(*(asked(again, number, media) for number in range(3)))
+    assert [answer.text for answer in answers] == [f"It is {number}." for number in range(3)]
+    found = listed == 200
+    assert [len(requests) for requests in server.batches.values()] == [1, 3, *([] if found else [3])]
+    assert ("it was found: " if found else "its requests are sent again") in caplog.text
+    assert ("no list here" in caplog.text) == (listed == 404)
+    await again.close()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 async def test_errors_of_single_requests(server: BatchServer, kind: str, tmp_path: Path) -> None:
     def answer(request: dict[str, Any]) -> dict[str, Any] | None:

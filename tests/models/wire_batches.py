@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -31,11 +33,25 @@ class BatchServer:
     files: dict[str, bytes] = field(default_factory=dict)
     asked: int = 0
     """How often a batch was asked after."""
+    marks: dict[str, Any] = field(default_factory=dict)
+    """Name -> what was sent with the batch for it to be known by."""
+    held: bool = False
+    """Whether it is not said yet that a batch was made."""
+    listed: int | None = 200
+    """Status of the list of batches; None: it is empty."""
 
-    def keep(self, requests: list[dict[str, Any]], prefix: str) -> str:
+    async def keep(self, requests: list[dict[str, Any]], prefix: str, mark: Any = None) -> str:
         name = f"{prefix}{len(self.batches) + 1}"
-        self.batches[name] = requests
+        self.batches[name], self.marks[name] = requests, mark
+        while self.held:
+            await asyncio.sleep(0.02)
         return name
+
+    def listing(self, field: str, items: list[dict[str, Any]]) -> JSONResponse:
+        """Return the newest first."""
+        if self.listed not in (200, None):
+            return JSONResponse({"error": {"message": "no list here", "code": self.listed}}, self.listed)
+        return JSONResponse({field: items[::-1] if self.listed else [], "has_more": False})
 
 
 def _openai(app: FastAPI, server: BatchServer) -> None:
@@ -81,7 +97,7 @@ def _openai(app: FastAPI, server: BatchServer) -> None:
         body = await request.json()
         requests = [json.loads(line) for line in server.files[body["input_file_id"]].decode().splitlines()]
         assert all(line["method"] == "POST" and line["url"] == body["endpoint"] for line in requests)
-        name = server.keep(requests, "batch_")
+        name = await server.keep(requests, "batch_", body["metadata"])
         return {"id": name, "object": "batch", "endpoint": "e", "input_file_id": "f", "completion_window": "24h",
                 "created_at": 1, "status": "validating"}  # fmt: skip
 
@@ -96,14 +112,20 @@ def _openai(app: FastAPI, server: BatchServer) -> None:
 
 def _anthropic(app: FastAPI, server: BatchServer) -> None:
     def batch(name: str, state: str) -> dict[str, Any]:
-        counts = {"processing": 0, "succeeded": 0, "errored": 0, "canceled": 0, "expired": 0}
+        known = len(server.batches[name])
+        counts = {"processing": known, "succeeded": 0, "errored": 0, "canceled": 0, "expired": 0}
         results = f"{server.url}/v1/messages/batches/{name}/results" if state == "ended" else None
-        return {"id": name, "type": "message_batch", "processing_status": state, "created_at": TIME, "expires_at": TIME,
+        made = datetime.now(UTC).isoformat()
+        return {"id": name, "type": "message_batch", "processing_status": state, "created_at": made, "expires_at": TIME,
                 "request_counts": counts, "results_url": results}  # fmt: skip
 
     @app.post("/v1/messages/batches")
     async def create(request: Request) -> Any:
-        return batch(server.keep((await request.json())["requests"], "msgbatch_"), "in_progress")
+        return batch(await server.keep((await request.json())["requests"], "msgbatch_"), "in_progress")
+
+    @app.get("/v1/messages/batches")
+    async def listing() -> JSONResponse:
+        return server.listing("data", [batch(name, "in_progress") for name in server.batches])
 
     @app.get("/v1/messages/batches/{name}")
     async def retrieve(name: str) -> Any:
@@ -146,9 +168,18 @@ def _gemini(app: FastAPI, server: BatchServer) -> None:
     @app.post("/v1beta/models/{call}")
     async def create(call: str, request: Request) -> Any:
         assert call.endswith(":batchGenerateContent")
-        requests = (await request.json())["batch"]["inputConfig"]["requests"]["requests"]
-        name = server.keep(requests, "batches/g")
+        sent = (await request.json())["batch"]
+        requests = sent["inputConfig"]["requests"]["requests"]
+        name = await server.keep(requests, "batches/g", sent["displayName"])
         return {"name": name, "metadata": {"state": "BATCH_STATE_PENDING"}}
+
+    @app.get("/v1/batches")
+    @app.get("/v1beta/batches")
+    async def listing(limit: int = 0) -> JSONResponse:
+        jobs = [{"name": name, "metadata": {"displayName": mark}} for name, mark in server.marks.items()]
+        made = {"object": "batch", "endpoint": "e", "input_file_id": "f", "completion_window": "24h", "created_at": 1}
+        listed = [{**made, "id": name, "status": "completed", "metadata": mark} for name, mark in server.marks.items()]
+        return server.listing(*(("data", listed) if limit else ("operations", jobs)))  # OpenAI's has the same path
 
     @app.get("/v1/batches/g{number}")
     @app.get("/v1beta/batches/g{number}")

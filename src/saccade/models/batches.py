@@ -2,9 +2,10 @@
 
 All requests that come until a quiet moment go out as one batch: a round of turns of all episodes. What is known lies
 in a folder: which batches were sent, with which requests, and every answer. A process that ends may be started again
-days later: what was answered is read, what was sent is waited for, and only the rest is sent.
+days later: what was answered is read, what was sent is waited for, and only the rest is sent. A batch that was being
+sent when the process ended is looked for among those that the provider lists.
 
-    FOLDER/round-0001.json      {"batch": "batch_abc", "keys": [...], "ended": false}
+    FOLDER/round-0001.json      {"batch": "batch_abc", "keys": [...], "ended": false, "mark": "...", "sent": 1.8e9}
     FOLDER/answers/KEY.json     {"body": {...}} or {"status": 400, "error": {...}}
 """
 
@@ -13,6 +14,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
+import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +31,8 @@ from saccade.errors import ModelLostError, ModelRefusedError
 HALF: Final = 0.5
 """What a request costs in a batch of each provider, of its price only."""
 _log = logging.getLogger(__name__)
+_CLOCKS: Final = 900.0
+"""Seconds by which the provider's clock and the making of a batch may differ from ours."""
 Ask = Callable[[], Awaitable[Any]]
 """One request to the provider."""
 
@@ -42,8 +47,13 @@ class BatchApi(Protocol):
     def line(self, key: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return the request as a batch holds it."""
 
-    async def send(self, lines: Sequence[Mapping[str, Any]]) -> str:
-        """Send a batch and return its name. Raises `ModelError`."""
+    async def send(self, lines: Sequence[Mapping[str, Any]], mark: str) -> str:
+        """Send a batch, with a mark where the API keeps one, and return its name. Raises `ModelError`."""
+
+    async def find(self, mark: str, requests: int, sent: float) -> str | None:
+        """Return the name of the batch with that mark; where no mark is kept, of one with as many requests that was
+        made at the time `sent` (seconds since 1970). None if no such batch is listed. Raises `ModelError`.
+        """
 
     async def ended(self, batch: str) -> bool:
         """Return whether nothing more will come of a batch. Raises `ModelError`, refused if it failed as a whole."""
@@ -79,14 +89,9 @@ class Batches:
         self._news = asyncio.Event()
         self._work: asyncio.Task[None] | None = None
         self._rounds = {file: json.loads(file.read_text()) for file in sorted(folder.glob("round-*.json"))}
-        for file, there in self._rounds.items():
-            if not there["batch"] and not there["ended"]:
-                _log.warning(
-                    "%s: a batch was being sent when the process ended. If the provider lists it, it is paid for; its "
-                    "requests are sent again.",
-                    file,
-                )
-                self._keep(file, {**there, "ended": True})
+        self._unsure = [file for file, there in self._rounds.items() if not there["batch"] and not there["ended"]]
+        """Batches that were being sent when the process ended."""
+        self._looking = asyncio.Lock()
 
     async def answer(self, key: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return what came of a request, once it is there; asked again with the same key, it is not sent again.
@@ -97,6 +102,10 @@ class Batches:
             ModelLostError: the provider could not be reached for long.
         """
         key = sha256(key.encode()).hexdigest()[:60]
+        async with self._looking:
+            while self._unsure:
+                await self._look_for(self._unsure[0])
+                del self._unsure[0]
         if (stored := self._stored(key)) is not None:
             return stored
         future = self._waiting.get(key)
@@ -116,6 +125,18 @@ class Batches:
             with suppress(asyncio.CancelledError):
                 await self._work
 
+    async def _look_for(self, file: Path) -> None:
+        there = self._rounds[file]
+        find = partial(self._api.find, there["mark"], len(there["keys"]), there["sent"])
+        try:
+            name = await self._patiently(find)
+        except ModelRefusedError as error:
+            _log.warning("%s does not list its batches: %s", file, error)
+            name = None
+        says = "it was found: %s" if name else "the provider lists no such batch, and its requests are sent again%s"
+        _log.warning(f"%s: a batch was being sent when the process ended; {says}.", file, name or "")
+        self._keep(file, {**there, "batch": name or "", "ended": name is None})
+
     async def _run(self) -> None:
         while self._waiting:
             try:
@@ -133,13 +154,16 @@ class Batches:
     async def _gathered(self) -> None:
         """Wait until no request has come for a while, or for the next time to ask after what was sent."""
         if not self._lines:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), self._times.poll)
+            await self._news_within(self._times.poll)
         while self._lines and self._news.is_set():
             self._news.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), self._times.quiet)
+            await self._news_within(self._times.quiet)
         self._news.clear()
+
+    async def _news_within(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):  # Python 3.11's `wait_for` can swallow what cancels it
+                await self._news.wait()
 
     async def _send(self) -> None:
         while self._lines:
@@ -150,14 +174,16 @@ class Batches:
                     break
                 keys.append(key)
             file = self._folder / f"round-{len(self._rounds) + 1:04}.json"
-            self._keep(file, {"batch": "", "keys": keys, "ended": False})
+            there = {"keys": keys, "ended": False, "mark": uuid.uuid4().hex, "sent": time.time()}
+            self._keep(file, {**there, "batch": ""})
             try:
-                name = await self._patiently(partial(self._api.send, [self._lines[key] for key in keys]))
-            except BaseException:
+                lines = [self._lines[key] for key in keys]
+                name = await self._patiently(partial(self._api.send, lines, there["mark"]))
+            except Exception:  # but not where this is cancelled: what is being sent may arrive
                 del self._rounds[file]
                 file.unlink()
                 raise
-            self._keep(file, {"batch": name, "keys": keys, "ended": False})
+            self._keep(file, {**there, "batch": name})
             for key in keys:
                 del self._lines[key]
             _log.warning(
@@ -232,14 +258,21 @@ class OpenAIBatches:
         body = {"model": self._model, **body, **fields.get("extra_body", {})}
         return {"custom_id": key, "method": "POST", "url": self._path, "body": body}
 
-    async def send(self, lines: Sequence[Mapping[str, Any]]) -> str:
+    async def send(self, lines: Sequence[Mapping[str, Any]], mark: str) -> str:
         """Upload the file and make a batch of it."""
         data = "".join(json.dumps(line) + "\n" for line in lines).encode()
         file = await self._client.files.create(file=("saccade.jsonl", data), purpose="batch")
         made = await self._client.batches.create(
-            input_file_id=file.id, endpoint=self._path, completion_window="24h", metadata={"by": "saccade"}
+            input_file_id=file.id, endpoint=self._path, completion_window="24h", metadata={"saccade": mark}
         )
         return str(made.id)
+
+    async def find(self, mark: str, requests: int, sent: float) -> str | None:
+        """Look for the mark in the metadata."""
+        async for there in self._client.batches.list(limit=100):
+            if (there.metadata or {}).get("saccade") == mark:
+                return str(there.id)
+        return None
 
     async def ended(self, batch: str) -> bool:
         """Ask for the state."""
@@ -283,9 +316,19 @@ class AnthropicBatches:
         params = {name: value for name, value in fields.items() if name not in ("extra_body", "extra_headers")}
         return {"custom_id": key, "params": {**params, **fields.get("extra_body", {})}}
 
-    async def send(self, lines: Sequence[Mapping[str, Any]]) -> str:
-        """Make a batch."""
+    async def send(self, lines: Sequence[Mapping[str, Any]], mark: str) -> str:
+        """Make a batch; this API keeps no mark."""
         return str((await self._api.create(requests=list(lines))).id)
+
+    async def find(self, mark: str, requests: int, sent: float) -> str | None:
+        """Look for as many requests at that time; answers are told by their keys, so a wrong batch answers none."""
+        async for there in self._api.list(limit=100):  # the newest first
+            made = there.created_at.timestamp()
+            if made < sent - _CLOCKS:
+                break
+            if made < sent + _CLOCKS and sum(there.request_counts.model_dump().values()) == requests:
+                return str(there.id)
+        return None
 
     async def ended(self, batch: str) -> bool:
         """Ask for the state."""
@@ -326,11 +369,18 @@ class GeminiBatches:
         plain: dict[str, Any] = request.model_dump(mode="json", exclude_none=True)
         return plain
 
-    async def send(self, lines: Sequence[Mapping[str, Any]]) -> str:
+    async def send(self, lines: Sequence[Mapping[str, Any]], mark: str) -> str:
         """Make a batch."""
         source = [self._types.InlinedRequest.model_validate(line) for line in lines]
-        made = await self._api.create(model=self._model, src=source, config={"display_name": "saccade"})
+        made = await self._api.create(model=self._model, src=source, config={"display_name": f"saccade-{mark}"})
         return str(made.name)
+
+    async def find(self, mark: str, requests: int, sent: float) -> str | None:
+        """Look for the mark in the name that is displayed."""
+        async for there in await self._api.list(config={"page_size": 100}):
+            if there.display_name == f"saccade-{mark}":
+                return str(there.name)
+        return None
 
     async def ended(self, batch: str) -> bool:
         """Ask for the state."""
