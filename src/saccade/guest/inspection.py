@@ -195,7 +195,8 @@ def shares_description(pid: int, other: int) -> bool:
     try:
         # The kernel tells which of two comes first, so that not each need be held against each.
         same.sort(key=functools.cmp_to_key(_order))
-        return any(a[0] != b[0] and _order(a, b) == 0 for a, b in itertools.pairwise(same))
+        alike = ((a, b) for a, b in itertools.pairwise(same) if a[0] != b[0] and _order(a, b) == 0)
+        return any(not _is_path(*a) for a, _b in alike)
     except OSError:
         return bool(mine)
 
@@ -209,14 +210,15 @@ def _order(a: tuple[int, int], b: tuple[int, int]) -> int:
 def _outside(pid: int) -> dict[int, tuple[int, int]]:
     """Map each descriptor to device and inode number, of each file and device that is open."""
     folder = f"/proc/{pid}/fd"
-    numbers = {}
-    for name in os.listdir(folder):
-        with open(f"/proc/{pid}/fdinfo/{name}", "rb") as file:
-            flags = int(file.read().split(b"flags:")[1].split()[0], 8)
-        seen = os.stat(f"{folder}/{name}")
-        if not flags & os.O_PATH and stat.S_IFMT(seen.st_mode) in (stat.S_IFREG, stat.S_IFCHR):
-            numbers[int(name)] = (seen.st_dev, seen.st_ino)
-    return numbers
+    found = {int(name): os.stat(f"{folder}/{name}") for name in os.listdir(folder)}
+    kinds = (stat.S_IFREG, stat.S_IFCHR)
+    return {fd: (seen.st_dev, seen.st_ino) for fd, seen in found.items() if stat.S_IFMT(seen.st_mode) in kinds}
+
+
+def _is_path(pid: int, fd: int) -> bool:
+    """Whether a descriptor is for the file's place only (`O_PATH`): it has neither position nor flags to share."""
+    with open(f"/proc/{pid}/fdinfo/{fd}", "rb") as file:
+        return bool(int(file.read().split(b"flags:")[1].split()[0], 8) & os.O_PATH)
 
 
 def workspace_maps(pid: int, workspace: str) -> list[Map]:

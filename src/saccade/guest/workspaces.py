@@ -337,8 +337,7 @@ def stocked(stock: int) -> Iterator[int]:
 
 def _relative(path: str, base: str) -> str:
     """Return `path` relative to `base`; ValueError unless it is exactly family and workspace."""
-    inside = os.path.relpath(path, base)
-    parts = inside.split("/")
-    if len(parts) != 2 or ".." in parts:
+    inside = path.removeprefix(f"{base}/")
+    if inside == path or inside.count("/") != 1 or {"", ".", ".."} & {*inside.split("/")}:
         raise ValueError(f"{path} is no workspace of {base}")
     return inside

@@ -36,6 +36,9 @@ THREAD_END_SECONDS = 1.0
 """How long a thread may take to end after its program has joined it: it needs a processor, which others may have."""
 RECHECK_SECONDS = 0.002
 WATCH_SECONDS = 0.1
+_REAP_PAUSE = 4
+"""How many times longer than it took to ask for news of all children they are not asked again: with thousands of them
+the kernel looks at each."""
 
 
 class Zygote:
@@ -207,24 +210,33 @@ class Zygote:
         with selectors.DefaultSelector() as selector:
             selector.register(self.control, selectors.EVENT_READ)
             selector.register(wake_read, selectors.EVENT_READ)
-            watched = 0.0
+            watched = reaped = 0.0
+            died = False
             while True:
-                ready = selector.select(RECHECK_SECONDS if self.waiting else WATCH_SECONDS if self.working else None)
+                pause = RECHECK_SECONDS if self.waiting or died else WATCH_SECONDS if self.working else None
+                ready = selector.select(pause)
                 if self.working and time.monotonic() - watched > WATCH_SECONDS:
                     self.watch()
                     watched = time.monotonic()
+                moved = not ready
                 for key, _events in ready:
                     if key.fileobj is wake_read:
                         with contextlib.suppress(BlockingIOError):
                             wake_read.recv(4096)  # what is left of it wakes again
-                        if not self.reap():
-                            return
+                        died = moved = True
                         continue
                     order = wire.receive(self.control)
                     if order is None:
                         return
                     self.obey(*order)
-                self.try_again()
+                if died and time.monotonic() >= reaped:
+                    began = time.thread_time()
+                    if not self.reap():
+                        return
+                    died = False
+                    reaped = time.monotonic() + min(_REAP_PAUSE * (time.thread_time() - began), WATCH_SECONDS / 10)
+                if moved:
+                    self.try_again()
 
     def obey(self, message: dict[str, Any], fds: list[int]) -> None:
         """Carry out one order; an order that makes no sense is answered with `failed`, never with a crash."""
