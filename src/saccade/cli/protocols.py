@@ -46,7 +46,7 @@ def protocols(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Of the judge: prompt_file, replies, seconds, attempts, concurrent, outages, max_tokens, dollars, retry.tries, ...",
+            help="Of the judge: prompt_file, seconds, attempts, concurrent, outages, max_tokens, dollars, ...",
         ),
     ] = None,
     as_json: AsJson = False,

@@ -145,8 +145,8 @@ def regrade(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Of the judge: prompt_file, replies, seconds, attempts, concurrent, outages, max_tokens, dollars, retry.tries, "
-            "retry.seconds, ...  [default: as before]",
+            help="Of the judge: prompt_file, replies, seconds, attempts, concurrent, outages, max_tokens, dollars, "
+            "retry.tries, ...  [default: as before]",
         ),
     ] = None,
     as_json: AsJson = False,

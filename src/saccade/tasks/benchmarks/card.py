@@ -119,9 +119,10 @@ class Case(Settings):
 class Choices(Settings):
     """In which order choices are shown."""
 
-    order: Literal["given", "shuffle", "cycle"] = "given"
+    order: Literal["given", "shuffle", "cycle", "circular"] = "given"
     """`shuffle`: by `seed` and the task's id, where the source's gold position is constant; who plays the tasks does
-    it (`saccade.tasks.sources.shares`). `cycle`: each task once for every rotation of its choices, by the loader."""
+    it (`saccade.tasks.sources.shares`). `cycle`: each task once for every rotation of its choices, by the loader;
+    `circular`: the same, and a question is right if all of them are."""
     seed: NonNegativeInt = 0
     why: str = ""
 

@@ -23,6 +23,7 @@ from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader, ite
 from saccade.tasks.benchmarks.values import FieldError, RowProblem, as_list, as_text, first_value, missing
 from saccade.tasks.sources.readers import TaskSummary, check_media, content_of, recorded_task, summary_of
 from saccade.tasks.sources.settings import FieldNames, SourceSettings
+from saccade.tasks.sources.shares import rotations
 from saccade.tasks.sources.tables import UNREAD, RowPlace, RowTable
 
 # Known forms of rows, told apart by their fields. Values not read yet (`UNREAD`) pass through.
@@ -209,7 +210,8 @@ class RowTasks:
         media = [_told(plain.get(name)) for name in ("images", "videos")]
         content = content_of(said.question, said.choices, said.answer, media)
         grader = _grader(plain)
-        return TaskSummary(self._id(said.id), plain["tags"], kind, answered, count, grader, (), videos, content)
+        name, orders = self._id(said.id), rotations(said.choices)
+        return TaskSummary(name, plain["tags"], kind, answered, count, grader, (), videos, content, orders)
 
     def task(self, row: Mapping[str, Any], media: RowMediaReader) -> Task:
         """Make the task. Raises `FieldError`, also for a picture that cannot be used."""
