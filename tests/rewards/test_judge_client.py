@@ -18,7 +18,7 @@ from saccade.record.content import Message, TextPart
 from saccade.record.trajectory import FinishReason, Sampling
 from saccade.rewards.judges.answer import NO_MEDIA
 from saccade.rewards.judges.client import AskRules, JudgeClient, NoReply, PaidModel, Purse, strict_verdict
-from saccade.rewards.judges.model import read_score
+from saccade.rewards.judges.prompt import Scale, ScoreQuestion, ScoreRules
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 
 HANGS = 120
@@ -30,7 +30,7 @@ def about(text: str) -> Message:
 
 
 def score(reply: str) -> float | None:
-    return read_score(reply, (1.0, 0.0))
+    return ScoreQuestion(ScoreRules(), "?", Scale((1.0, 0.0)), ()).read(reply)
 
 
 async def ask(client: JudgeClient, text: str = "?") -> float | NoReply:

@@ -57,7 +57,7 @@ def protocols(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Of the judge: prompt_file, replies, seconds, attempts, concurrent, outages, max_tokens, dollars, ...",
+            help="Of the judge: prompt_file, seconds, attempts, concurrent, outages, max_tokens, dollars, ...",
         ),
     ] = None,
     as_json: AsJson = False,

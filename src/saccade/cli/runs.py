@@ -146,7 +146,7 @@ def regrade(
             "--set",
             metavar="NAME=VALUE",
             help="Of the judge: prompt_file, replies, seconds, attempts, concurrent, outages, max_tokens, dollars, "
-            "retry.seconds, ...  [default: as before]",
+            "retry.tries, ...  [default: as before]",
         ),
     ] = None,
     as_json: AsJson = False,

@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -28,7 +30,7 @@ from saccade.media.store import MediaStore
 from saccade.record.base import clean_text
 from saccade.record.codec import dumps, read_lines
 from saccade.record.task import Task
-from saccade.tasks.benchmarks.benchmark import Benchmark, open_benchmark, tasks_of_rows
+from saccade.tasks.benchmarks.benchmark import CIRCULAR, TURNED, Benchmark, open_benchmark, tasks_of_rows
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.base import load_loader
 from saccade.tasks.benchmarks.registry import load_card, recorded_card
@@ -37,7 +39,7 @@ from saccade.tasks.benchmarks.values import RowProblem, matches
 from saccade.tasks.frames import FrameSettings
 from saccade.tasks.sources.card_reader import CardReader
 from saccade.tasks.sources.settings import SourceSettings
-from saccade.tasks.sources.shares import shuffled
+from saccade.tasks.sources.shares import rotated, rotations, shuffled
 from saccade.tasks.sources.task_set import OpenSource, drawn, expanded
 
 # Which tasks are chosen depends only on the seed and their names, so every model gets the same ones, and a larger `n`
@@ -55,6 +57,20 @@ class Item:
     """Gives the task and puts its media into a store; may be called in any thread."""
     grader: str = ""
     """Id of the source's grader; empty: the one that the task names, or that of the answer's type."""
+    rotations: int = 1
+    """In how many orders its choices can be shown."""
+
+    def turned(self) -> Iterator[Item]:
+        """Yield it once for every rotation of its choices."""
+        for turn in range(self.rotations):
+            yield (
+                self
+                if self.rotations == 1
+                else replace(self, id=f"{self.id}/{CIRCULAR}-{turn}", make=partial(self._turned, turn), rotations=1)
+            )
+
+    def _turned(self, turn: int, store: MediaStore) -> Task:
+        return rotated(self.make(store), turn, CIRCULAR)
 
 
 class ItemSource(Protocol):
@@ -81,6 +97,7 @@ def of_shard(items: Sequence[T], settings: EvalSettings, chosen: frozenset[int])
     return [item for place, item in enumerate(items) if place in chosen and place % shards == number]
 
 
+_TURNED = re.compile(rf"/({'|'.join(TURNED)})-\d+\Z")
 FOLDER = "tasks"
 BROKEN_ROW = "broken_row"
 """Kind of the failure of a row that gives no task."""
@@ -217,7 +234,7 @@ def source_names(settings: EvalSettings) -> tuple[str, ...]:
 
 
 def _item(task: Task, grader: str) -> Item:
-    return Item(task.id, lambda store: task, grader)
+    return Item(task.id, lambda store: task, grader, 1 if _TURNED.search(task.id) else rotations(task.choices))
 
 
 def _ordered(task: Task, card: Card) -> Task:

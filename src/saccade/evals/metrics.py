@@ -6,9 +6,10 @@ full credit; avg@k keeps partial credit.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from statistics import fmean
 from typing import Final
@@ -17,6 +18,7 @@ import numpy as np
 
 from saccade.errors import SaccadeError
 from saccade.evals.rows import EvalRow
+from saccade.tasks.benchmarks.benchmark import CIRCULAR
 from saccade.tasks.benchmarks.card import Metric
 from saccade.tasks.benchmarks.registry import recorded_card
 
@@ -131,22 +133,64 @@ Tagged = tuple[TaskResult, Mapping[str, str]]
 
 def card_numbers(source: str, rows: Sequence[EvalRow]) -> Numbers:
     """Compute the further numbers of a benchmark, by name, from the rows of its tasks; empty for any other source."""
+    metric, whole = _metric(source), whole_questions(rows)
+    numbers = _own_numbers(whole or rows, metric)
+    if not whole:
+        return numbers
+    credits = [result.average for result in by_task(whole)]
+    circular = {CIRCULAR_NUMBER: fmean(credits)} if credits else {}
+    return {f"{name}, {CIRCULAR_NUMBER}": value for name, value in numbers.items()} | circular
+
+
+def _metric(source: str) -> Metric:
     try:
-        metric = recorded_card(source).metric
+        return recorded_card(source).metric
     except SaccadeError:
-        return {}  # a world, or a card that the user has elsewhere
+        return Metric()  # a world, or a card that the user has elsewhere
+
+
+def _own_numbers(rows: Sequence[EvalRow], metric: Metric) -> Numbers:
     tags = {row.task: dict(_pairs(row.tags)) for row in rows}
     results = [(result, tags[result.task]) for result in by_task(rows)]
     compute = METRICS.get(metric.id.partition("@")[0])
     return compute(results, metric) if compute is not None and results else {}
 
 
+# Circular evaluation (MMBench, arXiv:2307.06281): a question is asked once for every rotation of its choices, and is
+# right if it is in all of them.
+
+
+CIRCULAR_NUMBER: Final = "circular"
+_ROTATION = re.compile(rf"/{CIRCULAR}-\d+\Z")
+
+
+def question_of(task: str) -> str:
+    """Return the id of the question of which a task is one rotation; of any other task its own."""
+    return _ROTATION.sub("", task)
+
+
+def whole_questions(rows: Sequence[EvalRow]) -> list[EvalRow]:
+    """Return a row for each sample of a question, worth its worst rotation; empty where no question is rotated.
+
+    A question of which a rotation has no verdict counts only if another is wrong: else nobody knows.
+    """
+    if not any(_ROTATION.search(row.task) for row in rows):
+        return []
+    questions: dict[tuple[str, int], list[EvalRow]] = defaultdict(list)
+    for row in rows:
+        questions[question_of(row.task), row.rollout].append(row)
+    whole = []
+    for (name, _), turns in questions.items():
+        known = [row.correct for row in turns if row.correct is not None]
+        expected = len(turns[0].choices) if _ROTATION.search(turns[0].task) else 1
+        decided = len(known) >= expected or min(known, default=1.0) == 0
+        whole.append(replace(turns[0], task=name, correct=min(known) if known and decided else None))
+    return whole
+
+
 def card_tags(source: str) -> tuple[str, ...]:
     """Return the names of the tags by which a benchmark's card wants its number given; none for any other source."""
-    try:
-        return recorded_card(source).metric.by
-    except SaccadeError:
-        return ()
+    return _metric(source).by
 
 
 def tag_mean(results: Sequence[Tagged], metric: Metric) -> Numbers:
@@ -273,5 +317,7 @@ def macro_text(macro: Macro | None) -> list[str]:
 
 def source_score(average: float | None, numbers: Mapping[str, float], k: int) -> SourceScore:
     """Return the number by which a source is known: its card's own, or else its avg@k."""
-    own = next(((name, value) for name, value in numbers.items() if name not in _BESIDE_THE_AVERAGE), None)
+    own = next(
+        ((name, value) for name, value in numbers.items() if name.partition(", ")[0] not in _BESIDE_THE_AVERAGE), None
+    )
     return SourceScore(*own) if own is not None else SourceScore(f"avg@{k}", average)

@@ -38,6 +38,7 @@ from saccade.evals.batched import LOOKED_AT, gather, price_line
 from saccade.evals.benchmarks import BROKEN_ROW, FOLDER, Item, ItemSource, of_shard, open_card
 from saccade.evals.grades import SampleFailure, add_failure, graded, mend_failures, open_failures
 from saccade.evals.judged import judge_run
+from saccade.evals.metrics import question_of
 from saccade.evals.paper_settings import as_published
 from saccade.evals.progress import BROKEN_TASK, OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.requests import keeper
@@ -176,7 +177,8 @@ class OpenedSource:
         return names
 
     def _item(self, place: int, name: str) -> Item:
-        return Item(name, lambda store: self.opened.make(place, store).model_copy(update={"id": name}))
+        count = self.opened.lights[place].rotations
+        return Item(name, lambda store: self.opened.make(place, store).model_copy(update={"id": name}), rotations=count)
 
     def _keep_problems(self, out: Path) -> None:
         known = open_failures(out, ())
@@ -258,11 +260,30 @@ async def chosen(
     """
     items: dict[str, Item] = {}
     for name, source in sources.items():
-        for item in await source.items(settings, out, store):
+        of_source = await source.items(settings, out, store)
+        for item in (one for given in of_source for one in (given.turned() if settings.circular else (given,))):
             if item.id in items:
                 raise SettingsError(f"two tasks have the id {item.id} ({name}). Ids must differ; name a source once.")
             items[item.id] = item
     return tuple(items.values())
+
+
+def circular_note(items: Sequence[Item], k: int) -> str:
+    """Return what asking every rotation of the choices costs.
+
+    Raises:
+        SettingsError: no task has choices that can be rotated.
+    """
+    questions = len({question_of(item.id) for item in items})
+    if questions == len(items):
+        raise SettingsError(
+            "circular asks every rotation of a task's choices, and no task has choices that can be rotated (choices "
+            "of generated worlds, bare letters and those that speak of others by place cannot). Leave circular out."
+        )
+    return (
+        f"circular: {questions:,} questions are {len(items):,} tasks, one for each rotation of their choices, so this "
+        f"run makes {len(items) * k:,} samples where it would make {questions * k:,}."
+    )
 
 
 _REGISTRIES: Mapping[str, Registry[Any]] = {"dialect": DIALECTS, "grader": GRADERS, "judge": PROVIDERS}
@@ -323,6 +344,8 @@ async def evaluate(
         tasks=len(items),
         most_broken=settings.most_broken,
     )
+    if settings.circular:
+        progress.notices.append(circular_note(items, settings.k))
     progress.notices += [*(source.note for source in sources.values() if source.note), *unshown]
     watch(progress)
     if missing:

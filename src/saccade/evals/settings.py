@@ -48,6 +48,8 @@ class EvalSettings(EpisodeSettings):
     """Of the choice of `n` tasks and of the samples' own seeds."""
     seeded: bool = True
     """Whether each sample is asked for with a seed of its own; false for a backend that knows no seed."""
+    circular: bool = False
+    """Whether every task with choices is asked once for each rotation of them: right only if all rotations are."""
     knobs: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Of generated worlds: world without its version -> knob -> value."""
     grader: str = ""

@@ -18,7 +18,16 @@ from saccade.core.disk import write_atomic
 from saccade.errors import SaccadeError
 from saccade.evals.benchmarks import source_names
 from saccade.evals.intervals import Agreement, Interval, agreement, of_mean
-from saccade.evals.metrics import Macro, by_task, card_numbers, card_tags, macro_average, mean_pass
+from saccade.evals.metrics import (
+    CIRCULAR_NUMBER,
+    Macro,
+    by_task,
+    card_numbers,
+    card_tags,
+    macro_average,
+    mean_pass,
+    whole_questions,
+)
 from saccade.evals.rows import EvalRow, Spent, natural, spent
 from saccade.evals.settings import EvalSettings
 from saccade.tasks.benchmarks.benchmark import open_benchmark
@@ -139,10 +148,12 @@ def by_category(rows: Iterable[EvalRow]) -> dict[str, list[EvalRow]]:
 
 
 def _by_card(source: str, rows: Sequence[EvalRow], k: int) -> dict[str, Figures]:
-    """Compute the figures of one source by the tags that its card names."""
+    """Compute the figures of one source by the tags that its card names, of whole questions where it is circular."""
     wanted = tuple(f"{name}=" for name in card_tags(source))
+    whole = whole_questions(rows)
+    rows, more = (whole, f", {CIRCULAR_NUMBER}") if whole else (rows, "")
     groups = _grouped((tag, row) for row in rows for tag in row.tags if wanted and tag.startswith(wanted))
-    return {tag: figures(group, k) for tag, group in groups.items()} if len(groups) > 1 else {}
+    return {f"{tag}{more}": figures(group, k) for tag, group in groups.items()} if len(groups) > 1 else {}
 
 
 def figures(rows: Sequence[EvalRow], k: int = 1) -> Figures:

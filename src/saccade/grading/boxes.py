@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from saccade.errors import GradingError
 from saccade.grading.base import Verdict, judged, unread, unreadable, wrong
@@ -30,6 +30,15 @@ from saccade.record.task import Task
 
 Point = tuple[float, float]
 Order = Literal["xyxy", "yxyx", "xywh"]
+
+
+def _whole(scale: float) -> float:
+    if 0 < scale < 1:
+        raise ValueError("coordinates run to 1, 100, 1000 or the like, or are pixels (0)")
+    return scale
+
+
+Scale = Annotated[float, Field(ge=0, le=100_000), AfterValidator(_whole)]
 MOST: Final = 64
 """Boxes or points in one answer; more are no answer."""
 
@@ -122,7 +131,7 @@ class BoxGrader:
     """
 
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.5
-    scale: Annotated[float, Field(ge=0)] = 0
+    scale: Scale = 0
     """What coordinates of answers run to: 1, 100 or 1000 for the whole width and height; 0: they are pixels."""
     order: Order = "xyxy"
     """Of the numbers of a box in answers, where its form does not name them."""
@@ -174,7 +183,7 @@ class IouGrader(BoxGrader):
 class PointGrader:
     """Full credit for a point inside the gold box; of several boxes, one point in each and no further one."""
 
-    scale: Annotated[float, Field(ge=0)] = 0
+    scale: Scale = 0
     """As `BoxGrader.scale`."""
     order: Literal["xy", "yx"] = "xy"
     """Of the two numbers, where their form does not name them."""

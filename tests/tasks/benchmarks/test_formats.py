@@ -90,6 +90,54 @@ def test_vlmevalkit_row_may_show_the_picture_of_another(tmp_path: Path) -> None:
     assert tasks[0].media[0].part == tasks[2].media[0].part != tasks[1].media[0].part
 
 
+def mmbench_rows() -> list[dict[str, str]]:
+    """Two questions with all rotations, as MMBench's file has them: the options move on, the picture is an index."""
+    rows = []
+    for index, options, gold, image in (
+        ("241", "red|blue|green|", "blue", base64_png()),
+        ("252", "yes|no||", "no", ""),
+    ):
+        shown = [option for option in options.split("|") if option]
+        for turn in range(len(shown)):
+            turned = [*shown[turn:], *shown[:turn]]
+            row = dict(zip("ABCD", [*turned, "", ""], strict=False))
+            cells = {
+                "index": str(int(index) + turn * 1_000_000),
+                "question": f"Which, {index}?",
+                "hint": "Look." * (not turn),
+            }
+            place = image if image and not turn else "241"
+            rows.append(cells | row | {"answer": "ABCD"[turned.index(gold)], "category": "colour", "image": place})
+    return rows
+
+
+def test_mmbench_rows_are_questions_and_their_options_are_rotated_here(tmp_path: Path) -> None:
+    write_tsv(tmp_path / "MMBench_DEV_EN.tsv", mmbench_rows())
+    tasks = only_tasks(read("mmbench", tmp_path, tmp_path / "store"))
+    assert [task.id for task in tasks] == [
+        *(f"mmbench@1/241/circular-{turn}" for turn in range(3)),
+        *(f"mmbench@1/252/circular-{turn}" for turn in range(2)),
+    ]
+    assert [task.choices for task in tasks[:3]] == [
+        ("red", "blue", "green"),
+        ("blue", "green", "red"),
+        ("green", "red", "blue"),
+    ]
+    assert {task.answer for task in tasks[:3]} == {"blue"}
+    assert tasks[0].question == "Look.\nWhich, 241?"
+    assert {task.media[0].part.sha256 for task in tasks} == {tasks[0].media[0].part.sha256}
+    assert "category=colour" in tasks[4].tags
+
+
+def test_mmbench_of_the_hub_has_pictures_in_every_row_and_another_name_of_the_category(tmp_path: Path) -> None:
+    plain = [{**row, "image": {"bytes": png(), "path": None}, "L2-category": "fine"} for row in mmbench_rows()]
+    rows = [{name: value or None for name, value in row.items()} for row in plain]
+    write_parquet(tmp_path / "en/dev-00000-of-00001.parquet", rows)
+    tasks = only_tasks(read("mmbench", tmp_path, tmp_path / "store"))
+    assert [len(task.choices) for task in tasks] == [3, 3, 3, 2, 2]
+    assert "l2-category=fine" in tasks[0].tags
+
+
 def test_vlmevalkit_hint_and_list_of_pictures(tmp_path: Path) -> None:
     pictures = json.dumps([base64_png("red"), base64_png("blue")])
     row = {"index": "1", "image": pictures, "hint": "Read both.", "question": "Which?", "A": "1", "B": "2", "C": ""}

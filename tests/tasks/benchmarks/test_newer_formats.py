@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,14 @@ from tests.tasks.benchmarks.cases import (
     write_tsv,
 )
 
+from saccade.errors import SettingsError
+from saccade.grading.registry import load_grader
+from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
 from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.values import RowProblem
+from saccade.tasks.sources.settings import FieldNames, SourceSettings
+from saccade.tasks.sources.task_set import open_tasks
 
 
 def picture(mode: str = "RGB", size: tuple[int, int] = (12, 9)) -> dict[str, Any]:
@@ -150,6 +156,98 @@ def test_boxes_in_every_form(tmp_path: Path, value: object, boxes: list[tuple[fl
     write_jsonl(tmp_path / "data.jsonl", [{"id": 1, "question": "?", "image": "1.png", "answer": "x", "seen": value}])
     (task,) = only_tasks(read(card_of(fields={"boxes": "seen"}), tmp_path, tmp_path / "store"))
     assert boxes_of(task) == boxes
+
+
+BOX_FORMS: list[tuple[dict[str, Any], list[float]]] = [
+    # the same box of a picture of 12x9 pixels as families and data sets write it
+    ({}, [3, 1.8, 9, 6.3]),
+    ({"boxes_are": "xywh"}, [3, 1.8, 6, 4.5]),
+    ({"boxes_are": "yxyx"}, [1.8, 3, 6.3, 9]),
+    ({"boxes_scale": 1}, [0.25, 0.2, 0.75, 0.7]),
+    ({"boxes_scale": 1, "boxes_are": "xywh"}, [0.25, 0.2, 0.5, 0.5]),
+    ({"boxes_scale": 100}, [25, 20, 75, 70]),
+    ({"boxes_scale": 1000}, [250, 200, 750, 700]),  # Qwen3-VL, InternVL
+    ({"boxes_scale": 1000, "boxes_are": "yxyx"}, [200, 250, 700, 750]),  # Gemini
+    ({"boxes_scale": 1000, "boxes_are": "xywh"}, [250, 200, 500, 500]),
+]
+
+
+@pytest.mark.parametrize(("fields", "numbers"), BOX_FORMS)
+@pytest.mark.parametrize("as_answer", [False, True])
+def test_boxes_of_a_card_count_as_it_says(
+    tmp_path: Path, fields: dict[str, Any], numbers: list[float], as_answer: bool
+) -> None:
+    write_png(tmp_path / "images/1.png")
+    row = {"id": 1, "question": "?", "image": "1.png", "answer": str(numbers) if as_answer else "x", "seen": numbers}
+    write_jsonl(tmp_path / "data.jsonl", [row])
+    changes: dict[str, Any] = {"fields": {**fields, **({} if as_answer else {"boxes": "seen"})}}
+    if as_answer:
+        changes |= {"answer_type": "box", "graders": {"box": {"id": "box@1", "parameters": {"threshold": 0.99}}}}
+    (task,) = only_tasks(read(card := card_of(**changes), tmp_path, tmp_path / "store"))
+    if not as_answer:
+        assert boxes_of(task) == [pytest.approx((3, 1.8, 9, 6.3))]
+        return
+    assert load_grader(card.grader_of(task).spec).grade("[3, 1.8, 9, 6.3]", task).correct == 1
+    assert load_grader("box").grade("[0, 0, 2, 2]", task).correct == 0
+
+
+@pytest.mark.parametrize(("fields", "numbers"), BOX_FORMS)
+def test_a_card_says_how_the_boxes_of_answers_count(
+    tmp_path: Path, fields: dict[str, Any], numbers: list[float]
+) -> None:
+    write_png(tmp_path / "images/1.png")
+    row = {"id": 1, "question": "?", "image": "1.png", "answer": "[3, 1.8, 9, 6.3]"}
+    write_jsonl(tmp_path / "data.jsonl", [row])
+    counts = {name.removeprefix("boxes_").replace("are", "order"): value for name, value in fields.items()}
+    grader = {"id": "box@1", "parameters": {"threshold": 0.95, **counts}}
+    card = card_of(answer_type="box", graders={"box": grader})
+    (task,) = only_tasks(read(card, tmp_path, tmp_path / "store"))
+    spec = card.grader_of(task).spec
+    assert load_grader(spec).grade(json.dumps({"bbox_2d": numbers}), task).correct == 1
+    other = [{}, [3, 1.8, 9, 6.3]] if fields else [{"boxes_scale": 1000}, [250, 200, 750, 700]]
+    assert load_grader(spec).grade(json.dumps(other[1]), task).correct == 0, "no space but its own"
+
+
+def test_boxes_of_rows_of_ones_own_count_as_the_source_says(tmp_path: Path) -> None:
+    write_png(tmp_path / "1.png")
+    row = {"question": "?", "image": "1.png", "answer": "[200, 250, 700, 750]", "boxes": [200, 250, 700, 750]}
+    write_jsonl(tmp_path / "rows.jsonl", [row])
+    fields = FieldNames(boxes_are="yxyx", boxes_scale=1000)
+    source = SourceSettings(name=str(tmp_path / "rows.jsonl"), grader="iou:scale=1000,order=yxyx", fields=fields)
+    (task,) = open_tasks([source]).tasks(MediaStore(tmp_path / "store"))
+    assert boxes_of(task) == [pytest.approx((3, 1.8, 9, 6.3))]
+    assert load_grader(task.grader).grade("[200, 250, 700, 750]", task).correct == pytest.approx(1)
+
+
+@pytest.mark.parametrize("value", [[250, 200, 750, 1200], [0.25, 0.2, 75, 0.7], "[-1, -1, -0.5, -0.5]"])
+def test_a_relative_box_beyond_its_scale_is_a_problem_of_its_row(tmp_path: Path, value: object) -> None:
+    write_png(tmp_path / "images/1.png")
+    write_jsonl(tmp_path / "data.jsonl", [{"id": 1, "question": "?", "image": "1.png", "answer": "x", "seen": value}])
+    scale = 1000 if value == [250, 200, 750, 1200] else 1
+    (item,) = read(card_of(fields={"boxes": "seen", "boxes_scale": scale}), tmp_path, tmp_path / "store")
+    assert isinstance(item, RowProblem)
+    assert item.field == "boxes"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"fields": {"boxes_scale": 1000}}, "no field has any"),
+        ({"fields": {"boxes_are": "yxyx"}}, "no field has any"),
+        ({"fields": {"boxes": "seen", "boxes_scale": 10}}, "boxes_scale"),
+        ({"fields": {"boxes": "seen", "boxes_are": "yx"}}, "boxes_are"),
+        ({"media": "text", "graders": {"text": {"id": "box@1", "parameters": {"scale": 1000}}}}, "need a picture"),
+    ],
+)
+def test_ways_to_count_that_cannot_be_are_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        card_of(**changes)
+
+
+@pytest.mark.parametrize("wrong", ["order=yx", "scale=0.5", "scale=-1", 'scale="pixels"', "order=xyxy,size=1000"])
+def test_ways_to_count_that_no_box_grader_knows_are_refused(wrong: str) -> None:
+    with pytest.raises(SettingsError):
+        load_grader(f"box:{wrong}")
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from saccade.core.registry import did_you_mean
 from saccade.errors import DataError, SettingsError
@@ -25,6 +25,7 @@ from saccade.tasks.benchmarks.make_task import make_task
 from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader
 from saccade.tasks.benchmarks.row_files import SourceRow
 from saccade.tasks.benchmarks.values import FieldError, RowProblem, matches
+from saccade.tasks.sources.shares import rotated, rotations
 
 
 def card_of_split(card: Card, split: str) -> Card:
@@ -103,6 +104,9 @@ def _renamed(pattern: str, own: str, other: str) -> str:
     return re.sub(rf"(?<![A-Za-z]){re.escape(own)}(?![A-Za-z])", other, pattern)
 
 
+CIRCULAR: Final = "circular"
+TURNED: Final = ("cycle", CIRCULAR)
+"""Orders of choices by which a row gives several tasks."""
 VARIABLE = "SACCADE_DATA"
 """Environment variable that names the folder of the data sets."""
 
@@ -178,7 +182,7 @@ def tasks_of_rows(
             yield row.problem("id", f"{task.id!r} is the id of an earlier row")
             continue
         seen.add(task.id)
-        yield from cycled(task) if card.choices.order == "cycle" else (task,)
+        yield from turned(task, card.choices.order)
 
 
 def _missing(card: Card, data: Path | None) -> str:
@@ -194,17 +198,16 @@ def _missing(card: Card, data: Path | None) -> str:
     )
 
 
-def cycled(task: Task) -> Iterator[Task]:
-    """Yield a task once for every rotation of its choices, as in HR-Bench's protocol of four cycles.
+def turned(task: Task, order: str) -> Iterator[Task]:
+    """Yield a task once for every order of its choices that the card's `order` asks for.
 
     Variants share the tag `group` and differ in the tag `variant`; a task with fewer than two choices has one variant.
     """
-    count = max(1, len(task.choices))
+    count = turns(task.choices, order)
     for turn in range(count):
-        yield task.model_copy(
-            update={
-                "id": f"{task.id}/cycle-{turn}",
-                "choices": (*task.choices[turn:], *task.choices[:turn]),
-                "tags": (*task.tags, f"group={task.id}", f"variant=cycle-{turn}"),
-            }
-        )
+        yield task if order not in TURNED or (order == CIRCULAR and count == 1) else rotated(task, turn, order)
+
+
+def turns(choices: Sequence[str], order: str) -> int:
+    """Return how many tasks a row with these choices gives."""
+    return rotations(choices) if order == CIRCULAR else max(1, len(choices)) if order == "cycle" else 1

@@ -39,6 +39,10 @@ SAME_QUESTION: Final = "@question"
 """In place of a field in `Fields.group`: rows with the same question about the same media are one group."""
 
 
+BoxOrder = Literal["xyxy", "xywh", "yxyx"]
+BoxScale = Literal[0, 1, 100, 1000]
+
+
 class DataSource(Settings):
     """Where the data come from."""
 
@@ -88,11 +92,14 @@ class Fields(Settings):
     default_choices: tuple[str, ...] = ()
     """Of a row without choices: the letters of options that stand in the picture."""
     boxes: Names = ()
-    """Where the answer can be seen in the first picture, in pixels: a box, a list of boxes, such a list as text, or a
-    table of boxes; a box is four numbers, or a table with these as `bbox`."""
+    """Where the answer can be seen in the first picture: a box, a list of boxes, such a list as text, or a table of
+    boxes; a box is four numbers, or a table with these as `bbox`."""
     box_keys: Names = ()
     """The field with the keys of those boxes of a table that count: a list, or one. Without it all of them count."""
-    boxes_are: Literal["xyxy", "xywh"] = "xyxy"
+    boxes_are: BoxOrder = "xyxy"
+    """What the four numbers of a box are; also of gold answers that are boxes."""
+    boxes_scale: BoxScale = 0
+    """What these numbers run to along each side; 0: they are pixels."""
     box_labels: Names = ()
     """What each box shows: a text, or a list with one for each box."""
     split: Names = ()
@@ -119,9 +126,10 @@ class Case(Settings):
 class Choices(Settings):
     """In which order choices are shown."""
 
-    order: Literal["given", "shuffle", "cycle"] = "given"
+    order: Literal["given", "shuffle", "cycle", "circular"] = "given"
     """`shuffle`: by `seed` and the task's id, where the source's gold position is constant; who plays the tasks does
-    it (`saccade.tasks.sources.shares`). `cycle`: each task once for every rotation of its choices, by the loader."""
+    it (`saccade.tasks.sources.shares`). `cycle`: each task once for every rotation of its choices, by the loader;
+    `circular`: the same, and a question is right if all of them are."""
     seed: NonNegativeInt = 0
     why: str = ""
 
@@ -130,8 +138,9 @@ class GraderChoice(Settings):
     """A grader by id."""
 
     id: PartName
-    parameters: Mapping[str, bool | int | float] = {}
-    """Of the grader, where the source asks for others than its own, as in `{ tolerance = 0.1 }`."""
+    parameters: Mapping[str, bool | int | float | str] = {}
+    """Of the grader, where the source asks for others than its own, as in `{ tolerance = 0.1 }`, or of a box grader
+    `{ scale = 1000, order = "yxyx" }` where the question asks for boxes that count so."""
     headline: Literal["rule", "judge"] = "rule"
     """Whose verdict counts where a run has a judge: `judge` where the source's authors use one. Without a judge the
     rule's counts."""
@@ -308,6 +317,9 @@ class Card(Settings):
             kind for form in self.forms for kind in (form.answer_type, *(c.answer_type for c in form.cases)) if kind
         }
         for fields in (self.fields, *(form.fields for form in self.forms)):
+            relative = fields.boxes_are != "xyxy" or fields.boxes_scale
+            if relative and not fields.boxes and AnswerType.BOX not in needed:
+                raise ValueError("`boxes_are` and `boxes_scale` say how boxes count, and no field has any")
             if fields.choices or fields.default_choices or fields.choices_from != "field":
                 needed.add(AnswerType.CHOICE)
         missing = sorted(needed - self.graders.keys())
@@ -317,6 +329,11 @@ class Card(Settings):
             raise ValueError("a benchmark of pictures needs `fields.images`")
         if self.media == "video" and not self.fields.videos:
             raise ValueError("a benchmark of videos needs `fields.videos`")
+        for kind, grader in self.graders.items():
+            if grader.parameters.get("scale") and self.media in ("text", "video"):
+                raise ValueError(
+                    f"graders.{kind}.parameters.scale: relative boxes need a picture, and its tasks are of {self.media}"
+                )
         names = [settings.name for settings in self.settings]
         if len(set(names)) < len(names):
             raise ValueError(f"two `settings` have one name: {', '.join(names)}")

@@ -31,6 +31,8 @@ from saccade.tasks.benchmarks.values import (
 
 _LARGEST = 2**53
 """Limit of coordinates; larger whole numbers may not fit into a float."""
+_OVER = 1.05
+"""How far relative coordinates may reach over the edge of the picture, since annotators draw over it."""
 
 
 def evidence(row: Mapping[str, Any], fields: Fields, media: Sequence[NamedMedia]) -> tuple[EvidenceBox, ...]:
@@ -51,11 +53,25 @@ def evidence(row: Mapping[str, Any], fields: Fields, media: Sequence[NamedMedia]
         labels = [""] * len(boxes)
     size = (picture.part.width, picture.part.height)
     return tuple(
-        EvidenceBox(
-            image=picture.name, xyxy=_clipped(box, fields.boxes_are == "xywh", size), label=as_text(label, "boxes")
-        )
+        EvidenceBox(image=picture.name, xyxy=_clipped(box, fields, size), label=as_text(label, "boxes"))
         for box, label in zip(boxes, labels, strict=True)
     )
+
+
+def gold_in_pixels(answer: str | None, fields: Fields, media: Sequence[NamedMedia]) -> str | None:
+    """Return a gold answer that is a box, or several, in pixels and x first; as it is where it counts so already.
+
+    Raises:
+        FieldError: it is no box, or there is no picture to whose size it is relative.
+    """
+    if answer is None or (fields.boxes_are == "xyxy" and not fields.boxes_scale):
+        return answer
+    picture = next((item.part for item in media if isinstance(item.part, ImagePart)), None)
+    numbers = list_in_text(answer) or [float(number) for number in re.findall(r"-?[0-9]+(?:\.[0-9]+)?", answer)]
+    if picture is None:
+        raise FieldError("answer", f"the box {short(answer)} is of a picture, and there is none")
+    boxes = numbers if isinstance(numbers[0], list) else [numbers]
+    return json.dumps([_clipped(box, fields, (picture.width, picture.height)) for box in boxes])
 
 
 def _listed(value: object, row: Mapping[str, Any], fields: Fields) -> list[Any]:
@@ -82,13 +98,19 @@ def _of_table(table: Mapping[str, Any], keys: object) -> list[Any]:
     return [table[key] for key in wanted]
 
 
-def _clipped(box: object, by_size: bool, size: tuple[int, int]) -> tuple[float, float, float, float]:
+def _clipped(box: object, fields: Fields, size: tuple[int, int]) -> tuple[float, float, float, float]:
     numbers = [float(side) for side in box if _is_number(side)] if isinstance(box, list | tuple) else []
     if len(numbers) != 4:
         raise FieldError("boxes", f"{short(box)} is no box of four numbers")
-    x0, y0, x1, y1 = numbers
-    if by_size:
+    x0, y0, x1, y1 = numbers if fields.boxes_are != "yxyx" else (numbers[1], numbers[0], numbers[3], numbers[2])
+    if fields.boxes_are == "xywh":
         x1, y1 = x0 + x1, y0 + y1
+    if scale := fields.boxes_scale:
+        if max(x1, y1) > scale * _OVER:
+            raise FieldError("boxes", f"{short(box)} goes beyond {scale}, to which `boxes_scale` says that it counts")
+        (x0, x1), (y0, y1) = (
+            (low * side / scale, high * side / scale) for low, high, side in ((x0, x1, size[0]), (y0, y1, size[1]))
+        )
     x0, x1 = (min(max(x, 0.0), float(size[0])) for x in (x0, x1))
     y0, y1 = (min(max(y, 0.0), float(size[1])) for y in (y0, y1))
     if not (x0 < x1 and y0 < y1):
@@ -260,12 +282,13 @@ def make_task(row: Mapping[str, Any], card: Card, media: RowMediaReader) -> Task
     """
     said = draft(row, card)
     parts = _media(row, card, media)
+    is_box = said.answer_type is AnswerType.BOX
     fields = {
         "id": said.id,
         "question": said.question,
         "media": parts,
         "choices": said.choices,
-        "answer": said.answer,
+        "answer": gold_in_pixels(said.answer, card.fields, parts) if is_box else said.answer,
         "answer_type": said.answer_type,
         "evidence": evidence(row, card.fields, parts),
         "source": card.id,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from saccade.errors import DataError
 from saccade.media.store import MediaStore
 from saccade.record.task import AnswerType, Task
-from saccade.tasks.benchmarks.benchmark import Benchmark, cycled
+from saccade.tasks.benchmarks.benchmark import CIRCULAR, TURNED, Benchmark, turned, turns
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.base import load_loader
 from saccade.tasks.benchmarks.loaders.rows import RowLoader
@@ -26,7 +26,7 @@ from saccade.tasks.benchmarks.values import FieldError, RowProblem, first_value,
 from saccade.tasks.sources.folder import open_table
 from saccade.tasks.sources.readers import TaskSummary, content_of
 from saccade.tasks.sources.row_tasks import with_open
-from saccade.tasks.sources.shares import shuffled
+from saccade.tasks.sources.shares import rotations, shuffled
 from saccade.tasks.sources.tables import UNREAD, RowPlace
 
 
@@ -67,7 +67,7 @@ class CardReader:
                 fields = self._adapted(row)
                 if not matches(fields, self._card.only):
                     continue
-                light, choices = self._light(fields)
+                light, count = self._light(fields)
             except FieldError as error:
                 yield row.problem(error.field, error.reason)
                 continue
@@ -75,8 +75,12 @@ class CardReader:
                 yield row.problem("id", f"{light.id!r} is the id of an earlier row")
                 continue
             seen.add(light.id)
-            for turn, name in enumerate(self._turns(light.id, choices)):
-                yield CardSpot(file, place, turn), replace(light, id=name)
+            order = self._card.choices.order
+            if order not in TURNED or (order == CIRCULAR and count == 1):
+                yield CardSpot(file, place, 0), light
+                continue
+            for turn in range(count):
+                yield CardSpot(file, place, turn), replace(light, id=f"{light.id}/{order}-{turn}", rotations=1)
 
     def make(self, spot: CardSpot, store: MediaStore) -> Task:
         row = self._held[spot.place.at] if spot.file < 0 else self._tables[spot.file].read(spot.place)
@@ -88,8 +92,8 @@ class CardReader:
         except FieldError as error:
             raise DataError(f"{row.problem(error.field, error.reason)}. Correct the row, or take it out.") from error
         order = self._card.choices.order
-        if order == "cycle":
-            task = tuple(cycled(task))[spot.turn]
+        if order in TURNED:
+            task = tuple(turned(task, order))[spot.turn]
         elif order == "shuffle":
             task = shuffled(task, self._card.choices.seed)
         return task.model_copy(update={"grader": _grader(self._card, task.answer_type)})
@@ -124,15 +128,9 @@ class CardReader:
             _grader(card, said.answer_type),
             videos=videos,
             content=content_of(said.question, said.choices, said.answer),
+            rotations=rotations(said.choices),
         )
-        return light, len(said.choices)
-
-    def _turns(self, name: str, choices: int) -> Iterator[str]:
-        if self._card.choices.order != "cycle":
-            yield name
-            return
-        for turn in range(max(1, choices)):
-            yield f"{name}/cycle-{turn}"
+        return light, turns(said.choices, card.choices.order)
 
 
 def _count(fields: Mapping[str, Any], names: Sequence[str]) -> int:

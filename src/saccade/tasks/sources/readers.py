@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.row_files import reading
 from saccade.tasks.benchmarks.values import FieldError, RowProblem
+from saccade.tasks.sources.shares import rotations
 from saccade.tasks.sources.tables import line_at
 
 Spot = Any
@@ -42,6 +43,8 @@ class TaskSummary:
     """How many of the media are videos; None where that is not known yet."""
     content: str = field(default="", compare=False)
     """Tells it from a task with another question, answer or media of the same id; empty where ids do."""
+    rotations: int = field(default=1, compare=False)
+    """In how many orders its choices can be shown, see `shares.rotations`."""
 
 
 def content_of(*parts: object) -> str:
@@ -78,7 +81,8 @@ def summary_of(task: Task) -> TaskSummary:
     videos = sum(isinstance(item.part, VideoPart) for item in task.media)
     content = content_of(task.question, task.choices, task.answer, [item.part.sha256 for item in task.media])
     answered, media = task.answer is not None, len(task.media)
-    return TaskSummary(task.id, task.tags, task.answer_type, answered, media, task.grader, reward, videos, content)
+    said = TaskSummary(task.id, task.tags, task.answer_type, answered, media, task.grader, reward, videos, content)
+    return replace(said, rotations=rotations(task.choices))
 
 
 MEDIA = "media"

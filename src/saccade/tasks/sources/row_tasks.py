@@ -18,11 +18,12 @@ from saccade.record.content import escape_places
 from saccade.record.task import OPEN, AnswerType, Task
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.rows import from_verl
-from saccade.tasks.benchmarks.make_task import Draft, draft, make_task, task_id
+from saccade.tasks.benchmarks.make_task import Draft, draft, gold_in_pixels, make_task, task_id
 from saccade.tasks.benchmarks.media_files import MediaFiles, RowMediaReader, items
 from saccade.tasks.benchmarks.values import FieldError, RowProblem, as_list, as_text, first_value, missing
 from saccade.tasks.sources.readers import TaskSummary, check_media, content_of, recorded_task, summary_of
 from saccade.tasks.sources.settings import FieldNames, SourceSettings
+from saccade.tasks.sources.shares import rotations
 from saccade.tasks.sources.tables import UNREAD, RowPlace, RowTable
 
 # Known forms of rows, told apart by their fields. Values not read yet (`UNREAD`) pass through.
@@ -183,6 +184,7 @@ def _inner(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 _NUMBER = re.compile(r"[-+]?\$?\s?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?\s?%?")
+_OF_BOXES = ("box", "iou", "point")
 _TASK = "task@0/"
 _USUAL_NAMES = FieldNames()
 
@@ -209,7 +211,8 @@ class RowTasks:
         media = [_told(plain.get(name)) for name in ("images", "videos")]
         content = content_of(said.question, said.choices, said.answer, media)
         grader = _grader(plain)
-        return TaskSummary(self._id(said.id), plain["tags"], kind, answered, count, grader, (), videos, content)
+        name, orders = self._id(said.id), rotations(said.choices)
+        return TaskSummary(name, plain["tags"], kind, answered, count, grader, (), videos, content, orders)
 
     def task(self, row: Mapping[str, Any], media: RowMediaReader) -> Task:
         """Make the task. Raises `FieldError`, also for a picture that cannot be used."""
@@ -220,12 +223,16 @@ class RowTasks:
             return recorded.model_copy(update={"id": self._id(_named(plain))})
         made = make_task(plain, _card(*_shape(plain), self.settings.fields), media)
         _check_places(plain, sum(item.name.startswith("image") for item in made.media))
-        said = Draft(made.id, made.question, made.choices, made.answer, made.answer_type, made.split)
+        grader, answer = _grader(plain), made.answer
+        if with_open(self.settings.grader or grader, False).startswith(_OF_BOXES):
+            answer = gold_in_pixels(answer, _card(*_shape(plain), self.settings.fields).fields, made.media)
+        said = Draft(made.id, made.question, made.choices, answer, made.answer_type, made.split)
         changes = {
+            "answer": answer,
             "id": self._id(said.id),
             "source": self.label,
             "answer_type": _type(said, plain),
-            "grader": _grader(plain),
+            "grader": grader,
             "tags": plain["tags"],
             "difficulty": _difficulty(plain),
         }
@@ -291,6 +298,7 @@ def _card(choices: str, hint: bool, names: FieldNames) -> Card:
                 "choices_from": choices,
                 "boxes": "boxes",
                 "boxes_are": names.boxes_are,
+                "boxes_scale": names.boxes_scale,
                 "split": "split",
             },
             "graders": {"text": "text@1", "choice": "choice@1"},

@@ -22,7 +22,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat, PositiveFloat, Positiv
 
 from saccade.core.settings import Settings
 from saccade.errors import SettingsError
-from saccade.tasks.benchmarks.card import Names, as_tuple
+from saccade.tasks.benchmarks.card import BoxOrder, BoxScale, Names, as_tuple
 
 _WEIGHT = re.compile(r"(?P<name>.*)=(?P<weight>[-+]?([0-9]*\.?[0-9]+(e[-+]?[0-9]+)?|nan|inf))", re.DOTALL | re.I)
 
@@ -40,7 +40,9 @@ class FieldNames(Settings):
     category: Names = ()
     answer_is: Literal["text", "letter", "letter-or-text", "index-0", "index-1"] = "letter-or-text"
     """How a gold answer names its choice."""
-    boxes_are: Literal["xyxy", "xywh"] = "xyxy"
+    boxes_are: BoxOrder = "xyxy"
+    boxes_scale: BoxScale = 0
+    """What the numbers of boxes run to along each side; 0: they are pixels."""
 
 
 class SourceSettings(Settings):

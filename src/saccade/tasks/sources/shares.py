@@ -9,6 +9,7 @@ import random
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from string import ascii_uppercase
 
 from saccade.record.task import Task
 
@@ -58,6 +59,28 @@ _BY_PLACE = re.compile(
     r"|\b[A-H]\)?\s(?:and|or|&)\s\(?[A-H]\b",
     re.IGNORECASE,
 )
+
+
+def rotations(choices: Sequence[str]) -> int:
+    """Return in how many orders choices are shown where each is to stand in each place once; 1 where order matters.
+
+    That is so for choices that refer to others by place, and for bare letters, whose texts stand in the picture.
+    """
+    bare = all(choice.strip(" ().:") == letter for choice, letter in zip(choices, ascii_uppercase, strict=False))
+    by_place = any(_BY_PLACE.search(choice) for choice in choices)
+    return 1 if len(choices) < 2 or len(set(choices)) < len(choices) or bare or by_place else len(choices)
+
+
+def rotated(task: Task, turn: int, name: str) -> Task:
+    """Return the task with its choices moved on by `turn` places; `name` tells such variants from others."""
+    grouped = any(tag.startswith("group=") for tag in task.tags)
+    return task.model_copy(
+        update={
+            "id": f"{task.id}/{name}-{turn}",
+            "choices": (*task.choices[turn:], *task.choices[:turn]),
+            "tags": (*task.tags, *(() if grouped else (f"group={task.id}", f"variant={name}-{turn}"))),
+        }
+    )
 
 
 def shuffled(task: Task, seed: int) -> Task:

@@ -239,6 +239,7 @@ PICTURE_CHOICES_FOLDERS = FolderLoader(beside)
 
 
 _LONGEST_INDEX = 64
+_COPIES = 1_000_000
 
 
 class VlmEvalKit:
@@ -255,6 +256,7 @@ class VlmEvalKit:
         for file in files:
             shared: dict[str, str] | None = None
             for row in read_rows(file):
+                row = _counted(row)
                 if isinstance(row, SourceRow) and (wanted := picture_index(row.fields)) is not None:
                     shared = _shared_images(file) if shared is None else shared
                     yield _resolved(row, wanted, shared)
@@ -263,6 +265,17 @@ class VlmEvalKit:
 
     def count(self, files: tuple[Path, ...]) -> int:
         return sum(map(count_rows, files))
+
+
+def _counted(row: SourceRow | RowProblem) -> SourceRow | RowProblem:
+    """Add the field `_copy`: 0, or which rotation of an earlier row's options a row is, as in MMBench's own files.
+
+    There the index of a copy is that of its question and the number of the rotation times a million.
+    """
+    index = row.fields.get("index") if isinstance(row, SourceRow) else None
+    if not isinstance(row, SourceRow) or isinstance(index, bool) or not str(index).isdecimal():
+        return row
+    return replace(row, fields={**row.fields, "_copy": int(str(index)) // _COPIES})
 
 
 def picture_index(fields: Mapping[str, Any]) -> str | None:
