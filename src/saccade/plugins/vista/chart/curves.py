@@ -123,6 +123,8 @@ def _middle(column: NDArray[Any]) -> float:
     return float(rows[0] + rows[-1]) / 2
 
 
+_SURE: Final = 0.8
+"""Confidence of OCR from which a text names a slice."""
 _LEAST_RADIUS: Final = 40
 _TURNS: Final = 720
 _RINGS: Final = (0.25, 0.4, 0.55, 0.7, 0.85)
@@ -241,7 +243,7 @@ def _by_rim(
 ) -> list[TextLine | None] | None:
     """Return the text at the rim of each slice, at its middle; None unless each slice has just one."""
     names: list[list[TextLine]] = [[] for _ in slices]
-    for line in lines:
+    for line in (line for line in lines if line.confidence >= _SURE):
         left, top, right, bottom = line.box
         x = min(max(centre[0], left), right) - centre[0]
         y = (top + bottom) / 2 - centre[1]
