@@ -325,7 +325,8 @@ def row_below(lines: Sequence[TextLine], foot: float, columns: tuple[float, floa
     """Return the labels of the first row of texts below `foot` that reaches into the columns."""
     below = [line for line in lines if line.box[1] >= foot and columns[0] <= line.box[2] and line.box[0] <= columns[1]]
     top = min((line.box[1] for line in below), default=0)
-    return places_of([line for line in below if line.box[1] - top <= 0.6 * _height(line)], "x")
+    reach = 1.2 if any(_slant(line) > _SLANTED for line in below) else 0.6
+    return places_of([line for line in below if line.box[1] - top <= reach * _height(line)], "x")
 
 
 def _height(line: TextLine) -> float:
@@ -605,7 +606,8 @@ def _curves(
         curves: list[tuple[Rgb, ChartLegendEntry | None]] = [(entry.color, entry) for entry in legend]
     else:
         curves = [(colour, None) for colour in _inks(rgb, ground)]
-    found = [(ink, *curve) for curve in curves if (ink := find_curve(rgb, curve[0], window, hidden)) is not None]
+    drawn = [(find_curve(rgb, colour, ground[-1], window, hidden), colour, entry) for colour, entry in curves]
+    found = [(ink, colour, entry) for ink, colour, entry in drawn if ink is not None]
     if len(found) > 1 and not legend:
         return ()  # nothing says which is which
     return tuple(mark for ink, colour, entry in found for mark in read_points(ink, axis, places, colour, entry))
