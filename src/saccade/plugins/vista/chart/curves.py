@@ -36,6 +36,9 @@ _FAT: Final = 8.0
 _REACH: Final = 8
 """Columns from a label within which there is ink to both sides, where dashes leave out its own."""
 
+_LEAST_SHADE: Final = 0.4
+_MOST_SHADE: Final = 1.6
+"""How far a pixel of a curve is from the ground, where its colour, which may be that of a thin stroke, is 1."""
 _STEEP: Final = 0.02
 """Part of the height of the axis by which a curve may move from one column to the next."""
 _END: Final = 3
@@ -50,17 +53,20 @@ class Place:
     at: float
 
 
-def find_curve(rgb: PixelArray, colour: Rgb, window: PixelBox, hidden: PixelBox | None) -> NDArray[np.bool_] | None:
+def find_curve(
+    rgb: PixelArray, colour: Rgb, ground: Rgb, window: PixelBox, hidden: PixelBox | None
+) -> NDArray[np.bool_] | None:
     """Return where the one curve of a colour is, (height, width) of the picture; None if no stroke is one.
 
     Args:
         rgb: The picture.
         colour: Of the curve.
+        ground: What it is drawn on.
         window: The first and the last label, and the rows between which to look.
         hidden: The legend, whose strokes are no curves.
     """
     left, top, right, bottom = window
-    mask = mask_of_colour(rgb, colour)
+    mask = _shades(rgb, colour, ground)
     mask[:top] = mask[bottom:] = 0
     if hidden is not None:
         mask[max(0, hidden[1]) : hidden[3], max(0, hidden[0]) : hidden[2]] = 0
@@ -72,6 +78,15 @@ def find_curve(rgb: PixelArray, colour: Rgb, window: PixelBox, hidden: PixelBox 
         if len(columns) and columns[-1] - columns[0] >= _SPAN * (right - left) and _is_stroke(ink):
             return ink
     return None
+
+
+def _shades(rgb: PixelArray, colour: Rgb, ground: Rgb) -> PixelArray:
+    """Return where a picture has a colour, or one between it and the ground as thin strokes have: 0 or 255."""
+    way = np.array(colour, np.float32) - np.array(ground, np.float32)
+    off = rgb.astype(np.float32) - np.array(ground, np.float32)
+    part = off @ way / max(1.0, float(way @ way))
+    aside = np.abs(off - part[..., None] * way).max(axis=2)
+    return np.where((part >= _LEAST_SHADE) & (part <= _MOST_SHADE) & (aside <= 18), 255, 0).astype(np.uint8)
 
 
 def _is_stroke(ink: NDArray[np.bool_]) -> bool:
@@ -123,6 +138,8 @@ def _middle(column: NDArray[Any]) -> float:
     return float(rows[0] + rows[-1]) / 2
 
 
+_SURE: Final = 0.8
+"""Confidence of OCR from which a text names a slice."""
 _LEAST_RADIUS: Final = 40
 _TURNS: Final = 720
 _RINGS: Final = (0.25, 0.4, 0.55, 0.7, 0.85)
@@ -241,7 +258,7 @@ def _by_rim(
 ) -> list[TextLine | None] | None:
     """Return the text at the rim of each slice, at its middle; None unless each slice has just one."""
     names: list[list[TextLine]] = [[] for _ in slices]
-    for line in lines:
+    for line in (line for line in lines if line.confidence >= _SURE):
         left, top, right, bottom = line.box
         x = min(max(centre[0], left), right) - centre[0]
         y = (top + bottom) / 2 - centre[1]

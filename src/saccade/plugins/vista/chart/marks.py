@@ -305,7 +305,10 @@ def _shapes_of(mask: PixelArray, colour: Rgb) -> list[ColourShape]:
         part = np.ascontiguousarray(thick[top : top + height, left : left + width])
         outline = _outline(part) + np.array([left, top])
         box = (left, top, left + width, top + height)
-        shapes.append(ColourShape(_kind(part, area), box, colour, area, outline.astype(np.int32)))
+        kind = _kind(
+            part, area, cv2.contourArea(outline.astype(np.int32)) + cv2.arcLength(outline.astype(np.int32), True) / 2
+        )
+        shapes.append(ColourShape(kind, box, colour, area, outline.astype(np.int32)))
     return shapes
 
 
@@ -314,9 +317,10 @@ def _outline(part: Any) -> Any:
     return max(outlines, key=cv2.contourArea)[:, 0]
 
 
-def _kind(part: Any, area: int) -> ShapeKind:
+def _kind(part: Any, area: int, filled: float) -> ShapeKind:
+    """`filled` is the area within the outline, with what is written on the shape."""
     height, width = part.shape
-    if area >= _SOLID * width * height:
+    if filled >= _SOLID * width * height and area >= 0.5 * filled:
         return "rectangle"
     if max(width, height) < 1.25 * min(width, height) and abs(area / (pi / 4 * width * height) - 1) < 1 - _ROUND:
         return "circle"

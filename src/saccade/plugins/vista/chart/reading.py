@@ -43,6 +43,8 @@ from saccade.tools.look import PixelArray
 
 _UNEVEN: Final = 0.04
 """Part of the distance of two labels by which one may be out of its place."""
+_SURE: Final = 0.8
+"""Confidence of OCR from which a text names something."""
 _SLANTED: Final = 8.0
 """Degrees from which a text is slanted."""
 
@@ -323,7 +325,8 @@ def row_below(lines: Sequence[TextLine], foot: float, columns: tuple[float, floa
     """Return the labels of the first row of texts below `foot` that reaches into the columns."""
     below = [line for line in lines if line.box[1] >= foot and columns[0] <= line.box[2] and line.box[0] <= columns[1]]
     top = min((line.box[1] for line in below), default=0)
-    return places_of([line for line in below if line.box[1] - top <= 0.6 * _height(line)], "x")
+    reach = 1.2 if any(_slant(line) > _SLANTED for line in below) else 0.6
+    return places_of([line for line in below if line.box[1] - top <= reach * _height(line)], "x")
 
 
 def _height(line: TextLine) -> float:
@@ -414,7 +417,8 @@ def find_legend(rgb: PixelArray, lines: Sequence[TextLine], ground: Sequence[Rgb
         lines: Its texts, but for those of the axes.
         ground: Colours of paper and plot.
     """
-    found = [one for line in lines if (one := _patch(rgb, line, ground)) is not None]
+    sure = [line for line in lines if line.confidence >= _SURE]
+    found = [one for line in sure if (one := _patch(rgb, line, ground)) is not None]
     group = max(([other for other in found if one.is_like(other)] for one in found), key=len, default=[])
     return tuple(one.entry for one in group)
 
@@ -489,12 +493,11 @@ def _fits(words: Sequence[str], number: int, gap: tuple[int, int], width: int) -
     """Whether the texts to both sides of a gap are as wide as their letters need: else something else stands there."""
     before, after = len(" ".join(words[:number])), len(" ".join(words[number:]))
     share = gap[0] / max(1, gap[0] + width - gap[1])
-    letters = before + after
-    return share * letters / before > 0.5 and (1 - share) * letters / after > 0.5
+    return min(share / before, (1 - share) / after) * (before + after) > 0.5
 
 
 def _gaps(part: PixelArray) -> list[tuple[int, int]]:
-    """Return the first and one past the last column of each stretch without ink, but for those at the ends."""
+    """First and one past the last column of each stretch without ink, but for those at the ends."""
     ground = np.median(part.reshape(-1, 3), axis=0)
     ink = (np.abs(part.astype(int) - ground).sum(axis=2) > _INK).any(axis=0)
     inked = np.flatnonzero(ink)
@@ -534,7 +537,7 @@ class ChartReading:
 
 def read_chart(rgb: PixelArray, lines: Sequence[TextLine]) -> ChartReading:
     """Read a chart from its pixels and the lines of text that OCR found in it."""
-    lines = split_lines(rgb, [_without_tick(line) for line in lines])
+    lines = [_tight(rgb, line) for line in split_lines(rgb, [_without_tick(line) for line in lines])]
     paper, plot = paper_colour(rgb), _plot_colours(rgb)
     shapes = tuple(shape for shape in find_shapes(rgb) if shape.color not in plot and not _is_frame(shape, rgb))
     upright = number_axis(lines, "y")
@@ -558,11 +561,27 @@ def _without_tick(line: TextLine) -> TextLine:
     return line.model_copy(update={"text": text}) if text else line
 
 
+def _tight(rgb: PixelArray, line: TextLine) -> TextLine:
+    """Return a text with the columns of its ink, a number also with its rows: their middles are where an axis has it."""
+    left, top, right, bottom = line.box
+    part = rgb[top:bottom, left:right].astype(int)
+    off = np.abs(part - np.median(part.reshape(-1, 3), axis=0)).sum(axis=2)
+    ink = off > max(_INK, 0.4 * int(off.max(initial=0)))
+    rows, columns = np.flatnonzero(ink.any(axis=1)), np.flatnonzero(ink.any(axis=0))
+    if not len(rows):
+        return line
+    if number_of(line.text) is not None:
+        top, bottom = top + int(rows[0]), top + int(rows[-1]) + 1
+    box = (left + int(columns[0]), top, left + int(columns[-1]) + 1, bottom)
+    return line.model_copy(update={"box": box})
+
+
 def _whole(lines: Sequence[TextLine], rgb: PixelArray, hidden: PixelBox | None) -> list[TextLine]:
-    """Return the texts that neither the edge of the picture nor a legend may have cut."""
+    """Return the texts that were surely read, and that neither the edge of the picture nor a legend may have cut."""
     height, width = rgb.shape[:2]
-    inside = (1, 1, width - 1, height - 1)
-    return [line for line in lines if _within(line.box, inside) and not (hidden and _touches(line.box, hidden))]
+    inside = (2, 2, width - 2, height - 2)
+    sure = [line for line in lines if line.confidence >= _SURE and _within(line.box, inside)]
+    return [line for line in sure if not (hidden and _touches(line.box, hidden))]
 
 
 def _curves(
@@ -587,7 +606,8 @@ def _curves(
         curves: list[tuple[Rgb, ChartLegendEntry | None]] = [(entry.color, entry) for entry in legend]
     else:
         curves = [(colour, None) for colour in _inks(rgb, ground)]
-    found = [(ink, *curve) for curve in curves if (ink := find_curve(rgb, curve[0], window, hidden)) is not None]
+    drawn = [(find_curve(rgb, colour, ground[-1], window, hidden), colour, entry) for colour, entry in curves]
+    found = [(ink, colour, entry) for ink, colour, entry in drawn if ink is not None]
     if len(found) > 1 and not legend:
         return ()  # nothing says which is which
     return tuple(mark for ink, colour, entry in found for mark in read_points(ink, axis, places, colour, entry))
@@ -604,7 +624,7 @@ def _inks(rgb: PixelArray, ground: Sequence[Rgb]) -> list[Rgb]:
 
 
 def _plot_colours(rgb: PixelArray) -> tuple[Rgb, ...]:
-    """Return pale colours that cover a large part of the picture: what the marks stand on."""
+    """Pale colours that cover a large part of the picture: what the marks stand on."""
     height, width = rgb.shape[:2]
     found = []
     for colour in common_colours(rgb):
