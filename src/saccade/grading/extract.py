@@ -238,6 +238,7 @@ def _cut(piece: str) -> str:
 
 Says = Callable[[str], object]
 """Maps a candidate to a value that is equal for candidates that say the same; None: it says nothing."""
+_DEEPEST: Final = 8
 _MOST = 64
 """The last candidates of one kind that are considered."""
 
@@ -271,12 +272,14 @@ def final_answer(text: str, says: Says = words_said, prose: bool = False) -> Ext
     return _in_part(in_english(without_thoughts(clean(text))), says, prose)
 
 
-def _in_part(text: str, says: Says, prose: bool) -> Extraction:
+def _in_part(text: str, says: Says, prose: bool, depth: int = 0) -> Extraction:
     """Extract the answer inside tags, and inside tags within these."""
     parts = insides(text)
     if not parts:
         return _inside(_corrected(text, says), says, prose)
-    found = [_in_part(part, says, prose) for part in parts[-_MOST:]]
+    if depth == _DEEPEST:
+        return Extraction(None, f"tags are nested more than {_DEEPEST} deep")
+    found = [_in_part(part, says, prose, depth + 1) for part in parts[-_MOST:]]
     problem = next((item for item in found if item.text is None), None)
     if problem is not None:
         return problem

@@ -165,8 +165,12 @@ WAIT: Final = _of_all("wait")
 _ANSWERED = re.compile(r"(?:the answer is|Answer:) [*_$(\[]{0,3}-?[0-9]+,[0-9]{1,2}(?![0-9,])")
 
 
+_TRANSLATED: Final = 8_000
+
+
 def in_english(text: str) -> str:
-    """Write what announces an answer in other languages as English does, in cleaned text."""
+    """Write what announces an answer in other languages as English does, in the last 8,000 characters of a cleaned text."""
+    head, text = text[:-_TRANSLATED], text[-_TRANSLATED:]
     lower = text.lower()
     for code, language in LANGUAGES.items():
         if not any(stem in lower for stem in _stems(code)):
@@ -176,7 +180,7 @@ def in_english(text: str) -> str:
             text = pattern.sub(make, text)
         if language.comma and text != before:
             text = _ANSWERED.sub(lambda match: match[0].replace(",", "."), text)
-    return text
+    return head + text
 
 
 @cache

@@ -1,7 +1,8 @@
-"""The official evaluators' own functions, out of the package lmms-eval; `make oracles` installs it.
+"""The official evaluators' own functions, out of the packages lmms-eval and VLMEvalKit; `make oracles` installs them.
 
-Its packages' `__init__` files and what the functions never call (data sets, judges over the network) are left out by
-names that hold nothing: importing those would need some forty packages more.
+Their packages' `__init__` files are left out: VLMEvalKit's import all of its data sets and turn certificates off for
+the whole process. What lmms-eval's functions never call (data sets, judges over the network) is left out by names that
+hold nothing: importing those would need some forty packages more. VLMEvalKit's modules are imported as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-_PACKAGES = ("", ".tasks", ".api", *(f".tasks.{name}" for name in ("_task_utils", "mmmu", "mathvista", "vsibench")))
+_PACKAGES = {
+    "lmms_eval": ("tasks", "api", *(f"tasks.{name}" for name in ("_task_utils", "mmmu", "mathvista", "vsibench"))),
+    "vlmeval": ("dataset", "dataset.utils", "dataset.utils.spatial_bench"),
+}
 _NOT_CALLED = {
     "datasets": ("Dataset",),
     "evaluate": (),
@@ -30,29 +34,29 @@ class _Hollow:
 
 
 @cache
-def folder() -> Path | None:
-    """Where lmms-eval is installed; None if it is not."""
-    spec = importlib.util.find_spec("lmms_eval")
+def folder(package: str) -> Path | None:
+    """Return where a package is installed; None if it is not."""
+    spec = None if package in sys.modules else importlib.util.find_spec(package)
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
     return Path(places[0]) if places else None
 
 
 @cache
 def official(name: str) -> Any:
-    """The module `name` of lmms-eval, as in `tasks.chartqa.utils`."""
-    root = folder()
-    assert root is not None
-    _hollow(root)
-    return importlib.import_module(f"lmms_eval.{name}")
+    """Import the module `name` of a package, as in `lmms_eval.tasks.chartqa.utils`."""
+    _prepare(name.partition(".")[0])
+    return importlib.import_module(name)
 
 
 @cache
-def _hollow(root: Path) -> None:
-    for package in _PACKAGES:
-        module = ModuleType(f"lmms_eval{package}")
-        module.__path__ = [str(root.joinpath(*package.split(".")[1:]))]
+def _prepare(package: str) -> None:
+    root = folder(package)
+    assert root is not None, f"{package} is not installed: run `make oracles`"
+    for part in ("", *_PACKAGES[package]):
+        module = ModuleType(f"{package}.{part}".rstrip("."))
+        module.__path__ = [str(root.joinpath(*part.split(".")))]
         sys.modules[module.__name__] = module
-    for name, attributes in _NOT_CALLED.items():
+    for name, attributes in _NOT_CALLED.items() if package == "lmms_eval" else ():
         module = ModuleType(name)
         for attribute in attributes:
             setattr(module, attribute, _Hollow)

@@ -24,7 +24,7 @@ from saccade.record.task import AnswerType, Task
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),
-    pytest.mark.skipif(folder() is None, reason="`make oracles` installs lmms-eval"),
+    pytest.mark.skipif(folder("lmms_eval") is None, reason="`make oracles` installs lmms-eval"),
 ]
 ANSWERS = Path(__file__).resolve().parents[4] / "shared" / "data" / "answers"
 WORDS = (  # noqa: SIM905
@@ -43,7 +43,7 @@ def grade(grader: str, gold: str, answer: str) -> float:
 
 
 def test_vqa_answers_that_are_the_same_officially_are_the_same_here() -> None:
-    process = official("tasks._task_utils.vqa_eval_metric").EvalAIAnswerProcessor()
+    process = official("lmms_eval.tasks._task_utils.vqa_eval_metric").EvalAIAnswerProcessor()
     # Here all number words are digits, and an article alone is an answer of its own.
     wider = {("eleven", "11"), ("a", "the")}
     for left, right in itertools.combinations(WORDS, 2):
@@ -55,7 +55,7 @@ def test_vqa_answers_that_are_the_same_officially_are_the_same_here() -> None:
 def test_vqa_accuracy_of_ten_people(same: int) -> None:
     golds = ["dog"] * same + ["cat"] * (10 - same)
     doc = {"answers": list(golds), "question_id": 0}
-    there = official("tasks._task_utils.vqa_eval_metric")
+    there = official("lmms_eval.tasks._task_utils.vqa_eval_metric")
     process = there.EvalAIAnswerProcessor()
     credits = []
     for left_out in range(10):
@@ -65,7 +65,7 @@ def test_vqa_accuracy_of_ten_people(same: int) -> None:
 
 
 def test_anls_as_published() -> None:
-    anls = official("api.metrics").anls
+    anls = official("lmms_eval.api.metrics").anls
     texts = (
         "coca cola",
         "coca-cola",
@@ -87,7 +87,7 @@ def test_anls_as_published() -> None:
 
 
 def test_chartqa_relaxed_accuracy() -> None:
-    relaxed = official("tasks.chartqa.utils").relaxed_correctness
+    relaxed = official("lmms_eval.tasks.chartqa.utils").relaxed_correctness
     for gold, answer in itertools.product(NUMBERS, NUMBERS):
         there, here = relaxed(answer, gold), grade("relaxed:exact_years=false", gold, answer) == 1
         percent = gold.endswith("%") != answer.endswith("%")
@@ -102,13 +102,13 @@ def _on_the_bound(gold: str, answer: str) -> bool:
 
 
 def test_chartqa_years_are_exact_here_and_not_there() -> None:
-    assert official("tasks.chartqa.utils").relaxed_correctness("2019", "2010")
+    assert official("lmms_eval.tasks.chartqa.utils").relaxed_correctness("2019", "2010")
     assert grade("relaxed", "2010", "2019") == 0
     assert grade("relaxed:exact_years=false", "2010", "2019") == 1
 
 
 def test_vsi_mean_relative_accuracy() -> None:
-    there = official("tasks.vsibench.utils").mean_relative_accuracy
+    there = official("lmms_eval.tasks.vsibench.utils").mean_relative_accuracy
     different = []
     for gold, said in itertools.product(
         (0.5, 1, 2, 3.2, 4, 10, 27), (0.3, 0.5, 1, 1.9, 2, 2.4, 3, 4, 5, 9, 12, 15, 27, 30)
@@ -126,7 +126,7 @@ def test_vsi_overall_is_the_mean_over_eight_types() -> None:
     from saccade.evals.metrics import METRICS, TaskResult
     from saccade.tasks.benchmarks.registry import load_card
 
-    module = official("tasks.vsibench.utils")
+    module = official("lmms_eval.tasks.vsibench.utils")
     kinds = [*module.MCA_QUESTION_TYPES, *module.NA_QUESTION_TYPES]
     values = {kind: [(place + number) % 3 / 2 for number in range(place + 1)] for place, kind in enumerate(kinds)}
     rows = [
@@ -143,7 +143,7 @@ def test_vsi_overall_is_the_mean_over_eight_types() -> None:
 
 
 def test_mmmu_open_answers_that_we_accept_are_accepted_officially() -> None:
-    module = official("tasks.mmmu.utils")
+    module = official("lmms_eval.tasks.mmmu.utils")
     golds = ("24/7", "['3.429', '3.43']", "8", "Eiffel Tower", "0.5")
     answers = (
         "The answer is 3.43.",
@@ -166,7 +166,7 @@ def test_mmmu_open_answers_that_we_accept_are_accepted_officially() -> None:
 @pytest.mark.skipif(not ANSWERS.is_dir(), reason="needs the stored answers")
 @pytest.mark.parametrize("name", ["gpt-4o_vision_cot.jsonl", "gpt-4o_vision_direct.jsonl"])
 def test_mmmu_choices_of_stored_answers(name: str) -> None:
-    module = official("tasks.mmmu.utils")
+    module = official("lmms_eval.tasks.mmmu.utils")
     answers = [answer for answer in stored_answers(ANSWERS / name) if answer.task.answer is not None]
     ours_alone = differ = read = 0
     for answer in answers:
@@ -187,7 +187,7 @@ def test_mmmu_choices_of_stored_answers(name: str) -> None:
 
 
 def test_mathvista_numbers_round_alike() -> None:
-    evaluator = official("tasks.mathvista.mathvista_evals").MathVistaEvaluator
+    evaluator = official("lmms_eval.tasks.mathvista.mathvista_evals").MathVistaEvaluator
     normal = evaluator.__new__(evaluator).normalize_extracted_answer
     for said, gold, precision in itertools.product(
         ("3.14159", "3.1", "3.16", "2.96", "3", "3.04"), ("3.1", "3.14", "3.0"), (1, 2)
@@ -202,7 +202,7 @@ def test_mathvista_numbers_round_alike() -> None:
 
 
 def test_mathvista_takes_the_nearest_option_and_we_do_not() -> None:
-    evaluator = official("tasks.mathvista.mathvista_evals").MathVistaEvaluator
+    evaluator = official("lmms_eval.tasks.mathvista.mathvista_evals").MathVistaEvaluator
     evaluator = evaluator.__new__(evaluator)  # without its constructor, which asks for a judge
     assert evaluator.normalize_extracted_answer("I cannot say", ["Yes", "No"], "multi_choice", "text", None) in (
         "Yes",
@@ -213,7 +213,7 @@ def test_mathvista_takes_the_nearest_option_and_we_do_not() -> None:
 
 
 def test_no_row_of_the_table_that_counts_here_is_wrong_officially() -> None:
-    relaxed = official("tasks.chartqa.utils").relaxed_correctness
+    relaxed = official("lmms_eval.tasks.chartqa.utils").relaxed_correctness
     plain = [row for row in ROWS if row["grader"] == "relaxed@1" and row["expect"] == "accept"]
     bare = [
         row for row in plain if row["answer"].replace(".", "").isdecimal() and row["gold"].replace(".", "").isdecimal()
