@@ -82,7 +82,7 @@ def pool(heard: Heard) -> Iterator[WorkerPool]:
 
 def asked(pool: WorkerPool, count: int = 1, batch: int = 1, name: str = "tricky") -> list[Future[ToolResult]]:
     tool = PooledTool(name, TOOL.source, TOOL.seconds, batch)
-    return pool.submit_all([(tool, ToolCallInput({}, EMPTY))] * count)
+    return [pool.submit(tool, ToolCallInput({}, EMPTY)) for _ in range(count)]
 
 
 def until(holds: Callable[[], object]) -> None:

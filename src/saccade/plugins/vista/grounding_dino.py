@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from PIL import ImageDraw
@@ -75,6 +76,7 @@ class GroundingDino(Tool[GroundingArguments, GroundingResult]):
     arguments = GroundingArguments
     result = GroundingResult
     aliases = (Alias("groundingdino"), Alias("mm_grounding_dino"))
+    renames = MappingProxyType(dict.fromkeys(("arguments", "text", "prompt", "query"), "caption"))
     needs = checkpoint_needs(
         "grounding_dino",
         "GroundingDINO or MM-GroundingDINO; IDEA-Research/grounding-dino-tiny has 0.7 GB, Apache 2.0",

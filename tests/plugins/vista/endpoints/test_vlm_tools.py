@@ -36,7 +36,7 @@ def named(server: WireServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     def write(tool: str) -> None:
         file = tmp_path / "setup.toml"
-        file.write_text(f"[{tool}]\nmodel = 'compatible:it@{server.url}/v1'\nseconds = 5\n", encoding="utf-8")
+        file.write_text(f"[{tool}]\nmodel = 'compatible:it@{server.url}/v1'\n", encoding="utf-8")
         monkeypatch.setenv(VARIABLE, str(file))
 
     return write
@@ -178,9 +178,7 @@ async def test_noise_of_a_served_model_is_read_asked_for_again_and_typed(
 
     monkeypatch.setattr(model, "complete", counted)
     async with serving({"tiny": model}, token=None, base={"dialect": "direct:short"}) as url:
-        tables = "".join(
-            f"[{tool}]\nmodel = 'compatible:tiny@{url}'\nmax_tokens = 24\nseconds = 800\n" for tool, _ in TASKS.values()
-        )
+        tables = "".join(f"[{tool}]\nmodel = 'compatible:tiny@{url}'\nmax_tokens = 24\n" for tool, _ in TASKS.values())
         (tmp_path / "setup.toml").write_text(tables)
         monkeypatch.setenv(VARIABLE, str(tmp_path / "setup.toml"))
         context = ToolContext({"chart": Image.new("RGB", (120, 90), "white")})
