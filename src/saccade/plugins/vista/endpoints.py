@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
 
 import httpx
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from saccade.core.http import Server, is_outage
 from saccade.core.retry import OutageError, RetryPolicy, retry_after
@@ -187,10 +187,7 @@ def prompts_of(tool: str) -> dict[str, VlmPrompt]:
 
 @lru_cache(maxsize=16)
 def _prompts(text: str) -> dict[str, dict[str, VlmPrompt]]:
-    return {
-        tool: {task: VlmPrompt.model_validate(entry) for task, entry in tasks.items()}
-        for tool, tasks in tomllib.loads(text).items()
-    }
+    return TypeAdapter(dict[str, dict[str, VlmPrompt]]).validate_python(tomllib.loads(text))
 
 
 # Replies of a model, read by the form that was asked for.
