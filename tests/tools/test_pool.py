@@ -82,7 +82,7 @@ def pool(heard: Heard) -> Iterator[WorkerPool]:
 
 def asked(pool: WorkerPool, count: int = 1, batch: int = 1, name: str = "tricky") -> list[Future[ToolResult]]:
     tool = PooledTool(name, TOOL.source, TOOL.seconds, batch)
-    return pool.submit_all([(tool, ToolCallInput({}, EMPTY))] * count)
+    return [pool.submit(tool, ToolCallInput({}, EMPTY)) for _ in range(count)]
 
 
 def until(holds: Callable[[], object]) -> None:
@@ -143,6 +143,15 @@ def test_a_batch_that_ends_is_done_again_one_by_one_in_its_order(
     heard.deeds = [raising(error) for error in ends]
     assert [result.status.value for result in results(asked(pool, 3, batch=3))] == statuses
     assert heard.jobs == jobs
+
+
+def test_calls_that_arrive_together_are_one_batch_and_a_load_is_by_itself(pool: WorkerPool, heard: Heard) -> None:
+    waits = PooledTool("tricky", TOOL.source, TOOL.seconds, batch=3, batch_wait=60.0)
+    assert results([pool.submit(waits, ToolCallInput({}, EMPTY)) for _ in range(3)]) == [DONE] * 3
+    assert heard.jobs == [3]
+    heard.deeds = [lambda job: [DONE] if not job.calls else []]
+    assert results([pool.load(waits)]) == [DONE]
+    assert heard.jobs == [3, 0]
 
 
 def test_what_a_pool_says_of_deaths_and_failures(

@@ -4,9 +4,10 @@
     <think>...</think><answer>...</answer>
 
 Every published shape of a call is read (see `calls`), names that published code gives to one tool lead to the tool that
-is offered. `faults` lists what is wrong with the form of a turn (E1 of the paper's errors), also where the turn was
-understood all the same; a `strict` dialect takes no turn with a fault. Tools are data: `replace(dialect, tools=...)`;
-the prompt has a short line for each, and a prompt file can ask for the whole schema.
+is offered. A call that is no JSON for a full stop after it or for LaTeX's single backslashes, as the paper prints its
+own, is read and has a fault. `faults` lists what is wrong with the form of a turn (E1 of the paper's errors), also
+where the turn was understood all the same; a `strict` dialect takes no turn with a fault. Tools are data:
+`replace(dialect, tools=...)`; the prompt has a short line for each, and a prompt file can ask for the whole schema.
 Pictures have numbers, `image_0` on, under which tools find them.
 
 Presets: `paper` (flat calls, results in an `output` fence, three turns, a call next to an answer is a fault) and `repo`
@@ -208,10 +209,15 @@ class VistaDialect(Dialect):
 
     def _call(self, body: str) -> tuple[Action, Fault | None]:
         read = read_call(body, self.shapes if self.strict else ALL_SHAPES)
+        fault = None
+        if isinstance(read, Fault) and read.kind is FaultKind.NOT_JSON and not self.strict:
+            whole = body.strip().removesuffix(".")
+            mended = next((r for text in (whole, _mended(whole)) if isinstance(r := read_call(text), ReadCall)), None)
+            fault, read = (None, read) if mended is None else (read, mended)
         if not isinstance(read, ReadCall):
             return ParseError(reason=read.reason), read
         name = resolve_name(read.call.name, [tool.name for tool in self.tools])
-        return read.call.model_copy(update={"name": name}), None
+        return read.call.model_copy(update={"name": name}), fault
 
     def _call_text(self, call: ToolCall) -> str:
         for shape in self.shapes[:-1]:
@@ -226,6 +232,11 @@ class VistaDialect(Dialect):
             return text if not text or text.endswith("\n") else text + "\n"
         body = re.sub(r"^([ \t]*)```", r"\1\\```", text.removesuffix("\n"), flags=re.MULTILINE)
         return f"```output\n{body}\n```\n"
+
+
+def _mended(body: str) -> str:
+    r"""Return a call in which LaTeX's single backslashes stand for themselves, also in `\frac` and `\times`."""
+    return re.sub(r"(?<!\\)((?:\\\\)*)\\(?=[A-Za-z({}\[\]),;:!%$&# ])", r"\1\\\\", body)
 
 
 def _nothing(text: str, finish: FinishReason) -> Fault:

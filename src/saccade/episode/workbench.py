@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.prompt_texts import SYSTEM, TOOL
+from saccade.dialects.question import question_text
 from saccade.episode.flow import Call, Plan, Run
 from saccade.errors import SettingsError, ToolLostError
 from saccade.media.store import MediaStore
@@ -74,6 +76,7 @@ async def of_tool(result: ToolResult, store: MediaStore) -> Execution:
         value=None if failed else text,
         traceback=f"ToolError: {text}" if failed and text else None,
         problem=None if result.problem is None else result.problem.kind.value,
+        repairs=result.repairs,
         pictures=tuple(ExecutionPicture(image=part, source="tool") for part in parts),
         committed=not failed,
     )
@@ -100,6 +103,7 @@ class Workbench:
         self._store = store
         self._tools = tools
         self._opening: asyncio.Task[Session] | None = None
+        self._episode = uuid4().hex
 
     def prepare(self) -> None:
         """Begin to open the session, if the dialect has something for code to find; `run` tells of a failure."""
@@ -147,6 +151,8 @@ class Workbench:
             {name: self._store.open(part) for name, part in effect.pictures.items()},
             videos,
             numbering=Numbering(opening.label, effect.shown),
+            question=question_text(self._plan.task),
+            episode=self._episode,
         )
         tools = self._tools or Toolbox(())
         result = await tools.call_async(effect.call.name, dict(effect.call.arguments), context)

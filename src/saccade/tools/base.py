@@ -11,18 +11,23 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, Generic, Literal, TypeVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 
 from PIL import Image
 
 from saccade.core.registry import blame
+from saccade.core.retry import TOOL_RETRY, RetryPolicy
+from saccade.core.sync import in_background
 from saccade.errors import MediaError, ToolError, ToolLostError, UnavailableError
-from saccade.record.execution import Status
+from saccade.record.base import clean_text
+from saccade.record.execution import ExecutionRepair, Status
 from saccade.tools.context import (
     CallProblem,
     Operation,
@@ -96,7 +101,12 @@ def done(result: ToolResult) -> Future[ToolResult]:
 _log = logging.getLogger(__name__)
 
 TASK: Final = "task"
-"""Fields of VISTA's calls other than the tool's name."""
+"""Field of VISTA's calls other than the tool's name."""
+IMAGE: Final = "image"
+_PLACES: Final = ("<image>", "<image_url>", "<image_path>")
+"""Placeholders of a prompt that models write where a picture's name belongs."""
+_NOTED: Final = 200
+"""Characters of a value in the note on a repair."""
 
 
 A = TypeVar("A", bound=ToolModel)
@@ -129,6 +139,7 @@ class CheckedCall(Generic[A]):
     arguments: A
     note: str = ""
     """Note for the model on arguments that were not read."""
+    repairs: tuple[ExecutionRepair, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +165,11 @@ class Tool(OfferedTool, Generic[A, R]):
     """How studies of stored runs count a call of it."""
     batch: int = 1
     """Most calls that `run_batch` is given at once."""
+    renames: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Other names of its arguments that published models write, under every name of the tool. A call whose `arguments`
+    are a plain text has it as an argument of that name."""
+    from_task: ClassVar[str] = ""
+    """Argument that takes the question of the episode's task where a call leaves it out; empty for none."""
 
     def load(self) -> None:
         """Load models and weights now rather than in the first call; nothing to do for a tool without any.
@@ -208,14 +224,14 @@ class Tool(OfferedTool, Generic[A, R]):
         Raises:
             ToolError: the tool has no such alias (a mistake of the caller, not of the model).
         """
-        checked = self.checked(arguments, alias=alias)
+        checked = self.checked(arguments, context, alias=alias)
         if isinstance(checked, ToolResult):
             return checked
-        return self._finished(_attempt(self, checked.arguments, context.own()), context, checked.note)
+        return self._finished(_attempt(self, checked.arguments, context.own()), context, checked)
 
     def call_batch(self, calls: Sequence[ToolCallInput]) -> list[ToolResult]:
         """As `call`, for several at once: `run_batch` does the work of those whose arguments are right."""
-        checked = [self.checked(call.arguments, alias=call.alias) for call in calls]
+        checked = [self.checked(call.arguments, call.context, alias=call.alias) for call in calls]
         good = [
             (item.arguments, call.context.own())
             for item, call in zip(checked, calls, strict=True)
@@ -223,12 +239,16 @@ class Tool(OfferedTool, Generic[A, R]):
         ]
         outcomes = iter(_attempt_all(self, good))
         return [
-            item if isinstance(item, ToolResult) else self._finished(next(outcomes), call.context, item.note)
+            item if isinstance(item, ToolResult) else self._finished(next(outcomes), call.context, item)
             for item, call in zip(checked, calls, strict=True)
         ]
 
-    def checked(self, arguments: object, *, alias: str | None = None) -> CheckedCall[A] | ToolResult:
+    def checked(
+        self, arguments: object, context: ToolContext, *, alias: str | None = None
+    ) -> CheckedCall[A] | ToolResult:
         """Return the arguments as the tool reads them; where they are wrong, or it cannot be called here, the result.
+
+        What the call leaves out and the episode knows is filled in, and named in `repairs`.
 
         Raises:
             ToolError: the tool has no such alias.
@@ -239,19 +259,25 @@ class Tool(OfferedTool, Generic[A, R]):
             return self._unavailable(f"it lacks {', '.join(missing)}")
         arguments, unread = self._without_task(arguments)
         try:
-            return CheckedCall(check_arguments(self.arguments, self._unaliased(arguments, chosen)), unread)
+            known, renamed = self._renamed(self._unaliased(arguments, chosen))
+            filled, from_episode = self._filled(known, context)
+            repairs = (*renamed, *from_episode)
+            return CheckedCall(check_arguments(self.arguments, filled), unread, repairs)
         except CallProblem as error:
             return failed(self.name, Status.ERROR, error.problem)
 
     def mistakes(self, arguments: object, *, alias: str | None = None) -> tuple[Problem, ...]:
         """Return the mistakes in the names and the form of `arguments`, each by itself; runs nothing.
 
+        What an episode's question would fill in is not missing.
+
         Raises:
             ToolError: the tool has no such alias.
         """
         arguments, _ = self._without_task(arguments)
         try:
-            return mistakes(self.arguments, self._unaliased(arguments, self._alias(alias)))
+            known, _ = self._renamed(self._unaliased(arguments, self._alias(alias)))
+            return mistakes(self.arguments, self._filled(known, _SOME_EPISODE)[0])
         except CallProblem as error:
             return (error.problem,)
 
@@ -293,7 +319,64 @@ class Tool(OfferedTool, Generic[A, R]):
         mapped.update(alias.given)
         return mapped
 
-    def _finished(self, outcome: ToolOutcome[R] | Exception, context: ToolContext, note: str) -> ToolResult:
+    def _renamed(self, arguments: object) -> tuple[object, list[ExecutionRepair]]:
+        """Return the arguments by the tool's own names, and the task's name as the tool has it."""
+        if not isinstance(arguments, Mapping):
+            return arguments, []
+        known: dict[object, object] = {}
+        repairs = []
+        for key, value in arguments.items():
+            own = self.renames.get(key, key) if isinstance(key, str) and key not in self.arguments.model_fields else key
+            if own in known or (own != key and own in arguments):
+                raise CallProblem(ProblemKind.ARGUMENT_NAME, f"{own!r} is given twice. Write one of the two names.")
+            if own != key:
+                repairs.append(ExecutionRepair(name="argument_name", note=f"{key} read as {own}"))
+            known[own] = value
+        said = known.get(TASK)
+        if isinstance(said, str) and (meant := self._task_meant(said)) != said:
+            known[TASK] = meant
+            note = f"task {clean_text(said[:_NOTED])!r} read as {meant!r}"
+            repairs.append(ExecutionRepair(name="task_name", note=note))
+        return known, repairs
+
+    def _task_meant(self, said: str) -> str:
+        """Return the task of the tool that a text means: `Solve the problem` is `solve`; else the text itself."""
+        parameters: Any = json.loads(_schema(self.arguments, "validation"))
+        known: list[str] = parameters["properties"].get(TASK, {}).get("enum", [])
+        if said in known:
+            return said
+        words = re.sub(r"[^a-z0-9]+", "_", said.lower()).strip("_")
+        fitting = [one for one in known if words == one or words.startswith(f"{one}_")]
+        return max(fitting, key=len, default=said)
+
+    def _filled(self, arguments: object, context: ToolContext) -> tuple[object, list[ExecutionRepair]]:
+        """Return the arguments with the question and the picture of the episode where the call has none."""
+        if not isinstance(arguments, Mapping):
+            return arguments, []
+        filled, repairs = dict(arguments), []
+        asks = self.from_task
+        if asks and context.question and not str(filled.get(asks) or "").strip():
+            filled[asks] = context.question
+            note = f"{asks} was left out: the question of the task"
+            repairs.append(ExecutionRepair(name="question_filled", note=note))
+        if IMAGE in self.arguments.model_fields and context.images:
+            said, first = filled.get(IMAGE), context.images[0]
+            if isinstance(said, str) and said.strip() in _PLACES and said not in context.images:
+                filled[IMAGE] = first
+                repairs.append(ExecutionRepair(name="picture_filled", note=f"image {said.strip()}: {first}"))
+            elif said is None and len(context.images) > 1:
+                note = f"image was left out: {first}, the first of {len(context.images)}"
+                repairs.append(ExecutionRepair(name="picture_filled", note=note))
+        return filled, repairs
+
+    def _finished(
+        self, outcome: ToolOutcome[R] | Exception, context: ToolContext, checked: CheckedCall[A]
+    ) -> ToolResult:
+        """Return the result of a call, with what was repaired in its arguments."""
+        result = self._result(outcome, context, checked.note)
+        return replace(result, repairs=checked.repairs) if checked.repairs else result
+
+    def _result(self, outcome: ToolOutcome[R] | Exception, context: ToolContext, note: str) -> ToolResult:
         if isinstance(outcome, Exception):
             return self._failed(outcome)
         try:
@@ -347,6 +430,49 @@ class Tool(OfferedTool, Generic[A, R]):
         message = f"{self.name} is not available here. Use another tool, or answer without it."
         todo = f" To have it: {self.needs.remedy}." if self.needs.remedy else ""
         return failed(self.name, Status.REFUSED, Problem(ProblemKind.UNAVAILABLE, message, f"{why}.{todo}"))
+
+
+_SOME_EPISODE: Final = ToolContext({}, question="?")
+
+
+class WaitingTool(Tool[A, R]):
+    """A tool that waits for a server: its work is a coroutine, and many of its calls wait side by side here.
+
+    All of its coroutines run on the background loop of this process (`saccade.core.sync`), where it may keep
+    connections. It is given time and ended there by `saccade.tools.workers`.
+    """
+
+    cost = Cost.WAITING
+    retry: RetryPolicy = TOOL_RETRY
+    """How often an outage is waited for, within the time of the call."""
+
+    @abstractmethod
+    async def answer(self, arguments: A, context: ToolContext) -> ToolOutcome[R]:
+        """Do the work without holding up the loop; raises as `run`, and `ToolLostError` for an outage."""
+
+    async def ready(self) -> str:
+        """Return what keeps calls from being answered now, as a sentence; empty if nothing does."""
+        return ""
+
+    def run(self, arguments: A, context: ToolContext) -> ToolOutcome[R]:
+        future = in_background(self.answer(arguments, context))
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def call_waiting(self, call: ToolCallInput) -> ToolResult:
+        """As `call`, on the background loop."""
+        checked = self.checked(call.arguments, call.context, alias=call.alias)
+        if isinstance(checked, ToolResult):
+            return checked
+        outcome: ToolOutcome[R] | Exception
+        try:
+            outcome = await self.answer(checked.arguments, call.context.own())
+        except Exception as error:
+            outcome = error
+        return self._finished(outcome, call.context, checked)
 
 
 def _attempt(tool: Tool[A, R], arguments: A, context: ToolContext) -> ToolOutcome[R] | Exception:

@@ -20,7 +20,7 @@ from pydantic import JsonValue
 
 from saccade.core.registry import did_you_mean
 from saccade.errors import ToolError
-from saccade.record.execution import Status
+from saccade.record.execution import ExecutionRepair, Status
 
 # What went wrong in a call of a tool, as a type, with one text for the model and one for the person.
 #
@@ -157,11 +157,22 @@ class ToolContext:
         videos: Mapping[str, Path] | None = None,
         *,
         numbering: Numbering | None = None,
+        question: str = "",
+        episode: str = "",
     ) -> None:
-        """Without `numbering` new pictures are named for what made them."""
+        """Without `numbering` new pictures are named for what made them.
+
+        Args:
+            images: The images by name, oldest first.
+            videos: Paths of the videos by name.
+            numbering: How new pictures are named.
+            question: The question of the task with its choices, as the model reads it; empty if there is none.
+            episode: An id that all calls of one episode share; empty outside of episodes.
+        """
         self._images = {name: _Slot(source) for name, source in images.items()}
         self._videos = dict(videos or {})
         self._numbering = numbering
+        self.question, self.episode = question, episode
 
     @property
     def images(self) -> tuple[str, ...]:
@@ -226,13 +237,13 @@ class ToolContext:
         if taken:
             raise ToolError(f"the context already has {', '.join(taken)}; take names from fresh_names")
         numbering = self._numbering and replace(self._numbering, first=self._numbering.first + len(images))
-        bigger = ToolContext({}, self._videos, numbering=numbering)
+        bigger = ToolContext({}, self._videos, numbering=numbering, question=self.question, episode=self.episode)
         bigger._images = {**self._images, **{name: _Slot(image) for name, image in images.items()}}
         return bigger
 
     def own(self) -> ToolContext:
         """Return a context of the same images, each copied when asked for: drawing changes no other context."""
-        copied = ToolContext({}, self._videos, numbering=self._numbering)
+        copied = ToolContext({}, self._videos, numbering=self._numbering, question=self.question, episode=self.episode)
         copied._images = {name: _OwnSlot(slot) for name, slot in self._images.items()}
         return copied
 
@@ -297,6 +308,8 @@ class ToolResult:
     """Text for the model: a summary of the result, or what went wrong and what to do. Empty if `LOST`."""
     problem: Problem | None = None
     """None if and only if the status is `OK`."""
+    repairs: tuple[ExecutionRepair, ...] = ()
+    """What was filled in or read otherwise in the call's arguments, for the record."""
 
     @property
     def ok(self) -> bool:

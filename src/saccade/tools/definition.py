@@ -27,6 +27,8 @@ class Cost(StrEnum):
     """Up to seconds on one CPU core."""
     HEAVY = "heavy"
     """Wants an accelerator."""
+    WAITING = "waiting"
+    """Waits for a server, which does the work: nothing of this machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,8 @@ class ToolServer:
                 "media": tuple(item.served for item in media),
                 "label": numbering and numbering.label,
                 "first": numbering.first if numbering else 0,
+                "question": context.question,
+                "episode": context.episode,
                 "seconds": self.settings.seconds,
             }
         )

@@ -1,6 +1,8 @@
 """The wire between a host that calls tools and a server that runs them: JSON over HTTP, media by sha256.
 
-    GET  /v1/health                 answers everybody
+    GET  /v1/health                 answers everybody: the server is alive
+    GET  /v1/ready                  answers everybody: 200 once every tool can be called, 503 before, with the groups
+                                    that are not ready
     GET  /v1/tools                  `ServedTools`
     PUT  /v1/media/{kind}/{sha256}  a file's bytes; kind is image or video
     POST /v1/tools/{name}/calls     `ServedCall` -> `ServedResult`, or `ServedRefusal` with one of these codes:
@@ -19,7 +21,7 @@ from typing import Final, Literal
 from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from saccade.record.execution import Status
+from saccade.record.execution import ExecutionRepair, Status
 from saccade.tools.context import Numbering, Problem, ProblemKind, ToolPicture, ToolResult
 from saccade.tools.definition import Alias, Cost, Needs, ToolDefinition
 
@@ -51,6 +53,10 @@ class ServedCall(WireModel):
     label: str | None = None
     """New pictures are named `label` + `first`, ...; None: for what made them."""
     first: int = 0
+    question: str = ""
+    """Of the task, with its choices: what a call leaves out is filled in from it."""
+    episode: str = ""
+    """An id that all calls of one episode share."""
     seconds: float = Field(gt=0)
     """Time limit; the server's own holds where that is shorter."""
 
@@ -85,6 +91,7 @@ class ServedResult(WireModel):
     text: str = ""
     problem: ServedProblem | None = None
     pictures: tuple[ServedPicture, ...] = ()
+    repairs: tuple[ExecutionRepair, ...] = ()
 
 
 class ServedRefusal(WireModel):
@@ -151,6 +158,7 @@ def sent(result: ToolResult) -> ServedResult:
         text=result.text,
         problem=problem and ServedProblem(kind=problem.kind, message=problem.message, detail=problem.detail),
         pictures=tuple(ServedPicture(name=item.name, png=_png(item.image)) for item in result.pictures),
+        repairs=result.repairs,
     )
 
 
@@ -164,6 +172,7 @@ def received(result: ServedResult) -> ToolResult:
         tuple(ToolPicture(item.name, _picture(item.png)) for item in result.pictures),
         result.text,
         None if problem is None else Problem(problem.kind, problem.message, problem.detail),
+        result.repairs,
     )
 
 

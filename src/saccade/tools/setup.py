@@ -43,8 +43,9 @@ class ToolSetup(Settings):
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     model: str = ""
     """A model behind an endpoint, named as for `--model`."""
-    seconds: PositiveFloat = 120.0
-    """Longest wait for the answer of such a model."""
+    prompts: str = ""
+    """File with prompts for such a model, from the folder of the setup, in the form of the package's own
+    `prompts.toml`; tasks that it does not name keep their own."""
     max_tokens: PositiveInt = 1024
     """Most tokens that a model or a decoder writes."""
     engine: Literal["rapidocr", "easyocr"] = "rapidocr"
@@ -115,9 +116,13 @@ def configured() -> Mapping[str, ToolSetup]:
 def _tables(path: str, changed: int) -> dict[str, ToolSetup]:
     try:
         data: dict[str, Any] = tomllib.loads(Path(path).read_text("utf-8"))
-        return {tool: ToolSetup.model_validate(table) for tool, table in data.items()}
+        tables = {tool: ToolSetup.model_validate(table) for tool, table in data.items()}
     except (OSError, ValueError) as error:  # pydantic's and TOML's errors are ValueErrors
         raise SettingsError(f"{path}, which {VARIABLE} names, is no setup of tools: {error}") from error
+    return {
+        tool: table.model_copy(update={"prompts": str(Path(path).parent / table.prompts)}) if table.prompts else table
+        for tool, table in tables.items()
+    }
 
 
 # How calls of typed tools are run: how long one may take, and in how many processes.
@@ -126,14 +131,18 @@ def _tables(path: str, changed: int) -> dict[str, ToolSetup]:
 class ToolCallSettings(Settings):
     """The same for every tool of an episode, wherever it runs."""
 
-    seconds: PositiveFloat = 60.0
-    """Time limit of a call, from when the tool is loaded and the call begins."""
+    seconds: PositiveFloat = 120.0
+    """Time limit of a call, from when the tool is loaded and the call begins; the only one, also where a tool waits for
+    a model behind an endpoint."""
     retry: RetryPolicy = TOOL_RETRY
     """How often a call that a server cannot do now is asked for again before it is lost; `retry.seconds` is for one try
     beyond the call's own `seconds`, its wait in the server's queue included."""
     workers: NonNegativeInt = 0
     """Worker processes for light tools, and as many for medium ones; 0: one for each core, at most 8. Tools that want
-    an accelerator share one worker, since each would hold their weights."""
+    an accelerator share one worker, since each would hold their weights: calls that wait for it form one batch."""
+    in_flight: PositiveInt = 64
+    """Calls that wait for the servers of endpoint tools side by side; further ones wait their turn, which does not
+    count as time of the call."""
 
 
 DEFAULT_CALLS = ToolCallSettings()

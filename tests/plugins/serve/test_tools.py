@@ -40,7 +40,7 @@ from saccade.tools.context import Numbering, ProblemKind, ToolContext, ToolResul
 from saccade.tools.definition import Cost
 from saccade.tools.registry import make_tool
 from saccade.tools.served import served_tools
-from saccade.tools.served_wire import MediaKind, ServedDefinition, ServedMedium, ServedRefusal, ServedTools
+from saccade.tools.served_wire import MediaKind, ServedCall, ServedDefinition, ServedMedium, ServedRefusal, ServedTools
 from saccade.tools.serving.app import ToolService, tools_app
 from saccade.tools.serving.backend import HeldMedia, PooledBackend, ToolServeSettings
 from saccade.tools.setup import ToolCallSettings
@@ -109,7 +109,8 @@ async def test_a_picture_that_somebody_sent_as_a_video_can_be_looked_at() -> Non
     kinds: tuple[MediaKind, ...] = ("video", "image")
     for kind in kinds:
         await held.put(kind, name, out.getvalue())
-    seen = held.context([ServedMedium(name="scene", kind="image", sha256=name)], None)
+    medium = ServedMedium(name="scene", kind="image", sha256=name)
+    seen = held.context(ServedCall(arguments={}, media=(medium,), seconds=1))
     assert (seen.image("scene").size, held.bytes) == ((9, 7), len(out.getvalue()))
     held.close()
 
@@ -156,7 +157,7 @@ async def test_a_full_queue_is_waited_for(tmp_path: Path) -> None:
 async def test_health_metrics_and_what_breaks_the_wire(served: Served) -> None:
     url, _, _ = served
     async with httpx.AsyncClient() as nobody:
-        assert (await nobody.get(f"{url}/v1/health")).json() == {"status": "healthy"}
+        assert (await nobody.get(f"{url}/v1/health")).json() == {"status": "alive"}
         for path in ("tools", "metrics"):
             assert (await nobody.get(f"{url}/v1/{path}")).status_code == 401
     async with httpx.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}) as client:

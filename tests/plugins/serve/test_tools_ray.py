@@ -138,7 +138,7 @@ async def test_a_killed_replica_is_replaced_while_episodes_run_and_none_is_lost(
     async with httpx.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}) as client:
         own = (await client.get(f"{url}/v1/metrics")).text
         assert re.search(r'saccade_tool_calls_total\{tool="tricky",end="ok"\} \d\d+', own)
-        assert (await client.get(f"{url}/v1/health")).json() == {"status": "healthy"}
+        assert (await client.get(f"{url}/v1/health")).json() == {"status": "alive"}
     # A child process: tests themselves reach the loopback interface alone, and Ray's metrics are on the machine's own.
     program = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
     scraped = subprocess.run([sys.executable, "-c", program, metrics], capture_output=True, text=True, check=True)

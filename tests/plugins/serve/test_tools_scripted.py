@@ -112,7 +112,7 @@ def test_a_server_that_forgets_what_it_was_sent_is_sent_it_eight_times(server: H
     assert {data for method, _, data in server.heard if method == "PUT"} == {clip.read_bytes()}
     asked = json.loads(server.heard[0][2])
     assert [(item["name"], item["kind"]) for item in asked["media"]] == [("scene", "image"), ("clip", "video")]
-    assert (asked["label"], asked["alias"], asked["seconds"]) == (None, None, 60.0)
+    assert (asked["label"], asked["alias"], asked["seconds"]) == (None, None, 120.0)
     server.calls = (missing(asked["media"][0]["sha256"]), (200, DONE))
     done = call(server, context)
     assert (done.ok, done.value, done.text) == (True, {"a": 1}, "done")

@@ -1,13 +1,12 @@
 """The same wire on Ray Serve: a deployment for each group of tools, and one that answers HTTP.
 
-Batching, autoscaling, replicas, GPUs, health checks, restarts and metrics are Ray Serve's own, set in the group's table
+Autoscaling, replicas, GPUs, health checks, restarts and metrics are Ray Serve's own, set in the group's table
 `ray`. A replica runs its tools in one worker process (`saccade.tools.workers`), so that a call that hangs can be ended
 without the replica. Only this module knows Ray.
 """
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import logging
 import os
@@ -15,7 +14,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +23,10 @@ from typing import Any, Final
 from saccade.errors import MediaError, UnavailableError
 from saccade.plugins.verl.local_ray import START_SECONDS, local_ray
 from saccade.record.execution import Status
-from saccade.tools.base import ToolCallInput
 from saccade.tools.context import Problem, ProblemKind, ToolResult, failed
 from saccade.tools.served_wire import MediaKind, ServedCall
 from saccade.tools.serving.app import ToolService, tools_app
-from saccade.tools.serving.backend import GroupSettings, HeldMedia, ToolServeSettings, offered, pooled
-from saccade.tools.workers.pool import WorkerPool
+from saccade.tools.serving.backend import GroupSettings, HeldMedia, PooledBackend, ToolServeSettings, offered
 
 _log = logging.getLogger(__name__)
 
@@ -69,34 +66,28 @@ class ToolReplica:
     """The tools of one group, with their weights, in a worker process of this replica."""
 
     def __init__(self, settings: ToolServeSettings, group: str) -> None:
-        own = settings.grouped()[group]
-        self._tools = {name: tool for name, tool in settings.made().items() if tool.group == group}
-        self._pool = WorkerPool(1, own.threads)
+        own = settings.grouped()[group].model_copy(update={"workers": 1})
+        options = {name: value for name, value in settings.options.items() if name in own.tools}
+        self._backend = PooledBackend(settings.model_copy(update={"groups": {group: own}, "options": options}))
         self._media = HeldMedia(settings.server.media_bytes)
         self._lost = 0
 
-    async def do(self, jobs: Sequence[ReplicaJob]) -> list[ReplicaReply]:
-        """Return a reply for each job; calls of one tool are given to it together."""
-        replies: dict[int, ReplicaReply] = {}
-        ready = []
-        for number, job in enumerate(jobs):
-            try:
-                for kind, name, data in job.media:
-                    await self._media.put(kind, name, data)
-                if missing := self._media.missing(job.call.media):
-                    replies[number] = MissingOnReplica(missing)
-                    continue
-                context = self._media.context(job.call.media, job.call.numbering)
-                given = ToolCallInput(job.call.arguments, context, job.call.alias)
-                ready.append((number, pooled(self._tools[job.name], job.call), given))
-            except MediaError as error:
-                replies[number] = _lost(job.name, str(error))
-        futures = self._pool.submit_all([(tool, given) for _, tool, given in ready])
-        for (number, *_), future in zip(ready, futures, strict=True):
-            result = await asyncio.wrap_future(future)
-            replies[number] = result
-            self._lost = self._lost + 1 if result.status is Status.LOST else 0
-        return [replies[number] for number in range(len(jobs))]
+    async def call(self, job: ReplicaJob) -> ReplicaReply:
+        """Return the reply to a job."""
+        try:
+            for kind, name, data in job.media:
+                await self._media.put(kind, name, data)
+            if missing := self._media.missing(job.call.media):
+                return MissingOnReplica(missing)
+            result = await self._backend.call(job.name, job.call, self._media)
+        except MediaError as error:
+            return _lost(job.name, str(error))
+        self._lost = self._lost + 1 if result.status is Status.LOST else 0
+        return result
+
+    async def unready(self) -> dict[str, str]:
+        """As `ToolBackend.unready`, of the group."""
+        return await self._backend.unready()
 
     def check_health(self) -> None:
         """Raise where unhealthy: Ray Serve asks this and replaces the replica when it raises."""
@@ -119,7 +110,7 @@ class RayBackend:
         for _ in range(_MOST_SENDS):
             job = ReplicaJob(name, call, tuple(media.data(call.media, wanted)))
             try:
-                reply: ReplicaReply = await self._handles[group].calls.remote(job)
+                reply: ReplicaReply = await self._handles[group].call.remote(job)
             except Exception as error:  # of many kinds: the replica died, was replaced, its queue is full
                 self._lost[group] += 1
                 return _lost(name, f"{type(error).__name__}: {str(error)[:300]}")
@@ -128,6 +119,15 @@ class RayBackend:
             # Another replica may get the next try, so it is given all that there is.
             wanted = tuple(item.sha256 for item in call.media)
         return _lost(name, "replicas forget media faster than they are sent; raise server.media_bytes")
+
+    async def unready(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for group, handle in self._handles.items():
+            try:
+                found |= await handle.unready.remote()
+            except Exception as error:  # of many kinds, as above
+                found[group] = f"{type(error).__name__}: {str(error)[:300]}"
+        return found
 
     def gauges(self) -> dict[str, dict[str, float]]:
         return {"replica_failures_total": self._lost}
@@ -172,7 +172,7 @@ def deploy(settings: ToolServeSettings, token: str | None, host: str, port: int)
     handles = {}
     for name, group in groups.items():
         batch = max(tool.tool.batch for tool in made.values() if tool.group == name)
-        replica = serve.deployment(_batching(serve, batch, group.batch_wait_seconds))
+        replica = serve.deployment(ToolReplica)
         handles[name] = replica.options(name=name, **_options(group, batch)).bind(settings, name)
     _start_proxy(serve, host, port)
     ingress = serve.deployment(ToolIngress).options(
@@ -247,20 +247,9 @@ def _start_proxy(serve: Any, host: str, port: int) -> None:
     )
 
 
-def _batching(serve: Any, batch: int, wait_seconds: float) -> type[ToolReplica]:
-    """Return the replica's class with a method that Ray Serve batches."""
-
-    class BatchingReplica(ToolReplica):
-        @serve.batch(max_batch_size=max(batch, 1), batch_wait_timeout_s=wait_seconds)  # type: ignore[untyped-decorator]
-        async def calls(self, jobs: list[ReplicaJob]) -> list[ReplicaReply]:
-            return await self.do(jobs)
-
-    return BatchingReplica
-
-
 def _options(group: GroupSettings, batch: int) -> dict[str, Any]:
-    # Ray's default of 5 would cut batches short.
-    return {"max_ongoing_requests": max(16, 2 * batch), **group.ray}
+    # Ray's default of 5 would cut batches short, and have few endpoint tools wait side by side.
+    return {"max_ongoing_requests": max(group.in_flight, 2 * batch), **group.ray}
 
 
 def _free_port(host: str) -> int:

@@ -15,10 +15,10 @@ from typing import Any, Final
 import numpy as np
 from PIL import Image
 
-from saccade.plugins.vista.checkpoint import CheckpointSlot, Placed, checkpoint_needs
-from saccade.tools.base import Tool, ToolOutcome
+from saccade.plugins.vista.checkpoint import CheckpointTool, Placed, checkpoint_needs
+from saccade.tools.base import ToolOutcome
 from saccade.tools.context import ToolContext
-from saccade.tools.definition import Cost, ToolModel
+from saccade.tools.definition import ToolModel
 from saccade.tools.look import LookArguments, look, picture_of
 
 # Linearised tables, as chart readers write them, taken apart into rows.
@@ -79,49 +79,25 @@ class ReaderCheckpoint:
     """Tokens."""
 
 
-class _ChartReader(Tool[LookArguments, ChartReaderResult]):
+class _ChartReader(CheckpointTool[LookArguments, ChartReaderResult, tuple[str, Image.Image]]):
     arguments = LookArguments
     result = ChartReaderResult
-    cost = Cost.HEAVY
     batch = 4
     row_end: str
-
-    def __init__(self) -> None:
-        self._slot = CheckpointSlot(self.name, self._loaded)
-
-    @abstractmethod
-    def _loaded(self, placed: Placed) -> ReaderCheckpoint:
-        """Load processor and model."""
 
     @abstractmethod
     def _written(self, reader: ReaderCheckpoint, pictures: Sequence[Image.Image]) -> Sequence[tuple[str, bool]]:
         """Return the text of each picture, and whether it came to its end."""
 
-    def load(self) -> None:
-        """Load the weights now."""
-        self._slot.get()
+    def _seen(self, arguments: LookArguments, context: ToolContext) -> tuple[str, Image.Image]:
+        part = look(arguments, context)
+        return part.image, picture_of(part.rgb)
 
-    def run(self, arguments: LookArguments, context: ToolContext) -> ToolOutcome[ChartReaderResult]:
-        """Return one pass for one call."""
-        (outcome,) = self.run_batch([(arguments, context)])
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    def run_batch(
-        self, calls: Sequence[tuple[LookArguments, ToolContext]]
-    ) -> Sequence[ToolOutcome[ChartReaderResult] | Exception]:
-        """Return one pass of the model for all calls whose regions are in order."""
-        seen: list[tuple[str, Image.Image] | Exception] = []
-        for arguments, context in calls:
-            try:
-                part = look(arguments, context)
-                seen.append((part.image, picture_of(part.rgb)))
-            except Exception as error:  # one call's mistake is not held against the others
-                seen.append(error)
-        good = [item for item in seen if not isinstance(item, Exception)]
-        texts = iter(self._written(self._slot.get(), [picture for _, picture in good]) if good else ())
-        return [item if isinstance(item, Exception) else self._outcome(item[0], *next(texts)) for item in seen]
+    def _passed(
+        self, held: ReaderCheckpoint, seen: Sequence[tuple[str, Image.Image]]
+    ) -> Sequence[ToolOutcome[ChartReaderResult]]:
+        texts = self._written(held, [picture for _, picture in seen])
+        return [self._outcome(image, *text) for (image, _), text in zip(seen, texts, strict=True)]
 
     def _outcome(self, image: str, raw: str, complete: bool) -> ToolOutcome[ChartReaderResult]:
         table = read_table(raw, self.row_end)

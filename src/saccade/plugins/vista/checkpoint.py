@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from saccade.errors import UnavailableError
-from saccade.tools.definition import Needs
+from saccade.tools.base import Tool, ToolOutcome
+from saccade.tools.context import ToolContext
+from saccade.tools.definition import Cost, Needs, ToolModel
 from saccade.tools.setup import SetupEntry, ToolSetup, tool_setup
 
 T = TypeVar("T")
+A = TypeVar("A", bound=ToolModel)
+R = TypeVar("R", bound=ToolModel)
+S = TypeVar("S")
 _INSTALL: Final = "pip install 'saccade[local]'"
 _log = logging.getLogger(__name__)
 
@@ -79,3 +85,54 @@ class CheckpointSlot(Generic[T]):
             raise UnavailableError(f"the weights {setup.weights!r} of {self._tool} cannot be loaded: {why}") from error
         _log.info("%s holds %s on %s", self._tool, setup.weights, device)
         return loaded
+
+
+class CheckpointTool(Tool[A, R], Generic[A, R, S]):
+    """A tool whose calls that arrive together become one pass of its checkpoint."""
+
+    cost = Cost.HEAVY
+
+    def __init__(self) -> None:
+        self._slot: CheckpointSlot[Any] = CheckpointSlot(self.name, self._loaded)
+
+    @abstractmethod
+    def _loaded(self, placed: Placed) -> Any:
+        """Load processor and model."""
+
+    @abstractmethod
+    def _seen(self, arguments: A, context: ToolContext) -> S:
+        """Return what the model is to look at for one call. Raises as `run`."""
+
+    @abstractmethod
+    def _passed(self, held: Any, seen: Sequence[S]) -> Sequence[ToolOutcome[R]]:
+        """Return the outcomes of one pass of the checkpoint over calls of one kind."""
+
+    def _kind(self, seen: S) -> Hashable:
+        """Return the same for calls that one pass can take together: by itself all of them."""
+        return None
+
+    def load(self) -> None:
+        """Load the weights now."""
+        self._slot.get()
+
+    def run(self, arguments: A, context: ToolContext) -> ToolOutcome[R]:
+        """Return one pass for one call."""
+        (outcome,) = self.run_batch([(arguments, context)])
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def run_batch(self, calls: Sequence[tuple[A, ToolContext]]) -> Sequence[ToolOutcome[R] | Exception]:
+        """Return a pass of the model for each kind among the calls that are in order."""
+        outcomes: dict[int, ToolOutcome[R] | Exception] = {}
+        kinds: dict[Hashable, list[tuple[int, S]]] = {}
+        for number, (arguments, context) in enumerate(calls):
+            try:
+                seen = self._seen(arguments, context)
+                kinds.setdefault(self._kind(seen), []).append((number, seen))
+            except Exception as error:  # one call's mistake is not held against the others
+                outcomes[number] = error
+        for alike in kinds.values():
+            passed = self._passed(self._slot.get(), [seen for _, seen in alike])
+            outcomes |= {number: outcome for (number, _), outcome in zip(alike, passed, strict=True)}
+        return [outcomes[number] for number in range(len(calls))]

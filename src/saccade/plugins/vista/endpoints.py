@@ -2,42 +2,54 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import json
+import logging
+import os
 import re
 import tomllib
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from io import BytesIO
-from typing import Annotated, Final, Generic, Literal, TypeVar, get_args
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
 
-from PIL import Image
-from pydantic import Field
+import httpx
+from pydantic import Field, TypeAdapter
 
-from saccade.core import sync
-from saccade.core.retry import RetryPolicy
-from saccade.errors import MissingMediaError, ModelError, ModelLostError, SaccadeError, ToolLostError, UnavailableError
-from saccade.models.base import Request
+from saccade.core.http import Server, is_outage
+from saccade.core.retry import OutageError, RetryPolicy, retry_after
+from saccade.errors import (
+    MissingMediaError,
+    ModelError,
+    ModelLostError,
+    SaccadeError,
+    SettingsError,
+    ToolLostError,
+    UnavailableError,
+)
+from saccade.models.base import Model, Request
 from saccade.models.registry import load_model
 from saccade.plugins.vista.chart_readers import ChartTable, as_markdown
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import Sampling
-from saccade.tools.base import Tool, ToolOutcome
+from saccade.tools.base import ToolOutcome, WaitingTool
 from saccade.tools.context import ToolContext, wrong_format
-from saccade.tools.definition import Alias, Cost, Needs, ToolModel
+from saccade.tools.definition import Alias, Needs, ToolModel
 from saccade.tools.look import LookArguments, look, picture_of
 from saccade.tools.setup import SetupEntry, ToolSetup, tool_setup
 
-# One question about one picture to a model behind an endpoint, from a thread that waits.
-#
-# The model is named as for `--model` and made anew for each question, since connections belong to the loop in which it
-# runs. Retries are those of `saccade.core.retry`.
+SOLVE: Final = "solve:"
+"""Begins the name of a model that is the authors' own server: `solve:http://localhost:8001`."""
+_PROBE_SECONDS: Final = 5.0
 
-
-_TRIES: Final = 3
-"""Within the seconds of the setup; a call of a tool has a time limit of its own."""
+# One question about one picture to a model behind an endpoint, on the background loop, where its connections stay.
 
 
 class _Held:
@@ -54,54 +66,91 @@ class _Held:
         return self.data
 
 
-def ask(setup: ToolSetup, picture: Image.Image, said: Sequence[str]) -> str:
-    """Return the model's reply.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The model of a setup, and the picture that it is asked about."""
 
-    Args:
-        setup: Which model, and how patient.
-        picture: What it looks at.
-        said: Prompt, its reply, our next words, ...: an odd number of texts.
+    setup: ToolSetup
+    retry: RetryPolicy
+    png: bytes
+    size: tuple[int, int]
+    """Width and height."""
 
-    Raises:
-        ToolLostError: it was not reached within the retries.
-        UnavailableError: it cannot be made, or refuses.
-    """
-    buffer = BytesIO()
-    picture.save(buffer, format="PNG")
-    held = _Held(buffer.getvalue())
-    shown = ImagePart(sha256=held.sha256, width=picture.width, height=picture.height)
-    first, *others = said
-    messages = [Message(role="user", parts=(shown, TextPart(text=first)))]
-    for turn, text in enumerate(others):
-        messages.append(Message(role="user" if turn % 2 else "assistant", parts=(TextPart(text=text),)))
-    request = Request(tuple(messages), sampling=Sampling(temperature=0.0, max_tokens=setup.max_tokens))
+    async def reply(self, said: Sequence[str]) -> str:
+        """Return the model's reply to the prompt, its reply, our next words, ...: an odd number of texts.
+
+        Raises:
+            ToolLostError: it was not reached within the retries.
+            UnavailableError: it cannot be made, or refuses.
+        """
+        held = _Held(self.png)
+        shown = ImagePart(sha256=held.sha256, width=self.size[0], height=self.size[1])
+        first, *others = said
+        messages = [Message(role="user", parts=(shown, TextPart(text=first)))]
+        for turn, text in enumerate(others):
+            messages.append(Message(role="user" if turn % 2 else "assistant", parts=(TextPart(text=text),)))
+        request = Request(tuple(messages), sampling=Sampling(temperature=0.0, max_tokens=self.setup.max_tokens))
+        name = self.setup.model
+        try:
+            return (await _model(os.getpid(), name, self.retry).complete(request, held)).text
+        except ModelLostError as error:
+            raise ToolLostError(f"the model {name} was not reached: {error}") from error
+        except ModelError as error:
+            raise UnavailableError(f"the model {name} did not answer: {error}") from error
+        except SaccadeError as error:
+            raise UnavailableError(f"the model {name} cannot be used: {error}") from error
+
+    async def solved(self, task: str, question: str) -> str:
+        """Return steps and answer of the authors' server for MultiMath, which has prompts of its own.
+
+        Wire: `MultiMathRemoteTool` of Lucanyc/VISTA-Gym, vlm_gym/environments/tools/multimath_server.py. Raises as
+        `reply`.
+        """
+        url = self.setup.model.removeprefix(SOLVE)
+        body = {
+            "question": question, "task": task, "output_format": "with_steps", "problem_type": "general",
+            "image_base64": base64.b64encode(self.png).decode(),
+        }  # fmt: skip
+        server = _solver(os.getpid(), url, self.retry)
+        reply = await server.ask("POST", "/solve", partial(_solution, url), json.dumps(body).encode())
+        steps = reply.get("steps") or ()
+        lines = [steps] if isinstance(steps, str) else [str(step) for step in steps]
+        return "\n".join([*lines, f"Answer: {reply.get('answer', '')}"])
+
+
+def _solution(url: str, answer: httpx.Response) -> dict[str, Any]:
+    if is_outage(answer):
+        raise OutageError(f"{url}: {answer.status_code} {answer.text[:300]}", retry_after(answer.headers))
     try:
-        return sync.run(_asked(setup, request, held))
-    except ModelLostError as error:
-        raise ToolLostError(f"the model {setup.model} was not reached: {error}") from error
-    except ModelError as error:
-        raise UnavailableError(f"the model {setup.model} did not answer: {error}") from error
-    except SaccadeError as error:
-        raise UnavailableError(f"the model {setup.model} cannot be used: {error}") from error
+        reply = answer.json()
+    except ValueError:
+        reply = None
+    if answer.status_code != 200 or not isinstance(reply, dict) or not reply.get("success"):
+        why = reply.get("error") if isinstance(reply, dict) else None
+        raise UnavailableError(f"{url}/solve did not solve it: {answer.status_code} {why or answer.text[:300]}")
+    return reply
 
 
-async def _asked(setup: ToolSetup, request: Request, held: _Held) -> str:
-    retry = RetryPolicy(tries=_TRIES, seconds=setup.seconds, total_seconds=setup.seconds)
-    model = load_model(setup.model, retry)
-    try:
-        return (await model.complete(request, held)).text
-    finally:
-        await model.close()
+# Made once in a process: making a client reads certificates, which takes longer than many a question.
 
 
-# The prompts of `prompts.toml`, checked when they are first read.
+@lru_cache(maxsize=64)
+def _model(_pid: int, name: str, retry: RetryPolicy) -> Model:
+    return load_model(name, retry)
+
+
+@lru_cache(maxsize=64)
+def _solver(_pid: int, url: str, retry: RetryPolicy) -> Server:
+    return Server(url.rstrip("/"), {}, retry=retry, seconds=retry.seconds, lost=ToolLostError, level=logging.INFO)
+
+
+# The prompts of `prompts.toml`, and those of a user's file of the same form in their place.
 
 
 AnswerForm = Literal["table", "statements", "answer", "text"]
 
 
-@dataclass(frozen=True, slots=True)
-class VlmPrompt:
+class VlmPrompt(ToolModel):
     """Request, and how its reply is read."""
 
     form: AnswerForm
@@ -117,13 +166,28 @@ class VlmPrompt:
         return "{question}" in self.prompt
 
 
-@cache
 def prompts_of(tool: str) -> dict[str, VlmPrompt]:
-    """Return task -> prompt of a tool."""
-    tables = tomllib.loads((files(__package__) / "prompts.toml").read_text("utf-8"))
-    prompts = {task: VlmPrompt(**entry) for task, entry in tables[tool].items()}
-    assert all(prompt.form in get_args(AnswerForm) for prompt in prompts.values()), "the file is our own"
-    return prompts
+    """Return task -> prompt of a tool, by the file that its setup names where that has the task.
+
+    Raises:
+        SettingsError: the file cannot be read, or is not of that form.
+    """
+    own = _prompts((files(__package__) / "prompts.toml").read_text("utf-8"))[tool]
+    path = tool_setup(tool).prompts
+    if not path:
+        return own
+    try:
+        given = _prompts(Path(path).read_text("utf-8")).get(tool, {})
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{path} is no file of prompts for {tool}: {error}") from error
+    if unknown := sorted(given.keys() - own.keys()):
+        raise SettingsError(f"{path}: {tool} has no task {', '.join(unknown)}. It has: {', '.join(own)}.")
+    return own | given
+
+
+@lru_cache(maxsize=16)
+def _prompts(text: str) -> dict[str, dict[str, VlmPrompt]]:
+    return TypeAdapter(dict[str, dict[str, VlmPrompt]]).validate_python(tomllib.loads(text))
 
 
 # Replies of a model, read by the form that was asked for.
@@ -196,7 +260,14 @@ def _answer(text: str) -> str:
     return answer
 
 
-QuestionField = Annotated[str, Field(max_length=4000, description="The question or problem, in words.")]
+QuestionField = Annotated[
+    str, Field(max_length=8000, description="The question or problem, in words. Default: that of the task.")
+]
+NAMES_OF_THE_QUESTION: Final[Mapping[str, str]] = MappingProxyType(
+    dict.fromkeys(("problem", "query", "prompt", "text", "arguments", "problem_text"), "question")
+    | dict.fromkeys(("image_path", "image_url", "picture", "img"), "image")
+)
+"""As the released tools and published calls have them."""
 _AGAIN = "That could not be read: {why}. Write the whole reply again, in the form that was asked for and nothing else."
 
 
@@ -218,33 +289,39 @@ class VlmResult(ToolModel):
 A = TypeVar("A", bound=LookArguments)
 
 
-class VlmTool(Tool[A, VlmResult], Generic[A]):
+class VlmTool(WaitingTool[A, VlmResult], Generic[A]):
     """A tool that asks a model; a subclass says which arguments it has and which task they mean."""
 
     result = VlmResult
-    cost = Cost.HEAVY
+
+    def __init__(self) -> None:
+        """Raises `SettingsError` if a file of prompts that the setup names cannot be used."""
+        prompts_of(self.name)
 
     @abstractmethod
     def asked(self, arguments: A) -> tuple[str, str]:
         """Return task and question that the arguments mean."""
 
-    def run(self, arguments: A, context: ToolContext) -> ToolOutcome[VlmResult]:
+    async def answer(self, arguments: A, context: ToolContext) -> ToolOutcome[VlmResult]:
         """Ask, read, and at most once ask again."""
         task, question = self.asked(arguments)
         prompt = prompts_of(self.name)[task]
         if prompt.asks and not question.strip():
             raise wrong_format(f"The task {task} of {self.name} needs a question. Give it as `question`.")
-        seen = look(arguments, context)
-        setup, picture = tool_setup(self.name), picture_of(seen.rgb)
-        words = prompt.filled(question)
-        text = ask(setup, picture, [words])
-        try:
-            read, repaired = read_reply(text, prompt.form), False
-        except ReplyError as error:
-            text = ask(setup, picture, [words, text, _AGAIN.format(why=error)])
-            read, repaired = read_reply(text, prompt.form), True
+        image, model = await asyncio.to_thread(self._seen, arguments, context)
+        words, repaired = prompt.filled(question), False
+        if model.setup.model.startswith(SOLVE):
+            text = await model.solved(task, question)
+            read = read_reply(text, prompt.form)
+        else:
+            text = await model.reply([words])
+            try:
+                read = read_reply(text, prompt.form)
+            except ReplyError as error:
+                text = await model.reply([words, text, _AGAIN.format(why=error)])
+                read, repaired = read_reply(text, prompt.form), True
         value = VlmResult(
-            image=seen.image,
+            image=image,
             task=task,
             text=text,
             table=read.table,
@@ -253,6 +330,27 @@ class VlmTool(Tool[A, VlmResult], Generic[A]):
             repaired=repaired,
         )
         return ToolOutcome(value, text=_shown(read, prompt, text))
+
+    async def ready(self) -> str:
+        name = tool_setup(self.name).model
+        solver = name.startswith(SOLVE)
+        address = name.removeprefix(SOLVE) if solver else name.rpartition("@")[2]
+        try:
+            if not solver:
+                _model(os.getpid(), name, self.retry)
+            if address.startswith(("http://", "https://")):
+                async with httpx.AsyncClient(timeout=_PROBE_SECONDS, trust_env=False) as client:
+                    answer = await client.get(f"{address.rstrip('/')}/{'health' if solver else 'models'}")
+                return f"{address} answers {answer.status_code}" if answer.status_code >= 500 else ""
+        except (SaccadeError, httpx.HTTPError) as error:
+            return f"{name} cannot be reached: {error or type(error).__name__}"
+        return ""
+
+    def _seen(self, arguments: A, context: ToolContext) -> tuple[str, Asked]:
+        seen = look(arguments, context)
+        picture, buffer = picture_of(seen.rgb), BytesIO()
+        picture.save(buffer, format="PNG", compress_level=1)
+        return seen.image, Asked(tool_setup(self.name), self.retry, buffer.getvalue(), picture.size)
 
 
 def _shown(read: ReadReply, prompt: VlmPrompt, text: str) -> str:
@@ -267,34 +365,37 @@ def endpoint_needs(tool: str, weights: str, example: str) -> Needs:
 
 
 # ChartMoE, ChartAssistant and ChartVLM: tables, captions and answers about a chart by a model behind an endpoint.
+# ChartMoE's tasks are the paper's five and four more of the released tool.
 #
 # Any server of OpenAI's chat completions will do; the papers' weights are served by vLLM or by their authors' code.
 
 
-ChartMoeTask = Literal["to_table", "extract_data", "answer", "analyze", "describe"]
+ChartMoeTask = Literal[
+    "to_table", "extract_data", "answer", "analyze", "describe", "summarize", "compare", "trend", "title"
+]
 
 
 class ChartMoeArguments(LookArguments):
-    """Which of the five, and what is asked."""
+    """What is wanted of the chart, and what is asked."""
 
     task: Annotated[ChartMoeTask, Field(description="What to do; answer needs a question.")]
     question: QuestionField = ""
 
 
 class ChartMoe(VlmTool[ChartMoeArguments]):
-    """Five tasks over one chart."""
+    """Tasks over one chart."""
 
     name = "chartmoe"
     suits = (("charts", 1),)
     description = (
-        "Ask the chart model ChartMoE: a table, all values, an answer to a question, an analysis or a description. "
-        "What it writes may be wrong."
+        "Ask the chart model ChartMoE: a table, all values, an answer to a question, an analysis, a description, a "
+        "summary, a comparison, the trend or the title. What it writes may be wrong."
     )
     arguments = ChartMoeArguments
+    renames = NAMES_OF_THE_QUESTION
+    from_task = "question"
     aliases = tuple(
-        Alias(f"chartmoe{sign}{task}", given={"task": task})
-        for task in ("to_table", "extract_data", "answer", "analyze", "describe")
-        for sign in ("_", ".")
+        Alias(f"chartmoe{sign}{task}", given={"task": task}) for task in get_args(ChartMoeTask) for sign in ("_", ".")
     )
     needs = endpoint_needs(
         "chartmoe",
@@ -309,6 +410,7 @@ class ChartMoe(VlmTool[ChartMoeArguments]):
 
 class _Captioner(VlmTool[LookArguments]):
     arguments = LookArguments
+    renames = MappingProxyType({other: own for other, own in NAMES_OF_THE_QUESTION.items() if own == "image"})
 
     def asked(self, arguments: LookArguments) -> tuple[str, str]:
         return "describe", ""
@@ -349,9 +451,10 @@ class FormalizerArguments(LookArguments):
     """Which statements are wanted, of which picture."""
 
     task: Annotated[
-        Literal["image_cdl", "construction_cdl"],
-        Field(description="image_cdl: measures and marks; construction_cdl: points, lines and circles."),
+        Literal["image_cdl", "construction_cdl", "solve"],
+        Field(description="image_cdl: measures, marks; construction_cdl: points, lines, circles; solve: the answer."),
     ] = "image_cdl"
+    question: QuestionField = ""
 
 
 class DiagramFormalizer(VlmTool[FormalizerArguments]):
@@ -364,6 +467,8 @@ class DiagramFormalizer(VlmTool[FormalizerArguments]):
         "diagrams than `image_cdl`; what it writes may be wrong."
     )
     arguments = FormalizerArguments
+    renames = NAMES_OF_THE_QUESTION
+    from_task = "question"
     aliases = (
         Alias("diagramformalizer"),
         Alias("diagram_formalizer_image_cdl", given={"task": "image_cdl"}),
@@ -377,20 +482,26 @@ class DiagramFormalizer(VlmTool[FormalizerArguments]):
 
     def asked(self, arguments: FormalizerArguments) -> tuple[str, str]:
         """Return the task as it was named."""
-        return arguments.task, ""
+        return arguments.task, arguments.question
 
 
 class SolverArguments(LookArguments):
-    """The problem that the picture belongs to."""
+    """The problem that the picture belongs to, and what is wanted of it."""
 
-    question: QuestionField
+    question: QuestionField = ""
+    task: Annotated[
+        Literal["solve", "analyze", "explain"],
+        Field(description="solve: the answer; analyze: what is given and asked; explain: how it is solved."),
+    ] = "solve"
 
 
 class _Solver(VlmTool[SolverArguments]):
     arguments = SolverArguments
+    renames = NAMES_OF_THE_QUESTION
+    from_task = "question"
 
     def asked(self, arguments: SolverArguments) -> tuple[str, str]:
-        return "solve", arguments.question
+        return arguments.task, arguments.question
 
 
 class GLlava(_Solver):
@@ -402,7 +513,7 @@ class GLlava(_Solver):
         "Have the model G-LLaVA solve a geometry problem with its diagram. Gives its reasoning and answer, which may "
         "be wrong."
     )
-    aliases = (Alias("g_llava", {"problem": "question"}),)
+    aliases = (Alias("g_llava"),)
     needs = endpoint_needs(
         "gllava",
         "a served geometry model; G-LLaVA has 7 or 13 billion parameters, under the licence of Llama 2",

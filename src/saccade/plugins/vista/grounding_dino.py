@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from PIL import ImageDraw
 from pydantic import Field
 
-from saccade.plugins.vista.checkpoint import CheckpointSlot, Placed, checkpoint_needs
-from saccade.tools.base import Cost, Tool, ToolOutcome
+from saccade.plugins.vista.checkpoint import CheckpointTool, Placed, checkpoint_needs
+from saccade.tools.base import ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.definition import Alias, ToolModel
 from saccade.tools.look import Look, LookArguments, look, picture_of
@@ -63,7 +64,7 @@ def _load(placed: Placed) -> _Detector:
     return _Detector(processor, model.to(placed.device).eval())
 
 
-class GroundingDino(Tool[GroundingArguments, GroundingResult]):
+class GroundingDino(CheckpointTool[GroundingArguments, GroundingResult, tuple[Look, GroundingArguments]]):
     """Boxes of things named in words."""
 
     name = "grounding_dino"
@@ -75,42 +76,25 @@ class GroundingDino(Tool[GroundingArguments, GroundingResult]):
     arguments = GroundingArguments
     result = GroundingResult
     aliases = (Alias("groundingdino"), Alias("mm_grounding_dino"))
+    renames = MappingProxyType(dict.fromkeys(("arguments", "text", "prompt", "query"), "caption"))
     needs = checkpoint_needs(
         "grounding_dino",
         "GroundingDINO or MM-GroundingDINO; IDEA-Research/grounding-dino-tiny has 0.7 GB, Apache 2.0",
         "IDEA-Research/grounding-dino-tiny",
     )
-    cost = Cost.HEAVY
     batch = 8
     """Most calls that one pass of the model takes."""
 
-    def __init__(self) -> None:
-        self._slot = CheckpointSlot(self.name, _load)
+    def _loaded(self, placed: Placed) -> _Detector:
+        return _load(placed)
 
-    def load(self) -> None:
-        """Load the weights now."""
-        self._slot.get()
+    def _seen(self, arguments: GroundingArguments, context: ToolContext) -> tuple[Look, GroundingArguments]:
+        return look(arguments, context), arguments
 
-    def run(self, arguments: GroundingArguments, context: ToolContext) -> ToolOutcome[GroundingResult]:
-        """Return one pass for one call."""
-        (outcome,) = self.run_batch([(arguments, context)])
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    def run_batch(
-        self, calls: Sequence[tuple[GroundingArguments, ToolContext]]
-    ) -> Sequence[ToolOutcome[GroundingResult] | Exception]:
-        """Return one pass of the model for all calls whose regions are in order."""
-        looks: list[Look | Exception] = []
-        for arguments, context in calls:
-            try:
-                looks.append(look(arguments, context))
-            except Exception as error:  # one call's mistake is not held against the others
-                looks.append(error)
-        good = [(seen, arguments) for seen, (arguments, _) in zip(looks, calls, strict=True) if isinstance(seen, Look)]
-        detections = iter(_detect(self._slot.get(), good) if good else ())
-        return [seen if isinstance(seen, Exception) else next(detections) for seen in looks]
+    def _passed(
+        self, held: _Detector, seen: Sequence[tuple[Look, GroundingArguments]]
+    ) -> list[ToolOutcome[GroundingResult]]:
+        return _detect(held, seen)
 
 
 def _detect(

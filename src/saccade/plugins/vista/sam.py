@@ -7,6 +7,7 @@ processor of SAM 2 needs torchvision: version 1 scales the longer side and pads,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
@@ -14,8 +15,8 @@ import cv2
 import numpy as np
 from pydantic import Field
 
-from saccade.plugins.vista.checkpoint import CheckpointSlot, Placed, checkpoint_needs
-from saccade.tools.base import Cost, Tool, ToolOutcome
+from saccade.plugins.vista.checkpoint import CheckpointTool, Placed, checkpoint_needs
+from saccade.tools.base import ToolOutcome
 from saccade.tools.context import Operation, ToolContext, wrong_format
 from saccade.tools.definition import (
     Alias,
@@ -73,6 +74,17 @@ class _Segmenter:
     """Version 2."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    image: str
+    rgb: PixelArray
+    points: list[tuple[float, float]]
+    """Pixels of the image."""
+    labels: tuple[int, ...]
+    box: PixelBox | None
+    all_masks: bool
+
+
 def _load(placed: Placed) -> _Segmenter:
     from transformers import AutoConfig, Sam2Model, SamModel
 
@@ -87,7 +99,7 @@ def _load(placed: Placed) -> _Segmenter:
     return _Segmenter(model.to(placed.device).eval(), int(square), version_2)
 
 
-class Sam(Tool[SamArguments, SamResult]):
+class Sam(CheckpointTool[SamArguments, SamResult, _Prompt]):
     """Masks by points and boxes."""
 
     name = "sam"
@@ -108,17 +120,12 @@ class Sam(Tool[SamArguments, SamResult]):
         "SAM or SAM 2; facebook/sam2.1-hiera-tiny has 0.2 GB, Apache 2.0",
         "facebook/sam2.1-hiera-tiny",
     )
-    cost = Cost.HEAVY
+    batch = 8
 
-    def __init__(self) -> None:
-        self._slot = CheckpointSlot(self.name, _load)
+    def _loaded(self, placed: Placed) -> _Segmenter:
+        return _load(placed)
 
-    def load(self) -> None:
-        """Load the weights now."""
-        self._slot.get()
-
-    def run(self, arguments: SamArguments, context: ToolContext) -> ToolOutcome[SamResult]:
-        """Return one pass of the model."""
+    def _seen(self, arguments: SamArguments, context: ToolContext) -> _Prompt:
         if not arguments.points and arguments.box is None:
             raise wrong_format("Neither points nor a box say what is meant. Give at least one of them.")
         if arguments.labels and len(arguments.labels) != len(arguments.points):
@@ -131,39 +138,46 @@ class Sam(Tool[SamArguments, SamResult]):
         points = [pixel_point(point, arguments.units, source.size) for point in arguments.points]
         box = None if arguments.box is None else pixel_box(arguments.box, arguments.units, source.size)
         rgb: PixelArray = np.asarray(source.image, np.uint8)
-        masks, scores = _segment(self._slot.get(), rgb, points, arguments.labels, box)
-        order = sorted(range(len(scores)), key=lambda index: -scores[index])[: None if arguments.all_masks else 1]
-        value = SamResult(image=source.name, masks=tuple(_described(masks[index], scores[index]) for index in order))
-        return ToolOutcome(value, tuple(("mask", picture_of(masks[index])) for index in order))
+        return _Prompt(source.name, rgb, points, arguments.labels, box, arguments.all_masks)
+
+    def _kind(self, seen: _Prompt) -> tuple[int, bool]:
+        return len(seen.points), seen.box is None
+
+    def _passed(self, held: _Segmenter, seen: Sequence[_Prompt]) -> list[ToolOutcome[SamResult]]:
+        made = []
+        for prompt, (masks, scores) in zip(seen, _segment(held, seen), strict=True):
+            order = sorted(range(len(scores)), key=lambda index: -scores[index])[: None if prompt.all_masks else 1]
+            value = SamResult(image=prompt.image, masks=tuple(_described(masks[i], scores[i]) for i in order))
+            made.append(ToolOutcome(value, tuple(("mask", picture_of(masks[index])) for index in order)))
+        return made
 
 
-def _segment(
-    segmenter: _Segmenter,
-    rgb: PixelArray,
-    points: list[tuple[float, float]],
-    labels: tuple[int, ...],
-    box: PixelBox | None,
-) -> tuple[list[PixelArray], list[float]]:
+def _segment(segmenter: _Segmenter, prompts: Sequence[_Prompt]) -> list[tuple[list[PixelArray], list[float]]]:
+    """Return masks and scores of each prompt by one pass; all have as many points, and all or none have a box."""
     import torch
 
     model = segmenter.model
-    pixels, (across, down) = prepared(rgb, segmenter.side, stretches=segmenter.stretches)
-    given: dict[str, Any] = {
-        "pixel_values": torch.from_numpy(pixels)[None].to(model.device, model.dtype), "multimask_output": True
-    }  # fmt: skip
-    if points:
-        moved = [[x * across, y * down] for x, y in points]
-        given["input_points"] = torch.tensor([[moved]], dtype=model.dtype, device=model.device)
-        given["input_labels"] = torch.tensor([[list(labels or [1] * len(points))]], device=model.device)
-    if box is not None:
-        corners = [box[0] * across, box[1] * down, box[2] * across, box[3] * down]
-        given["input_boxes"] = torch.tensor([[corners]], dtype=model.dtype, device=model.device)
+    squares = [prepared(prompt.rgb, segmenter.side, stretches=segmenter.stretches) for prompt in prompts]
+    pixels = torch.from_numpy(np.stack([square for square, _ in squares])).to(model.device, model.dtype)
+    given: dict[str, Any] = {"pixel_values": pixels, "multimask_output": True}
+    scaled = [(prompt, across, down) for prompt, (_, (across, down)) in zip(prompts, squares, strict=True)]
+    if prompts[0].points:
+        moved = [[[[x * across, y * down] for x, y in prompt.points]] for prompt, across, down in scaled]
+        labels = [[list(prompt.labels or [1] * len(prompt.points))] for prompt in prompts]
+        given["input_points"] = torch.tensor(moved, dtype=model.dtype, device=model.device)
+        given["input_labels"] = torch.tensor(labels, device=model.device)
+    if prompts[0].box is not None:
+        corners = [[[e * (down if i % 2 else across) for i, e in enumerate(p.box or ())]] for p, across, down in scaled]
+        given["input_boxes"] = torch.tensor(corners, dtype=model.dtype, device=model.device)
     with torch.inference_mode():
         outputs = model(**given)
-    logits = outputs.pred_masks[0, 0].float().cpu().numpy()
-    scores = outputs.iou_scores[0, 0].float().cpu().numpy()
-    masks = [_full_size(one, rgb.shape[:2], segmenter, (across, down)) for one in logits]
-    return masks, [min(max(float(score), 0.0), 1.0) for score in scores]
+    made = []
+    for number, (prompt, across, down) in enumerate(scaled):
+        logits = outputs.pred_masks[number, 0].float().cpu().numpy()
+        scores = outputs.iou_scores[number, 0].float().cpu().numpy()
+        masks = [_full_size(one, prompt.rgb.shape[:2], segmenter, (across, down)) for one in logits]
+        made.append((masks, [min(max(float(score), 0.0), 1.0) for score in scores]))
+    return made
 
 
 def prepared(rgb: PixelArray, side: int, *, stretches: bool) -> tuple[Any, tuple[float, float]]:

@@ -1,11 +1,12 @@
 """The FastAPI application of a server of tools: the wire of `saccade.tools.served_wire` over a backend.
 
-Everything but `/v1/health` needs the bearer token. There is no encryption: put TLS in front of it, or keep it on a
-network that you trust. A tool can do what the server's user can: offer those that you trust.
+Everything but `/v1/health` and `/v1/ready` needs the bearer token. There is no encryption: put TLS in front of it, or
+keep it on a network that you trust. A tool can do what the server's user can: offer those that you trust.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -96,7 +97,13 @@ class ToolService:
 
     async def health(self) -> Response:
         """Say that the server answers, and nothing else, since everybody may ask."""
-        return Response('{"status": "healthy"}', media_type="application/json")
+        return Response('{"status": "alive"}', media_type="application/json")
+
+    async def ready(self) -> Response:
+        """Say whether every tool can be called: its weights are loaded, its endpoint answers."""
+        unready = await self.backend.unready()
+        body = json.dumps({"status": "not ready" if unready else "ready", "waiting_for": unready})
+        return Response(body, 503 if unready else 200, media_type="application/json")
 
     async def metrics_text(self) -> Response:
         """Return Prometheus' text format."""
@@ -182,7 +189,7 @@ def tools_app(service: ToolService, token: str | None) -> AsgiApp:
     if token is None:  # a page in a browser of this machine must not take its place
         app.add_middleware(OwnPages)
         app.add_middleware(OwnNames, refusal=_OTHER_HOST)
-    return BearerGate(app, token, refusal=_UNAUTHORIZED, free=("/v1/health",))
+    return BearerGate(app, token, refusal=_UNAUTHORIZED, free=("/v1/health", "/v1/ready"))
 
 
 def routed(service: Callable[[], ToolService]) -> FastAPI:
@@ -199,6 +206,9 @@ def routed(service: Callable[[], ToolService]) -> FastAPI:
     async def health() -> Response:
         return await service().health()
 
+    async def ready() -> Response:
+        return await service().ready()
+
     async def metrics() -> Response:
         return await service().metrics_text()
 
@@ -207,6 +217,7 @@ def routed(service: Callable[[], ToolService]) -> FastAPI:
 
     for method, path, endpoint in (
         ("GET", "/v1/health", health),
+        ("GET", "/v1/ready", ready),
         ("GET", "/v1/metrics", metrics),
         ("GET", "/v1/tools", tools),
         ("PUT", "/v1/media/{kind}/{sha256}", upload),

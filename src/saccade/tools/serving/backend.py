@@ -6,6 +6,7 @@ import asyncio
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -18,13 +19,14 @@ from saccade.core.settings import Settings
 from saccade.errors import MediaError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
-from saccade.tools.base import Tool, ToolCallInput
-from saccade.tools.context import Numbering, ToolContext, ToolResult
+from saccade.tools.base import Tool, ToolCallInput, WaitingTool
+from saccade.tools.context import ToolContext, ToolResult
 from saccade.tools.definition import Cost
 from saccade.tools.registry import ToolSource
 from saccade.tools.served_wire import MediaKind, ServedCall, ServedDefinition, ServedMedium, ServedTools
 from saccade.tools.toolbox import Toolbox
 from saccade.tools.workers.pool import PooledTool, WorkerPool
+from saccade.tools.workers.waiting import WaitingRoom
 
 # `tools.toml`: which tools a server runs, in which groups, with which options.
 #
@@ -51,10 +53,12 @@ class GroupSettings(Settings):
     """Processes, without Ray; with Ray, `ray.num_replicas` or `ray.autoscaling_config` says how many."""
     threads: PositiveInt = 1
     """Of numerical libraries in each."""
-    seconds: PositiveFloat = 60.0
+    seconds: PositiveFloat = 120.0
     """Longest time of a call; a caller may ask for less."""
+    in_flight: PositiveInt = 64
+    """Calls of endpoint tools that wait for their servers side by side."""
     batch_wait_seconds: NonNegativeFloat = 0.02
-    """With Ray: how long a batch waits for further calls. Without, a batch is what waits already."""
+    """How long a batch that is not full waits for further calls."""
     ray: dict[str, JsonValue] = Field(default_factory=dict)
     """Options of the group's deployment, handed to Ray Serve as they are."""
 
@@ -78,8 +82,7 @@ class GroupedTool:
     source: ToolSource
     tool: Tool[Any, Any]
     """An object of it, without weights."""
-    seconds: float
-    """Longest time of a call."""
+    settings: GroupSettings
 
 
 class ToolServeSettings(Settings):
@@ -127,7 +130,7 @@ class ToolServeSettings(Settings):
                     )
                 if tool.name in made:
                     raise SettingsError(f"{name} is called {tool.name}, as another tool. Leave one of them out.")
-                made[tool.name] = GroupedTool(group, source, tool, settings.seconds)
+                made[tool.name] = GroupedTool(group, source, tool, settings)
         return made
 
 
@@ -185,13 +188,13 @@ class HeldMedia:
         """Return the kind, hash and bytes of those that are wanted."""
         return [(item.kind, item.sha256, self._store.get_bytes(item.sha256)) for item in media if item.sha256 in wanted]
 
-    def context(self, media: Sequence[ServedMedium], numbering: Numbering | None) -> ToolContext:
-        """Return the media that a tool looks at; all of `media` are held.
+    def context(self, call: ServedCall) -> ToolContext:
+        """Return what a call knows of its episode; all of its media are held.
 
         Raises `MediaError` if a file is a video or the reverse.
         """
         images, videos = {}, dict[str, Path]()
-        for item in media:
+        for item in call.media:
             part = self._held[item.sha256].part
             if item.kind == "video":
                 videos[item.name] = self._store.path(item.sha256)
@@ -199,7 +202,7 @@ class HeldMedia:
                 raise MediaError(f"{item.sha256} was uploaded as a video, and is named as a picture")
             else:
                 images[item.name] = self._store.open(part)
-        return ToolContext(images, videos, numbering=numbering)
+        return ToolContext(images, videos, numbering=call.numbering, question=call.question, episode=call.episode)
 
     def close(self) -> None:
         """Delete all of it."""
@@ -222,6 +225,9 @@ class ToolBackend(Protocol):
     async def call(self, name: str, call: ServedCall, media: HeldMedia) -> ToolResult:
         """Return the result; LOST if what runs the tool failed. Raises `MediaError` for a medium of the wrong kind."""
 
+    async def unready(self) -> dict[str, str]:
+        """Return the tools that cannot be called yet -> why; empty once all can."""
+
     def gauges(self) -> dict[str, dict[str, float]]:
         """Return numbers of now and counters: name -> label (a group, or a reason) -> number."""
 
@@ -230,18 +236,34 @@ class ToolBackend(Protocol):
 
 
 class PooledBackend:
-    """A pool of worker processes for each group, on this machine."""
+    """A pool of worker processes for each group, on this machine; its endpoint tools wait in this process."""
 
     def __init__(self, settings: ToolServeSettings) -> None:
         """Starts nothing yet. Raises as `ToolServeSettings.made`."""
-        self._pools = {name: WorkerPool(group.workers, group.threads) for name, group in settings.grouped().items()}
+        groups = settings.grouped()
+        self._pools = {name: WorkerPool(group.workers, group.threads) for name, group in groups.items()}
+        self._rooms = {name: WaitingRoom(group.in_flight) for name, group in groups.items()}
         self._tools = settings.made()
+        self._loading: dict[str, Future[ToolResult]] = {}
         self.offered = offered(self._tools)
 
     async def call(self, name: str, call: ServedCall, media: HeldMedia) -> ToolResult:
-        given = ToolCallInput(call.arguments, media.context(call.media, call.numbering), call.alias)
+        given = ToolCallInput(call.arguments, media.context(call), call.alias)
         tool = self._tools[name]
-        return await asyncio.wrap_future(self._pools[tool.group].submit(pooled(tool, call), given))
+        return await asyncio.wrap_future(begun(tool, call, given, self._pools[tool.group], self._rooms[tool.group]))
+
+    async def unready(self) -> dict[str, str]:
+        """As `ToolBackend.unready`; the first question begins to load all weights."""
+        waiting = {name: item.tool for name, item in self._tools.items() if isinstance(item.tool, WaitingTool)}
+        for name, item in self._tools.items():
+            loading = self._loading.get(name)
+            if name not in waiting and (loading is None or (loading.done() and not loading.result().ok)):
+                self._loading[name] = self._pools[item.group].load(pooled(item, item.settings.seconds))
+        told = zip(waiting, await asyncio.gather(*(tool.ready() for tool in waiting.values())), strict=True)
+        loads = (
+            (name, "its process is loading" if not one.done() else _why(one)) for name, one in self._loading.items()
+        )
+        return {name: why for name, why in (*told, *loads) if why}
 
     def pools(self) -> tuple[WorkerPool, ...]:
         """Return a pool for each group."""
@@ -251,7 +273,8 @@ class PooledBackend:
         pools = self._pools.items()
         batches = {name: pool.counts.batches for name, pool in pools}
         return {
-            "queued_calls": {name: pool.queued for name, pool in pools},
+            "queued_calls": {name: pool.queued + self._rooms[name].queued for name, pool in pools},
+            "calls_in_flight": {name: room.running for name, room in self._rooms.items()},
             "busy_workers": {name: pool.running for name, pool in pools},
             "worker_restarts_total": {name: sum(pool.counts.restarts.values()) for name, pool in pools},
             "batches_total": {name: sum(counts.values()) for name, counts in batches.items()},
@@ -267,9 +290,24 @@ def offered(tools: Mapping[str, GroupedTool]) -> ServedTools:
     return ServedTools(tools=tuple(ServedDefinition.of(item.tool.definition, item.group) for item in tools.values()))
 
 
-def pooled(tool: GroupedTool, call: ServedCall) -> PooledTool:
-    """Return a tool as a pool runs it for one call, within the shorter of both time limits."""
-    return PooledTool(tool.tool.name, tool.source, min(tool.seconds, call.seconds), tool.tool.batch)
+def pooled(tool: GroupedTool, seconds: float) -> PooledTool:
+    """Return a tool as a pool runs it, within the shorter of its group's time limit and `seconds`."""
+    limit, wait = min(tool.settings.seconds, seconds), tool.settings.batch_wait_seconds
+    return PooledTool(tool.tool.name, tool.source, limit, tool.tool.batch, wait)
+
+
+def begun(
+    tool: GroupedTool, call: ServedCall, given: ToolCallInput, pool: WorkerPool, room: WaitingRoom
+) -> Future[ToolResult]:
+    """Begin a call where its tool runs: in a worker process, or waiting in this one."""
+    if isinstance(tool.tool, WaitingTool):
+        return room.submit(tool.tool, min(tool.settings.seconds, call.seconds), given)
+    return pool.submit(pooled(tool, call.seconds), given)
+
+
+def _why(loaded: Future[ToolResult]) -> str:
+    problem = loaded.result().problem
+    return "" if problem is None else problem.detail or problem.message
 
 
 # Where the tools of `saccade tools serve` run: in processes of this machine, or as another package has it.

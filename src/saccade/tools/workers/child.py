@@ -17,7 +17,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from saccade.errors import SaccadeError, UnavailableError
+from saccade.record.execution import Status
 from saccade.tools.base import Tool
+from saccade.tools.context import ToolResult
 from saccade.tools.workers.wire import WorkerFault, WorkerJob, WorkerReply, WorkerState
 
 _PR_SET_PDEATHSIG = 1
@@ -46,7 +48,9 @@ def _done(job: WorkerJob, tools: dict[str, Tool[Any, Any]], connection: Connecti
         tool = tools.get(key) or job.source.make()
         failure = None if key in tools else _load(tool)
         _send(connection, WorkerState.LOADED)
-        if failure is None or isinstance(failure, UnavailableError):  # the latter: the call itself says so
+        if not job.calls:
+            results = [ToolResult(tool.name, Status.OK) if failure is None else tool.not_loaded(failure)]
+        elif failure is None or isinstance(failure, UnavailableError):  # the latter: the call itself says so
             results = tool.call_batch(job.calls)
         else:
             results = [tool.not_loaded(failure)] * len(job.calls)

@@ -22,17 +22,19 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
 from saccade.errors import ToolLostError
 from saccade.record.execution import Status
-from saccade.tools.base import OutsideTool, Tool, ToolCallInput, done
+from saccade.tools.base import OutsideTool, Tool, ToolCallInput, WaitingTool, done
 from saccade.tools.context import Problem, ProblemKind, ToolContext, ToolResult, failed
 from saccade.tools.definition import Cost, ToolDefinition
 from saccade.tools.registry import ToolSource
 from saccade.tools.setup import DEFAULT_CALLS, ToolCallSettings
+from saccade.tools.workers.waiting import shared_room
 from saccade.tools.workers.wire import WorkerFault, WorkerJob, WorkerReply, WorkerState
 
 # One worker process seen from this side: start it, give it a job with a time limit, end it.
@@ -167,6 +169,8 @@ _log = logging.getLogger(__name__)
 CLOSED: Final = "the pool of worker processes was closed"
 TRIES: Final = 2
 """How often a call is begun whose worker dies."""
+BATCH_WAIT: Final = 0.02
+"""Seconds for which calls of a tool that takes several at once wait for each other, to become one pass of a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +183,15 @@ class PooledTool:
     """Time limit of a call, or of a batch."""
     batch: int = 1
     """Most calls that are given to it at once."""
+    batch_wait: float = BATCH_WAIT
+    """Seconds for which a batch that is not full waits for further calls."""
 
 
 @dataclass
 class _Waiting:
     tool: PooledTool
-    call: ToolCallInput
+    call: ToolCallInput | None
+    """None: the tool is only loaded."""
     future: Future[ToolResult] = field(default_factory=Future)
     deaths: int = 0
 
@@ -215,23 +222,25 @@ class WorkerPool:
         self._closed = False
         self._owner = os.getpid()
 
-    def submit(self, tool: PooledTool, call: ToolCallInput) -> Future[ToolResult]:
-        """Have a call done; the future gives a typed result and raises nothing. Cancelling it leaves the queue."""
-        return self.submit_all([(tool, call)])[0]
+    def submit(self, tool: PooledTool, call: ToolCallInput | None) -> Future[ToolResult]:
+        """Have a call done; the future gives a typed result and raises nothing. Cancelling it leaves the queue.
 
-    def submit_all(self, calls: Sequence[tuple[PooledTool, ToolCallInput]]) -> list[Future[ToolResult]]:
-        """Have calls done; neighbours of one tool come into one batch, as far as its size allows."""
-        made = [_Waiting(tool, call) for tool, call in calls]
+        Calls of one tool that wait come into one batch, as far as its size allows.
+        """
+        waiting = _Waiting(tool, call)
         with self._changed:
             if not self._closed:
-                self._queue.extend(made)
-                while len(self._queue) > len(self._served) - self._busy and len(self._served) < self._workers:
+                self._queue.append(waiting)
+                if len(self._queue) > len(self._served) - self._busy and len(self._served) < self._workers:
                     self._served.append(_Server(self, self._threads))
-                self._changed.notify(len(made))
-                return [waiting.future for waiting in made]
-        for waiting in made:
-            _finish(waiting, _lost(waiting.tool, CLOSED))
-        return [waiting.future for waiting in made]
+                self._changed.notify_all()  # one may gather a batch, and need not be the one that is free
+                return waiting.future
+        _finish(waiting, _lost(waiting.tool, CLOSED))
+        return waiting.future
+
+    def load(self, tool: PooledTool) -> Future[ToolResult]:
+        """Have a worker make the tool and load its weights; the result is `OK` once it has."""
+        return self.submit(replace(tool, batch=1), None)
 
     @property
     def queued(self) -> int:
@@ -275,11 +284,17 @@ class WorkerPool:
             first = self._queue.popleft()
             taken = [first]
             if not first.deaths:
-                fitting = (item for item in self._queue if item.tool == first.tool and not item.deaths)
-                taken += [item for item, _ in zip(fitting, range(first.tool.batch - 1), strict=False)]
+                more, most = partial(self._alike, first), first.tool.batch - 1
+                if most and first.tool.batch_wait:
+                    self._changed.wait_for(lambda: self._closed or len(more()) >= most, first.tool.batch_wait)
+                taken += more()[:most]
             for item in taken[1:]:
                 self._queue.remove(item)
         return [item for item in taken if item.future.running() or item.future.set_running_or_notify_cancel()]
+
+    def _alike(self, first: _Waiting) -> list[_Waiting]:
+        """Return the calls in the queue that may share a batch with `first`."""
+        return [item for item in self._queue if item.tool == first.tool and not item.deaths]
 
     def rest(self) -> None:
         """Mark what was taken as done."""
@@ -336,8 +351,8 @@ class _Server:
                 worker = self.worker = Worker(self._threads)
                 if self._pool.closed:  # meanwhile, so that nobody but this thread knows the worker
                     raise ToolLostError(CLOSED)
-            job = WorkerJob(tool.source, tuple(item.call for item in taken))
-            results = worker.call(job, tool.seconds)
+            calls = tuple(item.call for item in taken if item.call is not None)
+            results = worker.call(WorkerJob(tool.source, calls), tool.seconds)
         except WorkerTimeoutError:
             self.worker = None
             counts.restarts["timeout"] += 1
@@ -422,7 +437,7 @@ def close_shared_pools() -> None:
         pool.close()
 
 
-# A typed tool whose calls are done in a worker process; a wrong call is answered without one.
+# A typed tool whose calls are done in a worker process, or wait in this one; a wrong call is answered at once.
 
 
 class WorkerTool(OutsideTool):
@@ -434,14 +449,18 @@ class WorkerTool(OutsideTool):
         self._settings = settings
         self.name, self.aliases, self.needs = self._tool.name, self._tool.aliases, self._tool.needs
         self._pooled = PooledTool(self.name, source.elsewhere(), settings.seconds, self._tool.batch)
+        if isinstance(self._tool, WaitingTool):
+            self._tool.retry = settings.retry
 
     @property
     def definition(self) -> ToolDefinition:
         return self._tool.definition
 
     def submit(self, arguments: object, context: ToolContext, *, alias: str | None = None) -> Future[ToolResult]:
-        checked = self._tool.checked(arguments, alias=alias)
+        checked = self._tool.checked(arguments, context, alias=alias)
         if isinstance(checked, ToolResult):
             return done(checked)
-        pool = shared_pool(self._tool.cost, self._settings.workers)
-        return pool.submit(self._pooled, ToolCallInput(arguments, context, alias))
+        call = ToolCallInput(arguments, context, alias)
+        if isinstance(self._tool, WaitingTool):
+            return shared_room(self._settings.in_flight).submit(self._tool, self._settings.seconds, call)
+        return shared_pool(self._tool.cost, self._settings.workers).submit(self._pooled, call)

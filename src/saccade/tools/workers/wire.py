@@ -16,7 +16,7 @@ from saccade.tools.registry import ToolSource
 
 @dataclass(frozen=True, slots=True)
 class WorkerJob:
-    """Calls of one tool, to be done together."""
+    """Calls of one tool, to be done together; without any, the tool is loaded."""
 
     source: ToolSource
     calls: tuple[ToolCallInput, ...]

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
+import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
 from PIL import Image
+from tests.models.listening import listening
 from tests.models.wire_server import WireServer, chat, status
 
-from saccade.plugins.vista.endpoints import ReplyError, read_reply
+from saccade.core.retry import RetryPolicy
+from saccade.errors import SettingsError
+from saccade.plugins.vista.endpoints import ReplyError, VlmTool, read_reply
+from saccade.record.execution import Status
 from saccade.tools.context import ProblemKind, ToolContext, ToolResult
 from saccade.tools.registry import make_tool, own_name
 from saccade.tools.setup import VARIABLE
@@ -36,7 +46,7 @@ def named(server: WireServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     def write(tool: str) -> None:
         file = tmp_path / "setup.toml"
-        file.write_text(f"[{tool}]\nmodel = 'compatible:it@{server.url}/v1'\nseconds = 5\n", encoding="utf-8")
+        file.write_text(f"[{tool}]\nmodel = 'compatible:it@{server.url}/v1'\n", encoding="utf-8")
         monkeypatch.setenv(VARIABLE, str(file))
 
     return write
@@ -178,9 +188,7 @@ async def test_noise_of_a_served_model_is_read_asked_for_again_and_typed(
 
     monkeypatch.setattr(model, "complete", counted)
     async with serving({"tiny": model}, token=None, base={"dialect": "direct:short"}) as url:
-        tables = "".join(
-            f"[{tool}]\nmodel = 'compatible:tiny@{url}'\nmax_tokens = 24\nseconds = 800\n" for tool, _ in TASKS.values()
-        )
+        tables = "".join(f"[{tool}]\nmodel = 'compatible:tiny@{url}'\nmax_tokens = 24\n" for tool, _ in TASKS.values())
         (tmp_path / "setup.toml").write_text(tables)
         monkeypatch.setenv(VARIABLE, str(tmp_path / "setup.toml"))
         context = ToolContext({"chart": Image.new("RGB", (120, 90), "white")})
@@ -196,3 +204,110 @@ async def test_noise_of_a_served_model_is_read_asked_for_again_and_typed(
             assert result.problem.kind is ProblemKind.TOOL_FAILURE, (form, result)
     assert not found["table"].ok, "noise is no table"
     assert not found["statements"].ok
+
+
+OWN = '[multimath.solve]\nform = "text"\nprompt = "SOLVE THIS: {question}"\n'
+
+
+def test_a_file_of_prompts_takes_the_place_of_the_tasks_that_it_names(
+    server: WireServer, named: Named, tmp_path: Path
+) -> None:
+    named("multimath")
+    (tmp_path / "mine.toml").write_text(OWN, "utf-8")
+    with (tmp_path / "setup.toml").open("a", encoding="utf-8") as setup:
+        setup.write("prompts = 'mine.toml'\n")
+    server.will(chat("It is four."))
+    assert value_of("multimath", {"question": "Find x."})["text"] == "It is four."
+    assert server.bodies[0]["messages"][0]["content"][1]["text"] == "SOLVE THIS: Find x."
+    assert value_of("multimath", {"question": "Find x.", "task": "explain"})["task"] == "explain"
+    assert "Explain step by step" in server.bodies[1]["messages"][0]["content"][1]["text"]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("[multimath.solv]\nform = 'text'\nprompt = 'a'\n", "multimath has no task solv. It has: solve"),
+        ("[multimath.solve]\nform = 'prose'\nprompt = 'a'\n", "is no file of prompts"),
+        ("[multimath.solve]\nprompt = 'a'\n", "is no file of prompts"),
+        ("[multimath\n", "is no file of prompts"), ("multimath = 1\n", "is no file of prompts"), (None, "No such file"),
+    ],
+)  # fmt: skip
+def test_a_file_of_prompts_that_cannot_be_used_is_refused_at_the_start(
+    named: Named, tmp_path: Path, content: str | None, says: str
+) -> None:
+    named("multimath")
+    if content is not None:
+        (tmp_path / "mine.toml").write_text(content, "utf-8")
+    with (tmp_path / "setup.toml").open("a", encoding="utf-8") as setup:
+        setup.write("prompts = 'mine.toml'\n")
+    with pytest.raises(SettingsError, match=re.escape(says)):
+        make_tool("multimath")
+
+
+@dataclass
+class Solver:
+    """The authors' server for MultiMath: what it was sent, and what it answers."""
+
+    answers: list[tuple[int, Any]] = field(default_factory=list)
+    sent: list[dict[str, Any]] = field(default_factory=list)
+
+    async def solve(self, request: Request) -> JSONResponse:
+        self.sent.append(await request.json())
+        code, body = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return JSONResponse(body, code)
+
+
+@pytest.fixture
+def solver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Solver]:
+    app, made = FastAPI(), Solver()
+    app.post("/solve")(made.solve)
+    app.get("/health")(lambda: {"status": "ok"})
+    with listening(app) as url:
+        (tmp_path / "setup.toml").write_text(f"[multimath]\nmodel = 'solve:{url}'\n", encoding="utf-8")
+        monkeypatch.setenv(VARIABLE, str(tmp_path / "setup.toml"))
+        yield made
+
+
+def test_the_authors_server_is_asked_as_their_client_asks_it(solver: Solver) -> None:
+    solver.answers = [(200, {"success": True, "answer": "20.4", "steps": ["Step 1: y = 6/5.", "Step 2: 18 + 2y."]})]
+    value = value_of("multimath", {"question": "Find XZ.", "task": "solve"})
+    assert (value["answer"], value["text"]) == ("20.4", "Step 1: y = 6/5.\nStep 2: 18 + 2y.\nAnswer: 20.4")
+    (body,) = solver.sent
+    picture = Image.open(io.BytesIO(base64.b64decode(body.pop("image_base64"))))
+    assert picture.size == (60, 40)
+    assert body == {
+        "question": "Find XZ.", "task": "solve", "output_format": "with_steps", "problem_type": "general"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answers", "status", "says"),
+    [
+        ([(200, {"success": False, "error": "CUDA out of memory"})], Status.REFUSED, "CUDA out of memory"),
+        ([(404, {"detail": "Not Found"})], Status.REFUSED, "404"),
+        ([(200, ["no object"])], Status.REFUSED, "did not solve it"),
+        ([(200, {"success": True, "answer": ""})], Status.ERROR, "no last line"),
+        ([(503, {}), (200, {"success": True, "answer": "4", "steps": None})], Status.OK, ""),
+        ([(503, {})], Status.LOST, "503"),
+    ],
+)
+def test_what_the_authors_server_answers_otherwise(
+    solver: Solver, answers: list[tuple[int, Any]], status: Status, says: str
+) -> None:
+    solver.answers = answers
+    tool = make_tool("multimath")
+    assert isinstance(tool, VlmTool)
+    tool.retry = RetryPolicy(tries=2, first_seconds=0.01)
+    result = tool.call({"question": "Find XZ."}, CONTEXT)
+    assert result.status is status, result
+    assert says in (result.problem.detail if result.problem else "")
+
+
+async def test_whether_an_endpoint_is_ready(solver: Solver, tmp_path: Path) -> None:
+    tool = make_tool("multimath")
+    assert isinstance(tool, VlmTool)
+    assert await tool.ready() == ""
+    (tmp_path / "setup.toml").write_text("[multimath]\nmodel = 'solve:http://127.0.0.1:9'\n", encoding="utf-8")
+    assert "cannot be reached" in await tool.ready()
+    (tmp_path / "setup.toml").write_text("[multimath]\nmodel = 'openia:gpt-4.1'\n", encoding="utf-8")
+    assert "openia" in await tool.ready()

@@ -19,8 +19,8 @@ from saccade.plugins.vista import sam as sam_module
 from saccade.plugins.vista.chart_readers import DePlot, ReaderCheckpoint, UniChart, _generated, as_markdown, read_table
 from saccade.plugins.vista.checkpoint import CheckpointSlot, Placed
 from saccade.plugins.vista.grounding_dino import GroundingDino, Part, _outcome, _overlap, suppressed
-from saccade.plugins.vista.sam import Sam, _full_size, _load, _segment, _Segmenter, prepared
-from saccade.tools.base import Needs, Tool
+from saccade.plugins.vista.sam import Sam, _full_size, _load, _Prompt, _segment, _Segmenter, prepared
+from saccade.tools.base import Needs, Tool, ToolCallInput
 from saccade.tools.context import CallProblem, ProblemKind, ToolContext
 from saccade.tools.look import LookArguments, look
 from saccade.tools.registry import make_tool
@@ -103,6 +103,11 @@ def test_sam(setup: Setup, make: Callable[[Path], Path]) -> None:
     best = tool.call({"box_prompt": [10, 10, 60, 60]}, context, alias="sam2")
     assert best.ok, best.problem
     assert len(best.pictures) == 1
+    small = ToolContext({"photo": PICTURE.crop((20, 10, 90, 70))})
+    given = [ToolCallInput({"box": [5, 5, 60, 50]}, seen) for seen in (context, small, context)]
+    for one, call in zip(tool.call_batch(given), given, strict=True):
+        alone = tool.call(call.arguments, call.context)
+        assert (one.value or {})["masks"][0]["score"] == pytest.approx((alone.value or {})["masks"][0]["score"], 1e-3)
 
 
 @pytest.mark.parametrize(("tool", "make"), [(DePlot(), tiny.deplot), (UniChart(), tiny.unichart)])
@@ -114,11 +119,18 @@ def test_chart_readers(setup: Setup, tool: DePlot | UniChart, make: Callable[[Pa
     assert value["table"]["header"]
     assert value["complete"] is False
     context = ToolContext({"photo": PICTURE})
+    network, passes = tool._slot.get().model, []
+    network.register_forward_pre_hook(lambda _, given, named: passes.append(_rows(named)), with_kwargs=True)
     one, two = tool.run_batch([(tool.arguments(), context), (tool.arguments(box=(0, 0, 70, 80)), context)])
     assert not isinstance(one, Exception)
     assert not isinstance(two, Exception)
     assert one.value.raw == value["raw"]
     assert one.text.endswith("The table was cut: the model wrote as much as the setup of tools allows.")
+    assert set(passes) == {2}, "every step of the model is for both"
+
+
+def _rows(given: dict[str, Any]) -> int:
+    return len(given["decoder_input_ids"])
 
 
 NAMES = ("grounding_dino", "sam", "deplot", "unichart")
@@ -350,20 +362,22 @@ class Segmenting:
 
     def __init__(self) -> None:
         self.given: dict[str, Any] = {}
+        self.passes: list[int] = []
 
     def __call__(self, **given: Any) -> Any:
         self.given = given
-        masks = torch.full((1, 1, 3, 5, 5), -1.0)
-        masks[0, 0, 1] = 1.0
-        return SimpleNamespace(pred_masks=masks, iou_scores=torch.tensor([[[0.25, 1.5, -0.5]]]))
+        size = len(given["pixel_values"])
+        self.passes.append(size)
+        masks = torch.full((size, 1, 3, 5, 5), -1.0)
+        masks[:, 0, 1] = 1.0
+        return SimpleNamespace(pred_masks=masks, iou_scores=torch.tensor([[[0.25, 1.5, -0.5]]]).expand(size, 1, 3))
 
 
 def test_prompts_are_given_in_the_scale_of_the_square() -> None:
     network = Segmenting()
     rgb = np.zeros((50, 100, 3), np.uint8)
-    masks, scores = _segment(
-        _Segmenter(network, 20, stretches=True), rgb, [(50.0, 25.0), (10.0, 5.0)], (1, 0), (0, 10, 60, 50)
-    )
+    both = _Prompt("photo", rgb, [(50.0, 25.0), (10.0, 5.0)], (1, 0), (0, 10, 60, 50), all_masks=True)
+    ((masks, scores),) = _segment(_Segmenter(network, 20, stretches=True), [both])
     assert network.given["input_points"].tolist() == [[[[10, 10], [2, 2]]]]
     assert network.given["input_labels"].tolist() == [[[1, 0]]]
     assert network.given["input_boxes"].tolist() == [[pytest.approx([0, 4, 12, 20])]]
@@ -371,10 +385,12 @@ def test_prompts_are_given_in_the_scale_of_the_square() -> None:
     assert network.given["multimask_output"] is True
     assert scores == [0.25, 1.0, 0.0]
     assert [int(mask.mean()) for mask in masks] == [0, 255, 0]
-    _segment(_Segmenter(network, 20, stretches=True), rgb, [(50.0, 25.0), (0.0, 0.0)], (), None)
+    points = _Prompt("photo", rgb, [(50.0, 25.0), (0.0, 0.0)], (), None, all_masks=True)
+    _segment(_Segmenter(network, 20, stretches=True), [points])
     assert network.given["input_labels"].tolist() == [[[1, 1]]]
     assert "input_boxes" not in network.given
-    _segment(_Segmenter(network, 20, stretches=False), rgb, [], (), (0, 10, 50, 50))
+    boxed = _Prompt("photo", rgb, [], (), (0, 10, 50, 50), all_masks=True)
+    _segment(_Segmenter(network, 20, stretches=False), [boxed])
     assert not {"input_points", "input_labels"} & set(network.given)
     assert network.given["input_boxes"].tolist() == [[[0, 2, 10, 10]]]
 
@@ -392,6 +408,17 @@ def test_prompts_that_say_nothing_are_refused(arguments: dict[str, Any], why: st
     result = loaded(Sam(), _Segmenter(Segmenting(), 20, stretches=True)).call(arguments, CONTEXT)
     assert not result.ok
     assert why in result.text
+
+
+def test_calls_together_are_one_pass_for_each_kind_of_prompt() -> None:
+    network = Segmenting()
+    tool = loaded(Sam(), _Segmenter(network, 20, stretches=True))
+    point, two, box = {"points": [[1, 1]]}, {"points": [[1, 1], [9, 9]]}, {"box": [0, 0, 50, 50], "all_masks": True}
+    given = [point, two, point, {"points": [[141, 1]]}, box, {}, point]
+    results = tool.call_batch([ToolCallInput(arguments, CONTEXT) for arguments in given])
+    assert sorted(network.passes) == [1, 1, 3]
+    assert [result.ok for result in results] == [True, True, True, False, True, False, True]
+    assert [len(result.pictures) for result in results] == [1, 1, 1, 0, 3, 0, 1]
 
 
 def test_the_best_mask_or_all_the_best_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -282,6 +283,9 @@ _RULES: Final[tuple[tuple[str, _Maker], ...]] = (
 )
 
 
+_NAMES_OF_THE_TEXT: Final = MappingProxyType(dict.fromkeys(("question", "problem", "query", "arguments"), "text"))
+
+
 class ProblemText(ToolModel):
     """A problem in words."""
 
@@ -309,6 +313,8 @@ class TextCdl(Tool[ProblemText, TextCdlResult]):
         "and the clauses that were not understood. Looks at no picture."
     )
     arguments = ProblemText
+    renames = _NAMES_OF_THE_TEXT
+    from_task = "text"
     result = TextCdlResult
 
     def run(self, arguments: ProblemText, context: ToolContext) -> ToolOutcome[TextCdlResult]:
@@ -338,6 +344,8 @@ class GoalCdl(Tool[ProblemText, GoalCdlResult]):
         "if no goal was understood. Looks at no picture."
     )
     arguments = ProblemText
+    renames = _NAMES_OF_THE_TEXT
+    from_task = "text"
     result = GoalCdlResult
 
     def run(self, arguments: ProblemText, context: ToolContext) -> ToolOutcome[GoalCdlResult]:
