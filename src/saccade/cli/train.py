@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
@@ -25,7 +25,7 @@ from saccade.training.rl.metrics import RlCallback
 from saccade.training.sft.examples import SftCallback, TrainingExamples
 
 if TYPE_CHECKING:
-    from saccade.training.memory import MemoryPlan
+    from saccade.training.memory import MemoryPlan, PlannedWeights
     from saccade.training.rl.settings import RlSettings
     from saccade.training.rl.trainers import OtherTrainer
     from saccade.training.sft.settings import SftSettings
@@ -72,8 +72,16 @@ def model_settings(model: str | None, shard: bool | None) -> dict[str, object]:
     return source if shard is None else {**source, "shard": shard}
 
 
-def show_plan(plan: Callable[[str], MemoryPlan], memory: float | None) -> None:
-    """Print what `plan(device)` gives. Raises `SettingsError` for what does not fit, or without a GPU and a memory."""
+def show_plan(
+    plan: Callable[[str], MemoryPlan],
+    memory: float | None,
+    more: Callable[[MemoryPlan], Iterable[str]] = lambda made: (),
+) -> None:
+    """Print what `plan(device)` gives, and `more` lines.
+
+    Raises:
+        SettingsError: it does not fit, or there is neither a GPU nor a `memory`.
+    """
     import torch
 
     if memory is None and not torch.cuda.is_available():
@@ -81,6 +89,8 @@ def show_plan(plan: Callable[[str], MemoryPlan], memory: float | None) -> None:
     given = memory or torch.cuda.get_device_properties(0).total_memory / 2**30
     made = plan("cuda")
     print(made.text(given))
+    for line in more(made):
+        print(line)
     made.check(given)
     print("It fits.")
 
@@ -163,6 +173,13 @@ def rl(
     resume: Resume = False,
     plan: PlanOption = False,
     gpu_memory: GpuMemory = None,
+    throughput: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKENS|FOLDER",
+            help="For --plan: sampled tokens a second of the whole run, or the folder of a run like it, for hours.",
+        ),
+    ] = None,
     on: Annotated[
         str | None,
         typer.Option(
@@ -193,6 +210,8 @@ def rl(
     }
     given = {**named(tools=tools), **{name: table for name, table in tables.items() if table}}
     settings = load_rl_settings(recipe, profile, option or (), given)
+    if throughput is not None and not plan:
+        raise SettingsError("--throughput is for --plan; leave it out, or add --plan.")
     if isinstance(settings.trainer, OtherTrainer):
         if gpu_memory is not None:
             raise SettingsError(f"--gpu-memory is for the plan of Saccade's own trainer; with --on {on} leave it out.")
@@ -200,17 +219,19 @@ def rl(
             raise SettingsError(
                 f"--processes is for Saccade's own trainer; {on} starts its own: set --nodes and --gpus."
             )
-        _elsewhere(settings.trainer, settings, out, resume, plan)
+        _elsewhere(settings.trainer, settings, out, resume, throughput if plan else None, plan=plan)
     elif plan:
-        _show_plan(settings, processes, gpu_memory)
+        _show_plan(settings, processes, gpu_memory, throughput)
     else:
         _train_here(settings, out, resume, processes)
 
 
-def _elsewhere(trainer: OtherTrainer, settings: RlSettings, out: Path, resume: bool, plan: bool) -> None:
-    """Train on another trainer than Saccade's own, or with `plan` print what it will be told."""
+def _elsewhere(
+    trainer: OtherTrainer, settings: RlSettings, out: Path, resume: bool, throughput: str | None, *, plan: bool
+) -> None:
+    """Train on another trainer than Saccade's own, or with `plan` print what it will be told and asked for."""
     if plan:
-        for line in trainer.plan(settings, out):
+        for line in (*trainer.plan(settings, out), *(f"# {line}" for line in _run_plan(settings, 1, None, throughput))):
             print(line)
         return
     for note in trainer.notes(settings):
@@ -223,14 +244,27 @@ def _elsewhere(trainer: OtherTrainer, settings: RlSettings, out: Path, resume: b
     print(f"trained: {model}")
 
 
-def _show_plan(settings: RlSettings, processes: int, gpu_memory: float | None) -> None:
+def _run_plan(
+    settings: RlSettings, processes: int, weights: PlannedWeights | None, throughput: str | None
+) -> Iterable[str]:
+    from saccade.training.rl.plan import RunPlan, throughput_of
+
+    given = {} if throughput is None else throughput_of(throughput)
+    return RunPlan(settings, processes, weights, **given).lines()
+
+
+def _show_plan(settings: RlSettings, processes: int, gpu_memory: float | None, throughput: str | None) -> None:
     from saccade.training.rl.settings import check_machine
 
     check_machine(settings)
     need_training()
     from saccade.training.rl.run import plan_memory
 
-    show_plan(lambda device: plan_memory(settings, processes, device), gpu_memory)
+    show_plan(
+        lambda device: plan_memory(settings, processes, device),
+        gpu_memory,
+        lambda made: _run_plan(settings, processes, made.weights, throughput),
+    )
 
 
 def _train_here(settings: RlSettings, out: Path, resume: bool, processes: int) -> None:

@@ -128,12 +128,29 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedWeights:
+    """How many numbers a model has, for what a run writes of it."""
+
+    all: int
+    trained: int
+    exported_bytes: int
+    """Bytes of each number in the model that is exported or given to servers."""
+
+
+def planned_weights(skeleton: Skeleton, *, low: bool) -> PlannedWeights:
+    """Count the numbers of a model that is exported in bfloat16 if `low`, else in float32."""
+    weights = list(skeleton.model.parameters())
+    return PlannedWeights(_numbers(weights), _numbers(_trained(weights)), 2 if low else 4)
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryPlan:
     """The memory of one GPU in every phase."""
 
     title: str
     phases: tuple[Phase, ...]
     notes: tuple[str, ...] = ()
+    weights: PlannedWeights | None = None
 
     def text(self, memory: float) -> str:
         """Format a table for GPUs of `memory` GiB."""

@@ -299,7 +299,11 @@ def _trainer(settings: RlSettings, out: Path) -> list[ConfigLine]:
         ConfigLine("trainer.test_freq", validation.every or -1, "validation.every"),
         ConfigLine("trainer.val_before_train", validation.every > 0, "validation.every"),
         ConfigLine("trainer.save_freq", keep.every, "keep.every"),
-        ConfigLine("trainer.max_actor_ckpt_to_keep", keep.checkpoints, "keep.checkpoints"),
+        ConfigLine(
+            "trainer.max_actor_ckpt_to_keep",
+            None if keep.milestones else keep.checkpoints,
+            "keep.checkpoints, keep.milestones",
+        ),
         ConfigLine("trainer.default_local_dir", str(out / "checkpoints"), "(the folder of the run)"),
         ConfigLine("trainer.resume_mode", "auto", "(a run that is resumed)"),
         ConfigLine("trainer.logger", loggers, "keep.tensorboard, keep.tracker"),
@@ -383,7 +387,6 @@ REFUSED: Final[Mapping[str, str]] = {
     "model.vision_attention": "verl has one attention for the whole model; leave it out",
     "model.picture_pixels": "verl reads preprocessor_config.json; set its size in a copy of the checkpoint",
     "generation.decoding_batches": "verl's servers batch turns by themselves; leave it out",
-    "keep.milestones": "verl keeps the newest checkpoints only; raise keep.checkpoints",
     "keep.dtype": "verl writes weights as it trains them; leave it out",
     "retry": "turns go to verl's servers through Ray; set trainer.turn_seconds",
 }
@@ -473,6 +476,8 @@ def notes(settings: RlSettings) -> list[str]:
         said.append("optimizer.updates: verl fills its updates one after another; the last of a small step has fewer")
     if recipe.optimizer.updates * recipe.optimizer.epochs > 1:
         said.append("max_logprob_diff: is not checked, for after the first update of a step a difference is meant")
+    if settings.keep.milestones:
+        said.append("keep.milestones: verl cannot keep some and the newest; every checkpoint stays (keep.every)")
     said.append("a step that keeps nothing: verl makes an update of advantages 0, ours makes none")
     return said
 

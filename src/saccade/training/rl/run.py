@@ -41,7 +41,15 @@ from saccade.tokens.caches import (
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import RunState
 from saccade.training.learner import Learner, make_learner
-from saccade.training.memory import MemoryPlan, Phase, PlanItem, TrainingMemory, training_memory, video_note
+from saccade.training.memory import (
+    MemoryPlan,
+    Phase,
+    PlanItem,
+    TrainingMemory,
+    planned_weights,
+    training_memory,
+    video_note,
+)
 from saccade.training.memory_passes import PassBytes, PeakBytes, Skeleton, make_skeleton, read_config
 from saccade.training.optimizer import DividedModel
 from saccade.training.rl.curriculum import choose_tasks
@@ -108,7 +116,8 @@ def plan_memory(settings: RlSettings, processes: int, device: str) -> MemoryPlan
     if load_dialect(settings.recipe.dialect).shows_videos:
         notes.append(video_note(model.source, memory.skeleton.family, context))
     title = f"{model.source}, {processes} processes, forward passes of {tokens} tokens, episodes of up to {context}"
-    return MemoryPlan(title, tuple(phases), tuple(notes))
+    exported_low = settings.keep.dtype == "bfloat16" or (settings.keep.dtype == "auto" and low)
+    return MemoryPlan(title, tuple(phases), tuple(notes), planned_weights(memory.skeleton, low=exported_low))
 
 
 def _shared(settings: RlSettings, memory: TrainingMemory, reference: PlanItem) -> Phase:
