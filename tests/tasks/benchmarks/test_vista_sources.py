@@ -16,8 +16,8 @@ from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
 from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.benchmark import open_benchmark
-from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.registry import load_card
+from saccade.tasks.benchmarks.card import Card, Fields
+from saccade.tasks.benchmarks.registry import card_ids, load_card
 from saccade.tasks.benchmarks.values import RowProblem
 from saccade.tasks.sources.card_reader import CardReader
 
@@ -349,6 +349,14 @@ def test_mapqa_lists_are_sets_and_yes_is_yes_or_no(tmp_path: Path) -> None:
         ({"only": {"kind": "a"}}, "only", {"only": {}}),
         ({"fields.boxes": "bbox"}, "fields.boxes", {"fields.boxes": []}),
         ({"fields.group": "g"}, "fields.group", {"fields.group": "other"}),
+        ({"fields.choices": "c"}, "fields.choices", {"fields.choices_from": "question"}),
+        ({"fields.choices_from": "columns"}, "fields.choices_from", {"fields.choices": []}),
+        ({"fields.videos": "v"}, "fields.videos", {"fields.videos": []}),
+        ({"fields.default_choices": ["A", "B"]}, "fields.default_choices", {"fields.default_choices": []}),
+        ({"fields.tag_lists": "a"}, "fields.tag_lists", {"fields.tag_lists": []}),
+        ({"fields.split": "part"}, "fields.split", {"fields.split": []}),
+        ({"fields.published": "others"}, "fields.published", {"fields.published": []}),
+        ({"fields.without_answers": True}, "fields.without_answers", {"fields.without_answers": False}),
         ({"fields.hint": "h"}, "fields.hint", {"fields.hint": []}),
         ({"fields.answer_names": {"0": "no"}}, "fields.answer_names", {"fields.answer_names": {}}),
         (
@@ -378,3 +386,18 @@ def test_a_form_cannot_lose_what_the_cards_own_declares(own: dict[str, Any], los
         Card.model_validate({**card, "forms": [form]})
     made = Card.model_validate({**card, "forms": [changed(form, stated)]})
     assert made.forms[0].title == "another"
+
+
+@pytest.mark.parametrize("name", card_ids())
+def test_no_form_of_any_card_loses_a_field_of_the_cards_own(name: str) -> None:
+    card = load_card(name)
+    of_its_own = {"id", "question", "images", "answer", "answer_is", "tags", "boxes_are", "boxes_scale"}
+    own = {field for field, kind in Fields.model_fields.items() if getattr(card.fields, field) != kind.default}
+    for form in card.forms:
+        stated = form.fields.model_fields_set
+        lost = own - of_its_own - stated
+        assert lost <= {"choices", "choices_from"}, form.title
+        assert not lost or stated & {"choices", "choices_from"}, form.title
+        assert set(card.metric.by) & card.fields.tags.keys() <= form.fields.tags.keys(), form.title
+        for part in ("cases", "only"):
+            assert not getattr(card, part) or part in form.model_fields_set, form.title

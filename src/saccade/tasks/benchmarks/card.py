@@ -217,18 +217,23 @@ class Size(Settings):
     """How many of them the paper took, where nobody says which."""
 
 
-_NOT_TO_BE_LOST: Final = (
-    "hint", "answer_names", "without_answers", "default_choices", "boxes", "box_keys", "box_labels", "split", "group",
-    "variant", "tag_lists", "published",
-)  # fmt: skip
-"""Fields which, if the card's own form has them, each other form must state as well: empty where it has none."""
+_STATED_ANYWAY: Final = frozenset(
+    {"id", "question", "images", "answer", "answer_is", "tags", "boxes_are", "boxes_scale"}
+)
+"""Fields that a form has of its own in any case, or that only say how others are read.
+
+Any other, if the card's own form has it, each other form must state as well: empty where it has none. A field that is
+added to `Fields` later is among these.
+"""
+_EITHER: Final = ("choices", "choices_from")
+"""Two ways to the choices: one of them is enough."""
 
 
 class Form(Settings):
     """Another form in which the data of a card are published, as by their own source.
 
     Nothing of the card's own form is silently without its counterpart here: `cases`, `only`, the tags of
-    `metric.by` and `_NOT_TO_BE_LOST` must be stated if the card states them.
+    `metric.by` and all fields but `_STATED_ANYWAY` must be stated if the card states them.
     """
 
     title: str
@@ -297,8 +302,9 @@ class Card(Settings):
             lost = [name for name in ("cases", "only") if getattr(self, name) and name not in form.model_fields_set]
             lost += [
                 f"fields.{name}"
-                for name in _NOT_TO_BE_LOST
-                if getattr(self.fields, name) and name not in form.fields.model_fields_set
+                for name, field in Fields.model_fields.items()
+                if name not in _STATED_ANYWAY and getattr(self.fields, name) != field.default
+                if form.fields.model_fields_set.isdisjoint(_EITHER if name in _EITHER else (name,))
             ]
             lost += [
                 f"fields.tags.{tag}" for tag in self.metric.by if tag in self.fields.tags.keys() - form.fields.tags

@@ -181,6 +181,11 @@ def test_the_tool_says_what_it_found() -> None:
     )
     result = tool.call({"text_logic": ["Equals(x,5)", "Equals(x,6)", "Find(x)"]}, ToolContext({}))
     assert result.text.startswith("Contradiction: no figure was found in which all statements hold.")
+    forms = ["", "Equals(x,5)", "  ", "Find(x)", "\n"]  # annotations of Geometry3K have empty statements
+    result = tool.call({"text_logic": forms, "diagram_logic": ["", "\t"]}, ToolContext({}))
+    assert result.text == "Solved: 5."
+    for nothing in ([""], ["", "Equals(x,5)"], []):
+        assert tool.call({"text_logic": nothing, "diagram_logic": [""]}, ToolContext({})).problem is not None
     result = tool.call({"text_logic": ["Triangle(A,B,C)"]}, ToolContext({}))
     assert result.problem is not None
     assert result.problem.kind.value == "argument_format"
