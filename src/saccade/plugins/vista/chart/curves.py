@@ -31,7 +31,7 @@ _GAP: Final = 9
 """Pixels between dashes of one stroke, or less."""
 _SPAN: Final = 0.75
 """Part of the way from the first to the last label that a curve covers."""
-_FAT: Final = 8.0
+_FAT: Final = 16.0
 """Pixels of a stroke from top to bottom, on average, beyond what its slope explains."""
 _REACH: Final = 8
 """Columns from a label within which there is ink to both sides, where dashes leave out its own."""
@@ -39,7 +39,7 @@ _REACH: Final = 8
 _LEAST_SHADE: Final = 0.4
 _MOST_SHADE: Final = 1.6
 """How far a pixel of a curve is from the ground, where its colour, which may be that of a thin stroke, is 1."""
-_STEEP: Final = 0.02
+_STEEP: Final = 0.015
 """Part of the height of the axis by which a curve may move from one column to the next."""
 _END: Final = 3
 """Columns by which the middle of a label misses the end of a curve."""
@@ -119,7 +119,7 @@ def read_points(
             if before is None or abs(before - x) > _END:
                 continue
         first, last = _middle(ink[:, before]), _middle(ink[:, after])
-        if _leap(ink, before) > steepest or _leap(ink, after) > steepest:
+        if max(_leap(ink, before), _leap(ink, after)) * max(1.0, (after - before) / 2) > steepest:
             continue
         row = first if before == after else first + (last - first) * (x - before) / (after - before)
         box = (x - 3, round(row) - 3, x + 4, round(row) + 4)
@@ -138,7 +138,7 @@ def _middle(column: NDArray[Any]) -> float:
     return float(rows[0] + rows[-1]) / 2
 
 
-_SURE: Final = 0.8
+_SURE: Final = 0.9
 """Confidence of OCR from which a text names a slice."""
 _LEAST_RADIUS: Final = 40
 _TURNS: Final = 720

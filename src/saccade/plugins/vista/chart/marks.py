@@ -62,7 +62,7 @@ def same_colour(a: Rgb, b: Rgb) -> bool:
 
 
 _NUMBER: Final = re.compile(r"[-−–]?\s?[$€£]?\s?(\d[\d,. ]*\d|\d)\s?([%kKMB]?)\s?[-_.']?")
-_POWER: Final = re.compile(r"(?:(\d)\s?[x×]\s?)?10([⁻-]?[⁰¹²³⁴⁵⁶⁷⁸⁹\d])")
+_POWER: Final = re.compile(r"(?:(\d)\s?[x×]\s?)?10\^?\{?([⁻-]?[⁰¹²³⁴⁵⁶⁷⁸⁹\d])\}?")
 _RAISED: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _FACTOR: Final = re.compile(r"[1lI]e([-+−]?)(\d{1,2})|[x×]\s?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 _SUFFIX: Final = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
@@ -134,7 +134,7 @@ def number_axis(lines: Sequence[TextLine], along: Literal["x", "y"]) -> NumberAx
 def _numbers(lines: Sequence[TextLine]) -> _Numbers:
     """Return the numbers among the texts; where one is a power of ten in raised digits, `103` is one that lost them."""
     powers = {id(line): match for line in lines if (match := _POWER.fullmatch(line.text.strip()))}
-    if any(set(line.text) & set("⁰¹²³⁴⁵⁶⁷⁸⁹⁻") for line in lines if id(line) in powers):
+    if any(set(line.text) & set("⁰¹²³⁴⁵⁶⁷⁸⁹⁻^") for line in lines if id(line) in powers):
         split = [(line, powers[id(line)]) for line in lines if id(line) in powers]
         return [(line, int(match[1] or 1) * 10.0 ** int(match[2].translate(_RAISED))) for line, match in split]
     steps = sorted(int(match[2]) for match in powers.values())
@@ -303,12 +303,11 @@ def _shapes_of(mask: PixelArray, colour: Rgb) -> list[ColourShape]:
         if min(width, height) < _THICK:
             continue
         part = np.ascontiguousarray(thick[top : top + height, left : left + width])
-        outline = _outline(part) + np.array([left, top])
+        outline = np.asarray(_outline(part) + np.array([left, top]), np.int32)
         box = (left, top, left + width, top + height)
-        kind = _kind(
-            part, area, cv2.contourArea(outline.astype(np.int32)) + cv2.arcLength(outline.astype(np.int32), True) / 2
-        )
-        shapes.append(ColourShape(kind, box, colour, area, outline.astype(np.int32)))
+        # An outline runs through the middles of the outermost pixels.
+        filled = cv2.contourArea(outline) + cv2.arcLength(outline, True) / 2
+        shapes.append(ColourShape(_kind(part, area, filled), box, colour, area, outline))
     return shapes
 
 

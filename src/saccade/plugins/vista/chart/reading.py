@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import atan2, degrees, dist
 from statistics import median
 from typing import Final, Literal
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from saccade.plugins.vista.chart.curves import Place, find_curve, read_pie, read_points
 from saccade.plugins.vista.chart.marks import (
@@ -43,7 +44,7 @@ from saccade.tools.look import PixelArray
 
 _UNEVEN: Final = 0.04
 """Part of the distance of two labels by which one may be out of its place."""
-_SURE: Final = 0.8
+_SURE: Final = 0.9
 """Confidence of OCR from which a text names something."""
 _SLANTED: Final = 8.0
 """Degrees from which a text is slanted."""
@@ -106,6 +107,8 @@ _ASIDE: Final = 0.12
 """Part of the distance of two labels by which a bar may stand otherwise than its series does."""
 _BEYOND: Final = 7
 """Pixels beyond the end of a bar that are looked at."""
+_BARE: Final = 3
+"""Bars side by side that are a chart without an axis; with one, two are."""
 _MOSTLY: Final = 0.7
 """Part of all that has the colours of the bars that the bars are, at least."""
 _UNLIKE: Final = 0.3
@@ -280,7 +283,7 @@ def _is_chart(bars: Sequence[ColourShape], boxes: Sequence[ColourShape], frame: 
         columns.setdefault(place, []).append(frame.ends(bar.box)[1])
     first, *others = [sorted(ends) for ends in columns.values()] or [[]]
     highest = max(map(len, columns.values()), default=0)
-    if highest > 1 and len({bar.color for bar in bars}) > highest + 1:
+    if highest > 1 and len({bar.color for bar in bars}) > highest:
         return False  # stacks repeat their colours
     if all(len(first) == len(ends) and max(map(_apart, first, ends)) <= 1 for ends in others):
         return False
@@ -289,7 +292,7 @@ def _is_chart(bars: Sequence[ColourShape], boxes: Sequence[ColourShape], frame: 
     if len(elsewhere) > _UNLIKE * len(bars):
         return False
     if frame.axis is None:
-        return True
+        return len(columns) >= _BARE
     ticks = [middle(tick, frame.axis.along) for tick in frame.axis.ticks]
     outermost = max(ticks) if frame.standing else -min(ticks)
     at_zero = not frame.axis.log and abs(frame.axis.value(frame.base) / frame.axis.slope) <= 2 * _LEVEL
@@ -322,11 +325,14 @@ def _bar_places(bars: Sequence[ColourShape], frame: BarFrame, lines: Sequence[Te
 
 
 def row_below(lines: Sequence[TextLine], foot: float, columns: tuple[float, float]) -> list[Place]:
-    """Return the labels of the first row of texts below `foot` that reaches into the columns."""
+    """Return the labels of the longest row of texts below `foot` that reaches into the columns, the upper of two."""
     below = [line for line in lines if line.box[1] >= foot and columns[0] <= line.box[2] and line.box[0] <= columns[1]]
-    top = min((line.box[1] for line in below), default=0)
     reach = 1.2 if any(_slant(line) > _SLANTED for line in below) else 0.6
-    return places_of([line for line in below if line.box[1] - top <= reach * _height(line)], "x")
+    rows = [
+        places_of([line for line in below if 0 <= line.box[1] - top <= reach * _height(line)], "x")
+        for top in sorted({line.box[1] for line in below})
+    ]
+    return max(rows, key=len, default=[])
 
 
 def _height(line: TextLine) -> float:
@@ -390,7 +396,7 @@ _REACH: Final = 56
 """How far left of a name its patch may begin, in pixels, or four times the height of the name."""
 _LEAST_WIDTH: Final = 5
 _DASH: Final = 8
-"""Largest gap in the stroke of a dashed line, in pixels."""
+"""Largest gap in the stroke of a dashed line, in pixels, or half the height of its name."""
 _LEAST_PIXELS: Final = 12
 _ALIKE: Final = 4
 """Pixels by which patches of one legend differ in width and in distance from their names."""
@@ -410,17 +416,20 @@ class _Candidate:
 
 
 def find_legend(rgb: PixelArray, lines: Sequence[TextLine], ground: Sequence[Rgb]) -> tuple[ChartLegendEntry, ...]:
-    """Return the most names whose patches have one size and one distance.
+    """Return the most names whose patches have one size and one distance, if no two have one colour.
 
     Args:
         rgb: The picture.
         lines: Its texts, but for those of the axes.
         ground: Colours of paper and plot.
     """
-    sure = [line for line in lines if line.confidence >= _SURE]
+    sure = [line for line in lines if line.confidence >= _SURE and line.box[2] - line.box[0] >= 0.4 * _height(line)]
+    sure = [line for line in sure if line.box[3] - line.box[1] < 1.5 * _height(line)]  # not slanted
     found = [one for line in sure if (one := _patch(rgb, line, ground)) is not None]
     group = max(([other for other in found if one.is_like(other)] for one in found), key=len, default=[])
-    return tuple(one.entry for one in group)
+    entries = tuple(one.entry for one in group)
+    alike = any(same_colour(a.color, b.color) and dist(a.color, b.color) <= 20 for a, b in combinations(entries, 2))
+    return () if alike else entries
 
 
 def legend_box(legend: Sequence[ChartLegendEntry]) -> PixelBox | None:
@@ -442,7 +451,8 @@ def _patch(rgb: PixelArray, line: TextLine, ground: Sequence[Rgb]) -> _Candidate
             continue
         mask = mask_of_colour(strip, colour)
         columns = np.flatnonzero(mask.any(axis=0))
-        nearest = columns[int(np.append(0, np.flatnonzero(np.diff(columns) > _DASH) + 1)[-1]) :]
+        torn = np.flatnonzero(np.diff(columns) > max(_DASH, height // 2))
+        nearest = columns[int(np.append(0, torn + 1)[-1]) :]
         part = mask[:, nearest[0] : nearest[-1] + 1] > 0
         rows = np.flatnonzero(part.any(axis=1))
         pixels, width = np.count_nonzero(part), part.shape[1]
@@ -557,12 +567,12 @@ def read_chart(rgb: PixelArray, lines: Sequence[TextLine]) -> ChartReading:
 
 def _without_tick(line: TextLine) -> TextLine:
     """Return a label without the mark of the axis that was read as a dash behind it."""
-    text = line.text.rstrip(" -–—|_")
+    text = line.text.rstrip(" -–—|_†+")
     return line.model_copy(update={"text": text}) if text else line
 
 
 def _tight(rgb: PixelArray, line: TextLine) -> TextLine:
-    """Return a text with the columns of its ink, a number also with its rows: their middles are where an axis has it."""
+    """Return a text with the columns of its ink, a number also with its rows: the axis has it at their middles."""
     left, top, right, bottom = line.box
     part = rgb[top:bottom, left:right].astype(int)
     off = np.abs(part - np.median(part.reshape(-1, 3), axis=0)).sum(axis=2)
@@ -610,7 +620,16 @@ def _curves(
     found = [(ink, colour, entry) for ink, colour, entry in drawn if ink is not None]
     if len(found) > 1 and not legend:
         return ()  # nothing says which is which
+    if any(_slant(place.label) > _SLANTED for place in places):
+        found = [one for one in found if _ends_at(one[0], places)]
     return tuple(mark for ink, colour, entry in found for mark in read_points(ink, axis, places, colour, entry))
+
+
+def _ends_at(ink: NDArray[np.bool_], places: Sequence[Place]) -> bool:
+    """Whether a curve begins and ends where a label is or could be: the ends of slanted labels are not surely known."""
+    columns, pitch = np.flatnonzero(ink.any(axis=0)), min(b.at - a.at for a, b in pairwise(places))
+    steps = [(end - places[0].at) / pitch for end in (float(columns[0]), float(columns[-1]))]
+    return all(abs(step - round(step)) * pitch <= 8 for step in steps)
 
 
 def _inks(rgb: PixelArray, ground: Sequence[Rgb]) -> list[Rgb]:
