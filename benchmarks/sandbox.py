@@ -18,6 +18,7 @@ import numpy as np
 from rich.table import Table
 
 from benchmarks.figures import Machine, this_machine
+from benchmarks.sandbox_hostile import each_hostile, four_hostile, one_hostile
 from benchmarks.sandbox_peers import (
     FULL,
     BenchScale,
@@ -45,14 +46,12 @@ from benchmarks.sandbox_work import (
     failing_call,
     few_forks,
     fork_milliseconds,
-    four_hostile,
     idle_memory,
     long_fork,
     many_crops,
     many_forks,
     many_start,
     memory_after_call,
-    one_hostile,
     start,
     start_picture,
     start_provider,
@@ -193,6 +192,14 @@ ROWS: tuple[BenchRow, ...] = (
         None,
         four_hostile,
         Target("≤ 4", 4.0, full_scale_only=True),
+    ),
+    BenchRow(
+        "neighbour-any",
+        "calls beside each of many hostile sessions, the worst",
+        "×",
+        None,
+        each_hostile,
+        Target("≤ 2", 2.0, full_scale_only=True),
     ),
     BenchRow(
         "alive",

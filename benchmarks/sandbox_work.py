@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -336,16 +334,6 @@ def _measure_branches(ours: Saccade, setup: Setup) -> tuple[Result, ...]:
 
 FEW_FORKS = 50
 LONG_CALLS = 100
-HOSTILE = """
-import threading
-def spin():
-    while True: pass
-for _ in range(16): threading.Thread(target=spin).start()
-spin()
-"""
-"""Computes in as many threads as it is allowed, until its time is over."""
-_NEIGHBOUR = "print(sum(i * i for i in range(200_000)) % 7)"
-_START_SECONDS = 0.3
 
 
 def few_forks(ours: Saccade, setup: Setup) -> Result:
@@ -402,38 +390,6 @@ def long_fork(ours: Saccade, setup: Setup) -> Result:
     finally:
         session.close()
     return Measurement(tuple(times))
-
-
-def one_hostile(ours: Saccade, setup: Setup) -> Result:
-    """A computing call beside one hostile session: so many times its time alone."""
-    return _beside(ours, setup, 1)
-
-
-def four_hostile(ours: Saccade, setup: Setup) -> Result:
-    """The same beside four."""
-    return _beside(ours, setup, 4)
-
-
-def _beside(ours: Saccade, setup: Setup, hostile: int) -> Result:
-    session = ours.start()
-    enemies = [ours.start() for _ in range(hostile)]
-    try:
-        alone = _median(session, setup)
-        threads = [threading.Thread(target=enemy.run, args=(HOSTILE,)) for enemy in enemies]
-        for thread in threads:
-            thread.start()
-        time.sleep(_START_SECONDS)
-        beside = _median(session, setup)
-    finally:
-        for each in (*enemies, session):
-            each.close()
-    for thread in threads:
-        thread.join()
-    return Measurement((beside / alone,), f"{alone:.0f} ms alone, {beside:.0f} ms beside {hostile}")
-
-
-def _median(session: SaccadeSession, setup: Setup) -> float:
-    return statistics.median(milliseconds(lambda: session.run(_NEIGHBOUR)) for _ in range(setup.scale.slow_repeats * 3))
 
 
 _FORK = """

@@ -68,6 +68,8 @@ class GuestChannel:
         except BlockingIOError:
             return None
         except OSError as error:
+            if self._sock.fileno() < 0 and over.done():
+                return None
             raise GuestFaultError(f"the session's socket broke: {error}") from error
         if not body:
             raise GuestFaultError("the session closed its socket")

@@ -554,6 +554,8 @@ class Link:
         except (OrderRefusedError, SandboxLostError):
             pass
         finally:
+            if not self._died.done():  # whoever waits for its report may not have seen the socket's end
+                self._died.set_result(Death(0, 0.0))
             self._channel.close()
             self._ends.sent()
             self._leaf.forget()
