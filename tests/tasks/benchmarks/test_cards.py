@@ -31,6 +31,7 @@ VISTA_OUT = "tabmwp ai2d plotqa clevr-math iconqa mathvista"
 TRAINING_SETS = """
     pyvision-image-rl pyvision-video-rl pyvision-image-sft pyvision-video-sft deepeyes-47k vstar-train deepeyes-charts
     deepeyes-thinklite thyme-sft thyme-rl thinklite-vl mmk12 spacer longvila mmpr geoqa-plus
+    codedance-sft mini-o3-coldstart v-interaction v-perception
     codedance-rl visualprobe-train deepeyes-4k wemath2-standard wemath2-pro gmai-reasoning llava-cot
 """
 TRAINING = TRAINING_SETS.split()

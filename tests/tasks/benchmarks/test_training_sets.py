@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -345,3 +346,178 @@ def test_llava_cot_answers_in_the_conclusion(tmp_path: Path) -> None:
     assert (letter.choices, letter.answer, words.answer) == (("red", "blue"), "blue", "blue")
     assert isinstance(broken, RowProblem)
     assert "no part CONCLUSION" in str(broken)
+
+
+def test_codedance_rl_as_the_hub_lists_its_fields(tmp_path: Path) -> None:
+    tools = {"execute_python_code": {"create_kwargs": {"image": {"bytes": png(), "path": None}}}}
+    points = {"label": "cup", "point": {"x": [1.0, 2.5], "y": [3.0, 4.0]}}
+    extra = {"answer": "A", "index": 3, "question": GLOVE, "split": "train", "need_tools_kwargs": True}
+    row = {
+        "data_source": "sa1b",
+        "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "<image>\nHow many cups?"}],
+        "images": [png(), png("blue")],
+        "ability": "vqa",
+        "reward_model": {"ground_truth": "A", "style": "rule"},
+        "extra_info": extra | {"detected_objects": points, "tools_kwargs": tools},
+    }
+    bare = extra | {"question": None, "index": 4, "answer": None, "detected_objects": None, "tools_kwargs": None}
+    count = row | {"extra_info": bare, "reward_model": {"ground_truth": "2", "style": "rule"}, "images": [png()]}
+    lost = count | {"reward_model": {"ground_truth": None, "style": "rule"}, "extra_info": bare | {"index": 5}}
+    write_parquet(tmp_path / "data/train-00000-of-00002.parquet", [row, count])
+    first, second = tasks_of("codedance-rl", tmp_path, tmp_path)
+    assert (first.id, first.answer, len(first.media)) == ("codedance-rl@1/sa1b-3", "rubber", 2)
+    assert (second.question, second.answer) == ("How many cups?", "2"), "in the messages, where it is nowhere else"
+    write_parquet(tmp_path / "data/train-00001-of-00002.parquet", [lost])
+    *_, broken = read("codedance-rl", tmp_path, tmp_path / "store")
+    assert isinstance(broken, RowProblem)
+    assert broken.field == "answer"
+
+
+def test_codedance_sft_questions_and_final_answers(tmp_path: Path) -> None:
+    def row(*turns: str, images: int = 1, **more: Any) -> dict[str, Any]:
+        roles = ["system", *["user", "assistant"] * 4]
+        messages = [{"role": role, "content": text} for role, text in zip(roles, ["Think.", *turns], strict=False)]
+        return {"messages": messages, "images": [png("red", (12 + n, 9)) for n in range(images)], **more}
+
+    code = "<think>I cut.</think>\n```python\nprint(1)\n```"
+    rows = [
+        row("<image>\nHow many?", code, "<image>\nHere.", "So.\n<answer>\\boxed{3}</answer>", images=2),
+        row("<image><image>\nWhich?\n(A) one\n(B) two", "<answer>B</answer>", images=2),
+        row("<image>\nHow many?", code),
+        row("<image>\nHow many?", "The answer is near, I look again.\n" + code),
+    ]
+    write_parquet(tmp_path / "data/train-00000-of-00009.parquet", rows)
+    first, choice = tasks_of("codedance-sft", tmp_path, tmp_path)
+    assert (first.question, first.answer, len(first.media)) == ("How many?", "3", 1), "no picture that code made"
+    assert (choice.choices, choice.answer, len(choice.media)) == (("one", "two"), "two", 2)
+
+
+def coldstart(*turns: str, images: int = 1, source: str = "visual_probe") -> dict[str, Any]:
+    """A row of Mini-o3-Coldstart: the dialogue is a text, JSON or as Python writes it."""
+    said = [{"from": "system", "value": "You look."}]
+    said += [{"from": ("human", "gpt")[n % 2], "value": text} for n, text in enumerate(turns)]
+    cells = [{"bytes": png("red", (12 + n, 9)), "path": None} for n in range(images)]
+    names = ["original_image.jpg", *(f"observation_{n}.jpg" for n in range(1, images))]
+    return {
+        "data_source": source,
+        "sample_index": 7,
+        "rollout_index": 0,
+        "image_names": names,
+        "images": cells,
+        "conversations": json.dumps(said) if images % 2 else repr(said),
+    }
+
+
+def test_mini_o3_coldstart_rows_that_end_in_an_answer(tmp_path: Path) -> None:
+    asked = "<image>\nQuestion: What is on the sign?"
+    look = '<think>The answer is small.</think><grounding>{"bbox_2d": [0.1, 0.2, 0.3, 0.4]}</grounding>'
+    seen = "After the above Action 1, here is the zoom-in image (Observation 1):\n<image>.\nContinue."
+    rows = [
+        coldstart(asked, look),  # a row for each turn: this one ends before the answer
+        coldstart(asked, look, seen, "<think>I read.</think><answer>STOP</answer>", images=2),
+        coldstart(f"{asked}\n(A) go\n(B) stop", "<answer>B</answer>", source="deepeyes_chart"),
+        coldstart(asked, look, seen, images=2),
+    ]
+    write_parquet(tmp_path / "data/train-00000-of-00005.parquet", rows)
+    first, second = tasks_of("mini-o3-coldstart", tmp_path, tmp_path)
+    assert (first.question, first.answer, len(first.media)) == ("What is on the sign?", "STOP", 1)
+    assert (second.choices, second.answer) == (("go", "stop"), "stop")
+    assert "data_source=deepeyes_chart" in second.tags
+
+
+@pytest.mark.parametrize(
+    "value", ["no list", "[]", "[1, 2]", '[{"from": "gpt", "value": "x"}]', None, '[{"from": "human"}]']
+)
+def test_dialogues_that_cannot_be_read_are_problems(tmp_path: Path, value: str | None) -> None:
+    rows = [coldstart("<image>\nWhat?", "<answer>x</answer>"), coldstart("a", "b") | {"conversations": value}]
+    write_parquet(tmp_path / "data/train-00000-of-00005.parquet", rows)
+    first, broken = read("mini-o3-coldstart", tmp_path, tmp_path / "store")
+    assert isinstance(first, Task)
+    assert isinstance(broken, RowProblem)
+    assert broken.field == "conversations"
+
+
+def test_v_thinkers_two_sets(tmp_path: Path) -> None:
+    cell, code = {"bytes": png(), "path": None}, "import matplotlib"
+    row = {"id": "1", "question": "What is AB?", "image": cell, "original_img_code": code, "edited_image": cell}
+    row |= {"tool_code": code, "CoT_with_code": "<code>", "answer": "\\frac{1}{2}"}
+    rows = [row, row | {"question": "Which?\nA. 1\nB. 2", "answer": "B", "edited_image": None}, row | {"answer": None}]
+    write_parquet(tmp_path / "data/train_part1-00000-of-00002.parquet", rows)
+    write_parquet(tmp_path / "data/train_part10-00000-of-00002.parquet", [row])
+    first, choice, broken, other = read("v-interaction", tmp_path, tmp_path / "store")
+    assert isinstance(broken, RowProblem)
+    (math, letter, again) = only_tasks([first, choice, other])
+    assert (math.answer, letter.choices, letter.answer, len(math.media)) == ("\\frac{1}{2}", ("1", "2"), "2", 1)
+    assert math.id != again.id, "parts may count from the same id"
+    point = {"id": "p", "image": cell, "question": "Where is A?", "answer": "(1, 2)", "python_code": code}
+    write_parquet(tmp_path / "data/v_perception_40k-0.parquet", [point | {"element_arrtibute": ["A", "B"]}])
+    (task,) = tasks_of("v-perception", tmp_path, tmp_path)
+    assert (task.question, task.answer) == ("Where is A?", "(1, 2)")
+
+
+@pytest.mark.parametrize("name", ["visualprobe-train", "deepeyes-4k"])
+def test_mini_o3_training_rows(name: str, tmp_path: Path) -> None:
+    write_png(tmp_path / "data/sa_1.jpg")
+    row = {
+        "problem": "<image>\nWhat is on the sign?",
+        "images": ["VisualProbe_train/data/sa_1.jpg"],
+        "solution": "stop",
+    }
+    rows = [
+        row,
+        row | {"problem": "<image>Which?\n(A) go\n(B) stop", "solution": "B", "images": ["sa_1.jpg"]},
+        row | {"images": []},
+        row | {"solution": ""},
+    ]
+    write_json(tmp_path / "train.json", rows)
+    first, choice, *broken = read(name, tmp_path, tmp_path / "store")
+    one, two = only_tasks([first, choice])
+    assert (one.question, one.answer, two.answer) == ("What is on the sign?", "stop", "stop")
+    assert [item.field for item in broken if isinstance(item, RowProblem)] == ["images", "answer"]
+
+
+def test_wemath2_rows_without_question_or_answer_are_told(tmp_path: Path) -> None:
+    cell = {"bytes": png(), "path": None}
+    row = {"question": "Find x.\nA. 1\nB. 2", "answer": "B", "image": cell, "question_id": 1, "difficulty": "1,0,2"}
+    rows = [row, row | {"question_id": 2, "question": "Find x.", "answer": "2\\pi"}]
+    rows += [row | {"question_id": 3, "question": None}, row | {"question_id": 4, "answer": ""}]
+    write_parquet(tmp_path / "data/pro-00000-of-00002.parquet", rows)
+    choice, free, *broken = read("wemath2-pro", tmp_path, tmp_path / "store")
+    one, two = only_tasks([choice, free])
+    assert (one.answer, two.answer, one.tags) == ("2", "2\\pi", ("difficulty=1,0,2",))
+    assert [item.field for item in broken if isinstance(item, RowProblem)] == ["question", "answer"]
+    plain = {"question": "Find x.", "answer": "2", "image": cell, "knowledge points": ["circle", "area"]}
+    write_parquet(tmp_path / "mathbook_standard.parquet", [plain])
+    (task,) = tasks_of("wemath2-standard", tmp_path, tmp_path)
+    assert task.tags == ("knowledge=circle, area",)
+
+
+def test_gmai_reasoning_questions_with_options(tmp_path: Path) -> None:
+    write_png(tmp_path / "images/ct/1.png")
+
+    def row(question: str, answer: str | None, image: object = "ct/1.png") -> dict[str, Any]:
+        turns = [{"from": "human", "value": question}, {"from": "gpt", "value": answer}]
+        return {"image": image, "conversations": turns}
+
+    asked = "<image>\nWhich organ?\nA. liver\nB. lung"
+    rows = [row(asked, "B"), row(asked, "lung", ["ct/1.png"]), row(asked, None), row(asked, "B", None)]
+    write_jsonl(tmp_path / "reasoning_mcq_rl.jsonl", rows)
+    first, second, *broken = read("gmai-reasoning", tmp_path, tmp_path / "store")
+    assert [task.answer for task in only_tasks([first, second])] == ["lung", "lung"]
+    assert [item.field for item in broken if isinstance(item, RowProblem)] == ["answer", "images"]
+
+
+def test_pyvision_video_sft_rows_as_tasks(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    (tmp_path / "videos").mkdir()
+    (tmp_path / "videos/scene.mp4").write_bytes(h264())
+    prompt = "<video>\n" + TEMPLATE.replace("How many?", "Which?\nA. one\nB. two")
+    turns = [{"content": prompt}, {"content": "<answer>\\boxed{B}</answer>"}]
+    row = {"conversations": turns, "videos": ["/data/videos/scene.mp4"], "source_dataset": "longvila"}
+    write_json(tmp_path / "pyvision_video_sft_data.json", [row, row | {"videos": None}])
+    first, broken = read("pyvision-video-sft", tmp_path, tmp_path / "store")
+    (task,) = only_tasks([first])
+    assert isinstance(task.media[0].part, VideoPart)
+    assert (task.answer, task.tags) == ("two", ("source_dataset=longvila",))
+    assert isinstance(broken, RowProblem)
+    assert broken.field in ("videos", "media")

@@ -55,6 +55,7 @@ LOADERS: Final = Registry[Loader](
         "thyme-rl@1": "saccade.tasks.benchmarks.loaders.training_rows:THYME_RL",
         "pyvision-rl@1": "saccade.tasks.benchmarks.loaders.training_rows:PYVISION_RL",
         "pyvision-sft@1": "saccade.tasks.benchmarks.loaders.training_rows:PYVISION_SFT",
+        "dialogue@1": "saccade.tasks.benchmarks.loaders.training_rows:DIALOGUE",
         "mmpr@1": "saccade.tasks.benchmarks.loaders.training_rows:MMPR",
         "pickled@1": "saccade.tasks.benchmarks.loaders.pickled:PICKLED",
         "iconqa@1": "saccade.tasks.benchmarks.loaders.rows:PROBLEMS",

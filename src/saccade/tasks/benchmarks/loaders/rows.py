@@ -64,12 +64,12 @@ def from_llava(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def from_verl(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return `question` and `answer` from `extra_info`, `reward_model` and, without a question there, `prompt`.
+    """Read `question` and `answer` from `extra_info`, `reward_model` and, without a question, `prompt` or `messages`.
 
     The question of a prompt is its last user message, with all that the trainer's template added.
     """
     extra, reward = _mapping(row, "extra_info"), _mapping(row, "reward_model")
-    question = extra.get("question") or _last_user(row.get("prompt"))
+    question = extra.get("question") or _last_user(row.get("prompt") or row.get("messages"))
     answer = reward.get("ground_truth", extra.get("answer"))
     index = extra.get("index")
     plain = {

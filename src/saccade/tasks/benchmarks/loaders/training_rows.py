@@ -8,6 +8,8 @@ r"""Load rows on which published models were trained, which hold more than a que
 `thyme-rl`      the same question with a solution (Thyme-RL)
 `pyvision-rl`   verl's rows, also with the question in the trainer's prompt alone (PyVision-RL)
 `pyvision-sft`  conversations whose first turn is the whole prompt (PyVision-RL's SFT rows)
+`dialogue`      dialogues up to some turn, as a list or as its text; `_ends` says whether it ends in an `answer`
+                (CodeDance-SFT, Mini-o3-Coldstart)
 `mmpr`          a chosen and a rejected response, of which the chosen one ends in the answer (MMPR)
 """
 
@@ -18,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from saccade.tasks.benchmarks.loaders.rows import RowLoader, from_llava, from_verl
-from saccade.tasks.benchmarks.values import FieldError, first_value, missing, short
+from saccade.tasks.benchmarks.values import FieldError, first_value, list_in_text, missing, short
 
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
@@ -45,6 +47,7 @@ _PATH_LINE = re.compile(r"\n\s*### User Image Path:")
 _USER_QUESTION = re.compile(r"\*user question:?\*:?\s*(?:Answer the following [^\n]*\n)?", re.IGNORECASE)
 _REMINDER = re.compile(r"\n\s*Remember to place the final answer.*\Z", re.DOTALL)
 _OUR_QUESTION = re.compile(r"\nQuestion:\s*\n")
+_LABEL = re.compile(r"\A\s*(?:<image>\s*)*(?:Question:\s*)+")
 _MMPR_QUESTION = re.compile(r"\A(?:<image>\s*)*Your task is to answer the question below\b.*?\bQuestion:\s*", re.DOTALL)
 
 
@@ -124,6 +127,27 @@ def from_pyvision_sft(row: Row) -> Row:
     }
 
 
+def from_dialogue(row: Row) -> Row:
+    """Return the question and the pictures of the first user's turn, and the answer that the last turn marks.
+
+    `_ends` is `answer`, or `before` for a row that ends before it.
+    """
+    turns = first_value(row, ("conversations", "messages"))
+    turns = list_in_text(turns) if isinstance(turns, str) else turns
+    if not isinstance(turns, list) or not all(isinstance(turn, Mapping) for turn in turns):
+        raise FieldError("conversations", f"it is no list of turns: {short(turns)}")
+    said = [(turn.get("from", turn.get("role")), turn.get("value", turn.get("content"))) for turn in turns]
+    said = [(role, text) for role, text in said if role != "system"]
+    if len(said) < 2 or said[0][0] not in ("human", "user") or not all(isinstance(text, str) for _, text in said):
+        raise FieldError("conversations", "it does not begin with a question of human or user, and a reply")
+    question, (role, last) = said[0][1], said[-1]
+    images, shown = row.get("images"), max(1, question.count("<image>"))
+    ends = role in ("gpt", "assistant") and bool(_TAGGED.search(last) or _BOXED.search(last))
+    plain = {"question": _LABEL.sub("", question), "_ends": "answer" if ends else "before"}
+    answer = {"answer": final_answer(last)} if ends else {}
+    return {**row, **plain, **answer, "images": images[:shown] if isinstance(images, list) else images}
+
+
 def from_mmpr(row: Row) -> Row:
     """Take the question without the request around it, and the answer named or at the end of the chosen response."""
     question = row.get("question")
@@ -162,3 +186,4 @@ THYME_RL = RowLoader(from_thyme_rl)
 PYVISION_RL = RowLoader(from_pyvision_rl)
 PYVISION_SFT = RowLoader(from_pyvision_sft)
 MMPR = RowLoader(from_mmpr)
+DIALOGUE = RowLoader(from_dialogue)
