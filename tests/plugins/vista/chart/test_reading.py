@@ -54,9 +54,9 @@ TICKS = [text(str(value), 60, 194 - value, 80, 206 - value) for value in (0, 50,
 
 
 def test_values_of_bars_that_hang_and_that_are_stacked() -> None:
-    shapes = [*BASE, bar(180, 200, 200, 230, color=GREEN), bar(100, 110, 120, 148, color=BLUE)]
+    shapes = [*BASE, bar(180, 200, 200, 230), bar(100, 110, 120, 148, color=BLUE)]
     found = marks(shapes, TICKS)
-    assert [(mark.color, round(mark.value or 0)) for mark in found] == [(RED, 50), (BLUE, 38), (RED, 80), (GREEN, -30)]
+    assert [(mark.color, round(mark.value or 0)) for mark in found] == [(RED, 50), (BLUE, 38), (RED, 80), (RED, -30)]
     assert [mark.value for mark in marks(shapes, [])] == [None] * 4
 
 
@@ -88,15 +88,8 @@ def test_bars_are_some_that_end_differently_and_an_axis_decides_between_two_read
     assert not found[0].standing
     scattered = [*BASE, *(bar(180 + 30 * n, 40 + 9 * n, 200 + 30 * n, 90 + 9 * n) for n in range(3))]
     assert read_bars(BLANK, scattered, TICKS, []) is None, "most of them stand elsewhere"
-    assert (
-        read_bars(
-            BLANK,
-            BASE,
-            [line.model_copy(update={"box": (60, b := line.box[1] + 60, 80, b + 12)}) for line in TICKS],
-            [],
-        )
-        is None
-    )
+    lower = [text(line.text, 60, line.box[1] + 60, 80, line.box[3] + 60) for line in TICKS]
+    assert read_bars(BLANK, BASE, lower, []) is None, "the axis has its zero far below"
 
 
 @pytest.mark.parametrize(("left", "value"), [(148, 51), (147, 50), (164, 51), (165, 50)])
@@ -133,7 +126,7 @@ def column(*values: float | str, right: int = 80, step: int = 50) -> list[TextLi
         ((7, 7, 7), None), ((0, 50), None), ((100, 50, 0), None),  # grows downwards: signs were lost
         ((40, 20, 0, 20, 40), None), ((1, 10, 100, 1000), {250: 1, 225: 10**0.5, 100: 1000}),
         (("10¹", "102", "10³"), {250: 10, 200: 100}), ((101, 102, 103), None), (("10^1", "10^2", "10³"), {200: 100}),
-        (("3×10¹", "10²", "3×10²"), None), ((-20, 0, 20), {225: -10}),
+        ((-20, 0, 20), {225: -10}),
     ],
 )  # fmt: skip
 def test_an_axis_is_what_nearly_all_of_its_numbers_say(
