@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw
 from tests.plugins.vista.chart.drawn import BLUE, GREEN, RED
 
+from saccade.plugins.vista.chart.curves import Place, find_curve, read_pie, read_points
 from saccade.plugins.vista.chart.marks import (
     ChartLegendEntry,
     ChartMark,
-    ColourShape,
     NumberAxis,
     common_colours,
     mask_of_colour,
     paper_colour,
 )
-from saccade.plugins.vista.chart.reading import _roles, read_points, read_slices, split_lines
+from saccade.plugins.vista.chart.reading import _roles, split_lines
 from saccade.plugins.vista.ocr import TextLine
 from saccade.tools.definition import Rgb
 from saccade.tools.look import PixelArray
@@ -34,11 +37,6 @@ def page(width: int, height: int, *blocks: tuple[int, int, int, int, Rgb]) -> Pi
 def text(words: str, *box: int) -> TextLine:
     x0, y0, x1, y1 = box
     return TextLine(text=words, confidence=1.0, box=(x0, y0, x1, y1), corners=((0.0, 0.0),) * 4)
-
-
-def shape(area: int, color: Rgb, *box: int) -> ColourShape:
-    x0, y0, x1, y1 = box
-    return ColourShape("region", (x0, y0, x1, y1), color, area, np.zeros((0, 2), np.int32))
 
 
 def test_colours_that_are_common_and_apart() -> None:
@@ -65,31 +63,94 @@ def test_paper_is_the_commonest_colour_of_the_border() -> None:
     assert paper_colour(ramp) == (0, 100, 0)
 
 
-def test_no_curve_is_read_left_of_the_widest_number_of_the_axis() -> None:
-    axis = NumberAxis("y", -1.0, 100.0, (text("0", 0, 95, 20, 105), text("100", 0, 5, 28, 15), text("9", 0, 5, 9, 15)))
-    rgb = page(100, 130, (10, 30, 70, 32, RED))
-    labels = [text("Mon", middle - 5, 110, middle + 5, 120) for middle in (24, 28, 29)]
-    assert [mark.label for mark in read_points(rgb, axis, labels, [(RED, None)])] == labels[2:]
+AXIS = NumberAxis("y", -1.0, 250.0, (text("0", 0, 245, 20, 255), text("200", 0, 45, 20, 55)))
+WINDOW = (50, 0, 350, 260)
+POINTS = [(50, 200), (150, 100), (250, 180), (350, 60)]
 
 
-def test_slices_are_shares_of_a_round_whole() -> None:
-    legend = [ChartLegendEntry(text(name, 0, 0, 9, 9), colour) for name, colour in (("a", RED), ("b", BLUE))]
-    red, blue = shape(300, RED, 10, 10, 60, 60), shape(100, BLUE, 60, 10, 110, 110)
-    small = shape(5, RED, 200, 10, 205, 15)
-    marks = read_slices([small, red, blue, shape(900, GREEN, 0, 0, 9, 9)], legend)
-    assert [(mark.label.text if mark.label else "", mark.value, mark.box) for mark in marks] == [
-        ("a", 75, red.box),
-        ("b", 25, blue.box),
-    ]
-    assert read_slices([red], legend) == ()
-    assert read_slices([red, blue], legend[:1]) == ()
-    for right, bottom, is_round in ((134, 110, True), (135, 110, False), (110, 135, False), (110, 134, True)):
-        pie = [shape(300, RED, 10, 10, 60, 60), shape(100, BLUE, 60, 10, right, bottom)]
-        assert bool(read_slices(pie, legend)) is is_round
-    for right, is_round in ((154, True), (155, False)):  # it may lie anywhere
-        assert (
-            bool(read_slices([shape(9, RED, 30, 10, 60, 60), shape(9, BLUE, 60, 10, right, 110)], legend)) is is_round
+def sheet(draw: Callable[[ImageDraw.ImageDraw], object]) -> PixelArray:
+    picture = Image.new("RGB", (400, 300), "white")
+    draw(ImageDraw.Draw(picture))
+    return np.asarray(picture)
+
+
+def dashed(pen: ImageDraw.ImageDraw) -> None:
+    pen.line(POINTS, fill=RED, width=2)
+    for x in range(52, 360, 12):
+        pen.rectangle((x, 0, x + 3, 299), fill="white")
+
+
+@pytest.mark.parametrize(
+    ("draw", "read"),
+    [
+        (lambda pen: pen.line(POINTS, fill=RED, width=2), True),
+        (lambda pen: pen.line(POINTS, fill=RED, width=8), True),
+        (dashed, True),
+        (lambda pen: [pen.ellipse((x - 6, y - 6, x + 6, y + 6), fill=RED) for x, y in POINTS], False),  # no line
+        (lambda pen: pen.polygon([(50, 250), *POINTS, (350, 250)], fill=RED), False),  # an area
+        (lambda pen: pen.rectangle((50, 50, 350, 250), outline=RED, width=2), False),  # a frame
+        (lambda pen: pen.line(POINTS[:2], fill=RED, width=2), False),  # a stroke over a third
+        (lambda pen: [pen.line([(50, y), (350, y)], fill=RED, width=2) for y in (60, 100)], False),  # two
+    ],
+)  # fmt: skip
+def test_a_curve_is_one_thin_stroke_over_the_labels(draw: Callable[[ImageDraw.ImageDraw], object], read: bool) -> None:
+    ink = find_curve(sheet(draw), RED, WHITE, WINDOW, None)
+    assert (ink is not None) is read
+    if ink is not None:
+        places = [Place(text("Mon", x - 9, 270, x + 9, 280), x) for x, _ in POINTS]
+        marks = read_points(ink, AXIS, places, RED, None)
+        assert [mark.value for mark in marks] == pytest.approx([250 - y for _, y in POINTS], abs=4)
+
+
+def test_a_curve_is_not_looked_for_in_a_legend_or_read_where_a_pixel_matters() -> None:
+    rgb = sheet(lambda pen: pen.line(POINTS, fill=RED, width=2))
+    assert find_curve(rgb, RED, WHITE, WINDOW, (200, 50, 360, 200)) is None
+    cliff = sheet(lambda pen: pen.line([(50, 200), (196, 200), (204, 40), (350, 40)], fill=RED, width=2))
+    ink = find_curve(cliff, RED, WHITE, WINDOW, None)
+    assert ink is not None
+    places = [Place(text(str(x), x - 9, 270, x + 9, 280), x) for x in (100, 200, 300)]
+    assert [mark.label and mark.label.text for mark in read_points(ink, AXIS, places, RED, None)] == ["100", "300"]
+
+
+def pie(hole: int = 0, *, third: bool = True) -> PixelArray:
+    def draw(pen: ImageDraw.ImageDraw) -> None:
+        pen.pieslice((100, 50, 300, 250), 0, 180, fill=RED)
+        pen.pieslice((100, 50, 300, 250), 180, 270 if third else 360, fill=BLUE)
+        if third:
+            pen.pieslice((100, 50, 300, 250), 270, 360, fill=GREEN)
+        if hole:
+            pen.ellipse((200 - hole, 150 - hole, 200 + hole, 150 + hole), fill="white")
+
+    return sheet(draw)
+
+
+@pytest.mark.parametrize("hole", [0, 40, 70])
+def test_slices_are_sectors_of_a_disc_or_a_ring_named_by_legend_or_rim(hole: int) -> None:
+    named = (("a", RED), ("b", BLUE), ("c", GREEN))
+    legend = [ChartLegendEntry(text(name, 0, 0, 9, 9), colour) for name, colour in named]
+    rim = [text("a", 195, 262, 205, 274), text("b", 95, 60, 112, 72), text("c", 285, 60, 300, 72)]
+    for lines, names in (([], legend), (rim, [])):
+        marks = read_pie(pie(hole), WHITE, lines, names)
+        assert {(mark.color, mark.label.text if mark.label else ""): mark.value for mark in marks} == pytest.approx(
+            {(RED, "a"): 50, (BLUE, "b"): 25, (GREEN, "c"): 25}, abs=1
         )
+    # A name that is missing, or stands between two slices, leaves all of them without.
+    for lines in (rim[:2], [*rim[:2], text("c", 310, 144, 330, 156)]):
+        assert [mark.label for mark in read_pie(pie(hole), WHITE, lines, [])] == [None] * 3
+
+
+def test_discs_that_are_no_pies() -> None:
+    def rings(pen: ImageDraw.ImageDraw) -> None:
+        for radius, colour in ((100, RED), (70, BLUE), (40, GREEN)):
+            pen.ellipse((200 - radius, 150 - radius, 200 + radius, 150 + radius), fill=colour)
+
+    def area(pen: ImageDraw.ImageDraw) -> None:
+        pen.polygon([(100, 250), (110, 90), (150, 60), (260, 52), (300, 120), (296, 250)], fill=RED)
+        pen.polygon([(100, 250), (200, 150), (296, 250)], fill=BLUE)
+
+    for draw in (rings, area, lambda pen: pen.ellipse((100, 50, 300, 250), fill=RED)):
+        assert read_pie(sheet(draw), WHITE, [], []) == ()
+    assert len(read_pie(pie(third=False), WHITE, [], [])) == 2
 
 
 @pytest.mark.parametrize(("shade", "seen"), [(235, False), (234, True)])
@@ -105,7 +166,7 @@ def test_ink_differs_from_the_ground_by_more_than_60_over_its_channels(shade: in
 ZERO, HUNDRED = text("0", 0, 95, 20, 105), text("100", 0, 0, 20, 10)
 
 
-AXIS = NumberAxis("y", -1.0, 100.0, (ZERO, HUNDRED))
+SCALE = NumberAxis("y", -1.0, 100.0, (ZERO, HUNDRED))
 
 
 def test_each_text_is_what_its_place_says() -> None:
@@ -115,12 +176,12 @@ def test_each_text_is_what_its_place_says() -> None:
     entry = ChartLegendEntry(name, RED)
     lines = [low, ZERO, label, name, high, HUNDRED]
     bars = [ChartMark("bar", (50, 20 + top, 60, 100), RED, label, entry, 50) for top in (30, 0)]
-    heard = {line.text: role for line, role in _roles(lines, AXIS, [entry], bars)}
+    heard = {line.text: role for line, role in _roles(lines, SCALE, [entry], bars)}
     assert heard == {
         "of 1984": "other", "0": "axis_tick", "Mon": "category", "North": "legend", "Harvest": "title",
         "100": "axis_tick",
     }  # fmt: skip
-    assert [line for line, _ in _roles(lines, AXIS, [entry], bars)] == lines
+    assert [line for line, _ in _roles(lines, SCALE, [entry], bars)] == lines
     slices = [ChartMark("slice", (50, 60, 60, 100), RED, name, entry, 50)]
     assert [role for _, role in _roles([name, high], None, [entry], slices)] == ["legend", "title"]
     assert [role for _, role in _roles([name, high], None, [], slices)] == ["other", "title"]

@@ -29,6 +29,8 @@ from saccade.plugins.vista.chart.reading import (
 from saccade.plugins.vista.ocr import TextLine
 from saccade.tools.definition import PixelBox, Rgb
 
+BLANK = np.full((300, 400, 3), 255, np.uint8)
+
 
 def bar(*box: int, color: Rgb = RED) -> ColourShape:
     x0, y0, x1, y1 = box
@@ -43,7 +45,7 @@ def text(words: str, *box: int) -> TextLine:
 def marks(
     shapes: list[ColourShape], lines: list[TextLine], legend: list[ChartLegendEntry] | None = None
 ) -> list[ChartMark]:
-    found = read_bars(shapes, lines, legend or [])
+    found = read_bars(BLANK, shapes, lines, legend or [])
     return [] if found is None else list(found[1])
 
 
@@ -52,9 +54,9 @@ TICKS = [text(str(value), 60, 194 - value, 80, 206 - value) for value in (0, 50,
 
 
 def test_values_of_bars_that_hang_and_that_are_stacked() -> None:
-    shapes = [*BASE, bar(180, 200, 200, 230, color=GREEN), bar(100, 110, 120, 148, color=BLUE)]
+    shapes = [*BASE, bar(180, 200, 200, 230), bar(100, 110, 120, 148, color=BLUE)]
     found = marks(shapes, TICKS)
-    assert [(mark.color, round(mark.value or 0)) for mark in found] == [(RED, 50), (BLUE, 38), (RED, 80), (GREEN, -30)]
+    assert [(mark.color, round(mark.value or 0)) for mark in found] == [(RED, 50), (BLUE, 38), (RED, 80), (RED, -30)]
     assert [mark.value for mark in marks(shapes, [])] == [None] * 4
 
 
@@ -72,15 +74,22 @@ def test_the_value_of_a_bar_on_an_exact_axis(box: PixelBox, printed: str, value:
     assert _value(bar(*box), frame, [text(printed, box[0], 140, box[2], box[1] - 5)]) == value
 
 
-def test_one_bar_is_no_chart_of_bars_and_an_axis_decides_between_two_readings() -> None:
-    assert read_bars(BASE[:1], TICKS, []) is None
-    assert read_bars([], [], []) is None
+def test_bars_are_some_that_end_differently_and_an_axis_decides_between_two_readings() -> None:
+    assert read_bars(BLANK, BASE[:1], TICKS, []) is None
+    assert read_bars(BLANK, [], [], []) is None
     both = [bar(100, 100, 150, 150), bar(100, 160, 130, 210), bar(180, 120, 230, 210)]
     row = [text(str(value), 95 + value, 220, 105 + value, 230) for value in (0, 50, 100)]
-    for lines, upright in (([], True), (row, False)):
-        found = read_bars(both, lines, [])
-        assert found is not None
-        assert found[0].standing is upright
+    assert read_bars(BLANK, both, [], []) is None, "two rectangles without an axis are no chart"
+    level = [bar(100 + 40 * n, 150, 120 + 40 * n, 200) for n in range(4)]
+    assert read_bars(BLANK, level, TICKS, []) is None, "all of one height: cells, markers or patches of a legend"
+    uneven = [bar(100, 160, 150, 180), bar(100, 185, 130, 205)]
+    found = read_bars(BLANK, uneven, row, [])
+    assert found is not None
+    assert not found[0].standing
+    scattered = [*BASE, *(bar(180 + 30 * n, 40 + 9 * n, 200 + 30 * n, 90 + 9 * n) for n in range(3))]
+    assert read_bars(BLANK, scattered, TICKS, []) is None, "most of them stand elsewhere"
+    lower = [text(line.text, 60, line.box[1] + 60, 80, line.box[3] + 60) for line in TICKS]
+    assert read_bars(BLANK, BASE, lower, []) is None, "the axis has its zero far below"
 
 
 @pytest.mark.parametrize(("left", "value"), [(148, 51), (147, 50), (164, 51), (165, 50)])
@@ -97,23 +106,47 @@ def test_frames_and_axes_by_hand() -> None:
     assert (lying.ends((1, 2, 3, 4)), lying.across((1, 2, 3, 4))) == ((1, 3), (2, 4))
     axis = NumberAxis("y", -0.5, 100.0, ())
     assert axis.value(150) == 25
-    assert axis.through_zero(202).value(202) == 0
-    assert axis.through_zero(198).value(198) == 0
+    assert axis.through_zero(202).value(201) == 0
+    assert axis.through_zero(198).value(199) == 0
     assert axis.through_zero(202.1) == axis
     assert axis.through_zero(197.9) == axis
 
 
-def test_the_axis_with_most_numbers_wins_and_equal_numbers_make_none() -> None:
-    left = [text(str(value), 60, 195 - value, 80, 205 - value) for value in (0, 50, 100)]
-    right = [text(str(2 * value), 260, 195 - value, 290, 205 - value) for value in (0, 30, 60, 90)]
-    for lines in ([*left, *right], [*right, *left]):
-        axis = number_axis(lines, "y")
+def column(*values: float | str, right: int = 80, step: int = 50) -> list[TextLine]:
+    """Numbers under each other, the first lowest."""
+    return [text(str(value), right - 20, 244 - step * n, right, 256 - step * n) for n, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "values"),
+    [
+        ((0, 50, 100), {250: 0, 225: 25, 150: 100}),
+        ((0, 50, 700, 150, 200), {225: 25}),  # one was misread
+        ((0, 50, 7, 150, 9), None),  # too many do not fit
+        ((7, 7, 7), None), ((0, 50), None), ((100, 50, 0), None),  # grows downwards: signs were lost
+        ((40, 20, 0, 20, 40), None), ((1, 10, 100, 1000), {250: 1, 225: 10**0.5, 100: 1000}),
+        (("10¹", "102", "10³"), {250: 10, 200: 100}), ((101, 102, 103), None), (("10^1", "10^2", "10³"), {200: 100}),
+        ((-20, 0, 20), {225: -10}),
+    ],
+)  # fmt: skip
+def test_an_axis_is_what_nearly_all_of_its_numbers_say(
+    numbers: tuple[float | str, ...], values: dict[int, float] | None
+) -> None:
+    axis = number_axis(column(*numbers), "y")
+    assert (axis is None) is (values is None)
+    for pixel, value in (values or {}).items():
         assert axis is not None
-        assert [line.box[0] for line in axis.ticks] == [260] * 4
-        assert axis.slope == pytest.approx(-2)
-    assert number_axis([text("7", 60, y, 80, y + 10) for y in (10, 50, 90)], "y") is None
-    assert number_axis([text(str(n), 60, 100 + n, 80, 110 + n) for n in range(4)], "y") is None  # of one place
-    assert number_axis([text(str(n), 60, 100 + n, 80, 110 + n) for n in range(5)], "y") is not None
+        assert axis.value(pixel) == pytest.approx(value, rel=1e-6, abs=1e-6)
+
+
+def test_a_factor_at_the_end_of_an_axis_counts_and_a_second_axis_makes_none() -> None:
+    left = column(0, 1, 2, 3)
+    for factor, value in (("1e6", 1e6), ("1e-3", 1e-3), ("×10⁴", 1e4), ("le6", 1e6)):
+        axis = number_axis([*left, text(factor, 60, 60, 90, 72)], "y")
+        assert axis is not None
+        assert axis.value(200) == pytest.approx(value)
+    assert number_axis([*left, *column(0, 30, 60, 90, right=380)], "y") is None
+    assert number_axis([*left, *column(0, 1, 2, 3, right=380)], "y") is not None
 
 
 def read(board: Board) -> ChartReading:
@@ -149,11 +182,11 @@ def test_a_number_that_was_misread_moves_no_axis() -> None:
 
 
 def test_without_an_axis_bars_have_no_values_unless_they_are_printed() -> None:
-    board = standing({"Mon": (30,), "Tue": (60,)})
+    board = standing({"Mon": (30,), "Tue": (60,), "Wed": (50,)})
     board.lines = [line for line in board.lines if not line.text.isdigit()]
-    assert table(read(board)) == {("Mon", ""): None, ("Tue", ""): None}
+    assert table(read(board)) == {("Mon", ""): None, ("Tue", ""): None, ("Wed", ""): None}
     board.write("31", (85, 190))
-    assert table(read(board)) == {("Mon", ""): 31, ("Tue", ""): None}
+    assert table(read(board)) == {("Mon", ""): 31, ("Tue", ""): None, ("Wed", ""): None}
 
 
 def test_lying_bars() -> None:
@@ -174,11 +207,9 @@ def test_a_grid_line_over_a_bar_and_stacked_bars() -> None:
     board.pen.line((51, 200, 340, 200), fill=(208, 208, 208))
     assert table(read(board)) == {("Mon", ""): 40, ("Tue", ""): 70}
     board.pen.rectangle((75, 260 - 2 * 90, 94, 260 - 2 * 40 - 1), fill=BLUE)
-    marks = {
-        mark.color: round(mark.value or 0) for mark in read(board).marks if mark.label and mark.label.text == "Mon"
-    }
-    assert marks == {RED: 40, BLUE: 50}
-    assert [mark.color for mark in read(board).marks] == [RED, BLUE, RED], "from left to right, upwards"
+    marks = read(board).marks
+    assert [(mark.color, round(mark.value or 0)) for mark in marks] == [(RED, 40), (BLUE, 50), (RED, 70)], "upwards"
+    assert [mark.label and mark.label.text for mark in marks] == [None, None, "Tue"], "which of two is the one of Mon?"
 
 
 def number(board: Board, text: str, box: tuple[int, int, int, int]) -> None:
@@ -219,11 +250,11 @@ def test_years_in_a_row_may_be_a_legend() -> None:
         ([(80, 10, 83, 21), (91, 10, 94, 21)], True),  # two dashes of one stroke
         ([(80, 10, 83, 21), (92, 10, 95, 21)], False),
         ([(44, 10, 46, 21), (50, 10, 53, 21)], False),
-        ([(90, 21, 96, 22)], False),  # one row of it beside the name
-        ([(90, 9, 96, 10)], False),
+        ([(90, 26, 96, 28)], False),  # below the name
         ([(90, 20, 96, 22)], True),
-        ([(44, 10, 46, 21), (60, 10, 70, 10), (70, 11, 70, 11)], True),  # twelve pixels
-        ([(44, 10, 46, 21), (60, 10, 70, 10)], False),
+        ([(80, 2, 98, 32)], False),  # higher than the name: a bar
+        ([(60, 12, 72, 20)], False),  # too far away
+        ([(60, 10, 98, 10)], True),
     ],
 )
 def test_the_patch_of_a_name_in_a_legend(blocks: list[tuple[int, int, int, int]], found: bool) -> None:

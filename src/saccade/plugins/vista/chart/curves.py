@@ -72,12 +72,14 @@ def find_curve(
         mask[max(0, hidden[1]) : hidden[3], max(0, hidden[0]) : hidden[2]] = 0
     joined = np.asarray(cv2.dilate(mask, np.ones((_GAP, _GAP), np.uint8)), np.uint8)
     _, parts, stats, _ = cv2.connectedComponentsWithStats(joined, connectivity=8)
-    for part in sorted(range(1, len(stats)), key=lambda part: -stats[part][2])[:1]:
-        ink = (parts == part) & (mask > 0)
-        columns = np.flatnonzero(ink[:, max(0, left) : right + 1].any(axis=0))
-        if len(columns) and columns[-1] - columns[0] >= _SPAN * (right - left) and _is_stroke(ink):
-            return ink
-    return None
+    found = []
+    for part in range(1, len(stats)):
+        if stats[part][2] >= _SPAN * (right - left):
+            ink = (parts == part) & (mask > 0)
+            columns = np.flatnonzero(ink[:, max(0, left) : right + 1].any(axis=0))
+            if len(columns) and columns[-1] - columns[0] >= _SPAN * (right - left) and _is_stroke(ink):
+                found.append(ink)
+    return found[0] if len(found) == 1 else None
 
 
 def _shades(rgb: PixelArray, colour: Rgb, ground: Rgb) -> PixelArray:
