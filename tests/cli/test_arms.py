@@ -95,6 +95,15 @@ def test_every_arm_is_trained_by_its_profile_and_a_failure_ends_no_other(
     assert "Failed: full: saccade rl" in capsys.readouterr().out
 
 
+def test_json_is_alone_on_standard_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=3))
+    assert main([*told("codedance", "--arms", "full", "--json"), "--out", str(tmp_path)]) == 1
+    value = json.loads(capsys.readouterr().out)
+    assert value == {"arms": [], "failed": ["full: saccade rl ended with exit code 3"], "out": str(tmp_path)}
+
+
 def test_what_is_stopped_stays_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=130))
     assert main([*told("codedance", "--arms", "full,no-turn"), "--out", str(tmp_path)]) == 130

@@ -389,7 +389,7 @@ CASES = {
 }
 
 
-ELSEWHERE = {"doctor": "tests/cli/test_doctor.py"}
+ELSEWHERE = {"arms": "tests/cli/test_arms.py", "doctor": "tests/cli/test_doctor.py"}
 """Commands whose JSON is tested there."""
 
 

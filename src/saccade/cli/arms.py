@@ -90,7 +90,8 @@ def arms(
     chosen = read_arms(recipe, listed, profile, model)
     steps = _steps(at)
     say = teller(as_json)
-    rows, failed = [], []
+    rows: list[ArmRow] = []
+    failed: list[str] = []
     for arm in chosen:
         rows += [row for row in _played(arm, recipe, shlex.split(train), evals, steps, out, failed) if row.right]
         _write(out, rows, failed, beside)
@@ -192,7 +193,7 @@ def _measured(name: str, model: str, evals: Sequence[str], folder: Path, failed:
 def _run(words: Sequence[str]) -> int:
     """Run a command of Saccade in a process of its own. Raises `KeyboardInterrupt` where it was stopped so."""
     print(f"saccade {shlex.join(words)}", file=sys.stderr, flush=True)
-    code = subprocess.run([sys.executable, "-m", "saccade", *words], stdout=sys.stderr, check=False).returncode
+    code = subprocess.run([sys.executable, "-m", "saccade", *words], stdout=2, check=False).returncode
     if code in _INTERRUPTED:
         raise KeyboardInterrupt
     return code

@@ -56,9 +56,7 @@ class Verb:
 HEADINGS = _ASK, _MEASURE, _TRAIN, _MORE = "Ask and serve", "Measure", "Data and training", "More"
 
 VERBS: Mapping[str, Verb] = {
-    "arms": Verb(
-        "saccade.cli.arms:app", "Train and measure arms of a recipe, such as ablations, in one table.", _TRAIN
-    ),
+    "arms": Verb("saccade.cli.arms:app", "Train and measure arms of a recipe, in one table.", _TRAIN),
     "ask": Verb("saccade.cli.ask:app", "Ask a model about a picture or a video.", _ASK),
     "compare": Verb("saccade.cli.runs:compare_verb", "Compare two runs of an evaluation, task by task.", _MEASURE),
     "cards": Verb("saccade.cli.cards:app", "List benchmarks, and check their data on this disk.", _MEASURE),

@@ -14,6 +14,7 @@ from saccade.cli.output import AsJson, count_bar, print_json
 
 if TYPE_CHECKING:
     from saccade.evals.protocols.base import AnyProtocol
+    from saccade.evals.protocols.emergence import UsedRow
     from saccade.evals.protocols.faithfulness import PictureJudgeRules
     from saccade.evals.protocols.findings import Findings
     from saccade.evals.protocols.study import Study
@@ -120,7 +121,7 @@ async def _new_since(runs: Sequence[Path]) -> AnyProtocol:
     from saccade.evals.protocols.emergence import Emergence, emergence
     from saccade.evals.protocols.study import Study, study
 
-    rows = []
+    rows: list[UsedRow] = []
     for run in runs:
         found = (await study(run, Study((emergence((), ()),))))["emergence"]
         assert isinstance(found, Emergence)

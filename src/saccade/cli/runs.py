@@ -219,8 +219,10 @@ def report(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a page of evaluations and training runs: tables, figures, and every episode."""
+    """Make a page of evaluations and training runs; means over a paper's benchmarks, with its own, are printed too."""
     from saccade.report.runs import open_runs
+    from saccade.report.sections.results import means_of
+    from saccade.report.sections.view import panel_text
     from saccade.report.write import write_report
 
     if len(runs) == 1 and _holds_runs(runs[0]):
@@ -238,6 +240,8 @@ def report(
     for run in opened.episodes:
         for problem in run.stored.problems:
             print(f"saccade: {problem}", file=sys.stderr)
+    if (found := means_of(opened.evals)) is not None and not as_json:
+        print(panel_text(found))
     _tell(written, as_json, open_it)
 
 

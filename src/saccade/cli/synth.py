@@ -152,7 +152,7 @@ def _tell(progress: SynthProgress, out: Path, say: Callable[[str], None]) -> Non
     before = f" ({progress.skipped} were there before)" if progress.skipped else ""
     say(f"{progress.kept} trajectories made{share}{before}: {out}")
     for maker, count in sorted(progress.makers.items()):
-        say(f"  {maker:<32}{count}")
+        say(f"  {maker:<31} {count}")
     if progress.rejected or progress.rejected_before:
         before = f" ({progress.rejected_before} before)" if progress.rejected_before else ""
         say(f"  left out for a wrong answer: {progress.rejected}{before}, listed in {out / 'rejected.jsonl'}")

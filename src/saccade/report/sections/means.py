@@ -91,7 +91,9 @@ def _sheet(group: str, cards: Sequence[Card], found: Sequence[Column]) -> Sectio
         if count > 1:
             values = [column.scores[card.id].value if card.id in column.scores else None for card in cards]
             lines.append(SectionRow(_cells(column.name, values), hue(column.place)))
-    lines += [SectionRow(_cells(model, values), reference=True) for model, values in _published(group, cards).items()]
+    lines += [
+        SectionRow(_cells(model, values), reference=True) for model, values in published_rows(group, cards).items()
+    ]
     return SectionTable(group, ("", "mean", *(card.title for card in cards)), tuple(lines))
 
 
@@ -104,7 +106,7 @@ def _cells(name: str, values: Sequence[float | None]) -> tuple[str, ...]:
     return (name, middle, *(percent(value) for value in values))
 
 
-def _published(group: str, cards: Sequence[Card]) -> dict[str, list[float]]:
+def published_rows(group: str, cards: Sequence[Card]) -> dict[str, list[float]]:
     """Return the scores of each model that the group's paper reports on all of its benchmarks, from 0 to 1."""
     paper = group.partition(",")[0]
     of_card = [

@@ -105,6 +105,11 @@ def results(runs: Sequence[EvalRun]) -> Section | None:
     return Section("results", "Results", tuple(panels))
 
 
+def means_of(runs: Sequence[EvalRun]) -> Panel | None:
+    """Return the means over the groups of benchmarks of papers; None where no run has two of a group."""
+    return means(columns(runs, {run.name: summarise(run.rows, k=run.k) for run in runs}))
+
+
 def _overview(together: Sequence[Column], summaries: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
     lines = []
     for source in sources:
