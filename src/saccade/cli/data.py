@@ -326,7 +326,6 @@ def review(
     ] = False,
     count: Annotated[int, typer.Option("--n", min=1, help="With --rate, tasks of each source.")] = 40,
     seed: Annotated[int, typer.Option(min=0, help="With --rate, which tasks are drawn: the same for all raters.")] = 0,
-    as_json: AsJson = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
     open_it: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in the browser. [default: do not]")
@@ -336,11 +335,7 @@ def review(
     if ratings:
         from saccade.training.sft.rating import rating_table, table_lines
 
-        table = rating_table(folders)
-        if as_json:
-            print_json(table.model_dump(mode="json"))
-        else:
-            print("\n".join(table_lines(table)))
+        print("\n".join(table_lines(rating_table(folders))))
         return
     if rate:
         raise typer.Exit(_rate(folders, rate, count, seed, port, open_it))

@@ -98,7 +98,7 @@ class VerlToolFace:
         """Return what verl-tool's own server says of itself; its router wants the word `healthy`."""
         return {
             "status": "healthy",
-            "tools": sorted(set(self._own.values())),
+            "tools": [*sorted(set(self._own.values()))],
             "concurrent_requests": self._running,
             "active_tasks": self._running,
             "max_concurrent": self._service.limits.max_waiting,
@@ -139,7 +139,7 @@ class VerlToolFace:
         result = await self._call(name, arguments, trajectory, request.question, "")
         if not result.ok or result.value is None:
             return {"success": False, "error": _reason(result)}
-        return {"success": True, "answer": result.value["answer"], "steps": result.text.splitlines()}
+        return {"success": True, "answer": result.value["answer"], "steps": [*result.text.splitlines()]}
 
     async def _act(self, name: str, action: str, extra: dict[str, Any], end: bool) -> tuple[JsonValue, bool, bool]:
         """Return observation, whether the trajectory ends, and whether the action was one."""
@@ -159,8 +159,8 @@ class VerlToolFace:
             self._trajectories.popitem(last=False)
         try:
             if not trajectory.media:
-                for picture in _pictures(extra):
-                    await self._keep(trajectory, await asyncio.to_thread(self._bytes, picture))
+                for given in _pictures(extra):
+                    await self._keep(trajectory, await asyncio.to_thread(self._bytes, given))
         except MediaError as error:
             return {"obs": "", "error": str(error)}, True, False
         question = _question(extra)
