@@ -444,9 +444,9 @@ def tokens(findings: Mapping[str, TokenEconomy]) -> Panel | None:
         tuple(
             _line_tokens(f"{run}: {point.label}", point, place)
             for place, (run, one) in enumerate(findings.items())
-            for point in points(one)
+            for point in getattr(one, quarters)
         )
-        for points in (lambda one: one.spans, lambda one: one.lengths)
+        for quarters in ("spans", "lengths")
     )
     heads = ("run", "samples", "right, %", "pictures", "visual tokens", "text tokens", "written", "read in all turns")
     notes = [
