@@ -33,6 +33,8 @@ from saccade.report.sections.view import mean
 from saccade.report.write import _sources, write_report
 from saccade.tasks.benchmarks.registry import load_card
 from saccade.tools.context import Operation
+from saccade.training.run import TrainingJournal
+from saccade.training.settings import KeepSettings
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +101,20 @@ def test_curves_of_training_runs(page: str) -> None:
         assert f"<figcaption><b>{title}</b></figcaption>" in page
     assert ["trained", "80", "30.0%", "80.0%", "80.0%", "checkpoint", "–", "maze"] in rows(page)
     assert "/somewhere" not in page, "no paths of the machine"
+
+
+def test_how_outcome_and_effort_move_together_and_the_advantages_of_steps(tmp_path: Path) -> None:
+    (tmp_path / "rl").mkdir()
+    journal = TrainingJournal(tmp_path / "rl", KeepSettings(tensorboard=False), 0, {})
+    # By hand: 1, 2, 3 against 1, 2, 2 has 1 / sqrt(2 * 2 / 3) = 0.866, against 3, 2, 1 has -1, against 1, 1, 1 none.
+    for step, (tools, length) in enumerate([(1.0, 3.0), (2.0, 2.0), (2.0, 1.0)], 1):
+        numbers = {"accuracy": float(step), "tool_calls": tools, "response_length": length, "turns": 1.0}
+        journal.metrics(step, {**numbers, "advantage/10%": -1.0, "advantage/spread": 0.5})
+    journal.close()
+    assert main(["report", str(tmp_path / "rl"), "--out", str(tmp_path / "report.html")]) == 0
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert ["rl, accuracy", "0.87", "–", "–", "−1.00"] in rows(page)
+    assert "<figcaption><b>Advantages</b></figcaption>" in page
 
 
 def test_cards_say_what_became_of_every_sample(page: str) -> None:

@@ -310,17 +310,38 @@ EPILOG = (
 
 @review_verb.command(epilog=EPILOG)
 def review(
-    folder: Annotated[Path, typer.Argument(help="A run, or a folder of tasks (`saccade tasks write`).")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="A run, or a folder of tasks (`saccade tasks write`); several runs to rate blindly."),
+    ],
     out: Annotated[Path | None, typer.Option(help="Write what was kept to this new folder, and serve no page.")] = None,
     open_items: Annotated[
         str, typer.Option("--undecided", help="With --out, what becomes of items that are open: leave_out or keep.")
     ] = "leave_out",
+    rate: Annotated[
+        str, typer.Option(help="Rate trajectories from 1 to 5 under this name, those of several runs side by side.")
+    ] = "",
+    ratings: Annotated[
+        bool, typer.Option("--ratings", help="Print the table of all ratings, and serve no page.")
+    ] = False,
+    count: Annotated[int, typer.Option("--n", min=1, help="With --rate, tasks of each source.")] = 40,
+    seed: Annotated[int, typer.Option(min=0, help="With --rate, which tasks are drawn: the same for all raters.")] = 0,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
     open_it: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in the browser. [default: do not]")
     ] = False,
 ) -> None:
-    """Look through a run or through tasks by hand: keep, drop, or correct the gold answer."""
+    """Look through a run or through tasks by hand: keep, drop, correct the gold answer, or rate from 1 to 5."""
+    if ratings:
+        from saccade.training.sft.rating import rating_table, table_lines
+
+        print("\n".join(table_lines(rating_table(folders))))
+        return
+    if rate:
+        raise typer.Exit(_rate(folders, rate, count, seed, port, open_it))
+    if len(folders) > 1:
+        raise SettingsError("several folders are rated, not reviewed: add --rate NAME, or name one folder.")
+    (folder,) = folders
     if out is not None:
         report = _written(folder, out, open_items)
         print(f"{report.kept} of {report.read} kept: {out}")
@@ -339,6 +360,29 @@ def review(
     opened = address if open_it else ""
     app = review_app(reviewer)
     raise typer.Exit(serve_app(app, HOST, port, f"{decided}\n{address}", grace_seconds=1, opened=opened))
+
+
+def _rate(folders: list[Path], rater: str, count: int, seed: int, port: int, open_it: bool) -> int:
+    from saccade.cli.web import serve_app
+    from saccade.core.local_page import HOST
+    from saccade.training.sft.rating import RatingLog, sheets
+    from saccade.training.sft.rating_server import Raters, rating_app
+    from saccade.training.sft.review import ReviewItems
+
+    runs = [ReviewItems.open(folder) for folder in folders]
+    raters = Raters(
+        runs,
+        [RatingLog(run.folder) for run in runs],
+        sheets(runs, rater, count, seed),
+        rater,
+        secrets.token_urlsafe(16),
+    )
+    address = f"{{url}}/?token={raters.token}"
+    rated = sum(map(raters.is_rated, raters.sheets))
+    said = f"{len(raters.sheets)} sheets, {rated} rated by {rater}. Ctrl-C ends it; ratings are kept in each run."
+    return serve_app(
+        rating_app(raters), HOST, port, f"{said}\n{address}", grace_seconds=1, opened=address if open_it else ""
+    )
 
 
 def _written(folder: Path, out: Path, undecided: str) -> CurateReport:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite, nan
 from pathlib import Path
+from statistics import StatisticsError, correlation
 from typing import Final
 
 from markupsafe import Markup
@@ -81,7 +83,8 @@ _POLICY = {
     "logprob_gap": _Known("Largest gap between sampling and training", "nats"),
     "learning_rate": _Known("Learning rate", "learning rate"),
 }
-_PER_RUN = ("broken/", "dropped/", "seconds/")
+_ADVANTAGES: Final = "advantage/"
+_PER_RUN = ("broken/", "dropped/", "seconds/", _ADVANTAGES)
 """Beginnings of names of which one run has several in one figure."""
 
 
@@ -107,10 +110,11 @@ def training(runs: Sequence[TrainingCurves]) -> Section | None:
         _panel("Reward", {**_REWARD, **parts}, runs),
         _panel("Answers", _ANSWERS, runs),
         _panel("Policy", _POLICY, runs),
+        _together(runs),
         _split(runs),
         _panel("Everything else that was logged", rest, runs),
     ]
-    shown = tuple(panel for panel in panels if panel.figures)
+    shown = tuple(panel for panel in panels if panel.figures or panel.sheets)
     return Section("training", "Training", (Panel("How to read the curves", (_READING,)), *shown))
 
 
@@ -151,7 +155,41 @@ def _split(runs: Sequence[TrainingCurves]) -> Panel:
         dropped = _named(run, "dropped/")
         says = "Rollouts that a step did not train on, by the reason."
         groups.append(stacks(f"Rollouts left out{after}", says, dropped, (_STEP, "rollouts per step")))
+        spread = {name.removeprefix(_ADVANTAGES): at for name, at in run.points.items() if name.startswith(_ADVANTAGES)}
+        lines = [Series(name, tuple(points), place) for place, (name, points) in enumerate(spread.items())]
+        says = "Of the rollouts that a step trained on: standard deviation, and the values below which 10, 50, 90% are."
+        groups.append(curves(f"Advantages{after}", says, lines, Axes(_STEP, "advantage")))
     return Panel("Time and losses", figures=figures(*groups))
+
+
+_OUTCOMES = ("reward", "accuracy")
+_EFFORT = ("tool_calls", "turns", "pictures", "response_length")
+_LEAST_STEPS: Final = 3
+
+
+def _together(runs: Sequence[TrainingCurves]) -> Panel:
+    """Show how outcome and effort move together over the steps of each run: Pearson's correlation."""
+    lines = []
+    for place, run in enumerate(runs):
+        for outcome in _OUTCOMES:
+            cells = [_correlation(run.points.get(outcome, ()), run.points.get(name, ())) for name in _EFFORT]
+            if any(cell != NONE for cell in cells):
+                lines.append(SectionRow((f"{run.name}, {outcome}", *cells), hue(place)))
+    heads = ("run, outcome", *(name.replace("_", " ") for name in _EFFORT))
+    note = "Over the steps that have both numbers; a dash where one never changes. Two things that grow correlate."
+    table = SectionTable("Pearson's correlation with", heads, tuple(lines))
+    return Panel("What moves together", (note,), (table,)) if lines else Panel("")
+
+
+def _correlation(left: Iterable[tuple[float, float]], right: Iterable[tuple[float, float]]) -> str:
+    other = dict(right)
+    pairs = [(value, other[step]) for step, value in left if isfinite(value) and isfinite(other.get(step, nan))]
+    if len(pairs) < _LEAST_STEPS:
+        return NONE
+    try:
+        return f"{correlation(*zip(*pairs, strict=True)):.2f}".replace("-", "−")
+    except StatisticsError:  # one of them never changes
+        return NONE
 
 
 def _named(run: TrainingCurves, beginning: str) -> dict[str, list[tuple[float, float]]]:

@@ -8,7 +8,7 @@ any other, so that a call of it is reported as unavailable and not as a name mad
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from types import MappingProxyType
@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
-from saccade.core.registry import Registry, did_you_mean, is_subclass
+from saccade.core.registry import Registry, described, did_you_mean, is_subclass
 from saccade.errors import SaccadeError, ToolError
-from saccade.tools.base import Tool
+from saccade.tools.base import OfferedTool, Tool
 from saccade.tools.definition import NamedTool
-from saccade.tools.setup import VARIABLE, configured
+from saccade.tools.setup import VARIABLE, ToolCallSettings, configured
 
 TOOLS: Final = Registry[type[Tool[Any, Any]]](
     "tools",
@@ -40,6 +40,15 @@ TOOLS: Final = Registry[type[Tool[Any, Any]]](
     },
     is_subclass(Tool, "a subclass of saccade.tools.base.Tool"),
 )
+
+TOOL_ORIGINS: Final = Registry[Callable[[str, ToolCallSettings], Sequence[OfferedTool]]](
+    "tool-origins",
+    {"mcp@1": "saccade.tools.mcp:mcp_tools"},
+    lambda value: "" if callable(value) else f"it is {described(value)}, which cannot be called",
+)
+"""Where tools of other systems come from: what stands before a colon in `--tools`, as in `mcp:COMMAND` -> a function of
+the text behind it and of how calls are run. Other packages add origins by the entry point group `saccade.tool-origins`.
+"""
 
 TOOL_LISTS: Final = Registry[Sequence[NamedTool]](
     "tool-lists", {}, lambda value: "" if isinstance(value, Sequence) else "it is no sequence of NamedTool"

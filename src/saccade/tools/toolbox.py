@@ -17,7 +17,7 @@ from saccade.record.execution import Status
 from saccade.tools.base import OfferedTool, Tool
 from saccade.tools.context import Problem, ProblemKind, ToolContext, ToolResult, failed
 from saccade.tools.definition import ToolDefinition
-from saccade.tools.registry import TOOLS, ToolSource, lacking, own_name, warn_of_unread_tables
+from saccade.tools.registry import TOOL_ORIGINS, TOOLS, ToolSource, lacking, own_name, warn_of_unread_tables
 from saccade.tools.setup import DEFAULT_CALLS, ToolCallSettings
 
 # What a name of a tool may be, wherever tools are named: in `--tools`, a recipe, or `Toolbox.of`.
@@ -27,11 +27,11 @@ from saccade.tools.setup import DEFAULT_CALLS, ToolCallSettings
 #     my_tools.py                 every tool of that file
 #     http://host:8730#ocr,sam    tools of a server (`saccade tools serve`); without #, all of them
 #     mcp:COMMAND, mcp:URL        the tools of an MCP server
+#     verl-tool:URL#zoom_in       calls that a server of verl-tool takes; further origins by `saccade.tool-origins`
 #
-# The last four run code, start a program or open a connection, so a stored record or a client of a server names none.
+# The last five run code, start a program or open a connection, so a stored record or a client of a server names none.
 
 
-_MCP = "mcp:"
 _HTTP = ("http://", "https://")
 
 
@@ -47,10 +47,9 @@ def named_tools(name: str, calls: ToolCallSettings) -> list[OfferedTool]:
         from saccade.tools.served import served_tools
 
         return list(served_tools(name, calls))
-    if name.startswith(_MCP):
-        from saccade.tools.mcp import mcp_tools
-
-        return list(mcp_tools(name.removeprefix(_MCP), calls))
+    origin, _, rest = name.partition(":")
+    if TOOL_ORIGINS.has(origin):
+        return list(TOOL_ORIGINS.load(origin)(rest, calls))
     from saccade.tools.workers.pool import WorkerTool
 
     if name.endswith(".py"):
@@ -61,7 +60,7 @@ def named_tools(name: str, calls: ToolCallSettings) -> list[OfferedTool]:
 def check_recorded_tools(names: Iterable[str]) -> None:
     """Raises `RegistryError` if a name that a stored record or a client gave is not that of a registered tool."""
     for name in names:
-        if name.startswith((*_HTTP, _MCP)) or name.endswith(".py"):
+        if name.startswith(_HTTP) or TOOL_ORIGINS.has(name.partition(":")[0]) or name.endswith(".py"):
             raise RegistryError(
                 f"{name} is a program, a file or a server, and what a stored run or a client names is not run by "
                 "itself. Name it in this command."

@@ -182,6 +182,13 @@ def test_quarters_of_many_numbers_are_ranges() -> None:
     found = tokens(rows, StudiedRun(run="r"))
     assert [(span.label, span.samples) for span in found.spans] == [("1-2", 2), ("3-4", 2), ("5-6", 2), ("7-8", 2)]
     assert [span.label for span in tokens(rows[:3], StudiedRun(run="r")).spans] == ["1", "7", "8"]
+    lengths = [
+        row.model_copy(update={"written": 100 * (row.visual or 0), "correct": float(row.visual == 8)}) for row in rows
+    ]
+    longer = tokens([*lengths, one.model_copy(update={"id": "x", "written": None})], StudiedRun(run="r")).lengths
+    assert [(span.label, span.accuracy and span.accuracy.value) for span in longer] == [
+        ("100-200", 0.0), ("300-400", 0.0), ("500-600", 0.0), ("700-800", 0.5)
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from tests.training.rl.support import group
 from saccade.rewards.reward import TurnPart
 from saccade.tokens.segments import SegmentKind, TokenSegment, TokenTrajectory
 from saccade.training.rl.advantages import Grpo, Rloo, TurnLevel
+from saccade.training.rl.metrics import StepTiming, UpdateMetrics, step_metrics
 from saccade.training.rl.rollout import (
     Array,
     Rollout,
@@ -24,7 +25,7 @@ from saccade.training.rl.rollout import (
     per_token,
     standardised,
 )
-from saccade.training.rl.select import KeepAll, OversampleFilterRank
+from saccade.training.rl.select import KeepAll, OversampleFilterRank, Selection
 
 
 def sequences(rollouts: list[Rollout]) -> list[float]:
@@ -200,3 +201,15 @@ def test_turn_level_takes_its_part_weight_and_baseline_from_the_settings() -> No
     assert sequences(rule.model_copy(update={"baseline": "kept"})(selection))[0] == pytest.approx(1.0)
     with pytest.raises(KeyError):
         TurnLevel()(selection)
+
+
+def test_the_distribution_of_a_steps_advantages_is_logged() -> None:
+    worth = [-1.0, -0.5, 0.0, 0.5, 1.0, 0.0]
+    rollouts = [item.with_advantage(value) for item, value in zip(group("g", [0.0] * 6).rollouts, worth, strict=True)]
+    numbers = step_metrics(rollouts, Selection(), UpdateMetrics(), StepTiming(), 1e-6)
+    # By hand, sorted -1, -0.5, 0, 0, 0.5, 1: the places 5 * 10 // 100 = 0, 2 and 4; variance 2.5 / 6.
+    assert [numbers[f"advantage/{part}%"] for part in (10, 50, 90)] == [-1.0, 0.0, 0.5]
+    assert numbers["advantage/spread"] == pytest.approx((2.5 / 6) ** 0.5)
+    assert not any(
+        name.startswith("advantage") for name in step_metrics([], Selection(), UpdateMetrics(), StepTiming(), 0)
+    )

@@ -63,6 +63,9 @@ class TokenEconomy(Findings):
     """By benchmark."""
     spans: tuple[TokenPoint, ...]
     """Samples in quarters by visual tokens, from few to many; fewer where numbers tie."""
+    lengths: tuple[TokenPoint, ...]
+    """Samples in quarters by the tokens that the model wrote, from short to long: what length is worth (VISTA-R1,
+    figures 4f and 5, of expert trajectories)."""
     rows: tuple[TokenUsageRow, ...]
 
 
@@ -98,7 +101,8 @@ def findings(rows: Sequence[TokenUsageRow], about: StudiedRun) -> TokenEconomy:
         estimated=sum(row.estimated and row.visual is not None for row in rows),
         total=point("all", rows),
         sources={name: point(name or "?", [row for row in rows if row.source == name]) for name in sources},
-        spans=tuple(_spans(rows)),
+        spans=tuple(_spans(rows, [row.visual for row in rows])),
+        lengths=tuple(_spans(rows, [row.written for row in rows])),
         rows=tuple(rows),
     )
 
@@ -153,15 +157,16 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
     return sum(known) if known and len(known) == len(numbers) else None
 
 
-def _spans(rows: Sequence[TokenUsageRow]) -> list[TokenPoint]:
-    """Return quarters by visual tokens; samples of one number stay together."""
-    known = sorted((row.visual, row.id) for row in rows if row.visual is not None)
-    bounds = sorted({known[len(known) * part // _SPANS - 1][0] for part in range(1, _SPANS + 1)}) if known else []
+def _spans(rows: Sequence[TokenUsageRow], amounts: Sequence[int | None]) -> list[TokenPoint]:
+    """Return quarters by an amount that each row has or not; samples of one amount stay together."""
+    every = [(amount, row) for row, amount in zip(rows, amounts, strict=True) if amount is not None]
+    known = sorted(amount for amount, _ in every)
+    bounds = sorted({known[len(known) * part // _SPANS - 1] for part in range(1, _SPANS + 1)}) if known else []
     found, low = [], -1
     for high in bounds:
-        inside = [row for row in rows if row.visual is not None and low < row.visual <= high]
+        inside = [row for amount, row in every if low < amount <= high]
         if inside:
-            least = min(row.visual for row in inside if row.visual is not None)
+            least = min(amount for amount, _ in every if low < amount <= high)
             found.append(point(f"{least}" if least == high else f"{least}-{high}", inside))
         low = high
     return found

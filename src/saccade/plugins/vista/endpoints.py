@@ -141,7 +141,8 @@ def _model(_pid: int, name: str, retry: RetryPolicy) -> Model:
 
 @lru_cache(maxsize=64)
 def _solver(_pid: int, url: str, retry: RetryPolicy) -> Server:
-    return Server(url.rstrip("/"), {}, retry=retry, seconds=retry.seconds, lost=ToolLostError, level=logging.INFO)
+    headers = {"content-type": "application/json"}
+    return Server(url.rstrip("/"), headers, retry=retry, seconds=retry.seconds, lost=ToolLostError, level=logging.INFO)
 
 
 # The prompts of `prompts.toml`, and those of a user's file of the same form in their place.

@@ -440,11 +440,14 @@ def tokens(findings: Mapping[str, TokenEconomy]) -> Panel | None:
         for place, (run, one) in enumerate(findings.items())
         for name, point in {_name(run, one): one.total, **_sources(run, one)}.items()
     ]
-    spans = [
-        _line_tokens(f"{run}: {point.label}", point, place)
-        for place, (run, one) in enumerate(findings.items())
-        for point in one.spans
-    ]
+    spans, lengths = (
+        tuple(
+            _line_tokens(f"{run}: {point.label}", point, place)
+            for place, (run, one) in enumerate(findings.items())
+            for point in getattr(one, quarters)
+        )
+        for quarters in ("spans", "lengths")
+    )
     heads = ("run", "samples", "right, %", "pictures", "visual tokens", "text tokens", "written", "read in all turns")
     notes = [
         f"{run}: visual tokens of {one.estimated:,} samples are computed from the pictures' sizes by the budget of "
@@ -461,7 +464,8 @@ def tokens(findings: Mapping[str, TokenEconomy]) -> Panel | None:
         tuple(notes),
         (
             SectionTable("Tokens per sample: means with 95% intervals", heads, tuple(lines)),
-            SectionTable("In quarters by visual tokens", heads, tuple(spans), folded=True),
+            SectionTable("In quarters by visual tokens", heads, spans, folded=True),
+            SectionTable("In quarters by tokens written", heads, lengths, folded=True),
         ),
         figures(
             curves("Accuracy and visual tokens", "Each run as a point, with the 95% interval.", by_run, _AXES),

@@ -173,8 +173,10 @@ class ToolService:
         return b"".join(parts)
 
 
-def tools_app(service: ToolService, token: str | None) -> AsgiApp:
+def tools_app(service: ToolService, token: str | None, *, more: Callable[[FastAPI], None] = lambda _: None) -> AsgiApp:
     """Return the application; the service is closed with it. Raises `SettingsError` for an empty token.
+
+    `more` adds further routes, which need the token too.
 
     Without a token requests must name this machine as their host, and no page of another site may send them.
     """
@@ -185,6 +187,7 @@ def tools_app(service: ToolService, token: str | None) -> AsgiApp:
         yield
         await service.close()
 
+    more(app)
     app.router.lifespan_context = lifespan
     if token is None:  # a page in a browser of this machine must not take its place
         app.add_middleware(OwnPages)

@@ -72,6 +72,8 @@ class ServerLimits(Settings):
     """Largest message, an uploaded picture or video included."""
     media_bytes: PositiveInt = 2 * 2**30
     """Room for uploaded pictures and videos; the least recently used are deleted, and uploaded again if needed."""
+    media_folders: tuple[str, ...] = ()
+    """Folders below which a client of verl-tool's wire may name pictures by their paths."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import pstdev
 
 from saccade.episode.run_folder import TRAJECTORIES, RunFolder
 from saccade.record.codec import read_lines, recover_lines, write_lines
@@ -108,6 +109,9 @@ def step_metrics(
     signs = [advantage.sequence < 0 for item, advantage in trained if item.right]
     if signs:
         values["right_with_negative_advantage"] = sum(signs) / len(signs)
+    if spread := sorted(advantage.sequence for _, advantage in trained):  # its distribution (PyVision-RL, figure 16)
+        values["advantage/spread"] = pstdev(spread)
+        values |= {f"advantage/{part:02}%": spread[(len(spread) - 1) * part // 100] for part in (10, 50, 90)}
     sampled = sum(_written(item.trajectory) for item in rollouts)
     return values | {
         "rollouts": len(rollouts),

@@ -252,6 +252,7 @@ class Solver:
     sent: list[dict[str, Any]] = field(default_factory=list)
 
     async def solve(self, request: Request) -> JSONResponse:
+        assert request.headers["content-type"] == "application/json"
         self.sent.append(await request.json())
         code, body = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         return JSONResponse(body, code)
