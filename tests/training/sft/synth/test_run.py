@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from saccade.errors import ModelRefusedError, SettingsError
+from saccade.media.download import MediaSettings
 from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import read_lines
+from saccade.record.content import ImagePart
 from saccade.record.trajectory import Trajectory
 from saccade.training.sft.synth.jobs import job_count, jobs, knobs_by_world
 from saccade.training.sft.synth.made import DiscardedError, in_order
@@ -51,6 +53,17 @@ async def test_a_run_holds_its_jobs_in_order_and_goes_on(tmp_path: Path) -> None
     assert stored(tmp_path / "a") == stored(tmp_path / "b")
     ids = [item["id"] for item in stored(tmp_path / "a")]
     assert ids[:3] == ["circled-letter@1/train/0#0", "touching-circles@1/train/0#0", "circled-letter@1/train/1#0"]
+
+
+async def test_large_pictures_are_shown_smaller_and_kept_whole(tmp_path: Path) -> None:
+    small = SETTINGS.model_copy(update={"n": 1, "media": MediaSettings(shown_pixels=5_000)})
+    made = await synthesise(small, tmp_path)
+    assert made.right == 2, "an expert's boxes count pixels of the whole picture"
+    for trajectory in read_lines(tmp_path / "trajectories.jsonl", Trajectory):
+        shown = [part for message in trajectory.prompt for part in message.media if isinstance(part, ImagePart)]
+        whole = [item.part for item in trajectory.task.media if isinstance(item.part, ImagePart)]
+        assert max(part.width * part.height for part in shown) <= 5_000 < min(p.width * p.height for p in whole)
+        assert "shown scaled down" in "".join(message.text for message in trajectory.prompt)
 
 
 async def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
