@@ -27,7 +27,7 @@ from saccade.core import sync
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
-from saccade.episode.run_folder import MEDIA, RunFolder
+from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import SessionLimits
 from saccade.episode.task_media import check_media, scaled_down
 from saccade.errors import SettingsError, TrainingError
@@ -292,8 +292,7 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
     check_shared(out, processes)
     callback = callback if callback is not None and processes.is_main else SftCallback()
     trained = load_trainable(settings.model, processes.device, settings.seed)
-    small = MediaStore(out / MEDIA, limits=settings.media.limits)
-    examples = read_examples(settings, trained.encoder, callback.reading, small)
+    examples = read_examples(settings, trained.encoder, callback.reading, out)
     begin_run(settings, out, processes)
     callback.learns_from(examples)
     learner = make_learner(trained, settings.optimizer, processes, settings.model.shard)
