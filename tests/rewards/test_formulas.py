@@ -38,6 +38,16 @@ def test_pyvision_rl_repo_has_a_gate() -> None:
     assert "form" in bad.part("accuracy").detail
 
 
+@pytest.mark.parametrize(
+    ("mra", "paper", "repo", "binary"),
+    [(1.0, 1.2, 1.2, 1.2), (0.6, 0.6, 0.8, 1.2), (0.5, 0.5, 0.7, 1.2), (0.4, 0.4, 0.4, 0.0), (0.0, 0.0, 0.0, 0.0)],
+)
+def test_numbers_of_videos_by_each_rule(mra: float, paper: float, repo: float, binary: float) -> None:
+    two_calls = rollout(ran(), ran(), boxed(), correct=mra)
+    totals = [scored(PYVISION[name], two_calls)[0].total for name in ("paper", "repo", "binary")]
+    assert totals == pytest.approx([paper, repo, binary])
+
+
 def test_pyvision_rl_pays_for_part_of_an_answer() -> None:
     half = rollout(ran(), boxed(), correct=0.7)
     assert scored(PYVISION["paper"], half)[0].total == pytest.approx(0.7)

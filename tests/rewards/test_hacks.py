@@ -116,7 +116,7 @@ HACKS: dict[str, tuple[tuple[str | Turn, ...], tuple[str | Turn, ...], float]] =
 }
 """The rollout, the one that it must not beat, and what the grader says of it."""
 
-DEEPEYES, TURNS = {"deepeyes:repo"}, {"pyvision-rl:paper", "pyvision-rl:repo"}
+DEEPEYES, TURNS = {"deepeyes:repo"}, {"pyvision-rl:paper", "pyvision-rl:repo", "pyvision-rl:binary"}
 RATIO = {"codedance:paper", "codedance:paper-math", "codedance:repo"}
 """w(mu) is positive here: two of three rollouts are right. For `repo-math` a mean score of 0.8 makes it negative."""
 PAYS: dict[str, set[str]] = {

@@ -29,7 +29,8 @@ from saccade.rewards.reward import (
 class PyVisionRlReward(Settings):
     """PyVision-RL's accumulative tool reward, R = accuracy + 0.1 · calls · [right] (equation 1).
 
-    `paper` pays for every call of a right rollout, also repeated and silent ones. `repo` adds the gate of the released
+    `paper` pays for every call of a right rollout, also repeated and silent ones. `binary` is the same formula with
+    answers that are right or wrong, the numbers of videos from an MRA of 0.5 on. `repo` adds the gate of the released
     code, which requires the strict answer form; not adopted are its bonus for right rollouts with an overlong answer
     and its reading of a number from the first digits of the text.
     """
@@ -37,6 +38,8 @@ class PyVisionRlReward(Settings):
     tool_weight: float = 0.1
     right_from: float = Field(default=1.0, gt=0, le=1)
     """Lowest accuracy that counts as right: 1 in the paper, 0.5 in the code."""
+    binary: bool = False
+    """Whether an answer is right or wrong, as the paper writes R_acc, also where its grader gives parts (MRA)."""
     count_failed: bool = True
     """Whether failed calls count; in the published runtime none can precede a right answer."""
     strict_form: bool = False
@@ -50,6 +53,8 @@ class PyVisionRlReward(Settings):
         value = accuracy(trajectory)
         gated = value is not None and self.strict_form and not boxed_answer(trajectory)
         value = 0.0 if gated else value
+        if self.binary and value is not None:
+            value = float(value >= self.right_from)
         counted = [turn for turn in calls(trajectory) if self.count_failed or not failed(trajectory.turns[turn])]
         paid = None if value is None else float(len(counted) if value >= self.right_from else 0)
         return Reward(
@@ -62,7 +67,11 @@ class PyVisionRlReward(Settings):
 
 
 PRESETS: Final = MappingProxyType(
-    {"paper": PyVisionRlReward(), "repo": PyVisionRlReward(right_from=0.5, strict_form=True)}
+    {
+        "paper": PyVisionRlReward(),
+        "repo": PyVisionRlReward(right_from=0.5, strict_form=True),
+        "binary": PyVisionRlReward(right_from=0.5, binary=True),
+    }
 )
 
 

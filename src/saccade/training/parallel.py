@@ -1,7 +1,8 @@
 """Exchange tensors and objects between the processes of a run, one for each GPU.
 
 `accelerate launch`, torchrun and `--processes` start them; without these there is one. Every process runs the same
-program on one machine. When one of them dies, the others notice at their next exchange and end with an error.
+program, on one machine or, with torchrun, on several that share a file system. When one of them dies, the others notice
+at their next exchange and end with an error.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Processes:
         self.device: torch.device = state.device
         self.count = int(state.num_processes)
         self.rank = int(state.process_index)
+        self.several_hosts = self.count > int(os.environ.get("LOCAL_WORLD_SIZE", self.count))
         self._light: Any = None
         """The group that exchanges objects, on the CPU."""
         if self.count > 1:

@@ -23,6 +23,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import secrets
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -32,7 +34,7 @@ import torch
 
 from saccade.core.disk import write_atomic
 from saccade.core.settings import Settings, save_settings
-from saccade.errors import TrainingError, UnavailableError
+from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.folder import SETTINGS, locked_folder
 from saccade.training.learner import Learner
@@ -127,6 +129,36 @@ def join_processes(threads: int, *, cpu: bool = False) -> Processes:
     if processes.device.type == "cpu":
         torch.set_num_threads(threads or os.cpu_count() or 1)
     return processes
+
+
+_SEEN_SECONDS = 60.0
+"""How long a file may take to be seen on another host; NFS looks again after some."""
+
+
+def check_shared(out: Path, processes: Processes) -> None:
+    """Check that processes on several hosts see one folder `out`; every process calls it.
+
+    Raises:
+        SettingsError: some do not; says which.
+    """
+    if not processes.several_hosts:
+        return
+    token, file = processes.all_gather(secrets.token_hex(8))[0], out / "shared"
+    if processes.is_main:
+        out.mkdir(parents=True, exist_ok=True)
+        file.write_text(token, encoding="ascii")
+    processes.barrier()
+    end = time.monotonic() + _SEEN_SECONDS
+    while not (seen := file.is_file() and file.read_text(encoding="ascii") == token) and time.monotonic() < end:
+        time.sleep(0.5)
+    blind = [str(rank) for rank, sees in enumerate(processes.all_gather(seen)) if not sees]
+    if processes.is_main:
+        file.unlink(missing_ok=True)
+    if blind:
+        raise SettingsError(
+            f"the processes {', '.join(blind)} do not see what the first one writes to {out}. All hosts of a run need "
+            "that folder, its data and the checkpoint under the same path, on a file system that they share."
+        )
 
 
 def begin_run(settings: Settings, out: Path, processes: Processes) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.plugins.verl.support import cluster, verl_settings
+from tests.training.rl.engines.judges import gone, started, vllm
 
 from saccade.cli.main import main
 from saccade.core.settings import save_settings
@@ -18,6 +21,7 @@ from saccade.training.rl.trainers import OwnTrainer
 pytest.importorskip("torch")
 launch = pytest.importorskip("saccade.plugins.verl.launch")
 train = pytest.importorskip("saccade.training.rl.run").train
+free_port = pytest.importorskip("saccade.training.rl.engines.vllm_process").free_port
 
 
 def test_a_machine_with_fewer_gpus_is_refused_before_ray_is_started(
@@ -44,6 +48,38 @@ def test_a_cluster_that_does_not_answer_is_told_at_once(tmp_path: Path, monkeypa
     assert not (tmp_path / "run").exists()
     monkeypatch.setenv("RAY_ADDRESS", "auto")
     launch._need_cluster(verl_settings(trainer={"nodes": 2}))
+
+
+def test_a_judge_is_started_beside_the_ray_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 6)
+    judge = f"vllm:org/judge@http://localhost:{free_port()}/v1"
+    recipe = {"reward": {"preset": "pyvision-rl@1:paper", "answer_judge": judge}}
+    two = {"gpus": 2, "program": str(vllm(tmp_path))}
+    settings = verl_settings(recipe, judge=two, trainer={"gpus": 4})
+    launch._need_cluster(settings)
+    with pytest.raises(SettingsError, match=r"judge\.gpus=2 and 5 that train or serve need 7 GPUs"):
+        launch._need_cluster(verl_settings(recipe, judge=two, trainer={"gpus": 5}))
+    with cluster(monkeypatch), pytest.raises(SettingsError, match=r"keeps GPUs of this machine back.*RAY_ADDRESS"):
+        launch._need_cluster(settings)
+
+    @contextmanager
+    def ray(log: Path, variables: Mapping[str, str], *options: str) -> Iterator[dict[str, str]]:
+        assert variables["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
+        yield {}
+
+    def watched(settings: RlSettings, out: Path, variables: Mapping[str, str]) -> None:
+        ((process, gpus, arguments),) = started(tmp_path)
+        assert (gpus, arguments[:2]) == ("4,5", ["serve", "org/judge"])
+        assert "CUDA_VISIBLE_DEVICES" not in variables, "Ray says who sees which"
+        assert not gone(process, 0)
+
+    monkeypatch.setattr(launch, "local_ray", ray)
+    monkeypatch.setattr(launch, "_watched", watched)
+    monkeypatch.setattr(launch, "write_metrics", lambda out, updates: settings.recipe.steps)
+    launch._train(settings, tmp_path)
+    assert gone(started(tmp_path)[0][0])
 
 
 def ended_run(out: Path, steps: int) -> RlSettings:

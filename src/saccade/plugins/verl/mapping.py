@@ -476,6 +476,9 @@ def notes(settings: RlSettings) -> list[str]:
         said.append("optimizer.updates: verl fills its updates one after another; the last of a small step has fewer")
     if recipe.optimizer.updates * recipe.optimizer.epochs > 1:
         said.append("max_logprob_diff: is not checked, for after the first update of a step a difference is meant")
+    if settings.judge.gpus is not None:
+        where = f"{settings.judge.gpus} GPUs of this machine beside verl's" if settings.judge.gpus else "the CPU"
+        said.append(f"judge.gpus: the command starts the server that judges on {where}, and ends it")
     if settings.keep.milestones:
         said.append("keep.milestones: verl cannot keep some and the newest; every checkpoint stays (keep.every)")
     said.append("a step that keeps nothing: verl makes an update of advantages 0, ours makes none")

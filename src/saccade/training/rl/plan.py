@@ -63,7 +63,7 @@ class MeasuredRun:
         rollouts = sum(line["rollouts"] for line in steps)
 
         def mean(name: str) -> float:
-            return sum(line.get(name, 0.0) * line["rollouts"] for line in steps) / rollouts
+            return float(sum(line.get(name, 0.0) * line["rollouts"] for line in steps) / rollouts)
 
         seconds = sum(value for line in steps for name, value in line.items() if name.startswith("seconds/"))
         sizes = [file.stat().st_size for file in (run / "rollouts" / MEDIA).rglob("*") if file.is_file()]

@@ -6,7 +6,7 @@
 A run that was killed at any moment and is resumed ends with the same weights as one that was not: to the bit on one
 machine's CPU with the same numbers of threads and processes, as long as no program in a sandbox is random or runs into
 a time limit. A task that cannot be made is left out, and so is one that was taken out of its source before a run is
-resumed. One machine only.
+resumed. Several machines need a file system that they share.
 """
 
 from __future__ import annotations
@@ -67,13 +67,14 @@ from saccade.training.rl.tasks import (
     TaskList,
     as_list,
     check_engine_is_there,
+    check_hosts,
     check_run,
     not_judging,
     open_checked,
     validation_tasks,
     warn_of_run,
 )
-from saccade.training.run import ActiveRun, begin_run, join_processes
+from saccade.training.run import ActiveRun, begin_run, check_shared, join_processes
 from saccade.training.settings import ModelSettings, OptimizerSettings
 from saccade.training.weights import Trainable, is_low, load_trainable
 
@@ -214,6 +215,9 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     """
     check_run(settings, out, resume)
     processes = join_processes(settings.threads, cpu=not torch.cuda.is_available())
+    if processes.several_hosts:
+        check_hosts(settings)
+        check_shared(out, processes)
     check_engine_is_there(settings, processes.count)
     opened = open_checked(settings)
     tasks = as_list(opened)

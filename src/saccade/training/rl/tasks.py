@@ -171,6 +171,21 @@ def check_engine_is_there(settings: RlSettings, processes: int) -> None:
         check_judge(settings.judge, settings.recipe.reward, not_judging(settings, processes))
 
 
+def check_hosts(settings: RlSettings) -> None:
+    """Check a run whose processes are on several hosts.
+
+    Raises:
+        SettingsError: it would start servers, which only their own host can reach.
+    """
+    named = {"engine.source=vllm": settings.engine.source == VLLM, "judge.gpus": settings.judge.gpus is not None}
+    for name, starts in named.items():
+        if starts:
+            raise SettingsError(
+                f"{name} starts servers that only this host can reach, and the run has processes on several. Start "
+                "them yourself where every host reaches them, and name their addresses (--engine, reward.judge_model)."
+            )
+
+
 def not_judging(settings: RlSettings, processes: int) -> int:
     """Count the GPUs that train or serve rollouts in a run of so many processes."""
     return processes + (settings.engine.gpus if settings.engine.source == VLLM else 0)

@@ -34,7 +34,7 @@ class TrainerSettings(Settings):
 
 
 class OwnTrainer(TrainerSettings):
-    """Saccade's own trainer (`saccade.training.rl.run`), on the GPUs or the CPU of one machine."""
+    """Saccade's own trainer (`saccade.training.rl.run`), on GPUs or the CPU, of one machine or several."""
 
     name: Literal["saccade"] = "saccade"
 

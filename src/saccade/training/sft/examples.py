@@ -6,6 +6,7 @@ Nothing is left out silently: every trajectory that is not used is counted under
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,17 +14,18 @@ from pathlib import Path
 
 import numpy as np
 
+from saccade.core.disk import write_atomic
 from saccade.dialects.registry import recorded_dialect
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.episode.settings import PromptSettings
 from saccade.episode.task_media import messages_as_shown, scaled
-from saccade.errors import MediaError, MissingMediaError, SaccadeError, TrainingError
+from saccade.errors import MissingMediaError, SaccadeError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines
-from saccade.record.content import ImagePart, Message, ParseError
+from saccade.record.content import ImagePart, Message, ParseError, Part
 from saccade.record.execution import Status
 from saccade.record.trajectory import Trajectory
-from saccade.tasks.sources.broken import too_many
+from saccade.tasks.sources.broken import LEFT_OUT, too_many
 from saccade.tokens.batch import BatchRow, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
@@ -85,6 +87,7 @@ def _pictures(messages: tuple[Message, ...]) -> list[str]:
 
 _NO_TOKENS = "without a token form"
 _NO_MEDIA = "whose pictures or videos are in no media folder"
+_DAMAGED = "with a damaged picture"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +119,18 @@ class ManyStores:
     def __init__(self, runs: Iterable[str]) -> None:
         self._stores = [MediaStore(Path(run) / MEDIA) for run in dict.fromkeys(runs)]
 
+        self._whole: dict[str, bool] = {}
+
     def __contains__(self, sha256: str) -> bool:
         return any(sha256 in store for store in self._stores)
+
+    def damaged(self, part: Part) -> bool:
+        """Whether a stored picture has other bytes than when it was stored, as a copy that broke off; reads it once."""
+        if not isinstance(part, ImagePart):
+            return False
+        if part.sha256 not in self._whole:
+            self._whole[part.sha256] = hashlib.sha256(self.get_bytes(part.sha256)).hexdigest() == part.sha256
+        return not self._whole[part.sha256]
 
     def get_bytes(self, sha256: str) -> bytes:
         """Return the stored bytes. Raises `MissingMediaError` if no folder has them."""
@@ -138,7 +151,7 @@ def read_examples(
     settings: SftSettings,
     encoder: Encoder,
     tell: Callable[[int], None] = lambda _: None,
-    small: MediaStore | None = None,
+    out: Path | None = None,
 ) -> TrainingExamples:
     """Return the rows of `settings.data.runs`, in the order of the files.
 
@@ -146,7 +159,8 @@ def read_examples(
         settings: of the run.
         encoder: the checkpoint's.
         tell: hears the number of trajectories read so far.
-        small: gets the pictures of prompts above `media.shown_pixels`, scaled down; None: they stay as they are.
+        out: folder of the run, which gets the pictures of prompts above `media.shown_pixels`, scaled down, and a list
+            of trajectories whose media are gone or damaged; None: the former stay as they are, and nothing is listed.
 
     Raises:
         RecordError: a run folder cannot be read.
@@ -157,7 +171,10 @@ def read_examples(
     left_out: Counter[str] = Counter()
     dialects: Counter[str] = Counter()
     refusal = ""
-    for number, read in enumerate(_all_read(settings, encoder, small), 1):
+    broken: dict[str, str] = {}
+    for number, read in enumerate(_all_read(settings, encoder, out), 1):
+        if read.broken:
+            broken[read.id] = read.reason
         refusal = refusal or read.refusal
         if read.row is None:
             left_out[read.reason] += 1
@@ -170,8 +187,12 @@ def read_examples(
             left_out["held out beyond validation.most"] += 1
         tell(number)
     total = sum(left_out.values()) + len(train) + len(held)
-    if too_many(left_out[_NO_MEDIA], total, settings.data.most_broken):
-        raise _too_few_media(left_out[_NO_MEDIA], total, settings)
+    if broken and out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        lines = (json.dumps({"id": name, "reason": why}, ensure_ascii=False) + "\n" for name, why in broken.items())
+        write_atomic(out / LEFT_OUT, "".join(lines))
+    if too_many(len(broken), total, settings.data.most_broken):
+        raise _too_many_broken(len(broken), total, settings, next(iter(broken.items())))
     if not train:
         reasons = "; ".join(f"{count} {reason}" for reason, count in left_out.most_common()) or "the folders are empty"
         raise TrainingError(f"there is no trajectory to learn from: {reasons}. {refusal}".rstrip())
@@ -180,12 +201,12 @@ def read_examples(
     )
 
 
-def _too_few_media(lost: int, total: int, settings: SftSettings) -> TrainingError:
-    """Return the error for too many trajectories whose pictures are gone."""
+def _too_many_broken(broken: int, total: int, settings: SftSettings, first: tuple[str, str]) -> TrainingError:
+    """Return the error for too many trajectories whose pictures are gone or damaged."""
     return TrainingError(
-        f"{lost:,} of {total:,} trajectories have pictures or videos that are in no media folder, more than the share "
-        f"that is left out (data.most_broken = {settings.data.most_broken:g}). Copy the media folders along with the "
-        "runs."
+        f"{broken:,} of {total:,} trajectories have pictures or videos that are in no media folder, or damaged, more "
+        f"than the share that is left out (data.most_broken = {settings.data.most_broken:g}). The first is {first[0]}, "
+        f"{first[1]}. Copy the media folders along with the runs."
     )
 
 
@@ -205,16 +226,23 @@ class _Read:
     """A trajectory as it is used."""
 
     task: str
-    """Its id."""
+    """Its task's id."""
     row: BatchRow | None
     reason: str = ""
     """Why there is no row."""
     refusal: str = ""
     """The error, where there is no token form."""
     dialect: str = ""
+    id: str = ""
+    """Of the trajectory, where its media are broken."""
+
+    @property
+    def broken(self) -> bool:
+        """Whether its pictures or videos are gone or damaged."""
+        return bool(self.id)
 
 
-def _all_read(settings: SftSettings, encoder: Encoder, small: MediaStore | None) -> Iterator[_Read]:
+def _all_read(settings: SftSettings, encoder: Encoder, out: Path | None) -> Iterator[_Read]:
     """Yield every trajectory of every run folder. A folder that is named several times is read once."""
     if not settings.data.runs:
         raise TrainingError("no run folder is named: give at least one with --data, or as data.runs")
@@ -222,6 +250,7 @@ def _all_read(settings: SftSettings, encoder: Encoder, small: MediaStore | None)
     media = ManyStores(settings.data.runs)
     often = Counter(settings.data.runs)
     most = settings.media.shown_pixels
+    small = None if out is None else MediaStore(out / MEDIA, limits=settings.media.limits)
 
     def changed(trajectory: Trajectory) -> Trajectory:
         return _shrunk(reprompt(trajectory), most, media, small)
@@ -233,9 +262,12 @@ def _all_read(settings: SftSettings, encoder: Encoder, small: MediaStore | None)
             continue
         kept: list[_Read] = []
         for trajectory in _trajectories(run):
-            read = _read(trajectory, settings, encoder, changed)
-            if read.row is not None and not all(part.sha256 in media for part in trajectory.media()):
-                read = _Read(trajectory.task.id, None, _NO_MEDIA)
+            parts = tuple(trajectory.media())
+            why = "" if all(part.sha256 in media for part in parts) else _NO_MEDIA
+            why = why or (_DAMAGED if any(map(media.damaged, parts)) else "")
+            read = _read(trajectory, settings, encoder, changed if not why else reprompt)
+            if read.row is not None and why:
+                read = _Read(trajectory.task.id, None, why, id=trajectory.id)
             kept.append(read)
             yield kept[-1]
         if often[run] > 1:
@@ -253,8 +285,6 @@ def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder, chang
         row = _row(changed(trajectory), settings, encoder)
     except TrainingError as error:
         return _Read(task, None, _NO_TOKENS, str(error))
-    except MediaError as error:
-        return _Read(task, None, "with a picture that cannot be decoded", str(error))
     return _Read(task, None, row) if isinstance(row, str) else _Read(task, row, dialect=trajectory.provenance.dialect)
 
 

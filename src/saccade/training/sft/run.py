@@ -1,7 +1,8 @@
 """Supervised training: from settings and run folders to the exported checkpoint.
 
 A run that was killed at any moment and continues with `resume` ends with the same weights as one that was not, to the
-bit on one machine's CPU with the same number of threads; on a GPU as far as its kernels are deterministic. One machine.
+bit on one machine's CPU with the same number of threads; on a GPU as far as its kernels are deterministic. Several
+machines need a file system that they share.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from saccade.core import sync
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
-from saccade.episode.run_folder import MEDIA, RunFolder
+from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import SessionLimits
 from saccade.episode.task_media import check_media, scaled_down
 from saccade.errors import SettingsError, TrainingError
@@ -50,7 +51,7 @@ from saccade.training.memory import MemoryPlan, training_memory
 from saccade.training.memory_passes import read_config
 from saccade.training.optimizer import rate_fraction
 from saccade.training.parallel import Processes
-from saccade.training.run import ActiveRun, begin_run, join_processes
+from saccade.training.run import ActiveRun, begin_run, check_shared, join_processes
 from saccade.training.sft.examples import ManyStores, SftCallback, TrainingExamples, check_runs, read_examples
 from saccade.training.sft.settings import SftSettings
 from saccade.training.weights import TokenScorer, Trainable, is_low, load_trainable
@@ -288,10 +289,10 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
     check_folder(settings, out, resume, may_grow={"steps": _LONGER})
     check_runs(settings.data.runs)
     processes = join_processes(settings.threads)
+    check_shared(out, processes)
     callback = callback if callback is not None and processes.is_main else SftCallback()
     trained = load_trainable(settings.model, processes.device, settings.seed)
-    small = MediaStore(out / MEDIA, limits=settings.media.limits)
-    examples = read_examples(settings, trained.encoder, callback.reading, small)
+    examples = read_examples(settings, trained.encoder, callback.reading, out)
     begin_run(settings, out, processes)
     callback.learns_from(examples)
     learner = make_learner(trained, settings.optimizer, processes, settings.model.shard)

@@ -17,7 +17,7 @@ from saccade.record.codec import write_lines
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Score, Trajectory
 from saccade.rewards.reward import Reward, RewardGroup, reward_each
-from saccade.training.launch import launch
+from saccade.training.launch import complete, launch, launched
 from saccade.training.rl.settings import RlSettings
 
 WANTED = "e"
@@ -91,7 +91,9 @@ def toy_run(settings: Path, out: Path) -> None:
 
 
 def main(settings: str, out: str, processes: str = "1") -> None:
-    if processes == "1":
+    if launched():
+        complete(toy_run, (Path(settings), Path(out)))
+    elif processes == "1":
         toy_run(Path(settings), Path(out))
     else:
         launch(toy_run, (Path(settings), Path(out)), int(processes))

@@ -16,8 +16,10 @@ import pytest
 from PIL import Image
 
 from saccade.errors import ModelRefusedError, SettingsError
+from saccade.media.download import MediaSettings
 from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import read_lines
+from saccade.record.content import ImagePart
 from saccade.record.trajectory import Trajectory
 from saccade.training.sft.synth.jobs import job_count, jobs
 from saccade.training.sft.synth.made import DiscardedError, in_order
@@ -80,6 +82,17 @@ async def test_boxes_of_a_data_set_become_crops(dialect: str, tmp_path: Path) ->
     shown = [part for turn in first.turns if turn.execution for part in turn.execution.pictures]
     assert shown
     assert first.answer == "EXIT"
+
+
+async def test_large_pictures_are_shown_smaller_and_kept_whole(tmp_path: Path) -> None:
+    small = SETTINGS.model_copy(update={"n": 1, "media": MediaSettings(shown_pixels=5_000)})
+    made = await synthesise(small, tmp_path)
+    assert made.right == 2, "an expert's boxes count pixels of the whole picture"
+    for trajectory in read_lines(tmp_path / "trajectories.jsonl", Trajectory):
+        shown = [part for message in trajectory.prompt for part in message.media if isinstance(part, ImagePart)]
+        whole = [item.part for item in trajectory.task.media if isinstance(item.part, ImagePart)]
+        assert max(part.width * part.height for part in shown) <= 5_000 < min(p.width * p.height for p in whole)
+        assert "shown scaled down" in "".join(message.text for message in trajectory.prompt)
 
 
 async def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:

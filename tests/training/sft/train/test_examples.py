@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +11,9 @@ import pytest
 from tests.training.sft.train.support import said, settings, trajectory, write_run
 
 from saccade.dialects.registry import load_dialect
-from saccade.episode.run_folder import MEDIA, RunFolder
+from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import PromptSettings
 from saccade.errors import MissingMediaError, TrainingError
-from saccade.media.store import MediaStore
 from saccade.models.local_text import LocalSettings
 from saccade.models.local_weights import load_checkpoint
 from saccade.record.codec import read_lines
@@ -57,14 +57,37 @@ def test_only_the_learned_turns_are_in_the_mask(tmp_path: Path, tiny: Path, enco
 def test_large_pictures_of_prompts_are_learned_smaller(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:
     run = RunFolder(tmp_path / "r")
     run.append(trajectory(run, 0, looks=1))
-    small = MediaStore(tmp_path / "out" / MEDIA)
-    (plain,) = read_examples(settings(tiny, run.root), encoder, small=small).train
-    (row,) = read_examples(settings(tiny, run.root, media={"shown_pixels": 1000}), encoder, small=small).train
+    out = tmp_path / "out"
+    (plain,) = read_examples(settings(tiny, run.root), encoder, out=out).train
+    assert not out.exists()
+    (row,) = read_examples(settings(tiny, run.root, media={"shown_pixels": 1000}), encoder, out=out).train
     first, look = row.pictures
     assert first.part.width * first.part.height <= 1000 < plain.pictures[0].part.width * plain.pictures[0].part.height
     assert look.part == plain.pictures[1].part, "what a call gave back stays as it was"
-    assert first.part.sha256 in ManyStores([str(run.root), str(tmp_path / "out")])
+    assert first.part.sha256 in ManyStores([str(run.root), str(out)])
     assert "is shown scaled down" in encoder.decode(row.ids.tolist())
+
+
+def test_damaged_pictures_are_left_out_and_listed(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:
+    run = RunFolder(tmp_path / "r")
+    for number in range(4):
+        run.append(trajectory(run, number, looks=1))
+    first, *_ = (trajectory(run, number, looks=1).task.media[0].part for number in (2, 3))
+    stored = run.store.path(first.sha256)
+    stored.write_bytes(stored.read_bytes()[:-20])  # a copy that broke off
+    found = read_examples(settings(tiny, run.root, data={"most_broken": 0.3}), encoder, out=tmp_path / "out")
+    assert [row.id for row in found.train] == ["t0", "t1", "t3"]
+    assert found.left_out == {"with a damaged picture": 1}
+    (line,) = (tmp_path / "out" / "left-out.jsonl").read_text().splitlines()
+    assert json.loads(line) == {"id": "t2", "reason": "with a damaged picture"}
+    stored.unlink()
+    lost = read_examples(settings(tiny, run.root), encoder)
+    assert lost.left_out == {"whose pictures or videos are in no media folder": 1}
+    for number in (1, 3):
+        path = run.store.path(trajectory(RunFolder(tmp_path / "s"), number).task.media[0].part.sha256)
+        path.write_bytes(b"")
+    with pytest.raises(TrainingError, match=r"3 of 4 trajectories.*or damaged.*The first is t1, with a damaged"):
+        read_examples(settings(tiny, run.root), encoder)
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:

@@ -21,6 +21,7 @@ from safetensors.torch import load_file
 from tests.training.sft.train.support import said, settings, write_run
 
 from saccade.core.settings import save_settings
+from saccade.episode.run_folder import MEDIA
 from saccade.errors import SettingsError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
@@ -215,6 +216,19 @@ def test_smaller_pictures_are_saved_with_the_model(tiny: Path, run: Path, tmp_pa
     assert kept["size"]["longest_edge"] == 28 * 28 * 2
     with pytest.raises(SettingsError, match="picture_pixels"):
         train(settings(tiny, run, model={"picture_pixels": 4}, steps=1), tmp_path / "other")
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
+def test_pictures_that_prompts_show_smaller_are_kept_with_the_run(tiny: Path, run: Path, tmp_path: Path) -> None:
+    train(settings(tiny, run, media={"shown_pixels": 1000}, steps=1), tmp_path / "out")
+    stored = MediaStore(tmp_path / "out" / MEDIA)
+    sizes = []
+    for file in stored.root.rglob("*"):
+        if file.is_file():
+            with Image.open(file) as picture:
+                sizes.append(picture.width * picture.height)
+    assert sizes
+    assert max(sizes) <= 1000
 
 
 @pytest.fixture
