@@ -13,6 +13,7 @@ from PIL import Image
 from tests.models.wire_server import WireServer, chat, raw, status
 
 from saccade.cli.main import main
+from saccade.cli.output import plain_console
 from saccade.record.codec import append_lines, read_lines
 from saccade.record.task import Task
 
@@ -348,3 +349,8 @@ def test_a_folder_that_may_not_be_written_is_not_blamed_on_the_picture(
     _, message = refused(capsys, *command)
     assert message.startswith(f"saccade: {disk}")
     assert "photo.png" not in message
+
+
+def test_names_with_colons_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    plain_console().print("trained on pixmo-count:train: [3]")
+    assert capsys.readouterr().out == "trained on pixmo-count:train: [3]\n"
