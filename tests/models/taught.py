@@ -11,6 +11,7 @@ from transformers import AutoModelForImageTextToText, AutoTokenizer
 
 from saccade.plugins.worlds.random_checkpoint import save_tiny
 
+CALLS = '<tool_call>\n{"name": "python", "arguments": {"code": "print(1)"}}\n</tool_call>'
 SAYS = "<think>Größer 🔍</think>\n<code>\nimage.crop((0, 0, 9, 9))\n</code> and so on"
 
 # Without torchvision, transformers cannot make the processor of this family, for it would hold one for videos too.
@@ -28,21 +29,27 @@ class PictureProcessor(Qwen2_5_VLProcessor):
 """
 
 
-def save_taught(folder: Path) -> None:
-    """A tiny Qwen2.5-VL in `folder` that answers everything with `SAYS`, and that transformers' own server can load."""
+def save_taught(folder: Path, says: str = SAYS, *, videos: bool = False) -> None:
+    """A tiny Qwen2.5-VL in `folder` that answers everything with `says`, and that transformers' own server can load.
+
+    With `videos` by the family's own processor, which needs torchvision; else by one for pictures alone.
+    """
     save_tiny(folder)
     model = AutoModelForImageTextToText.from_pretrained(folder)
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    _teach(model, tokenizer)
+    _teach(model, tokenizer, says)
     model.save_pretrained(folder)
+    if videos:
+        (folder / "processor_config.json").write_text(json.dumps({"processor_class": "Qwen2_5_VLProcessor"}))
+        return
     (folder / "picture_processor.py").write_text(_PROCESSOR)
     auto = {"processor_class": "PictureProcessor", "auto_map": {"AutoProcessor": "picture_processor.PictureProcessor"}}
     (folder / "processor_config.json").write_text(json.dumps(auto))
 
 
-def _teach(model: Any, tokenizer: Any) -> None:
-    """Until each token of `SAYS` is likelier than all others together, after prompts of several kinds."""
-    answer = tokenizer.encode(SAYS + "<|im_end|>")
+def _teach(model: Any, tokenizer: Any, says: str) -> None:
+    """Until each token of `says` is likelier than all others together, after prompts of several kinds."""
+    answer = tokenizer.encode(says + "<|im_end|>")
     prompts = [
         tokenizer.apply_chat_template(
             [{"role": "user", "content": text}], add_generation_prompt=True, return_dict=False

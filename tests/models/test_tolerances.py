@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.models.wire_server import WireServer, chat, messages, raw, stream
 from saccade.core.retry import RetryPolicy
 from saccade.errors import ContextLimitError, ModelLostError, ModelRefusedError
 from saccade.models.base import Completion, Model, Request
+from saccade.models.manners import MANNERS
 from saccade.models.providers.anthropic import AnthropicModel
 from saccade.models.providers.gemini import GeminiModel
 from saccade.models.providers.openai import OpenAIModel, paired
@@ -561,6 +563,18 @@ async def test_geminis_thoughts_are_counted(asks: Asks) -> None:
     assert (answer.usage.sampled_tokens, answer.usage.reasoning_tokens) == (40, 30)
 
 
+@pytest.mark.parametrize("content", ["", ": ping\n\n"])
+async def test_a_stream_that_brings_nothing_is_asked_for_whole(asks: Asks, server: WireServer, content: str) -> None:
+    server.will(raw(content, "text/event-stream"), chat("fine"))
+    model = OpenAIModel(endpoint(server.url + "/v1", retry=TWICE), server="compatible")
+    heard: list[str] = []
+    answer = await model.complete(ask(), Media(), on_text=heard.append)
+    await model.close()
+    assert (answer.text, "".join(heard)) == ("fine", "fine")
+    assert [body.get("stream") for body in server.bodies] == [True, None]
+    noted(answer, "empty stream")
+
+
 # The table.
 
 
@@ -575,7 +589,34 @@ async def test_each_departure_is_logged_once(asks: Asks, server: WireServer, cap
     assert lines[0].startswith("compatible:")
 
 
+PAGE = (HERE / "docs/models.md").read_text(encoding="utf-8")
+BENT = {**TOLERANCES, **MANNERS}
+ROWS = [
+    line.strip("| ").split(" | ")
+    for line in PAGE.partition("| what is bent for it |\n")[2].partition("\n\n")[0].split("\n")[1:]
+]
+
+
 def test_the_page_of_models_lists_every_departure() -> None:
-    page = (HERE / "docs/models.md").read_text(encoding="utf-8")
-    assert [name for name, item in TOLERANCES.items() if f"| {item.servers} |" not in page] == []
+    for name, item in BENT.items():
+        assert re.search(rf"\| {name} \| .* \| {re.escape(item.servers)} \|", PAGE), name
     assert all(word == word.lower() for word in ENDS)
+
+
+def test_the_table_of_servers_says_what_is_bent_for_each() -> None:
+    assert {name for *_, bent in ROWS for name in bent.split(", ")} - {"nothing", "and what is named above"} == set(
+        BENT
+    )
+    for server, _, _, bent in ROWS[:-1]:
+        first = server if server == "transformers serve" else re.split(r"[ :]", server)[0]
+        means = re.compile(rf"(^|, |\(|behind |through | and ){re.escape(first)}")
+        assert bent == (", ".join(name for name, item in BENT.items() if means.search(item.servers)) or "nothing"), (
+            server
+        )
+
+
+def test_the_table_of_servers_names_the_versions_that_are_installed_for_tests() -> None:
+    pins = "\n".join((HERE / f"requirements/{name}.txt").read_text() for name in ("lock", "engines", "real-model"))
+    versions = [version.replace("`", "").split() for _, _, version, _ in ROWS if "`" in version]
+    assert len(versions) == 6
+    assert [pin for pin in map("==".join, versions) if not re.search(rf"^{re.escape(pin)}$", pins, re.MULTILINE)] == []

@@ -473,12 +473,19 @@ class OpenAIModel(HostedModel):
             model=self._endpoint.model, stream=True, stream_options={"include_usage": True}, **fields
         )
 
+        came = False
+
         def read(piece: Sent) -> None:
+            nonlocal came
+            came = True
             if piece.whole:
                 answer.bend("whole")
             read_body(piece.body, answer, whole=piece.whole)
 
         await read_stream(sent(stream.response), read, answer, close=stream.close, cuts=cuts)
+        if not came:
+            answer.bend("empty stream")
+            await self._fetch(fields, answer)
 
 
 def _without_ids(fields: Mapping[str, Any]) -> dict[str, Any]:
