@@ -142,6 +142,28 @@ def test_large_pages_change_nothing_but_the_number_of_pages() -> None:
     assert reported_by(work) == "True"
 
 
+MERGING = """
+import gc, numpy, cv2
+from saccade.guest.compact import merge_mappings
+
+def mappings():
+    with open("/proc/self/maps") as file:
+        return len(file.readlines())
+
+before = mappings()
+merge_mappings()
+print(mappings() < 0.8 * before)
+import sqlite3  # a library that is loaded later is relocated as always
+print(cv2.resize(numpy.eye(8), (4, 4)).shape, sqlite3.connect(":memory:").execute("select 7").fetchone())
+gc.collect()
+"""
+
+
+def test_merged_mappings_are_fewer_and_libraries_work() -> None:
+    done = subprocess.run([sys.executable, "-c", MERGING], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n(4, 4) (7,)\n"
+
+
 GIVING_BACK = """
 from saccade.guest.compact import give_back_memory
 

@@ -371,7 +371,7 @@ def _allocate(world: ModelWorld, choice: int) -> str:
     if path not in world.names:
         return ""
     world.names[path].mtime = 0
-    size = choice % 5 << 13
+    size = (choice % 5 + 1) << 13
     return f"libc.fallocate(os.open({_real(path)}, os.O_RDWR), 1, ctypes.c_long(0), ctypes.c_long({size}))"
 
 
