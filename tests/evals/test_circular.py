@@ -11,7 +11,9 @@ from PIL import Image
 
 from saccade.episode.flow import Plan
 from saccade.errors import SettingsError
+from saccade.evals.merge import merge
 from saccade.evals.metrics import CIRCULAR_NUMBER, card_numbers, question_of, whole_questions
+from saccade.evals.regrade import regrade
 from saccade.evals.rows import EvalRow, read_rows
 from saccade.evals.run import evaluate
 from saccade.evals.tables import summary_text
@@ -82,6 +84,19 @@ async def test_a_circular_run_is_resumed_and_counts_whole_questions(tmp_path: Pa
     assert more.summary == whole.summary
     with pytest.raises(SettingsError, match="circular"):
         await evaluate(settings(data, seed=1), tmp_path / "run", player=oracle)
+
+
+async def test_shards_of_a_circular_run_are_merged_and_graded_again(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "data")
+    for number in (1, 2):
+        part = settings(data, circular=True, shard=f"{number}/2")
+        await evaluate(part, tmp_path / f"s{number}", player=saying(first))
+    merged = await asyncio.to_thread(merge, [tmp_path / "s1", tmp_path / "s2"], tmp_path / "all")
+    whole = await evaluate(settings(data, circular=True), tmp_path / "whole", player=saying(first))
+    assert read_rows(tmp_path / "all") == read_rows(tmp_path / "whole")
+    assert list(merged.card_numbers.values()) == list(whole.summary.card_numbers.values()) == [{CIRCULAR_NUMBER: 0.2}]
+    again = await asyncio.to_thread(regrade, tmp_path / "all")
+    assert (again.changes, again.summary.card_numbers) == ((), merged.card_numbers)
 
 
 @pytest.mark.parametrize("order", ["circular", "given"])

@@ -112,6 +112,25 @@ def test_the_tags_of_a_card_are_shown_in_the_summary_and_in_the_report() -> None
     assert shown["variant=Vision Only"][0].startswith("25.0 (")
 
 
+def test_a_circular_run_shows_its_number_beside_the_plain_one() -> None:
+    rows = []
+    for question in range(4):  # the first is right in all rotations, the others in all but one
+        for turn in range(3):
+            name, tags = f"mmbench@1/{question}/circular-{turn}", (f"category={'ab'[question % 2]}",)
+            right = float(question == 0 or turn != question - 1)
+            rows.append(row(name, right, source="mmbench@1", choices=("x", "y", "z"), tags=tags))
+    found = panels(run("a", [*rows, *of("vstar@1", 3, 4)]))
+    assert cells(found["All benchmarks"])["MMBench"] == ("25.0 (circular)",)
+    assert cells(found["All benchmarks"])["mean over benchmarks"] == ("50.0",)
+    own = cells(found["MMBench"])
+    assert (own["a"][0], own["a: circular"][0]) == ("75.0", "25.0")
+    by = cells(found["MMBench"], 1)
+    assert {tag: cell[0].split(" ")[0] for tag, cell in by.items()} == {
+        "category=a, circular": "50.0",
+        "category=b, circular": "0.0",
+    }
+
+
 def test_every_panel_with_an_interval_names_how_it_was_made() -> None:
     for title, panel in panels(run("a", [*of("vstar@1", 3, 4), *of("mathverse@1", 1, 4)])).items():
         if title != "Outcomes":

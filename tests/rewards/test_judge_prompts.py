@@ -66,7 +66,7 @@ async def test_a_template_is_filled_in_once_and_the_form_of_the_reply_is_added(
     [
         (
             "{gold} {answr}",
-            r"\{answr\}, which this judge cannot fill in\. Did you mean 'answer'\?.*\{gold\}, \{answer\}",
+            r"\{answr\}, which cannot be filled in there\. Did you mean 'answer'\?.*\{gold\}, \{answer\}",
         ),
         ("{gold} {answer} {width}", r"\{width\}.*It may have \{gold\}, \{answer\}, \{question\}, \{choices\}\."),
         ("{answer} {question}", r"lacks \{gold\}, so it would judge blindly"),
@@ -192,7 +192,7 @@ def test_filters_that_ask_take_a_file_with_their_fields(name: str, tmp_path: Pat
     assert prompt.fill({field: field.upper() for field in fields}) == " ".join(f"<{field.upper()}>" for field in fields)
     own = kind(judge="scripted").prompt
     assert {field for _, field in own.pieces if field} <= {*fields, "known"}
-    with pytest.raises(PromptFileError, match="cannot fill in"):
+    with pytest.raises(PromptFileError, match="cannot be filled in"):
         _ = kind(judge="scripted", prompt_file=written(tmp_path, text + "{other}")).prompt
     if kind.FIELDS:
         with pytest.raises(PromptFileError, match="blindly"):

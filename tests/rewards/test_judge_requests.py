@@ -298,3 +298,28 @@ async def test_a_judge_of_weight_0_is_neither_needed_nor_asked(
         assert made.reward.turns == ()
         await one.close()
     assert server.bodies == []
+
+
+async def test_each_judge_of_a_reward_has_a_prompt_of_its_own(
+    server: WireServer, store: MediaStore, tmp_path: Path
+) -> None:
+    texts = {"answers": "V: {question} {gold} {answer}", "thoughts": "T: {reasoning} -> {answer}"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    words = {"yes": 1, "no": 0}
+    prompts: dict[str, Any] = {
+        "answer_prompt": {"prompt_file": str(tmp_path / "answers"), "replies": words},
+        "consistency_prompt": {"prompt_file": str(tmp_path / "thoughts"), "replies": "number"},
+    }
+    server.will(chat("Judgement: yes"), chat("So: 1"))
+    judges = {"judge": "none", "answer_judge": "JUDGE", "consistency_judge": "JUDGE"}
+    asked = scorer(server, store, tmp_path / "kept", "thyme@1:repo", **judges, **prompts)
+    [made] = await score(asked, rollout(answered("left of it"), task=OPEN, scores=()))
+    assert made.reward.total == 2.0
+    first, second = (body["messages"][0]["content"] for body in server.bodies)
+    assert "V: " in json.dumps(first)
+    assert json.dumps(second).startswith('"T: <think>It is red.')
+    await asked.close()
+    prompts["consistency_prompt"] = {"prompt_file": str(tmp_path / "answers")}
+    with pytest.raises(PromptFileError, match=r"\{question\}|\{gold\}"):
+        scorer(server, store, tmp_path / "kept", "thyme@1:repo", **judges, **prompts)

@@ -110,8 +110,8 @@ def disk_words(error: OSError) -> str:
 # Files that settings name, with their sha256: a run is continued with the same ones or not.
 #
 # They are files of a user's own code, wherever a setting names one, and prompt files: the settings called
-# `prompt_file`. Notes are comments of TOML, so that they are no settings. Modules are not noted: an installed package
-# has a version of its own.
+# `prompt_file`, and those in a table `prompt_files`. Notes are comments of TOML, so that they are no settings. Modules
+# are not noted: an installed package has a version of its own.
 
 
 _NOTE = "# sha256 "
@@ -176,7 +176,7 @@ def _texts(name: str, value: object) -> Iterator[tuple[str, str]]:
         yield name, value
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _texts(str(key), inner)
+            yield from _texts(_PROMPTS if name == f"{_PROMPTS}s" else str(key), inner)
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _texts(name, inner)

@@ -268,21 +268,21 @@ async def chosen(
     return tuple(items.values())
 
 
-def circular_note(items: Sequence[Item], k: int) -> str:
+def circular_note(items: Sequence[Item], settings: EvalSettings) -> str:
     """Return what asking every rotation of the choices costs.
 
     Raises:
         SettingsError: no task has choices that can be rotated.
     """
     questions = len({question_of(item.id) for item in items})
-    if questions == len(items):
+    if questions == len(items) and settings.shard == "1/1":
         raise SettingsError(
             "circular asks every rotation of a task's choices, and no task has choices that can be rotated (choices "
             "of generated worlds, bare letters and those that speak of others by place cannot). Leave circular out."
         )
     return (
         f"circular: {questions:,} questions are {len(items):,} tasks, one for each rotation of their choices, so this "
-        f"run makes {len(items) * k:,} samples where it would make {questions * k:,}."
+        f"run makes {len(items) * settings.k:,} samples where it would make {questions * settings.k:,}."
     )
 
 
@@ -345,7 +345,7 @@ async def evaluate(
         most_broken=settings.most_broken,
     )
     if settings.circular:
-        progress.notices.append(circular_note(items, settings.k))
+        progress.notices.append(circular_note(items, settings))
     progress.notices += [*(source.note for source in sources.values() if source.note), *unshown]
     watch(progress)
     if missing:

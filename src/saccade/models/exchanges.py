@@ -146,12 +146,10 @@ class _Reply(Record):
 class KeptModel:
     """Asks `model` for what `folder` does not hold yet. Any number of processes may share a folder."""
 
-    def __init__(self, model: Model, folder: Path, *, before: Callable[[Request], str] | None = None) -> None:
-        """`before` gives what earlier versions took the digest of, where a folder may hold replies of theirs."""
+    def __init__(self, model: Model, folder: Path) -> None:
         self.name = model.name
         self._model = model
         self._folder = folder
-        self._before = before
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -164,8 +162,6 @@ class KeptModel:
         if request.hosted:
             raise SettingsError("replies with calls of a provider's own sandbox are not kept; ask the model itself")
         file = self._file(self._asked(request))
-        if self._before is not None and not file.exists() and (old := self._file(self._before(request))).exists():
-            file = old
         try:
             reply = _Reply.model_validate_json(file.read_bytes())
         except FileNotFoundError:

@@ -128,6 +128,11 @@ def test_mistakes_are_named(more: str, match: str, tmp_path: Path) -> None:
         (["reward.judge=boxes"], "reward.judge: deepeyes@1 judges no tool outputs; leave it out"),
         (["reward.open_tags=['math']"], "are for reward.answer_judge, which is not named"),
         (["reward.judge_rules.concurrent=2"], "reward.judge_rules: there is no judge; name one"),
+        (["reward.answer_prompt.prompt_file=a.txt"], "reward.answer_prompt: is for reward.answer_judge, which is not"),
+        (
+            ["reward.consistency_prompt={replies='number'}"],
+            "reward.consistency_prompt: is for reward.consistency_judge",
+        ),
         (["reward.judge_rules.prompt_file=a.txt"], "reward.judge_rules.prompt_file: is for reward.judge = model"),
     ],
 )

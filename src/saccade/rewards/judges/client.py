@@ -159,9 +159,8 @@ class JudgeClient:
         model: Model,
         rules: AskRules | None = None,
         kept: Path | None = None,
-        kept_before: Callable[[Request], str] | None = None,
     ) -> None:
-        """Keep replies in the folder `kept`; `kept_before` is passed to `KeptModel`.
+        """Keep replies in the folder `kept`.
 
         Raises:
             SettingsError: there is a budget, and the model's price is unknown.
@@ -169,7 +168,7 @@ class JudgeClient:
         self.name = model.name
         self.rules = rules or AskRules()
         bounded = _Bounded(model, self.rules)
-        self._model: Model = bounded if kept is None else KeptModel(bounded, kept, before=kept_before)
+        self._model: Model = bounded if kept is None else KeptModel(bounded, kept)
 
     async def ask(self, message: Message, read: Callable[[str], T | None], media: MediaReader) -> T | NoReply:
         """Return `read` of a reply to `message`; where that is None, ask again. `media` has the pictures.

@@ -87,17 +87,17 @@ def judge_prompt(file: str, text: str, needed: Collection[str], optional: Collec
     known = {name: name for name in fields}
     known |= {name: own for name, own in OTHER_NAMES.items() if own in fields and name not in fields}
     pieces = _formatted(written, known) or _cut(written, _FIELD)
-    has = f"It may have {', '.join(f'{{{name}}}' for name in fields)}."
+    has = f"It may have {', '.join(f'{{{name}}}' for name in fields) or 'no field'}."
     for _, name in pieces:
         if name and name not in known:
             raise PromptFileError(
-                f"the judge's prompt file {file} has {{{name}}}, which this judge cannot fill in. "
+                f"the prompt file {file} has {{{name}}}, which cannot be filled in there. "
                 f"{did_you_mean(name, fields)} {has}"
             )
     named = tuple((literal, known.get(name, "")) for literal, name in pieces)
     lost = ", ".join(f"{{{name}}}" for name in needed if name not in {name for _, name in named})
     if lost:
-        raise PromptFileError(f"the judge's prompt file {file} lacks {lost}, so it would judge blindly. {has}")
+        raise PromptFileError(f"the prompt file {file} lacks {lost}, so it would judge blindly. {has}")
     return JudgePrompt(named, own=True)
 
 
@@ -117,7 +117,7 @@ def _read(file: str) -> str:
     try:
         return clean_text(Path(file).read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
-        raise PromptFileError(f"the judge's prompt file {file} cannot be read: {error}. Check the path.") from error
+        raise PromptFileError(f"the prompt file {file} cannot be read: {error}. Check the path.") from error
 
 
 def _formatted(text: str, known: Collection[str]) -> tuple[tuple[str, str], ...]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from hashlib import sha256
 from typing import Any
 
 import pytest
 from tests.models.wire_server import WireServer, chat, slow
 from tests.training.sft.curate.cases import Runs, blobs, mumbled, ran, said
 
-from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError, SettingsError
+from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError, PromptFileError, SettingsError
 from saccade.models.base import Completion, Request
 from saccade.models.scripted import Reply, ScriptedModel
 from saccade.record.content import Message, TextPart, VideoPart
@@ -195,21 +194,19 @@ def test_a_damaged_reply_on_the_disk_is_named(runs: Runs, judges: Judges) -> Non
         runs.curate(table("cross-check"))
 
 
-@pytest.mark.parametrize("attempt", [0, 1])
-def test_replies_that_earlier_versions_kept_are_found(runs: Runs, judges: Judges, attempt: int) -> None:
-    judges.says = lambda text: "hm"
+def test_a_prompt_file_takes_the_place_of_a_filters_text(runs: Runs, judges: Judges) -> None:
+    file = runs.root / "table7.txt"
+    file.write_text("By table 7: {query} | {gold}")
     runs.write(runs.trajectory("a"))
-    runs.curate(table("cross-check"))
-    new = list((runs.root / "cache").rglob("*.json"))
-    assert len(new) == len(judges.asked) == 2
-    for file in new:
-        file.unlink()
-    digest = sha256(json.dumps(["test:judge", judges.asked[0].model_dump_json(), 2048, attempt]).encode()).hexdigest()
-    old = runs.root / "cache" / digest[:2] / f"{digest}.json"
-    old.parent.mkdir(exist_ok=True)
-    old.write_text(json.dumps({"model": "test", "text": GOOD}), encoding="utf-8")
-    assert runs.curate(table("cross-check")).ids == ["a"]
-    assert len(judges.asked) == 2 + attempt
+    judges.says = lambda text: '{"answer_right": true, "needs_care": true}'
+    assert runs.curate(table("question-quality", prompt_file=str(file))).ids == ["a"]
+    (asked,) = judges.asked
+    assert asked.text.startswith("By table 7: ")
+    assert asked.text.endswith('nothing else: {"answer_right": true or false, "needs_care": true or false}')
+    file.write_text("By table 7: {gold} in {colour}")
+    with pytest.raises(PromptFileError, match=r"\{colour\}, which cannot be filled in there\..*\{question\}, \{gold\}"):
+        runs.curate(table("question-quality", prompt_file=str(file)))
+    assert len(judges.asked) == 1
 
 
 def test_a_judge_that_hangs_ends_the_run_and_loses_nothing(runs: Runs, server: WireServer) -> None:

@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
 from saccade.dialects.registry import load_dialect
-from saccade.errors import SettingsError
+from saccade.errors import PromptFileError, SettingsError
 from saccade.models.base import Completion, MediaReader, Model, Request, Usage
 from saccade.models.scripted import ScriptedModel
 from saccade.record.codec import read_lines
@@ -19,6 +20,7 @@ from saccade.record.content import Answer, Code, Message, ToolCall
 from saccade.record.execution import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Sampling, Trajectory, Turn
+from saccade.rewards.judges.prompt import ScoreRules
 from saccade.tasks.sources.task_set import open_tasks
 from saccade.training.sft.synth.atomic import atomic_category
 from saccade.training.sft.synth.codify import thought_span, with_thought
@@ -408,3 +410,73 @@ def test_settings_that_change_nothing_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=r"leave|needs|missing"):
             SynthSettings.model_validate({"sources": ["maze"], **fields})
+
+
+async def test_texts_of_recipes_are_those_of_a_file_and_the_form_is_added(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def teacher(messages: tuple[Message, ...]) -> str:
+        asked.append(messages[-1].text)
+        return REASONED
+
+    file = tmp_path / "table8.txt"
+    file.write_text("Reason as table 8 says.\n")
+    own = TeacherSettings(model="teacher", recipe="reason", prompt_files={"reason": str(file)})
+    await run(tmp_path / "run", "reason", {"teacher": teacher}, dialect="codedance", teacher=own)
+    assert asked[0].startswith("Reason as table 8 says.\n\nWrite nothing but:\n<reasoning>")
+    assert "Question: " in asked[0]
+    file.write_text("Other words.")
+    with pytest.raises(SettingsError, match=r"table8\.txt has changed"):
+        await run(tmp_path / "run", "reason", {"teacher": teacher}, dialect="codedance", teacher=own)
+    file.write_text("About {picture}")
+    with pytest.raises(PromptFileError, match=r"\{picture\}, which cannot be filled in there"):
+        await run(tmp_path / "other", "reason", {"teacher": teacher}, dialect="codedance", teacher=own)
+    assert not (tmp_path / "other").exists()
+
+
+async def test_the_text_about_pictures_without_questions_has_fields(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def reply(messages: tuple[Message, ...]) -> str:
+        asked.append(messages[-1].text)
+        return "[]"
+
+    source, file = photos(tmp_path / "sa", rows=False, count=1), tmp_path / "mine.txt"
+    file.write_text("{most} questions about {width}x{height}")
+    own = TeacherSettings(model="t", recipe="question", prompt_files={"question": str(file)})
+    settings = SynthSettings(sources=(str(source),), teacher=own)
+    await make_questions(settings, tmp_path / "tasks", models=lambda name: ScriptedModel(reply, name=name))
+    assert re.match(r"3 questions about \d+x\d+\n\nReply with a JSON array", asked[0])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "name"), [("solve", "reason"), ("reason", "codify"), ("codify", "densify"), ("question", "conclude")]
+)
+def test_a_text_that_a_recipe_has_not_is_refused(recipe: SynthRecipe, name: Any) -> None:
+    with pytest.raises(ValueError, match=f"has no text {name}"):
+        TeacherSettings(model="t", recipe=recipe, prompt_files={name: "a.txt"})
+
+
+async def test_the_judge_of_answers_has_a_prompt_file(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def judge(messages: tuple[Message, ...]) -> str:
+        asked.append(messages[-1].text)
+        return "Judgement: yes"
+
+    def load(name: str) -> Model:
+        return ScriptedModel(judge if name == "j" else lambda messages: "<answer>\n\\boxed{zero}\n</answer>", name=name)
+
+    source, file = photos(tmp_path / "photos"), tmp_path / "verifier.txt"
+    lines = [json.loads(line) | {"open": True} for line in (source / "rows.jsonl").read_text().splitlines()]
+    (source / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    file.write_text("{question} / {gold} / {answer}")
+    rules = ScoreRules(prompt_file=str(file), replies={"yes": 1, "no": 0})
+    settings = SynthSettings(
+        sources=(str(source),), dialect="codedance", teacher=TeacherSettings(model="t"), judge="j", judge_rules=rules
+    )
+    progress = await synthesise(settings, tmp_path / "out", models=load)
+    assert progress.right == progress.kept == len(asked)
+    assert asked[0].endswith("/ zero")
+    with pytest.raises(ValueError, match="judge_rules are about a judge"):
+        SynthSettings(sources=("maze",), dialect="codedance", judge_rules=rules)

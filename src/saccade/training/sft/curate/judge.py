@@ -10,7 +10,6 @@ too: delete the cache to ask again. How the model is asked is `saccade.rewards.j
 from __future__ import annotations
 
 import asyncio
-import json
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -100,7 +99,7 @@ class CurationJudge:
         self._media: MediaReader = around.media
         name = settings.judge
         later = _LaterModel(name, lambda: load_model(name, settings.retry))
-        self._client = JudgeClient(later, settings, around.cache, lambda request: _kept_before(name, request))
+        self._client = JudgeClient(later, settings, around.cache)
         self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def close(self) -> None:
@@ -143,13 +142,6 @@ class _LaterModel:
         """Close the model if it was made."""
         if self._made is not None:
             await self._made.close()
-
-
-def _kept_before(judge: str, request: Request) -> str:
-    """Return the text that the first versions of curation took the digest of."""
-    warmth = request.sampling.temperature or 0.0
-    attempt = round((warmth - 0.6) * 10) if warmth else 0
-    return json.dumps([judge, request.messages[0].model_dump_json(), request.sampling.max_tokens, attempt])
 
 
 def judge_question(

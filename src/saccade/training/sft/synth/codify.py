@@ -25,10 +25,6 @@ from saccade.training.sft.synth.jobs import Job
 from saccade.training.sft.synth.made import DiscardedError
 from saccade.training.sft.synth.makers import Maker, SynthResources
 from saccade.training.sft.synth.prompts import (
-    CODIFY,
-    CONCLUDE,
-    DENSIFY,
-    REASON,
     CodeStep,
     conclusion_in,
     invalid,
@@ -123,7 +119,9 @@ class Reasoned:
 
     async def _reasoned(self, media: MediaReader) -> tuple[str, str]:
         question = question_of(self._plan.task)
-        return await self._ask(self._teacher, (self._message(f"{REASON}\n{question}"),), media, reasoning_in)
+        return await self._ask(
+            self._teacher, (self._message(f"{self._stage.texts.text('reason')}\n{question}"),), media, reasoning_in
+        )
 
     def _message(self, text: str) -> Message:
         media = [item.part for item in self._plan.task.media]
@@ -154,13 +152,18 @@ class Codified(Reasoned):
         if self._steps:
             step = self._steps.pop(0)
             return Code(code=step.code), step.thought
-        last = Message(role="user", parts=(TextPart(text=CONCLUDE),))
+        last = Message(role="user", parts=(TextPart(text=self._stage.texts.text("conclude")),))
         thought, answer = await self._ask(self._writer, (*request.messages, last), media, conclusion_in)
         return Answer(text=answer), thought
 
     async def _planned(self, media: MediaReader) -> tuple[CodeStep, ...]:
         reasoning, _ = await self._reasoned(media)
-        parts = [f"{CODIFY}{self._hint}", names_of(self._plan.opening), "", question_of(self._plan.task)]
+        parts = [
+            f"{self._stage.texts.text('codify')}{self._hint}",
+            names_of(self._plan.opening),
+            "",
+            question_of(self._plan.task),
+        ]
         asked = "\n".join([*parts, "", f"Reasoning:\n{reasoning}"])
         return await self._ask(self._writer, (self._message(asked),), media, steps_in)
 
@@ -230,7 +233,7 @@ async def with_new_thoughts(stage: SynthResources, writer: Model, played: Trajec
         return played
     settings = stage.settings.teacher
     sampling = settings.sampling if settings.recipe == "rewrite" else settings.writer_sampling
-    request = Request((Message(role="user", parts=_parts(played)),), sampling=sampling)
+    request = Request((Message(role="user", parts=_parts(played, stage.texts.text("densify"))),), sampling=sampling)
 
     def read(text: str) -> Trajectory:
         return densified(played, stage.dialect, thoughts_in(text, len(played.turns)), writer.name)
@@ -272,10 +275,10 @@ def thought_span(text: str) -> tuple[int, int]:
     return start, end.start() if end is not None else len(text)
 
 
-def _parts(played: Trajectory) -> tuple[Part, ...]:
-    """Return the trajectory as one message: the question and its pictures, then the turns with what they showed."""
+def _parts(played: Trajectory, asked: str) -> tuple[Part, ...]:
+    """Return what is `asked`, the question and its pictures, then the turns with what they showed, as one message."""
     shown = [part for message in played.prompt for part in message.media]
-    parts: list[Part] = [TextPart(text=DENSIFY + "\n" + question_of(played.task) + "\n"), *shown]
+    parts: list[Part] = [TextPart(text=f"{asked}\n{question_of(played.task)}\n"), *shown]
     for number, turn in enumerate(played.turns, 1):
         parts.append(TextPart(text=f"\n\nTurn {number}:\n{turn.text}"))
         parts += [TextPart(text=f"\n{call.name}: {call.arguments}") for call in turn.calls]

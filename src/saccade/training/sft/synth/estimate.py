@@ -17,7 +17,7 @@ from saccade.models.hosted import HostedModel
 from saccade.record.content import ImagePart, MediaPart
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.training.sft.synth.prompts import CODIFY, CONCLUDE, DENSIFY, REASON, question_of
+from saccade.training.sft.synth.prompts import RecipeText, question_of, recipe_texts
 
 LOOKED_AT = 3
 _CHARACTERS, _PIXELS, _MEDIA = 4, 784, 4096
@@ -73,24 +73,28 @@ def job_size(recipe: str, work: Task | Trajectory, reply: int, turns: int) -> tu
     turns = min(turns, _TURNS)
     episode = sum(_PROMPT + asked + turn * (reply + _SHOWN) for turn in range(turns))
     solve = RequestSize("teacher", turns, episode, turns * reply)
-    densify = asked + _text(DENSIFY) + turns * (reply + _SHOWN)
+    densify = asked + _own("densify") + turns * (reply + _SHOWN)
     match recipe:
         case "reason":
-            return (RequestSize("teacher", 1, asked + _text(REASON), reply),)
+            return (RequestSize("teacher", 1, asked + _own("reason"), reply),)
         case "codify":
-            writes = 2 * asked + _text(CODIFY) + _text(CONCLUDE) + _PROMPT + 3 * reply + _SHOWN
+            writes = 2 * asked + _own("codify") + _own("conclude") + _PROMPT + 3 * reply + _SHOWN
             return (
-                RequestSize("teacher", 1, asked + _text(REASON), reply),
+                RequestSize("teacher", 1, asked + _own("reason"), reply),
                 RequestSize("writer", 2, writes, 2 * reply),
             )
         case "densify":
             return (solve, RequestSize("writer", 1, densify, turns * reply))
         case "rewrite" if isinstance(work, Trajectory):
             said = sum(_text(turn.text) + (_SHOWN if turn.observation else 0) for turn in work.turns)
-            return (RequestSize("teacher", 1, asked + _text(DENSIFY) + said, len(work.turns) * reply),)
+            return (RequestSize("teacher", 1, asked + _own("densify") + said, len(work.turns) * reply),)
         case "question":
             return (RequestSize("teacher", 1, asked + _SHOWN, reply),)
     return (solve,)
+
+
+def _own(name: RecipeText) -> int:
+    return _text(recipe_texts({}).text(name))
 
 
 def estimated(jobs: int, looked_at: Sequence[tuple[RequestSize, ...]], models: dict[str, Model]) -> CostEstimate:

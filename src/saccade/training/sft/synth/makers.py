@@ -20,6 +20,7 @@ from saccade.sandbox.base import Sandbox
 from saccade.tools.toolbox import Toolbox
 from saccade.training.sft.synth.atomic import ATOMIC_PROMPTS, HintedModel, labelled
 from saccade.training.sft.synth.jobs import Job
+from saccade.training.sft.synth.prompts import RecipeTexts, recipe_texts
 from saccade.training.sft.synth.settings import AtomicCategory, SynthSettings
 
 
@@ -60,6 +61,11 @@ class SynthResources:
             settings=self._settings_text,
             shown=scaled_down(task, self.settings.media.shown_pixels, self.store, self.dialect),
         )
+
+    @cached_property
+    def texts(self) -> RecipeTexts:
+        """Return the texts in which recipes ask."""
+        return recipe_texts(self.settings.teacher.prompt_files)
 
     @cached_property
     def _settings_text(self) -> str:

@@ -7,56 +7,110 @@ used.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from saccade.dialects.base import Opening
 from saccade.dialects.question import question_text
 from saccade.record.task import Task
+from saccade.rewards.judges.prompt import JudgePrompt, judge_prompt
 from saccade.training.sft.synth.made import DiscardedError
 
 LONGEST_THOUGHT = 6000
 """Characters."""
 
-DENSIFY = """\
+RecipeText = Literal["reason", "codify", "conclude", "densify", "question"]
+_OWN: Final[Mapping[RecipeText, str]] = {
+    "reason": """\
+Answer the question about the pictures. You have no tools: reason in words, step by step, with every calculation, \
+measurement and comparison written out.""",
+    "codify": """\
+Below is how the question was reasoned about in words. Turn the reasoning into steps in which code does the work: \
+wherever something is counted, measured, compared, cut out or calculated, write Python that does it and prints or \
+shows the result. Where nothing is to be run, keep the words of the reasoning: they are the thoughts of the steps. Do \
+not write results into the code, and do not answer yet: the steps will be run, and you \
+will see what really comes back.""",
+    "conclude": """\
+Your steps were run; the conversation above holds what really came back. Where it differs from the reasoning, what \
+came back is right.""",
+    "densify": """\
 Below is how an agent answered a question about the pictures: its turns with what it thought, what it did and what \
 came back. Its thoughts are too thin to learn from. Write each of them again.
 
 - Say what is known so far, what is still missing, and why this very action is the next step.
 - Use only what could be seen before the turn; never hint at results that come later.
-- Keep every action as it is: you write thoughts only, no code, no calls, no tags but those below.
+- Keep every action as it is: you write thoughts only, no code, no calls, no tags but those below.""",
+    "question": """\
+Write questions about the picture above ({width} pixels wide, {height} high) that cannot be answered by a glance: \
+about lettering, counts, colours, positions and relations of things that are small or partly hidden. At most {most}, \
+fewer if the picture gives less, none if it gives nothing.
 
-Write nothing but one block for each turn, in order, numbered as below:
-<thought turn="1">...</thought>
-"""
-
-REASON = """\
-Answer the question about the pictures. You have no tools: reason in words, step by step, with every calculation, \
-measurement and comparison written out. Write nothing but:
+Each question has exactly one right answer, a word, a number or a short phrase, that the picture itself shows and that \
+needs no other knowledge. Do not say in the question where to look.""",
+}
+_FORMS: Final[Mapping[RecipeText, str]] = {
+    "reason": """\
+Write nothing but:
 <reasoning>...</reasoning>
 <answer>...</answer>
-"""
-
-CODIFY = """\
-Below is how somebody reasoned in words about the pictures. Turn the reasoning into steps in which code does the work: \
-wherever something is counted, measured, compared, cut out or calculated, write Python that does it and prints or \
-shows the result. Where nothing is to be run, keep the words of the reasoning: they are the thoughts of the steps. Do \
-not write results into the code, and do not answer yet: the steps will be run, and you \
-will see what really comes back.
-
+""",
+    "codify": """\
 Write nothing but one or more blocks of this form:
 <step>
 <thought>why this step, in a few sentences</thought>
 <code>Python, without a fence</code>
 </step>
-"""
-
-CONCLUDE = """\
-Your steps were run; the conversation above holds what really came back. Where it differs from the reasoning, what \
-came back is right. Give the last thought and the answer, and write nothing but:
+""",
+    "conclude": """\
+Give the last thought and the answer, and write nothing but:
 <thought>...</thought>
 <answer>...</answer>
-"""
+""",
+    "densify": """\
+Write nothing but one block for each turn, in order, numbered as below:
+<thought turn="1">...</thought>
+""",
+    "question": """\
+Reply with a JSON array and nothing else, an empty one for no question. Each entry:
+{"question": "...", "answer": "...", "choices": ["...", "..."], "bbox_2d": [left, top, right, bottom]}
+`choices` is left out or holds the answer and wrong ones; `bbox_2d` is the region that shows the answer, in pixels \
+from the upper left corner.
+""",
+}
+"""How a reply is to be written; it is added to every text."""
+_FIELDS: Final[Mapping[RecipeText, tuple[str, ...]]] = {"question": ("width", "height", "most")}
+TEXTS_OF: Final[Mapping[str, tuple[RecipeText, ...]]] = {
+    "reason": ("reason",),
+    "codify": ("reason", "codify", "conclude"),
+    "densify": ("densify",),
+    "rewrite": ("densify",),
+    "question": ("question",),
+}
+"""The texts of each recipe that asks in its own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeTexts:
+    """The texts of the recipes, a user's files in place of Saccade's own."""
+
+    prompts: Mapping[str, JudgePrompt]
+
+    def text(self, name: RecipeText, **values: str) -> str:
+        """Return a text with its fields filled in, and the form of the reply."""
+        return f"{self.prompts[name].fill(values).rstrip()}\n\n{_FORMS[name]}"
+
+
+def recipe_texts(files: Mapping[RecipeText, str]) -> RecipeTexts:
+    """Read the `files` of texts, by their names.
+
+    Raises:
+        PromptFileError: one cannot be read, or has a field that cannot be filled in.
+    """
+    return RecipeTexts(
+        {name: judge_prompt(files.get(name, ""), own, (), _FIELDS.get(name, ())) for name, own in _OWN.items()}
+    )
+
 
 _THOUGHT = re.compile(r'<thought turn="(\d+)">(.*?)</thought>', re.DOTALL)
 _REASONED = re.compile(r"\s*<reasoning>(?P<first>.*?)</reasoning>\s*<answer>(?P<answer>.*?)</answer>\s*", re.DOTALL)

@@ -39,26 +39,13 @@ from saccade.training.sft.synth.codify import in_form
 from saccade.training.sft.synth.estimate import LOOKED_AT, estimated, job_size, scratch_store
 from saccade.training.sft.synth.made import DiscardedError, in_order
 from saccade.training.sft.synth.outcome import PRICE_SETTINGS
-from saccade.training.sft.synth.prompts import invalid
+from saccade.training.sft.synth.prompts import RecipeTexts, invalid, recipe_texts
 from saccade.training.sft.synth.settings import SynthSettings
 
 ASKED_BY: Final = "asked-by="
 """Begins the tag that names the model."""
 _OUTAGES = 8
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*")
-_PROMPT = """\
-Write questions about the picture above ({width} pixels wide, {height} high) that cannot be answered by a glance: \
-about lettering, counts, colours, positions and relations of things that are small or partly hidden. At most {most}, \
-fewer if the picture gives less, none if it gives nothing.
-
-Each question has exactly one right answer, a word, a number or a short phrase, that the picture itself shows and that \
-needs no other knowledge. Do not say in the question where to look.
-
-Reply with a JSON array and nothing else, an empty one for no question. Each entry:
-{{"question": "...", "answer": "...", "choices": ["...", "..."], "bbox_2d": [left, top, right, bottom]}}
-`choices` is left out or holds the answer and wrong ones; `bbox_2d` is the region that shows the answer, in pixels \
-from the upper left corner.
-"""
 
 
 class WrittenQuestion(Record):
@@ -127,10 +114,12 @@ async def make_questions(
 
     Raises:
         SettingsError: a source is no folder of pictures, or `out` was made with other settings.
+        PromptFileError: a prompt file of the teacher cannot be used.
         ModelError: outages that do not end, or a refusal whatever is asked.
     """
     teacher = settings.teacher
     check_sampling(teacher.model, teacher.sampling)
+    texts = recipe_texts(teacher.prompt_files)
     pool = open_tasks(map(_pictures, expanded(settings.sources)), SourceDefaults(most=settings.n))
     purse = Purse(teacher.dollars, "teacher", "What was made is kept")
     model = PaidModel((models or partial(load_model, retry=settings.retry))(teacher.model), purse)
@@ -142,7 +131,8 @@ async def make_questions(
     watch(progress)
     out.mkdir(parents=True, exist_ok=True)
     save_settings(settings, out / "settings.toml")
-    asker = _Asker(settings, pool, MediaStore(out / MEDIA, limits=settings.media.limits), model, purse)
+    store = MediaStore(out / MEDIA, limits=settings.media.limits)
+    asker = _Asker(settings, pool, store, model, purse, texts)
     try:
         async for tasks in in_order(names, asker.ask, workers):
             if not isinstance(tasks, DiscardedError):
@@ -174,6 +164,7 @@ class _Asker:
     store: MediaStore
     model: PaidModel
     purse: Purse
+    texts: RecipeTexts
 
     async def ask(self, name: str) -> tuple[Task, ...] | DiscardedError:
         """Return the tasks about one picture, or why there are none."""
@@ -187,7 +178,8 @@ class _Asker:
         if not isinstance(part, ImagePart):
             return DiscardedError("no picture", f"{name} is a video, and questions are made about pictures only")
         teacher = self.settings.teacher
-        text = _PROMPT.format(width=part.width, height=part.height, most=teacher.questions)
+        values = {"width": str(part.width), "height": str(part.height), "most": str(teacher.questions)}
+        text = self.texts.text("question", **values)
         request = Request((Message(role="user", parts=(part, TextPart(text=text))),), sampling=teacher.sampling)
 
         def read(reply: str) -> tuple[Task, ...]:

@@ -39,6 +39,7 @@ from saccade.training.sft.synth.jobs import Job, Jobs
 from saccade.training.sft.synth.made import DiscardedError, Made, in_order
 from saccade.training.sft.synth.makers import Maker, Player, PlayerMaker, SynthResources, TeacherMaker, Wording
 from saccade.training.sft.synth.outcome import OutcomeFilter, SynthProgress, opened, outcome_lines
+from saccade.training.sft.synth.prompts import recipe_texts
 from saccade.training.sft.synth.settings import SynthSettings
 from saccade.training.sft.synth.stored import StoredJobs
 
@@ -86,6 +87,7 @@ class Synthesizer:
 
         Raises:
             RegistryError: a world, an expert, a dialect or a tool is unknown.
+            PromptFileError: a prompt file cannot be used.
             UnavailableError: a world or an expert is in a plug-in that is not installed.
             SettingsError: a knob is wrong, the dialect offers no tools, or it cannot show a task's pictures or videos.
         """
@@ -94,6 +96,7 @@ class Synthesizer:
         teacher = settings.teacher
         check_sampling(teacher.model, teacher.sampling)
         check_sampling(teacher.writer or teacher.model, teacher.writer_sampling)
+        recipe_texts(teacher.prompt_files)  # a wrong file is refused now
         self._store = store.limited(settings.media.limits)
         self.purse = Purse(teacher.dollars, "teacher", "What was made is kept")
         self._load = models or partial(load_model, retry=settings.retry)

@@ -12,6 +12,7 @@ from saccade.episode.settings import SpeechSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.rewards.judges.prompt import ScoreRules
 from saccade.tasks.sources.broken import MOST_BROKEN, Share
+from saccade.training.sft.synth.prompts import TEXTS_OF, RecipeText
 
 SynthRecipe = Literal["solve", "reason", "codify", "densify", "rewrite", "question"]
 AtomicCategory = Literal["transform", "compute", "edit"]
@@ -34,6 +35,9 @@ class TeacherSettings(Settings):
     nothing is played. `question`: it makes questions about pictures; what comes out are tasks."""
     writer: str = ""
     """The second model of `densify` and `codify`; empty: the teacher itself."""
+    prompt_files: dict[RecipeText, str] = Field(default_factory=dict)
+    """Text of a recipe (`reason`, `codify`, `conclude`, `densify`, `question`) -> a file in its place; the form of the
+    reply is added. `solve` asks in the dialect's prompt: `prompt_file`."""
     sampling: Sampling = Sampling()
     writer_sampling: Sampling = Sampling()
     tries: int = Field(2, ge=1, le=10)
@@ -52,6 +56,12 @@ class TeacherSettings(Settings):
     def _consistent(self) -> Self:
         if not self.model and (self.writer or self.recipe != "solve" or self.atomic or self.dollars):
             raise ValueError("a recipe, a writer, atomic or dollars needs a teacher: name one with --teacher")
+        used = TEXTS_OF.get(self.recipe, ())
+        if unused := [name for name in self.prompt_files if name not in used]:
+            raise ValueError(
+                f"recipe `{self.recipe}` has no text {', '.join(unused)} (prompt_files): it has "
+                f"{', '.join(used) or 'none but those of the dialect (prompt_file)'}"
+            )
         if self.writer and self.recipe in (*_ALONE, "rewrite"):
             raise ValueError(f"recipe `{self.recipe}` has no writer: choose densify or codify, or leave the writer out")
         if self.atomic and self.recipe not in ("solve", "codify", "densify"):
