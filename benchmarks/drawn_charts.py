@@ -5,10 +5,10 @@ Every kind is drawn in styles, sizes, fonts, legends, grids, scales and language
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BytesIO
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -31,10 +31,6 @@ class Drawn:
     values: Values
     slack: float
     """By how much a value may be off, whatever its size: a hundredth of what the axis shows."""
-    bars: Sequence[tuple[float, float, float, float]] = ()
-    """Left, top, right, bottom in pixels."""
-    texts: Sequence[str] = field(default=())
-    """Names of series that the legend shows."""
 
 
 _STYLES: Final = (
@@ -109,9 +105,10 @@ class _Sheet:
                     rotation=turn, ha="right" if turn < 90 and rng.chance(50) else "center", rotation_mode="default"
                 )
 
-    def legend(self, names: Sequence[str], *, always: bool = False) -> list[str]:
-        if len(names) < 2 and not (always or self.rng.chance(30)):
-            return []
+    def legend(self, names: Sequence[str], *, shown: bool) -> None:
+        """A legend inside, outside or below; of one series only now and then."""
+        if not shown and not self.rng.chance(30):
+            return
         place: dict[str, Any] = self.rng.choice((
             {"loc": "best"}, {"loc": "best"}, {"loc": "upper right"}, {"loc": "upper left"},
             {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}, {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)},
@@ -119,7 +116,6 @@ class _Sheet:
             {"loc": "lower center", "bbox_to_anchor": (0.5, 1.06), "ncol": 2},
         ))  # fmt: skip
         self.axes.legend(**place, frameon=self.rng.chance(70))
-        return list(names)
 
     def note(self) -> None:
         if self.rng.chance(15):
@@ -128,22 +124,12 @@ class _Sheet:
                 textcoords="axes fraction", arrowprops={"arrowstyle": "->"},
             )  # fmt: skip
 
-    def done(
-        self, kind: str, reads: str = "", values: Values | None = None,
-        bars: Sequence[Any] = (), texts: Sequence[str] = (), along: str = "y",
-    ) -> Drawn:  # fmt: skip
+    def done(self, kind: str, reads: str = "", values: Values | None = None, *, along: str = "y") -> Drawn:
         low, high = self.axes.get_ylim() if along == "y" else self.axes.get_xlim()
         data = BytesIO()
         tight = "tight" if self.rng.chance(70) or self.axes.get_legend() is not None else None
-        # Where a figure is cut to what is drawn, its pixels move by a corner that is only known afterwards.
         self.figure.savefig(data, format="png", bbox_inches=tight)
-        picture = Image.open(data).convert("RGB")
-        boxes = []
-        if tight is None:
-            for bar in bars:
-                box = bar.get_window_extent()
-                boxes.append((box.x0, picture.height - box.y1, box.x1, picture.height - box.y0))
-        return Drawn(kind, picture, reads, values or {}, abs(high - low) / 100, boxes, texts)
+        return Drawn(kind, Image.open(data).convert("RGB"), reads, values or {}, abs(high - low) / 100)
 
 
 def _amounts(rng: Rng, count: int, scale: float) -> list[float]:
@@ -181,7 +167,6 @@ def _bars(
         rows = [[value * rng.choice((1, 1, -1)) for value in row] for row in rows]
     places, width = np.arange(len(labels)), rng.choice((0.5, 0.6, 0.8, 0.8))
     draw, look, foot = (axes.barh if lying else axes.bar), _look(rng), np.zeros(len(labels))
-    bars: list[Any] = []
     if rng.chance(15) and most == 1 and not log:
         look = {**look, "xerr" if lying else "yerr": 3 * scale, "capsize": 3}
     for order, (name, row) in enumerate(zip(names, rows, strict=True)):
@@ -191,7 +176,6 @@ def _bars(
         else:
             thick = width / len(names)
             made = draw(places + thick * (order - (len(names) - 1) / 2), row, thick, label=name, **look)
-        bars += list(made)
         if rng.chance(20) and "yerr" not in look and "xerr" not in look:
             axes.bar_label(made, fmt="%g", label_type="center" if stacked else "edge")
     (axes.set_yticks if lying else axes.set_xticks)(places, labels)
@@ -201,9 +185,9 @@ def _bars(
         lowest = 0.8 * min(map(min, rows))
         (axes.set_xlim if lying else axes.set_ylim)(lowest, 1.1 * max(map(max, rows)))
     sheet.decorate(labels, upright=not lying)
-    texts = sheet.legend(names if most > 1 else names[:0], always=most > 1)
+    sheet.legend(names, shown=most > 1)
     sheet.note()
-    return sheet.done(kind, "bar", _table(labels, names, rows), bars, texts, along="x" if lying else "y")
+    return sheet.done(kind, "bar", _table(labels, names, rows), along="x" if lying else "y")
 
 
 def _lines(
@@ -231,7 +215,7 @@ def _lines(
     if log:
         axes.set_yscale("log")
     sheet.decorate(labels)
-    texts = sheet.legend(names if most > 1 else names[:0], always=most > 1)
+    sheet.legend(names, shown=most > 1)
     sheet.note()
     if numbers:
         sheet.figure.draw_without_rendering()
@@ -239,7 +223,7 @@ def _lines(
         labels = [text.get_text() for text in ticks]
         at = [float(text.get_position()[0]) for text in ticks]
         rows = [list(np.interp(at, places, row)) for row in rows]
-    return sheet.done(kind, "line", _table(labels, names, rows), texts=texts)
+    return sheet.done(kind, "line", _table(labels, names, rows))
 
 
 def _pie(sheet: _Sheet, *, kind: str, hole: bool = False) -> Drawn:
@@ -272,7 +256,7 @@ def _pie(sheet: _Sheet, *, kind: str, hole: bool = False) -> Drawn:
 def _histogram(sheet: _Sheet) -> Drawn:
     rng, axes = sheet.rng, sheet.axes
     sample = [sum(rng.integer(0, 1000) for _ in range(6)) / 1000 for _ in range(rng.choice((100, 1000)))]
-    counts, edges, bars = axes.hist(sample, bins=rng.choice((6, 10, 20)), **rng.choice(({}, {"edgecolor": "black"})))
+    counts, edges, _ = axes.hist(sample, bins=rng.choice((6, 10, 20)), **rng.choice(({}, {"edgecolor": "black"})))
     sheet.decorate()
     sheet.figure.draw_without_rendering()
     values = {}
@@ -280,7 +264,7 @@ def _histogram(sheet: _Sheet) -> Drawn:
         place = int(np.searchsorted(edges, text.get_position()[0])) - 1
         if 0 <= place < len(counts):
             values[text.get_text(), ""] = float(counts[place])
-    return sheet.done("histogram", "bar", values, list(bars))
+    return sheet.done("histogram", "bar", values)
 
 
 def _scatter(sheet: _Sheet) -> Drawn:
@@ -298,7 +282,7 @@ def _scatter(sheet: _Sheet) -> Drawn:
             alpha=rng.choice((1, 0.6)),
         )
     sheet.decorate()
-    sheet.legend(names)
+    sheet.legend(names, shown=len(names) > 1)
     return sheet.done("scatter")
 
 
@@ -311,7 +295,7 @@ def _area(sheet: _Sheet) -> Drawn:
     axes.stackplot(range(len(labels)), *[_amounts(rng, len(labels), 1.0) for _ in names], labels=names)
     axes.set_xticks(range(len(labels)), labels)
     sheet.decorate(labels)
-    sheet.legend(names, always=True)
+    sheet.legend(names, shown=True)
     return sheet.done("stacked area")
 
 
@@ -403,7 +387,7 @@ def _flow(sheet: _Sheet) -> Drawn:
             word,
             bbox={"boxstyle": rng.choice(("round", "square", "circle")), "fc": rng.choice(("C0", "C1", "lightblue"))},
         )
-    for a, b in itertools.pairwise(places):
+    for a, b in pairwise(places):
         axes.annotate("", b, a, arrowprops={"arrowstyle": "->"})
     return sheet.done("flow diagram")
 
@@ -469,12 +453,12 @@ KINDS: Final[Mapping[str, Callable[[_Sheet], Drawn]]] = {
 }
 
 
-def drawn_charts(each: int, seed: int = 0) -> Iterator[Drawn]:
+def drawn_charts(each: int, seed: int = 0, kinds: Sequence[str] = tuple(KINDS)) -> Iterator[Drawn]:
     """Yield `each` pictures of every kind, the same for the same seed and version of Matplotlib."""
     from matplotlib import rc_context, style
 
-    for place, kind in enumerate(KINDS):
+    for kind in kinds:
         for number in range(each):
-            rng = Rng(1_000_003 * seed + 1009 * place + number)
+            rng = Rng(1_000_003 * seed + 1009 * list(KINDS).index(kind) + number)
             with rc_context(), style.context(rng.choice(_STYLES)):
                 yield KINDS[kind](_Sheet(rng))

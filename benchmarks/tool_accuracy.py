@@ -1,31 +1,37 @@
 """`python -m benchmarks tool-accuracy`: how often the rule tools of charts and geometry are right, with gold.
 
-Charts are drawn by the world `chart-bar` and by Matplotlib, whose style no rule was made for; diagrams by the world
-`geometry`, of the kinds that `image_cdl` knows. Problems in the form of Geometry3K are solved from their annotated
-logic forms, if a folder of them is given.
+Charts are drawn by the world `chart-bar` and by Matplotlib in its own styles, diagrams by the world `geometry`, and
+pictures that are no charts with them. What a tool says is right, wrong or unknown; of what it says at most 2 % may be
+wrong. Problems in the form of Geometry3K, if a folder of them is given, are solved from their annotated logic forms,
+and their diagrams are read.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from io import BytesIO
+from math import dist
 from pathlib import Path
 from typing import Any, Final
 
 from PIL import Image
 
-from benchmarks.drawn_charts import Drawn, Values
+from benchmarks.drawn_charts import Drawn, Values, drawn_charts
 from benchmarks.figures import Figure
 from saccade.errors import DataError, UnavailableError
-from saccade.plugins.vista.chart.tools import ChartOcr
+from saccade.plugins.vista.chart.tools import ChartDet, ChartOcr
+from saccade.plugins.vista.geometry.figure import read_term
 from saccade.plugins.vista.geometry.image_cdl import ImageCdl
 from saccade.plugins.vista.geometry.inter_gps import InterGps
+from saccade.plugins.vista.geometry.measures import POLYGONS
 from saccade.plugins.vista.geometry.text_cdl import TextCdl
+from saccade.plugins.vista.ocr import Ocr
 from saccade.plugins.worlds.charts.bars_lines import WORLD as BARS
 from saccade.plugins.worlds.charts.bars_lines import ChartBarKnobs, bar_chart
+from saccade.plugins.worlds.geometry import KINDS as ALL_KINDS
 from saccade.plugins.worlds.geometry import WORLD as GEOMETRY
 from saccade.plugins.worlds.geometry import GeometryKind, GeometryKnobs
 from saccade.tasks.worlds.base import draw_sample, seed_of
@@ -40,6 +46,8 @@ KINDS: Final[tuple[GeometryKind, ...]] = (
 """Kinds of the world `geometry` that `image_cdl` reads: one polygon with its labels."""
 _NEAR: Final = 0.05
 _SOLVED: Final = 0.01
+_SAME_POINT: Final = 12.0
+"""Pixels."""
 PAPER_RATE: Final = 78.3
 """Percent of the 601 test problems that Inter-GPS answers from annotated logic forms, choosing among four (Lu et al.,
 ACL 2021, table of results)."""
@@ -50,12 +58,15 @@ class AccuracyScale:
     """How many pictures of each sort."""
 
     charts: int = 60
-    plots: int = 40
+    drawn: int = 8
+    """Of every kind of `drawn_charts`."""
     diagrams: int = 50
 
 
 FULL_ACCURACY: Final = AccuracyScale()
-QUICK_ACCURACY: Final = AccuracyScale(charts=6, plots=4, diagrams=5)
+QUICK_ACCURACY: Final = AccuracyScale(charts=6, drawn=1, diagrams=5)
+MOST_WRONG: Final = 2
+"""Percent of the claims of a tool."""
 
 
 def measure_accuracy(scale: AccuracyScale, problems: Path | None, on_progress: Progress) -> Sequence[Figure]:
@@ -71,8 +82,8 @@ def measure_accuracy(scale: AccuracyScale, problems: Path | None, on_progress: P
     judge = scale.charts >= FULL_ACCURACY.charts
     figures = [
         *_charts("chart-bar", _world_charts(scale.charts), tool, on_progress, target=judge),
-        *_charts("Matplotlib bars", _plots(scale.plots), tool, on_progress, target=False),
-        _diagrams(scale.diagrams, on_progress),
+        *_styles(scale.drawn, (tool, ChartDet()), on_progress),
+        *_diagrams(scale.diagrams, on_progress),
     ]
     return [*figures, *(_problems(problems, on_progress) if problems is not None else ())]
 
@@ -116,14 +127,15 @@ def percent(part: int, total: int) -> float:
 
 
 def judged(value: Mapping[str, Any], drawn: Drawn) -> Counter[str]:
-    """Count the claims of a reading of a chart: its kind, its values and its bars, each right, wrong or unknown.
+    """Count the claims of a reading of a chart: its kind and its values, each right, wrong or unknown.
 
-    A value counts with its label and its series, spaces apart; one that lacks either claims nothing. A bar is right
-    where four fifths of it and of one that was drawn are the same pixels.
+    A value counts with its label and its series, spaces and case apart; one that lacks either claims nothing. It is
+    right within 5 %, or within a hundredth of what the axis shows.
     """
     counts: Counter[str] = Counter()
     said = value["chart"]
-    counts["kind unknown" if said == "unknown" else f"kind {'right' if said == drawn.reads else 'wrong'}"] += 1
+    if said != "unknown" or drawn.reads:
+        counts["kind unknown" if said == "unknown" else f"kind {'right' if said == drawn.reads else 'wrong'}"] += 1
     gold = {(_folded(label), _folded(series)): number for (label, series), number in drawn.values.items()}
     named = {series for _, series in gold} - {""}
     claims = {
@@ -153,62 +165,120 @@ def _world_charts(count: int) -> Iterator[tuple[Image.Image, Values]]:
         yield chart.picture, {key: float(scale.text(n)) for key, n in chart.drawn.values.items()}
 
 
-def _plots(count: int) -> Iterator[tuple[Image.Image, Values]]:
-    from matplotlib.figure import Figure
-
-    words = ("Alpha", "Berlin", "Cedar", "Delta", "Egypt", "Forest")
-    for index in range(count):
-        rng = Rng(1000 + index)
-        labels = list(words[: rng.integer(3, 6)])
-        series = ["North", "South"][: rng.integer(1, 2)]
-        values = {(label, name): rng.integer(8, 95) * 10 ** rng.integer(0, 1) for name in series for label in labels}
-        figure = Figure(figsize=(rng.integer(5, 8), 4), dpi=rng.choice((80, 100, 120)))
-        axes = figure.add_subplot()
-        width = 0.7 / len(series)
-        for order, name in enumerate(series):
-            places = [place + width * (order - (len(series) - 1) / 2) for place in range(len(labels))]
-            axes.bar(places, [values[label, name] for label in labels], width, label=name)
-        axes.set_xticks(range(len(labels)), labels)
-        axes.set_title("Harvest by place")
-        if rng.chance(50):
-            axes.grid(axis="y")
-        if len(series) > 1:
-            axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-        figure.tight_layout()
-        data = BytesIO()
-        figure.savefig(data, format="png")
-        gold = {(label, name if len(series) > 1 else ""): float(value) for (label, name), value in values.items()}
-        yield Image.open(data).convert("RGB"), gold
+def _styles(each: int, tools: Sequence[Tool[Any, Any]], on_progress: Progress) -> Iterator[Figure]:
+    """Claims about kinds, values and bars of charts in every style, of each kind of chart and of all."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for number, drawn in enumerate(drawn_charts(each)):
+        on_progress(f"{drawn.kind} {number + 1}")
+        for tool in tools:
+            read = judged(_value(tool, {"task": "scg"}, ToolContext({"chart": drawn.picture})), drawn)
+            for kind in (drawn.kind, "all"):
+                counts.setdefault((tool.name, kind), Counter()).update(read)
+    for (name, kind), count in sorted(counts.items(), key=lambda item: (item[0][0], item[0][1] == "all")):
+        for what in ("kind", "values") if name == ChartOcr.name else ("kind",):
+            yield from _shares(f"{name}, {kind}: {what}", count, what, judge=kind == "all")
 
 
-def _diagrams(count: int, on_progress: Progress) -> Figure:
+def _shares(name: str, count: Counter[str], what: str, *, judge: bool) -> Iterator[Figure]:
+    """Yield how much of what could be said was said rightly and not at all, and how much of what was said is wrong."""
+    right, wrong, unknown = (count[f"{what} {end}"] for end in ("right", "wrong", "unknown"))
+    yield Figure(
+        f"{name}, right of {right + unknown}; {wrong} wrong of {right + wrong} claims",
+        percent(right, right + unknown),
+        "%",
+        "wrong claims",
+        percent(wrong, right + wrong),
+        f"at most {MOST_WRONG} % wrong" if judge else "",
+        100 * wrong <= MOST_WRONG * (right + wrong) if judge else None,
+    )
+
+
+def _diagrams(count: int, on_progress: Progress) -> Iterator[Figure]:
     """Picture and question to the answer, through `image_cdl`, `text_cdl` and `inter_gps`."""
     image_cdl, text_cdl, solver = ImageCdl(), TextCdl(), InterGps()
-    knobs = GeometryKnobs(kinds=KINDS)
-    right = 0
-    for index in range(count):
-        on_progress(f"geometry {index + 1}")
-        sample = draw_sample(GEOMETRY, "test", index, knobs)
-        picture = sample.media["image_0"]
-        assert isinstance(picture, Image.Image), "this world draws pictures"
-        context = ToolContext({"diagram": picture})
-        read, said = _value(image_cdl, {}, context), _value(text_cdl, {"text": sample.question}, context)
-        arguments = {
-            "text_logic": said.get("logic_forms", ()),
-            "diagram_logic": read.get("logic_forms", ()),
-            "points": read.get("points"),
-        }
-        value = _value(solver, arguments, context).get("value")
-        right += value is not None and abs(value - float(sample.answer)) <= _SOLVED * abs(float(sample.answer))
-    return Figure(f"geometry: answers from picture and question, of {count}", percent(right, count), "%")
+    for name, kinds in (("one polygon", KINDS), ("every kind", ALL_KINDS)):
+        knobs, counts = GeometryKnobs(kinds=kinds), Counter[str]()
+        for index in range(count):
+            on_progress(f"geometry {index + 1}")
+            sample = draw_sample(GEOMETRY, "test", index, knobs)
+            picture = sample.media["image_0"]
+            assert isinstance(picture, Image.Image), "this world draws pictures"
+            context = ToolContext({"diagram": picture})
+            read, said = _value(image_cdl, {}, context), _value(text_cdl, {"text": sample.question}, context)
+            arguments = {
+                "text_logic": said.get("logic_forms", ()),
+                "diagram_logic": read.get("logic_forms", ()),
+                "points": read.get("points"),
+            }
+            value, answer = _value(solver, arguments, context).get("value"), float(sample.answer)
+            near = value is not None and abs(value - answer) <= _SOLVED * abs(answer)
+            counts["answers unknown" if value is None else f"answers {'right' if near else 'wrong'}"] += 1
+        yield from _shares(f"geometry, {name}: answers from picture and question", counts, "answers", judge=False)
+
+
+def diagram_claims(read: Mapping[str, Any], forms: Mapping[str, Any], printed: Set[str]) -> Counter[str]:
+    """Count what `image_cdl` says of a diagram of Geometry3K that its annotation has, and what it has not.
+
+    Points are the annotated ones where one shift brings all of them together; names count where they are printed.
+    """
+    counts: Counter[str] = Counter()
+    if not read["logic_forms"]:
+        return Counter({"claims unknown": 1})
+    gold = {name: at for name, at in forms["point_positions"].items() if tuple(at) != (-1, -1)}
+    names = max((_matched(read["points"], gold, shift) for shift in _shifts(read["points"], gold)), key=len)
+    counts["claims wrong"] += sum(name not in names for name in read["points"])
+    counts["claims wrong"] += sum(names[name] != name for name in names if {name, names[name]} & printed)
+    lines = {frozenset(line) for line in forms["line_instances"]}
+    annotated = {_canonical(form, {}) for form in forms["diagram_logic_form"] if form}
+    for form in read["logic_forms"]:
+        term = read_term(form)
+        if term.head in POLYGONS:
+            corners = [names.get(name, "") for name in term.names]
+            right = all({frozenset(pair)} <= lines for pair in zip(corners, [*corners[1:], corners[0]], strict=True))
+        else:
+            right = _canonical(form, names) in annotated
+        counts[f"claims {'right' if right else 'wrong'}"] += 1
+    return counts
+
+
+def _shifts(
+    points: Mapping[str, Sequence[float]], gold: Mapping[str, Sequence[float]]
+) -> Iterator[tuple[float, float]]:
+    return ((a[0] - b[0], a[1] - b[1]) for a in points.values() for b in gold.values())
+
+
+def _matched(
+    points: Mapping[str, Sequence[float]], gold: Mapping[str, Sequence[float]], shift: tuple[float, float]
+) -> dict[str, str]:
+    """Return the annotated point within a few pixels of each, moved."""
+    found = {}
+    for name, at in points.items():
+        moved = (at[0] - shift[0], at[1] - shift[1])
+        nearest = min(gold, key=lambda other: dist(gold[other], moved))
+        if dist(gold[nearest], moved) <= _SAME_POINT:
+            found[name] = nearest
+    return found
+
+
+def _canonical(form: str, names: Mapping[str, str]) -> str:
+    """Return a form with annotated names, lines by the alphabet and angles from their earlier end."""
+
+    def ordered(match: re.Match[str]) -> str:
+        points = [names.get(name.strip(), name.strip()) for name in match[2].split(",")]
+        return f"{match[1]}({','.join(min(points, points[::-1]))})"
+
+    text = re.sub(r"(Line|Angle)\(([^()]*)\)", ordered, form.replace(" ", ""))
+    pair = re.fullmatch(r"Perpendicular\((Line\(.*?\)),(Line\(.*?\))\)", text)
+    return f"Perpendicular({','.join(sorted(pair.groups()))})" if pair else text
 
 
 def _problems(folder: Path, on_progress: Progress) -> Iterator[Figure]:
     files = sorted(folder.glob("*/logic_form.json"))
     if not files:
         raise DataError(f"{folder} holds no folder with logic_form.json and data.json, as Geometry3K has them.")
-    solver, reader = InterGps(), TextCdl()
+    solver, reader, image_cdl, ocr = InterGps(), TextCdl(), ImageCdl(), Ocr()
     solved = worded = 0
+    claims: Counter[str] = Counter()
     for file in files:
         on_progress(f"problem {file.parent.name}")
         forms, data = (json.loads(path.read_text("utf-8")) for path in (file, file.parent / "data.json"))
@@ -226,6 +296,11 @@ def _problems(folder: Path, on_progress: Progress) -> Iterator[Figure]:
         worded += {form.replace(" ", "") for form in said} == {
             form.replace(" ", "") for form in forms["text_logic_form"]
         }
+        if (picture := file.parent / "img_diagram.png").is_file():
+            context = ToolContext({"diagram": Image.open(picture).convert("RGB")})
+            letters = {line["text"] for line in _value(ocr, {}, context)["lines"] if len(line["text"]) == 1}
+            claims += diagram_claims(_value(image_cdl, {}, context), forms, letters)
+    yield from _shares("Geometry3K: what image_cdl says of a diagram", claims, "claims", judge=True)
     yield Figure(
         f"Geometry3K: solved from annotated forms, of {len(files)}",
         percent(solved, len(files)),

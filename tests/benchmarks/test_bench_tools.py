@@ -11,7 +11,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
-from benchmarks.tool_accuracy import QUICK_ACCURACY, _plots, _world_charts, measure_accuracy
+from benchmarks.tool_accuracy import QUICK_ACCURACY, _world_charts, measure_accuracy
 from benchmarks.tools import ToolScale, measure_tools
 from saccade.errors import DataError
 from saccade.plugins.vista.ocr import Ocr
@@ -39,12 +39,11 @@ needs_engine = pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `
 
 
 def test_charts_are_the_same_each_time_and_have_their_values() -> None:
-    for charts in (_world_charts, _plots):
-        one, two = next(charts(1)), next(charts(1))
-        assert isinstance(one[0], Image.Image)
-        assert one[0].tobytes() == two[0].tobytes()
-        assert one[1] == two[1]
-        assert len(one[1]) >= 3
+    one, two = next(_world_charts(1)), next(_world_charts(1))
+    assert isinstance(one[0], Image.Image)
+    assert one[0].tobytes() == two[0].tobytes()
+    assert one[1] == two[1]
+    assert len(one[1]) >= 3
 
 
 @pytest.mark.slow
@@ -75,6 +74,7 @@ def test_figures(tmp_path: Path) -> None:
 @needs_engine
 def test_a_folder_without_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.tool_accuracy._charts", lambda *a, **k: [])
-    monkeypatch.setattr("benchmarks.tool_accuracy._diagrams", lambda *a: None)
+    monkeypatch.setattr("benchmarks.tool_accuracy._styles", lambda *a: [])
+    monkeypatch.setattr("benchmarks.tool_accuracy._diagrams", lambda *a: [])
     with pytest.raises(DataError, match=r"holds no folder"):
         measure_accuracy(QUICK_ACCURACY, tmp_path, lambda what: None)

@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw
 from tests.plugins.vista.chart.drawn import Board
 from tests.plugins.vista.geometry.figures import CORNERS, circle, on_rim, triangle
 
-from saccade.plugins.vista.geometry.image_cdl import _is_square, _marks, _shape, read_diagram
+from saccade.plugins.vista.geometry.image_cdl import DiagramReading, _is_square, _marks, _shape, read_diagram
 
 
 def test_a_right_triangle() -> None:
@@ -140,10 +140,15 @@ def test_corners_go_clockwise_from_the_top(count: int, kind: str) -> None:
     [
         ("40", (90, 200), ("40", ("B", "C", "A"))),  # inside
         ("40", (80, 80), ("40", ("C", "A", "B"))),
-        ("40°", (320, 250), ("40", ("A", "B", "C"))),  # outside, of an angle
-        ("40", (320, 250), ("40", ("B", "C"))),
+        ("40°", (320, 250), None),  # of no angle inside
+        ("40", (320, 250), None),  # beside a corner: of either side
+        ("4", (90, 200), None),
+        ("(2x+4)", (90, 205), ("2x+4", ("B", "C", "A"))),
         ("X", (36, 140), ("x", ("C", "A"))),
-        ("AB", (36, 140), ("AB", ("C", "A"))),
+        ("AB", (36, 140), None),  # names of points
+        ("C", (44, 252), None),
+        ("x", (44, 252), None),
+        ("4x-17", (180, 262), ("4x-17", ("B", "C"))),
         ("2 x", (196, 126), ("2x", ("A", "B"))),
         ("no; 3", (196, 126), None),
     ],
@@ -159,3 +164,60 @@ def test_labels_name_the_nearest_angle_or_side(
 
 def test_a_blank_picture_is_unknown() -> None:
     assert read_diagram(np.full((60, 60, 3), 255, np.uint8), ()).kind == "unknown"
+
+
+def lettered(
+    *letters: tuple[str, tuple[int, int]], **more: tuple[tuple[float, float], tuple[float, float]]
+) -> DiagramReading:
+    """The triangle with letters, and lines besides its own."""
+    board = triangle()
+    for letter, at in letters:
+        board.write(letter, at)
+    for line in more.values():
+        board.pen.line(line, fill="black", width=2)
+    return read_diagram(np.asarray(board.picture), board.lines)
+
+
+def test_printed_names_of_points_are_used_and_are_no_lengths() -> None:
+    reading = lettered(("M", (60, 26)), ("Q", (314, 244)), ("P", (46, 250)))
+    assert [*reading.points] == ["M", "Q", "P"]
+    assert [*_marks(reading)] == [
+        "Perpendicular(Line(Q,P),Line(P,M))", "Equals(LengthOf(Line(P,M)),20)", "Equals(LengthOf(Line(Q,P)),24)",
+        "Equals(LengthOf(Line(M,Q)),x)",
+    ]  # fmt: skip
+    assert [*lettered(("B", (60, 26))).points] == ["B", "A", "C"], "no name twice"
+
+
+@pytest.mark.parametrize(
+    "letters",
+    [
+        (("M", (180, 226)),),  # on a side: a point that was not found
+        (("M", (110, 180)),),  # inside
+        (("M", (60, 26)), ("N", (50, 26))),  # two at one corner
+        (("M", (60, 26)), ("M", (46, 250))),
+    ],
+)
+def test_letters_of_points_that_were_not_found_make_a_diagram_unknown(
+    letters: tuple[tuple[str, tuple[int, int]], ...],
+) -> None:
+    assert lettered(*letters).kind == "unknown"
+
+
+def test_lines_besides_the_outline_make_a_diagram_unknown() -> None:
+    assert lettered(height=((60, 240), (160, 124))).kind == "unknown"
+    assert lettered(longer=((300, 240), (350, 240))).kind == "unknown"
+    assert lettered(aside=((320, 20), (320, 120))).kind == "unknown"
+    assert lettered(stroke=((175, 234), (175, 246))).kind == "polygon"
+    chord = circle(0).copy()
+    chord[90:92, 40:200] = 0
+    assert read_diagram(chord, ()).kind == "unknown"
+
+
+def test_a_circle_has_the_names_that_are_printed() -> None:
+    board = Board((1, 1))
+    for letter, at in (("X", (112, 132)), ("M", (232, 124))):
+        board.write(letter, at)
+    reading = read_diagram(circle(0), board.lines)
+    assert [*_shape(reading)] == ["Circle(X)", "PointLiesOnCircle(M,Circle(X))"]
+    board.write("N", (120, 8))
+    assert read_diagram(circle(0), board.lines).kind == "unknown"

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import ceil, dist, hypot, pi
+from math import ceil, dist, inf, pi
 from string import ascii_uppercase
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import cv2
 import numpy as np
@@ -29,8 +29,9 @@ from saccade.tools.look import LookArguments, PixelArray, look
 # A clean diagram of one polygon or one circle, its marks and its labels, by rules.
 #
 # Knows triangles, quadrilaterals and other polygons with straight sides that nothing crosses, and a circle with a
-# radius or a diameter. Marks are squares of right angles and single strokes of equal sides. Points without printed
-# letters are named A, B, C, ... clockwise from the top, and O is a centre. Anything else is told apart as `unknown`.
+# radius or a diameter. Marks are squares of right angles and single strokes of equal sides. A capital beside a point is
+# its name; points without one are named A, B, C, ... clockwise from the top, and O is a centre. A diagram with other
+# lines, or with a letter that names no point found, is `unknown`, and so is a label that could belong to two places.
 
 
 _INK: Final = 60
@@ -41,6 +42,22 @@ _LETTER: Final = 40
 """Parts of ink that are smaller, in pixels, are labels."""
 _MOST_CORNERS: Final = 8
 _LABEL: Final = re.compile(r"([\dA-Za-z.+\-*/()√]+?)(°|º|˚)?")
+_SURE: Final = 0.8
+"""Confidence of OCR from which a label is used."""
+_EITHER: Final = frozenset("CKOPSUVWXYZ")
+"""Capitals that OCR cannot tell from the small letter, which is an unknown."""
+_BESIDE: Final = 2.0
+"""Sizes of a letter within which it stands beside a point."""
+_DRAWN: Final = 0.75
+"""Part of a side that has ink within a pixel."""
+_SHARPEST: Final = 0.985
+"""Cosine of the smallest angle of a polygon, ten degrees."""
+_STRAY: Final = 0.2
+"""Part of the figure's size from which ink beside the outline is a line of its own."""
+_BAND: Final = 4
+"""Pixels to both sides of an outline that belong to it."""
+_CLEAR: Final = 1.4
+"""How many times as far the next side or corner is from a label as its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +89,31 @@ def read_diagram(rgb: PixelArray, lines: Sequence[TextLine]) -> DiagramReading:
         rgb: The picture.
         lines: Its texts, as OCR found them.
     """
-    ink = _ink(rgb)
-    figure = _figure(ink)
+    figure = _figure(_ink(rgb))
     outlines, _ = cv2.findContours(figure, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     if not outlines:
-        return DiagramReading("unknown", {})
+        return _UNREAD
     outline: Any = max(outlines, key=cv2.contourArea)
     (x, y), radius = cv2.minEnclosingCircle(outline)
     if cv2.contourArea(outline) > 0.93 * pi * radius**2:
         return _circle(figure, (float(x), float(y)), float(radius), lines)
     corners = _corners(outline)
-    if not 3 <= len(corners) <= _MOST_CORNERS:
-        return DiagramReading("unknown", {})
-    points = dict(zip(ascii_uppercase, corners, strict=False))
+    around = list(zip([*corners[-1:], *corners[:-1]], corners, [*corners[1:], *corners[:1]], strict=True))
+    # The end of a line that is longer than a side is a corner without an angle, or without a side.
+    whole = all(_is_drawn(figure, a, b) and _cosine(before, a, b) < _SHARPEST for before, a, b in around)
+    if not 3 <= len(corners) <= _MOST_CORNERS or not whole:
+        return _UNREAD
+    shown = np.zeros_like(figure)
+    cv2.polylines(shown, [np.array(corners, np.int32)], True, 1, 2 * _BAND + 1)
+    _, _, width, height = cv2.boundingRect(outline)
+    named = (
+        None
+        if _stray(figure, shown, min(width, height))
+        else _named(corners, _outside(corners, lines), ascii_uppercase)
+    )
+    if named is None:
+        return _UNREAD
+    points = dict(zip(named, corners, strict=True))
     return DiagramReading(
         "polygon",
         points,
@@ -92,6 +121,48 @@ def read_diagram(rgb: PixelArray, lines: Sequence[TextLine]) -> DiagramReading:
         tuple(angle for angle in _angles(points) if _is_square(figure, *(points[name] for name in angle))),
         tuple(side for side in _sides(points) if _has_stroke(figure, points[side[0]], points[side[1]])),
     )
+
+
+_UNREAD: Final = DiagramReading("unknown", {})
+
+
+def _stray(figure: PixelArray, shown: PixelArray, size: float) -> bool:
+    """Whether there is a line besides those shown: longer than marks of angles and of equal sides are."""
+    rest = np.asarray(figure & (1 - shown), np.uint8)
+    count, _, stats, _ = cv2.connectedComponentsWithStats(rest, connectivity=8)
+    return any(max(stats[part][2:4]) > max(_LETTER, _STRAY * size) for part in range(1, count))
+
+
+def _outside(corners: Sequence[Point], lines: Sequence[TextLine]) -> list[TextLine]:
+    """Return the texts but for small letters, or such as may be small, inside a polygon: they are unknowns there."""
+    outline = np.array(corners, np.float32)[:, None]
+    inside = [cv2.pointPolygonTest(outline, _centre(line), False) > 0 for line in lines]
+    return [line for line, within in zip(lines, inside, strict=True) if not (within and line.text.upper() in _EITHER)]
+
+
+def _named(places: Sequence[Point], lines: Sequence[TextLine], free: str) -> list[str] | None:
+    """Return the name of each point: the capital beside it, or else the next free letter.
+
+    None if a capital stands beside no point or two beside one: then there are points that were not found.
+    """
+    printed: dict[int, str] = {}
+    letters = [line for line in lines if len(line.text) == 1 and line.text.isalpha() and line.text.isascii()]
+    for line in letters:
+        name = line.text.upper()
+        distances = [dist(place, _centre(line)) for place in places]
+        nearest, reach = int(np.argmin(distances)), _BESIDE * max(line.box[3] - line.box[1], line.box[2] - line.box[0])
+        if distances[nearest] <= reach and (line.text.isupper() or name in _EITHER):
+            if nearest in printed or name in printed.values():
+                return None
+            printed[nearest] = name
+        elif line.text.isupper() and name not in _EITHER:
+            return None
+    rest = (name for name in free if name not in printed.values())
+    return [printed[place] if place in printed else next(rest) for place in range(len(places))]
+
+
+def _centre(line: TextLine) -> Point:
+    return (line.box[0] + line.box[2]) / 2, (line.box[1] + line.box[3]) / 2
 
 
 def _ink(rgb: PixelArray) -> PixelArray:
@@ -140,10 +211,21 @@ def _inked(figure: PixelArray, x: float, y: float) -> bool:
     return bool(part.any())
 
 
+def _cosine(a: Point, corner: Point, b: Point) -> float:
+    u, v = _towards(corner, a), _towards(corner, b)
+    return u[0] * v[0] + u[1] * v[1]
+
+
+def _is_drawn(figure: PixelArray, a: Point, b: Point) -> bool:
+    """Whether a line joins two corners."""
+    steps = np.linspace(0, 1, max(8, round(dist(a, b) / 4)))
+    return float(np.mean([_inked(figure, a[0] + t * (b[0] - a[0]), a[1] + t * (b[1] - a[1])) for t in steps])) > _DRAWN
+
+
 def _is_square(figure: PixelArray, a: Point, corner: Point, b: Point) -> bool:
     """Whether the small square of a right angle stands at a corner."""
     u, v = _towards(corner, a), _towards(corner, b)
-    if abs(u[0] * v[0] + u[1] * v[1]) > 0.034:
+    if abs(_cosine(a, corner, b)) > 0.034:
         return False
 
     def at(along: float, across: float) -> bool:
@@ -169,31 +251,74 @@ def _has_stroke(figure: PixelArray, a: Point, b: Point) -> bool:
     return crossed(0) and not crossed(9) and not crossed(-9)
 
 
+def _measure(line: TextLine) -> tuple[str, bool] | None:
+    """Return the number or expression that a text is, and whether it is in degrees; None for any other text.
+
+    Letters together, such as AB, are names; an expression in brackets is an angle whose sign was not read.
+    """
+    match = _LABEL.fullmatch(line.text.replace(" ", "").replace("−", "-").replace("—", "-").replace("–", "-"))
+    if match is None or line.confidence < _SURE:
+        return None
+    text, degrees = match[1], match[2] is not None
+    if text.startswith("(") and text.endswith(")"):
+        text, degrees = text[1:-1], True
+    if len(text) == 1 and text.isalpha():
+        # A lone letter is an unknown, and OCR tells no x from X.
+        return (text.lower(), degrees) if text.islower() or text in _EITHER else None
+    return (text, degrees) if text.count("(") == text.count(")") and any(map(str.isdigit, text)) else None
+
+
 def _labels(points: dict[str, Point], lines: Sequence[TextLine]) -> list[DiagramLabel]:
-    """Return each text at its angle, if it stands inside with a degree sign or near a corner, or else at its side."""
-    made = []
+    """Return each measure at its angle, if it stands inside near a corner, or at its side, if outside near its middle.
+
+    One that has two such places, and two at one place, are left out.
+    """
+    made = [label for line in lines if (label := _label(points, line)) is not None]
+    return [label for label in made if sum(other.at == label.at for other in made) == 1]
+
+
+def _label(points: dict[str, Point], line: TextLine) -> DiagramLabel | None:
+    measure, at = _measure(line), _centre(line)
+    if measure is None or (measure[0].isalpha() and not measure[1] and _is_name(line, points)):
+        return None
+    text, degrees = measure
+    place: tuple[str, ...] | None
     outline = np.array(list(points.values()), np.float32)[:, None]
-    for line in lines:
-        match = _LABEL.fullmatch(line.text.replace(" ", ""))
-        if match is None:
-            continue
-        at = ((line.box[0] + line.box[2]) / 2, (line.box[1] + line.box[3]) / 2)
-        inside = cv2.pointPolygonTest(outline, at, False) > 0
-        if match[2] or inside:
-            place: tuple[str, ...] = min(_angles(points), key=lambda angle: dist(points[angle[1]], at))
-        else:
-            place = min(_sides(points), key=lambda side: _from_middle(points[side[0]], points[side[1]], at))
-        made.append(DiagramLabel(_symbol(match[1]), place))
-    return made
+    if cv2.pointPolygonTest(outline, at, False) <= 0:
+        place = None if degrees else _clearest(_sides(points), lambda side: _from_middle(points, side, at))
+    else:
+        # Without its sign a small number is the name of an angle; what is nearer to the middle of a side is its length.
+        near = min(dist(at, place) for place in points.values())
+        middles = [((points[a][0] + points[b][0]) / 2, (points[a][1] + points[b][1]) / 2) for a, b in _sides(points)]
+        bare = text.isalpha() or (text.isdigit() and 10 <= int(text) < 180)
+        angle = degrees or (bare and near < min(dist(at, middle) for middle in middles))
+        place = _clearest(_angles(points), lambda angle: dist(points[angle[1]], at)) if angle else None
+        if place and near > max(dist(points[place[1]], points[end]) for end in place[::2]) / 2:
+            return None
+    return DiagramLabel(text, place) if place else None
 
 
-def _symbol(text: str) -> str:
-    # A lone letter is an unknown, and OCR tells no x from X.
-    return text.lower() if len(text) == 1 and text.isalpha() else text
+def _is_name(line: TextLine, points: dict[str, Point]) -> bool:
+    """Whether a text is so near to a point that a letter is its name."""
+    reach = _BESIDE * max(line.box[3] - line.box[1], line.box[2] - line.box[0])
+    return any(dist(_centre(line), place) <= reach for place in points.values())
 
 
-def _from_middle(a: Point, b: Point, at: Point) -> float:
-    return hypot((a[0] + b[0]) / 2 - at[0], (a[1] + b[1]) / 2 - at[1])
+_Names = TypeVar("_Names", bound=tuple[str, ...])
+
+
+def _clearest(places: Sequence[_Names], distance: Callable[[_Names], float]) -> _Names | None:
+    """Return the nearest place; None if it is out of reach or the next one is nearly as near."""
+    first, second = sorted(places, key=distance)[:2]
+    return first if distance(first) < inf and distance(second) >= _CLEAR * distance(first) else None
+
+
+def _from_middle(points: dict[str, Point], side: tuple[str, str], at: Point) -> float:
+    """Distance of a place from a side; infinite where it is not beside its middle part."""
+    a, b = points[side[0]], points[side[1]]
+    along = ((at[0] - a[0]) * (b[0] - a[0]) + (at[1] - a[1]) * (b[1] - a[1])) / dist(a, b) ** 2
+    aside = _beside(a, b, at)
+    return aside if 0.2 <= along <= 0.8 and aside <= max(_LETTER, dist(a, b) / 3) else inf
 
 
 def _circle(figure: PixelArray, centre: Point, radius: float, lines: Sequence[TextLine]) -> DiagramReading:
@@ -210,23 +335,33 @@ def _circle(figure: PixelArray, centre: Point, radius: float, lines: Sequence[Te
             groups.append([angle])
     if len(groups) > 1 and groups[0][0] + 360 - groups[-1][-1] <= 6:
         groups[0] = [angle - 360 for angle in groups.pop()] + groups[0]
-    points: dict[str, Point] = {"O": centre}
     turns = [sum(group) / len(group) for group in groups]
-    for name, turn in zip("ABCDEFG", turns, strict=False):
-        points[name] = (
-            centre[0] + radius * float(np.cos(np.radians(turn))),
-            centre[1] + radius * float(np.sin(np.radians(turn))),
-        )
-    rim = [name for name in points if name != "O"]
-    through = [(a, b) for a, b in combinations(rim, 2) if _opposite(points[a], points[b], centre, radius)]
-    chords: tuple[tuple[str, str], ...] = tuple(through) or tuple(("O", name) for name in rim)
+    rim = [
+        (centre[0] + radius * float(np.cos(np.radians(turn))), centre[1] + radius * float(np.sin(np.radians(turn))))
+        for turn in turns
+    ]
+    shown = np.zeros_like(figure)
+    middle = (round(centre[0]), round(centre[1]))
+    cv2.circle(shown, middle, round(radius), 1, 4 * _BAND)
+    for x, y in rim:
+        cv2.line(shown, middle, (round(x), round(y)), 1, 2 * _BAND + 1)
+    named = None if _stray(figure, shown, radius) else _named([centre, *rim], lines, "OABCDEFGHIJKLMN")
+    if named is None:
+        return _UNREAD
+    points = dict(zip(named, (centre, *rim), strict=True))
+    origin, *ends = named
+    through = [(a, b) for a, b in combinations(ends, 2) if _opposite(points[a], points[b], centre, radius)]
+    chords: tuple[tuple[str, str], ...] = tuple(through) or tuple((origin, name) for name in ends)
     labels = []
     for line in lines:
-        match = _LABEL.fullmatch(line.text.replace(" ", ""))
-        at = ((line.box[0] + line.box[2]) / 2, (line.box[1] + line.box[3]) / 2)
-        if match and chords and dist(at, centre) < radius:
-            side = min(chords, key=lambda chord: _beside(points[chord[0]], points[chord[1]], at))
-            labels.append(DiagramLabel(_symbol(match[1]), side))
+        measure, at = _measure(line), _centre(line)
+        if measure is None or measure[1] or not chords or dist(at, centre) > radius:
+            continue
+        if measure[0].isalpha() and _is_name(line, points):
+            continue
+        distances = sorted((_beside(points[a], points[b], at), (a, b)) for a, b in chords)
+        if distances[0][0] <= radius / 3 and all(other >= _CLEAR * distances[0][0] for other, _ in distances[1:]):
+            labels.append(DiagramLabel(measure[0], distances[0][1]))
     return DiagramReading("circle", points, tuple(labels), chords=chords)
 
 
@@ -317,9 +452,11 @@ class ConstructionCdl(_DiagramTool):
         if reading.kind == "polygon":
             sides = ",".join(a + b for a, b in zip(names, names[1:] + names[:1], strict=True))
             return [f"Shape({sides})"], list(_shape(reading))
-        rim = "".join(name for name in names if name != "O")
-        lines = [f"Collinear({a}O{b})" for a, b in reading.chords if a != "O"]
-        return ([f"Cocircular(O,{rim})", *lines] if rim else []), list(_shape(reading))
+        if reading.kind == "unknown":
+            return [], []
+        centre, *rim = names
+        lines = [f"Collinear({a}{centre}{b})" for a, b in reading.chords if a != centre]
+        return ([f"Cocircular({centre},{''.join(rim)})", *lines] if rim else []), list(_shape(reading))
 
 
 def _shape(reading: DiagramReading) -> Iterator[str]:
@@ -327,12 +464,13 @@ def _shape(reading: DiagramReading) -> Iterator[str]:
     if reading.kind == "polygon":
         yield f"{_SHAPES[len(names)]}({','.join(names)})"
     elif reading.kind == "circle":
-        yield "Circle(O)"
-        for name in names[1:]:
-            yield f"PointLiesOnCircle({name},Circle(O))"
+        centre, *rim = names
+        yield f"Circle({centre})"
+        for name in rim:
+            yield f"PointLiesOnCircle({name},Circle({centre}))"
         for a, b in reading.chords:
-            if a != "O":
-                yield f"PointLiesOnLine(O,Line({a},{b}))"
+            if a != centre:
+                yield f"PointLiesOnLine({centre},Line({a},{b}))"
 
 
 def _marks(reading: DiagramReading) -> Iterator[str]:
