@@ -169,7 +169,7 @@ _TRANSLATED: Final = 8_000
 
 
 def in_english(text: str) -> str:
-    """Write what announces an answer in other languages as English does, in the last 8,000 characters of a cleaned text."""
+    """Write what announces an answer in other languages as English does, at the end (8,000 signs) of a cleaned text."""
     head, text = text[:-_TRANSLATED], text[-_TRANSLATED:]
     lower = text.lower()
     for code, language in LANGUAGES.items():

@@ -61,6 +61,13 @@ _OVER = re.compile(
 _AND_A_HALF = re.compile(
     rf"(?<![\w-])(?P<whole>[0-9]{{1,9}}|{_WORD})\sand\s(?:a|one)\s(?P<part>{'|'.join(_PARTS)})(?![\w-])", re.IGNORECASE
 )
+_UNIT_AND_A_HALF = re.compile(
+    r"(?<![\w-])(?:an?|one)\s(?P<unit>[a-z]{3,12})\sand\s(?:a|one)\s(?P<part>half|quarter|third)(?![\w-])", re.I
+)
+_HALF_A_UNIT = re.compile(
+    r"(?<![\w-])(?P<part>half|quarter)\s(?:of\s)?an?\s(?=(?:hour|minute|mile|kilo|meter|metre|liter|litre|inch|year))",
+    re.I,
+)
 _A_PART = re.compile(rf"\s*(?:(?:a|one)\s)?(?P<part>half|{'|'.join(_PARTS)})\s*", re.IGNORECASE)
 _A_HUNDRED = re.compile(r"(?<![\w-])a\s(?=(?:hundred|thousand)(?![\w-]))", re.IGNORECASE)
 _DOZEN = re.compile(r"(?<![\w-])(?:(?P<half>half\sa)|a)\sdozen(?![\w-])", re.IGNORECASE)
@@ -73,6 +80,8 @@ def with_digits(text: str) -> str:
     part = _A_PART.fullmatch(text)
     if part is not None and (part["part"].casefold() == "half" or part[0].strip() != part["part"]):
         return f"1/{_PARTS[part['part'].casefold()]}"
+    text = _UNIT_AND_A_HALF.sub(lambda match: f"1 1/{_PARTS[match['part'].casefold()]} {match['unit']}", text)
+    text = _HALF_A_UNIT.sub(lambda match: f"1/{_PARTS[match['part'].casefold()]} ", text)
     text = _AND_A_HALF.sub(lambda match: f"{match['whole']} 1/{_PARTS[match['part'].casefold()]}", text)
     text = _OVER.sub(_over, _A_HUNDRED.sub("one ", text))
     return _RUN.sub(lambda match: _digits(match, text), text)

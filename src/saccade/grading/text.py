@@ -35,7 +35,7 @@ class Tolerance:
     @property
     def exact(self) -> bool:
         """Whether nothing but the same value will do."""
-        return not self.relative and not self.absolute
+        return type(self) is Tolerance and not self.relative and not self.absolute
 
     def holds(self, answer: Fraction, gold: Fraction) -> bool:
         """Whether `answer` is near enough; the bound itself is near enough."""
@@ -90,7 +90,7 @@ def number_said(text: str) -> StatedNumber | None:
     return None if found is None else StatedNumber(found)
 
 
-_NUMERIC = re.compile(r"[-+$€£¥]{0,2}(?:0?\.|0(?![0-9])|[1-9])[0-9.,/\s]{0,80}[%°]?|-?\\frac.{0,80}")
+_NUMERIC = re.compile(r"[-+$€£¥]{0,2}(?:0?\.|0(?![0-9])|[1-9])[0-9.,/\s]{0,80}(?:[%°]|per\s?cent)?|-?\\frac.{0,80}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class TextGrader:
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """Return the verdict; see `Grader.grade`."""
         golds = golds_of(task)
-        return judged(answer, lambda prediction: _compare(prediction, golds))
+        return judged(answer, task, lambda prediction: _compare(prediction, golds))
 
 
 def bare(text: str) -> str:
