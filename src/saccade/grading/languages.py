@@ -165,11 +165,11 @@ WAIT: Final = _of_all("wait")
 _ANSWERED = re.compile(r"(?:the answer is|Answer:) [*_$(\[]{0,3}-?[0-9]+,[0-9]{1,2}(?![0-9,])")
 
 
-_TRANSLATED: Final = 8_000
+_TRANSLATED: Final = 6_000
 
 
 def in_english(text: str) -> str:
-    """Write what announces an answer in other languages as English does, at the end (8,000 signs) of a cleaned text."""
+    """Write what announces an answer in other languages as English does, at the end (6,000 signs) of a cleaned text."""
     head, text = text[:-_TRANSLATED], text[-_TRANSLATED:]
     lower = text.lower()
     for code, language in LANGUAGES.items():

@@ -195,7 +195,8 @@ def drawn() -> Iterator[Answer]:
         kind = AnswerType.CHOICE if options else AnswerType.TEXT
         if "+" in gold and options:
             continue  # nobody else grades sets of options
-        task = Task(id="t", question="What is it?", answer=gold.replace("\\\\", "\\"), choices=options, answer_type=kind)
+        gold = gold.replace("\\\\", "\\")
+        task = Task(id="t", question="What is it?", answer=gold, choices=options, answer_type=kind)
         said = text.replace("\\n", "\n").replace("\\\\", "\\")
         yield Answer("by hand", text, grader, task, said, verdict)
     for line in (HERE.parent / "cases.jsonl").read_text(encoding="utf-8").splitlines():
