@@ -81,6 +81,14 @@ _NAMED_BOXES: Final[tuple[tuple[re.Pattern[str], Order], ...]] = (
         "xyxy",
     ),
     (_named("y_?min|top", "x_?min|left", "y_?max|bottom", "x_?max|right"), "yxyx"),
+    (
+        re.compile(
+            rf"top[-_ ]?left\W{{0,20}}({_NUMBER})\s?,\s?({_NUMBER})\W{{1,20}}(?:and\W{{1,5}}(?:the\s)?)?"
+            rf"(?:bottom|lower)[-_ ]?right\W{{0,20}}({_NUMBER})\s?,\s?({_NUMBER})",
+            re.IGNORECASE,
+        ),
+        "xyxy",
+    ),
     (_named("x|left", "y|top", "w|width", "h|height"), "xywh"),
 )
 _NAMED_POINT = _named("x", "y")

@@ -222,6 +222,7 @@ _CONTRADICTS = re.compile(
     r"|\b(?:not (?:sure|certain)|wait|actually)\b"
 )
 _LAST = re.compile(r"(?P<before>.*)\b(?P<word>yes|no|true|false)", re.DOTALL)
+_SO = re.compile(r"[,;]\s(?:so|therefore|thus|hence),?\s(?:it(?:'s|\sis)\sa?\s?)?(?P<word>yes|no)$")
 _EITHER = re.compile(r"\b(?:yes|yeah|yep|true|no|nope|false)\b")
 _OPEN = re.compile(r"\b(?:maybe|perhaps|possibly|probably|might|could|unsure|unclear|unknown|or)\b|\?\s*$")
 _OPEN_FIRST = re.compile(
@@ -262,6 +263,8 @@ def asserts(text: str) -> bool | None:
                 else asserted
             )
         return _backed(first["word"] in _YES, first["rest"])
+    if (so := _SO.search(plain)) is not None:
+        return so["word"] == "yes"
     last = _LAST.fullmatch(plain)
     if last is None or DOUBT.search(last["before"]) or _EITHER.search(last["before"]):
         return None
@@ -405,7 +408,9 @@ _NAMED = re.compile(
 )
 _CAPITAL = re.compile(r"(?P<label>[A-Z])(?P<rest>(?:[,;?/&]|\s?\(|\s).*)", re.DOTALL)
 _EXPLAINS = re.compile(
-    r"[,;]\s|[\s-]*(?:\(|and\snot\b|because|since|as\b|for\b|due to|is\b|which|where|with\b|-)", re.IGNORECASE
+    r"[,;]\s|[\s-]*(?:\(|and\snot\b"
+    r"|(?:rather|instead)\s(?:than|of)\b|because|since|as\b|for\b|due to|is\b|which|where|with\b|-)",
+    re.IGNORECASE,
 )
 _JOINED = re.compile(
     r"[\s,;.)]*(?:(?:or|and(?!\s(?:not|neither)\b)|and/or|to|as well as|nor)\b|[/&?+]|[(\[]\s?or\b)"
@@ -425,7 +430,6 @@ _TAKEN_BACK = re.compile(
 )
 _DENIED_AT_ONCE = re.compile(rf"\s?(?!{BECAUSE})(?:[^\s.,;:]{{1,8}}\s?)?(?:{DENIES})", re.IGNORECASE)  # "B ist falsch"
 _OWN_AGAIN = re.compile(r"[\s,;.]*[(\[]?(?P<label>[A-Z])[)\]]?(?![\w'])")  # "B. B"
-_RATHER = re.compile(r"^[\s,;.]*(?:rather than|instead of|over)\b", re.IGNORECASE)
 _NO_ANSWER = "taken back"
 _REJECTS = re.compile(
     DOUBT.pattern
@@ -569,7 +573,7 @@ def _agrees(rest: str, index: int, options: AnswerOptions) -> bool:
     while (own := _OWN_AGAIN.match(tail)) is not None and options.index(own["label"]) == index:
         tail = tail[own.end() :]
     further = _JOINED.match(tail)
-    taken_back = _TAKEN_BACK.search(tail) or _RATHER.match(tail)
+    taken_back = _TAKEN_BACK.search(tail)
     meant = options.doubles(index)
     fits = all(options.mentioned(clause) <= meant or _REJECTS.search(clause) for clause in _CLAUSE.split(tail))
     return fits and not (other or further or taken_back)

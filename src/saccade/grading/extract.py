@@ -89,13 +89,13 @@ _SIGN_OFF = re.compile(
 _CONCLUDES = re.compile(
     r"^[\s*_>#\d.)-]*(?:therefore|thus|hence|so|consequently|accordingly"
     r"|in conclusion|conclusion|to conclude|overall|in summary|finally"
-    r"|as a result|this means|that means|based on (?:this|these|the)|it follows)\b",
+    r"|total(?:\s[a-z]+)?(?=:)|as a result|this means|that means|based on (?:this|these|the)|it follows)\b",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(
     r"(?<=[^\W_][.!?])(?<!\b[A-Z][.])(?<!vs\.)(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)[*_\"')]*\s+(?=[A-ZÀ-ÞЀ-Я\u0590-\uffdc*(\"$\\])"
 )
-_ITEM = re.compile(r"[0-9]{1,2}[.)]")
+_ITEM = re.compile(r"[0-9]{1,2}[.)](?:\s.*)?", re.DOTALL)
 _FENCE = re.compile(r"^\s*(?:```|~~~|\'\'\')")
 _BOLD = re.compile(r"(?<![\w*])\*\*([^*\n]{1,200})\*\*(?![\w*])|\\mathbf\{([^{}]{1,100})\}|\\textbf\{([^{}]{1,100})\}")
 _NUMBER_AHEAD: Final = r"(?=[\s*_$\\({£€-]{0,6}\.?[0-9])"

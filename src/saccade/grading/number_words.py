@@ -181,9 +181,21 @@ _JAPANESE: Final = dict(
 _JAPANESE_NUMBER = re.compile(rf"(?<![\u3040-\u30ff])(?P<number>{'|'.join(_JAPANESE)})(?=\s*(?:[.!]|です|\Z))")
 
 
+_PARTS_OF: Final = re.compile(
+    rf"(?P<below>百|[{_HAN_SIGNS}]{{1,6}}|[0-9]{{1,6}})分之(?P<above>[{_HAN_SIGNS}]{{1,6}}|[0-9.]{{1,9}})"
+)
+
+
+def _part_of(match: re.Match[str]) -> str:
+    """`三分之二` as `2/3`, `百分之五` as `5%`."""
+    below, above = (found if found[0] in "0123456789" else _han_value(found) for found in match.group("below", "above"))
+    return f"{above}%" if match["below"] == "百" else f"{above}/{below}"
+
+
 def foreign_words_as_digits(text: str) -> str:
     """`text` with the number words of other languages than English as digits."""
     if not text.isascii():
+        text = _PARTS_OF.sub(_part_of, text)
         text = _HAN_NUMBER.sub(_han, text)
         text = _KOREAN_NUMBER.sub(lambda match: str(_KOREAN[match["number"]]), text)
         text = _JAPANESE_NUMBER.sub(lambda match: str(_JAPANESE[match["number"]]), text)
@@ -194,6 +206,10 @@ def _han(match: re.Match[str]) -> str:
     number = match["number"]
     if number == "一" and match.string[: match.start()].endswith(("是", "为", "為")):
         return number  # "is a", not "is one"
+    return _han_value(number)
+
+
+def _han_value(number: str) -> str:
     total = digit = 0
     if not set(number) & _HAN_TENS.keys():
         return "".join(str(_HAN[sign]) for sign in number)  # 二〇二四
