@@ -55,10 +55,13 @@ POLICIES: Final[Mapping[str, Callable[[Task], str]]] = {
     "last number of the question": _numbers,
     "its equation": _formula,
     "the question": lambda task: task.question,
+    "the question in tags": lambda task: f"<answer>{task.question}</answer>",
+    "its last sentence": lambda task: re.split(r"(?<=[.?!])\s+", task.question)[-1],
     "all options": lambda task: ", ".join(task.choices) or "A, B, C, D",
     "the longest option": _longest,
     "0, 1, 2, 3, 4, 5": lambda task: "0, 1, 2, 3, 4, 5",
-    "0 or 1": lambda task: "0 or 1",
+    "all options, boxed": lambda task: " ".join(f"\\boxed{{{one}}}" for one in task.choices) or "\\boxed{0,1,2,3}",
+    **{f"`{text}`": _always(text) for text in ("0 or 1", "0 to 1000", "x=x", "nan", "[0, 0, 9999, 9999]")},
     "it cannot be said": lambda task: "The answer cannot be determined from the picture.",
 }
 """Answers by name; none looks at a picture."""

@@ -18,7 +18,7 @@ ROWS = [line.split("\t") for line in Path(__file__).with_name("blind.tsv").read_
 )
 def test_the_verdict_of_a_person(verdict: str, grader: str, gold: str, choices: str, answer: str) -> None:
     options = tuple(filter(None, choices.split("|")))
-    gold = json.dumps(gold.split("+")) if "+" in gold else gold
+    gold = json.dumps(gold.split("+")) if "+" in gold and options else gold.replace("\\\\", "\\")
     kind = AnswerType.CHOICE if options else AnswerType.TEXT
     task = Task(id="t", question="What is it?", answer=gold, choices=options, answer_type=kind)
     said = load_grader(grader).grade(answer.replace("\\n", "\n").replace("\\\\", "\\"), task)

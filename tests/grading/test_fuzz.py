@@ -1,4 +1,4 @@
-"""Random answers and golds: no grader raises for an answer, and none takes a second of processor time for one."""
+"""Random and hostile answers: no grader raises for one, and none takes a second of processor time."""
 
 from __future__ import annotations
 
@@ -63,3 +63,79 @@ def test_no_answer_raises_or_takes_long(grader: str) -> None:
                 assert 0 <= load_grader(grader).grade(answer, task).correct <= 1
             except GradingError:
                 continue  # this grader cannot read the gold answer
+
+
+HOSTILE_UNITS = (
+    *(
+        "答案是",
+        "答案：",
+        "答えは",
+        "정답은 ",
+        "ответ ",
+        "الإجابة ",
+        "उत्तर ",
+        "คำตอบคือ",
+        "la réponse ",
+        "die richtige ",
+    ),
+    *(
+        "the answer is ",
+        "Answer: ",
+        "\\boxed{",
+        "{",
+        '{"answer": "',
+        "no, wait ",
+        "不对，",
+        "(A) ",
+        "A or ",
+        "1 ",
+        "1,",
+    ),
+    *(
+        "<think>",
+        "<answer>",
+        "<answer>B</answer>",
+        "B\n",
+        "yes ",
+        "不是",
+        "twenty ",
+        '{"bbox_2d": [1,2,3,4]},',
+        "(1, 2) ",
+    ),
+    *(
+        "x=",
+        "\\pm ",
+        "\\frac{1}",
+        "and ",
+        "a: ",
+        "...",
+        "**",
+        "**a** ",
+        '"a" ',
+        "- a\n",
+        "1. a\n",
+        " ",
+        "e\u0301",
+        "一",
+    ),
+    *("Therefore, it is 5. ", "because ", "Which? e.g. {3} "),
+)
+
+
+@pytest.mark.parametrize("grader", GRADERS.ids())
+def test_no_unit_repeated_to_the_longest_answer_takes_long(grader: str) -> None:
+    choices = ("5", "blue", "7") if grader.startswith("choice") else ()
+    for gold in ("5", "yes", "2010", "[10, 20, 30, 40]"):
+        kind = AnswerType.CHOICE if choices else AnswerType.TEXT
+        task = Task(id="fuzz", question="Which? e.g. {3}", answer=gold, choices=choices, answer_type=kind)
+        try:
+            load_grader(grader).grade("5", task)
+        except GradingError:
+            continue  # this grader cannot read the gold answer
+        for unit in HOSTILE_UNITS:
+            for length in (2_000, 33_000, 199_000):
+                answer = unit * (length // len(unit))
+                with one_second():
+                    assert 0 <= load_grader(grader).grade(answer, task).correct <= 1
+        return
+    raise AssertionError("no gold answer that this grader reads")

@@ -40,7 +40,7 @@ class AnlsGrader:
             best = max(self._similarity(prediction, gold) for gold in golds)
             return Verdict(best, f"similarity {best:.3f}", prediction)
 
-        return judged(answer, compare)
+        return judged(answer, task, compare)
 
     def _similarity(self, prediction: str, gold: str) -> float:
         if self.strict_numbers:
@@ -102,7 +102,7 @@ class MraGrader:
             best = max((mean_relative_accuracy(*values) for values in comparable(estimate, gold)), default=0.0)
             return Verdict(best, f"mean relative accuracy {best:.1f}", prediction)
 
-        return judged(answer, compare, number_said, prose=True)
+        return judged(answer, task, compare, number_said, prose=True)
 
 
 def mean_relative_accuracy(estimate: Fraction, gold: Fraction) -> float:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from saccade.errors import GradingError
 from saccade.grading.clean import clipped
-from saccade.grading.extract import Says, final_answer, words_said
+from saccade.grading.extract import Says, final_answer, without_question, words_said
 from saccade.grading.number_words import literal_list
 from saccade.record.task import Task
 
@@ -74,14 +74,16 @@ def unread(reason: str, extracted: str = "") -> Verdict:
     return Verdict(0.0, reason, extracted, read=False)
 
 
-def judged(answer: str | None, compare: Compare, says: Says = words_said, prose: bool = False) -> Verdict:
+def judged(answer: str | None, task: Task, compare: Compare, says: Says = words_said, prose: bool = False) -> Verdict:
     """Apply `compare` to the single candidate in `answer`; wrong if there is none or more than one.
+
+    What the answer repeats of the question is no answer.
 
     `says` (which candidates are one answer) and `prose` (whether sentences are read) go to `final_answer`.
     """
     if answer is None:
         return unread("no answer was given")
-    found = final_answer(answer, says, prose)
+    found = final_answer(without_question(answer, task.question), says, prose)
     if found.text is None:
         return unread(found.problem)
     return compare(found.text)

@@ -23,6 +23,7 @@ from pydantic import AfterValidator, Field
 from saccade.errors import GradingError
 from saccade.grading.base import Verdict, judged, unread, unreadable, wrong
 from saccade.grading.clean import LONGEST_ANSWER, clean, marked
+from saccade.grading.extract import without_question
 from saccade.grading.quantities import DOUBT
 from saccade.grading.wrappers import insides, without_thoughts
 from saccade.record.content import Box, ImagePart, iou
@@ -89,6 +90,14 @@ _NAMED_BOXES: Final[tuple[tuple[re.Pattern[str], Order], ...]] = (
         "xyxy",
     ),
     (_named("y_?min|top", "x_?min|left", "y_?max|bottom", "x_?max|right"), "yxyx"),
+    (
+        re.compile(
+            rf"top[-_ ]?left\W{{0,20}}({_NUMBER})\s?,\s?({_NUMBER})\W{{1,20}}(?:and\W{{1,5}}(?:the\s)?)?"
+            rf"(?:bottom|lower)[-_ ]?right\W{{0,20}}({_NUMBER})\s?,\s?({_NUMBER})",
+            re.IGNORECASE,
+        ),
+        "xyxy",
+    ),
     (_named("x|left", "y|top", "w|width", "h|height"), "xywh"),
 )
 _NAMED_POINT = _named("x", "y")
@@ -150,7 +159,7 @@ class BoxGrader:
                 return self._many(overlaps, len(boxes), len(gold), prediction)
             return self._credit(overlaps, prediction)
 
-        return _judged_where(answer, compare, lambda text: boxes_in(text, frame) or None, _has_box_form)
+        return _judged_where(answer, task, compare, lambda text: boxes_in(text, frame) or None, _has_box_form)
 
     def _within(self) -> str:
         return f" from 0 to {self.scale:g}" if self.scale else ""
@@ -202,7 +211,7 @@ class PointGrader:
             hits = sum(_matched(points, gold, _holds))
             return Verdict(float(hits == len(gold)), f"{hits:g} of {len(gold)} points inside", prediction)
 
-        return _judged_where(answer, compare, lambda text: points_in(text, frame) or None, _has_point_form)
+        return _judged_where(answer, task, compare, lambda text: points_in(text, frame) or None, _has_point_form)
 
 
 def read_box(text: str) -> Box | None:
@@ -263,15 +272,19 @@ def points_in(text: str, frame: _Frame) -> tuple[Point, ...]:
 
 
 def _judged_where(
-    answer: str | None, compare: Callable[[str], Verdict], says: Callable[[str], object], formed: Callable[[str], bool]
+    answer: str | None,
+    task: Task,
+    compare: Callable[[str], Verdict],
+    says: Callable[[str], object],
+    formed: Callable[[str], bool],
 ) -> Verdict:
     """Judge the marked answer; without a mark, all forms of boxes or points in the text together."""
     if answer is not None and len(answer) <= LONGEST_ANSWER:
-        text = without_thoughts(clean(answer))
+        text = without_thoughts(clean(without_question(answer, task.question)))
         part = next(iter(insides(text)[-1:]), text)
         if formed(part) and not any(says(one.text) for one in marked(part)) and len(insides(text)) < 2:
             return compare(part)
-    return judged(answer, compare, says)
+    return judged(answer, task, compare, says)
 
 
 def _has_box_form(text: str) -> bool:

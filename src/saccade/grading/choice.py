@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
 from saccade.grading.clean import clean, folded, unwrapped
-from saccade.grading.extract import in_final_part
+from saccade.grading.extract import in_final_part, without_question
 from saccade.grading.formula import same_formula
 from saccade.grading.languages import BECAUSE, DENIES, assertion_in_english
 from saccade.grading.letters import in_our_letters, labels_said, own_labels, parts_said
@@ -25,7 +25,7 @@ from saccade.grading.quantities import DOUBT, quantity
 from saccade.grading.text import bare, same_quantity, same_text, starts_as_number
 from saccade.record.task import Task
 
-_MENTION = re.compile(r"[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?:option|choice)s?\s+(?P<named>[A-Z])\b")
+_MENTION = re.compile(r"(?<![A-Za-z])[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?:option|choice)s?\s+(?P<named>[A-Z])\b")
 _MARKUP = re.compile(r"^#{1,6}\s+|\$|(?<!\\)\\[()\[\]]|\*\*|__|`")
 _INNER = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|boldsymbol)\s?\{([^{}\\]*)\}")
 _SMALL_WORDS = frozenset(
@@ -218,10 +218,11 @@ _FIRST = re.compile(
 # A reason may deny other things ("Yes. The bars are not equal."), but not the answer.
 _REASON = re.compile(r"[*_\"')]{0,3}\s*(?:[.!;\n]|- |,?\s(?:because|since|as)\b)\s*(?=\S+\s+\S+|[^\x00-\x7f]{3})")
 _CONTRADICTS = re.compile(
-    r"(?:^|[.,;:!?\-]\s*|\b(?:or|is|and|be|answer)\s)(?:yes|yeah|yep|true|no|nope|false)\b(?=\s*(?:[.,;:!?]|$))"
-    r"|\b(?:not (?:sure|certain)|wait|actually)\b|^(?:yes|no)\b"
+    r"(?:^|[.,;:!?\-]\s*|\b(?:or|is|and|be|answer)\s)(?P<word>yes|yeah|yep|true|no|nope|false)\b(?=\s*(?:[.,;:!?]|$))"
+    r"|\b(?:not (?:sure|certain)|wait|actually)\b"
 )
 _LAST = re.compile(r"(?P<before>.*)\b(?P<word>yes|no|true|false)", re.DOTALL)
+_SO = re.compile(r"[,;]\s(?:so|therefore|thus|hence),?\s(?:it(?:'s|\sis)\sa?\s?)?(?P<word>yes|no)$")
 _EITHER = re.compile(r"\b(?:yes|yeah|yep|true|no|nope|false)\b")
 _OPEN = re.compile(r"\b(?:maybe|perhaps|possibly|probably|might|could|unsure|unclear|unknown|or)\b|\?\s*$")
 _OPEN_FIRST = re.compile(
@@ -239,7 +240,7 @@ class YesNoGrader:
         gold = asserts(gold_of(task))
         if gold is None:
             raise unreadable(task, "yes or no")
-        return judged(answer, lambda prediction: _compare(prediction, gold), asserts, prose=True)
+        return judged(answer, task, lambda prediction: _compare(prediction, gold), asserts, prose=True)
 
 
 def asserts(text: str) -> bool | None:
@@ -254,8 +255,16 @@ def asserts(text: str) -> bool | None:
         return None
     if first is not None:
         if reason is not None:
-            return None if _CONTRADICTS.search(plain, reason.end()) else first["word"] in _YES
+            asserted = first["word"] in _YES
+            others = _CONTRADICTS.finditer(plain[reason.end() :])
+            return (
+                None
+                if any(other["word"] is None or (other["word"] in _YES) != asserted for other in others)
+                else asserted
+            )
         return _backed(first["word"] in _YES, first["rest"])
+    if (so := _SO.search(plain)) is not None:
+        return so["word"] == "yes"
     last = _LAST.fullmatch(plain)
     if last is None or DOUBT.search(last["before"]) or _EITHER.search(last["before"]):
         return None
@@ -285,8 +294,8 @@ YES_NO = YesNoGrader()
 _LONGEST = 400
 _DENIED = re.compile(
     DOUBT.pattern
-    + r"|\bor\b|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite|ruled? out|rules out"
-    r"|eliminated?|excluded?|rejected?)\b",
+    + r"|\bor\b|\bfrom\s[a-z]\sto\b|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite"
+    r"|ruled? out|rules out|eliminated?|excluded?|rejected?)\b",
     re.IGNORECASE,
 )
 _FIRST_NOT = re.compile(
@@ -399,10 +408,12 @@ _NAMED = re.compile(
 )
 _CAPITAL = re.compile(r"(?P<label>[A-Z])(?P<rest>(?:[,;?/&]|\s?\(|\s).*)", re.DOTALL)
 _EXPLAINS = re.compile(
-    r"[,;]\s|[\s-]*(?:\(|and\snot\b|because|since|as\b|for\b|due to|is\b|which|where|with\b|-)", re.IGNORECASE
+    r"[,;]\s|[\s-]*(?:\(|and\snot\b"
+    r"|(?:rather|instead)\s(?:than|of)\b|because|since|as\b|for\b|due to|is\b|which|where|with\b|-)",
+    re.IGNORECASE,
 )
 _JOINED = re.compile(
-    r"[\s,;.)]*(?:(?:or|and(?!\s(?:not|neither)\b)|and/or|to|as well as|nor)\b|[/&?+])"
+    r"[\s,;.)]*(?:(?:or|and(?!\s(?:not|neither)\b)|and/or|to|as well as|nor)\b|[/&?+]|[(\[]\s?or\b)"
     r"|[\s,;.]*[(\[]?(?-i:[A-Z])[)\]]?(?![\w'^_*/(=+-])",
     re.IGNORECASE,
 )
@@ -418,7 +429,7 @@ _TAKEN_BACK = re.compile(
     re.IGNORECASE,
 )
 _DENIED_AT_ONCE = re.compile(rf"\s?(?!{BECAUSE})(?:[^\s.,;:]{{1,8}}\s?)?(?:{DENIES})", re.IGNORECASE)  # "B ist falsch"
-_RATHER = re.compile(r"^[\s,;.]*(?:rather than|instead of|over)\b", re.IGNORECASE)
+_OWN_AGAIN = re.compile(r"[\s,;.]*[(\[]?(?P<label>[A-Z])[)\]]?(?![\w'])")  # "B. B"
 _NO_ANSWER = "taken back"
 _REJECTS = re.compile(
     DOUBT.pattern
@@ -445,16 +456,17 @@ class ChoiceGrader:
             raise unreadable(task, "choice of it")
         options = options_of(task.choices, task.question)
         if len(golds) > 1:
-            return self._grade_set(answer, frozenset(map(task.choices.index, golds)), options)
+            return self._grade_set(answer, task, frozenset(map(task.choices.index, golds)), options)
         gold = golds[0]
         return judged(
             answer,
+            task,
             lambda prediction: _compare_choice(prediction, gold, options),
             lambda prediction: _said(prediction, options),
             prose=True,
         )
 
-    def _grade_set(self, answer: str | None, gold: frozenset[int], options: AnswerOptions) -> Verdict:
+    def _grade_set(self, answer: str | None, task: Task, gold: frozenset[int], options: AnswerOptions) -> Verdict:
         def compare(prediction: str) -> Verdict:
             chosen = _read_set(prediction, options)
             if chosen is None:
@@ -463,10 +475,10 @@ class ChoiceGrader:
             credit = self._credit(chosen, gold)
             return Verdict(credit, f"options {names}", prediction)
 
-        whole = None if answer is None else in_final_part(answer)
+        whole = None if answer is None else in_final_part(without_question(answer, task.question))
         if whole is not None and _read_set(whole, options) is not None:
             return compare(whole)
-        return judged(answer, compare, lambda prediction: _read_set(prediction, options), prose=True)
+        return judged(answer, task, compare, lambda prediction: _read_set(prediction, options), prose=True)
 
     def _credit(self, chosen: frozenset[int], gold: frozenset[int]) -> float:
         if self.partial == "none" or (self.partial == "share" and not chosen <= gold):
@@ -558,17 +570,13 @@ def _agrees(rest: str, index: int, options: AnswerOptions) -> bool:
     if options.index(rest.strip(" .,*()[]\n")) == index or not tail.strip(" .,*_):]}\n"):
         return True
     other = tail == rest and options.begins_with_other(rest, index)
-    further = _JOINED.match(tail) and not _is_own(tail, index, options)
-    taken_back = _TAKEN_BACK.search(tail) or _RATHER.match(tail)
+    while (own := _OWN_AGAIN.match(tail)) is not None and options.index(own["label"]) == index:
+        tail = tail[own.end() :]
+    further = _JOINED.match(tail)
+    taken_back = _TAKEN_BACK.search(tail)
     meant = options.doubles(index)
     fits = all(options.mentioned(clause) <= meant or _REJECTS.search(clause) for clause in _CLAUSE.split(tail))
     return fits and not (other or further or taken_back)
-
-
-def _is_own(tail: str, index: int, options: AnswerOptions) -> bool:
-    """Tell whether an apparent further letter is the option's own, repeated."""
-    match = re.match(r"[\s,;.]*[(\[]?([A-Z])[)\]]?(?![\w'])", tail)
-    return match is not None and options.index(match[1]) == index
 
 
 CHOICE = ChoiceGrader()

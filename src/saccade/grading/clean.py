@@ -199,6 +199,9 @@ _LEAD = re.compile(
     r"[\s#>*_\-\d.)(\\\[]*(?:\\text\s?\{)?(?:(?:the|my|final|correct|so|thus|therefore|hence|closest|best)[,\s]+)*",
     re.IGNORECASE,
 )
+_LEADS_ON = re.compile(
+    r"[\s*_]*(?:so|thus|therefore|hence)?[,\s]*(?:the|my)(?:\s(?:final|correct|best))?[\s*_]*", re.IGNORECASE
+)
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _SENTENCE_END = re.compile(
     r"(?:(?<=[^\W_]{2})|(?<=[)%°}*\"']))(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\bMt)(?<!\bNo)(?<!\bvs)"
@@ -289,7 +292,7 @@ def _in_line(line: str, position: int, below: str) -> Iterator[tuple[int, int, C
             if _PHRASE.search(below[:200]) is not None or below.rstrip("* ").endswith(":"):
                 continue  # only leads to the next line, which has a mark of its own or leads on
             said = below.strip().lstrip(">#").strip()
-        elif said.rstrip("* ").endswith(":") or not said:
+        elif said.rstrip("* ").endswith(":") or not said or _LEADS_ON.fullmatch(said):
             continue
         groups = _groups(said) if _IN_BRACES.match(said) else []
         yield from ((position + head.start(), position + end, Candidate(one, strong)) for one in (groups or [said]))

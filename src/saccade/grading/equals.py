@@ -96,6 +96,12 @@ def leads_to_value(head: str) -> bool:
     return _told(spelt(head), None, rounded=True) is not None
 
 
+def is_one_of_several(head: str) -> bool:
+    """Tell whether an equation is one of several that give values, as the second one of `x = 0, y = 1`."""
+    before, apart, _ = _clause(spelt(head))
+    return apart.strip().casefold() in _ALSO and _EQUALS.search(before) is not None and stated(before) is not None
+
+
 def _told(head: str, last: str | None, rounded: bool) -> str | None:
     """Return the side of `head = last` that states a value; of a `last` that is not known yet, an empty one."""
     before, apart, clause = _clause(head)
@@ -105,6 +111,8 @@ def _told(head: str, last: str | None, rounded: bool) -> str | None:
             return None
     sides = [side.strip() for side in cut(clause, _EQUALS)]
     if last is None:
+        if _PLAIN.fullmatch(sides[-1]):  # 8 = 7
+            return None
         return "" if is_name(sides[0]) or all(map(is_worked, sides)) else None
     numbers = [float(side) for side in (*sides, last) if _PLAIN.fullmatch(side)]
     if not rounded and any(abs(number - numbers[-1]) > abs(numbers[-1]) / 100 for number in numbers):  # 4 = 3

@@ -27,7 +27,7 @@ from saccade.grading.clean import (
     tight,
     unwrapped,
 )
-from saccade.grading.equals import leads_to_value
+from saccade.grading.equals import is_one_of_several, leads_to_value
 from saccade.grading.languages import VERBS, WAIT, in_english
 from saccade.grading.number_words import with_digits
 from saccade.grading.quantities import DOUBT
@@ -89,19 +89,19 @@ _SIGN_OFF = re.compile(
 _CONCLUDES = re.compile(
     r"^[\s*_>#\d.)-]*(?:therefore|thus|hence|so|consequently|accordingly"
     r"|in conclusion|conclusion|to conclude|overall|in summary|finally"
-    r"|as a result|this means|that means|based on (?:this|these|the)|it follows)\b",
+    r"|total(?:\s[a-z]+)?(?=:)|as a result|this means|that means|based on (?:this|these|the)|it follows)\b",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(
-    r"(?<=[^\W_][.!?])(?<!\b[A-Z][.])(?<!vs\.)(?<!\bNo\.)(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)[*_\"')]*\s+(?=[A-ZÀ-ÞЀ-Я\u0590-\uffdc*(\"$\\])"
+    r"(?<=[^\W_][.!?])(?<!\b[A-Z][.])(?<!vs\.)(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)[*_\"')]*\s+(?=[A-ZÀ-ÞЀ-Я\u0590-\uffdc*(\"$\\])"
 )
-_ITEM = re.compile(r"[0-9]{1,2}[.)]")
+_ITEM = re.compile(r"[0-9]{1,2}[.)](?:\s.*)?", re.DOTALL)
 _FENCE = re.compile(r"^\s*(?:```|~~~|\'\'\')")
 _BOLD = re.compile(r"(?<![\w*])\*\*([^*\n]{1,200})\*\*(?![\w*])|\\mathbf\{([^{}]{1,100})\}|\\textbf\{([^{}]{1,100})\}")
 _NUMBER_AHEAD: Final = r"(?=[\s*_$\\({£€-]{0,6}\.?[0-9])"
 _COPULA = re.compile(
     r"(?:\b(?:is|are|was|were|equals?|be|being|has|have|had|contains?|shows?|get|totals?"
-    r"|(?:comes?|amounts?|equal|rounds?|rounded|adds?\sup|simplif\w+|reduces?|closer|closest)\sto|total\sof)\b|=|≈)"
+    r"|(?:comes?|amounts?|equal|rounds?|rounded|adds?\sup|simplif\w+|reduces?|closer|closest)\sto|total\sof)\b|(?<![<>!=])=(?!=)|≈)"
     r"(?:\s(?:equal\sto|about|approximately|only|exactly|just|thus|therefore|also|then|a\stotal\sof|around|roughly))*"
     + _NUMBER_AHEAD,
     re.IGNORECASE,
@@ -127,12 +127,15 @@ _NO_ANSWER_IN_BOLD = re.compile(
 _HEADING = re.compile(r"[*_#\s]*(?:step|part|figure|case|question|note|method)\s[0-9]{1,2}[*_.:)\s]*", re.IGNORECASE)
 _LONGEST_SENTENCE: Final = 1_000
 _MOST_SENTENCES: Final = 40
+_ENDS: Final = 20_000
 
 CandidateLayer = list[Candidate]
 
 
 def unmarked(text: str, says: Callable[[str], object], prose: bool) -> Iterator[CandidateLayer]:
-    """Yield layers of candidates, the most telling first."""
+    """Yield layers of candidates, the most telling first; of a very long text its beginning and end are read."""
+    if len(text) > 2 * _ENDS:
+        text = f"{text[:_ENDS]}\n{text[-_ENDS:]}"
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if not prose:
         yield [*map(Candidate, _like_answers(lines)), *map(Candidate, lines[-1:])]
@@ -142,7 +145,11 @@ def unmarked(text: str, says: Callable[[str], object], prose: bool) -> Iterator[
     concluding = [part for part in sentences if _CONCLUDES.match(part)][-1:]
     first = _sentences(lines[0])[:1] if lines else []
     if first and len(first[0].split()) <= 3 and _ITEM.fullmatch(first[0]) is None and says(first[0]) is not None:
-        yield [*map(Candidate, first), *(Candidate(part) for part in sentences[-1:] if says(part) is not None)]
+        short = [part for part in sentences[1:-1] if len(part.split()) <= 3]
+        yield [
+            *map(Candidate, first),
+            *(Candidate(part) for part in (*short, *sentences[-1:]) if says(part) is not None),
+        ]
     bold = [piece for _, piece in _in_bold("\n".join(lines)) if says(piece) is not None]
     if bold and all(says(part) == says(bold[0]) for part in bold[1:]):
         yield [Candidate(bold[0])]
@@ -209,9 +216,10 @@ def _in_bold(text: str) -> list[tuple[int, str]]:
 
 
 def _last_copula(plain: str) -> re.Match[str] | None:
-    links = [
-        link for link in _COPULA.finditer(plain) if link[0][0] not in "=≈" or leads_to_value(plain[: link.start()])
-    ]
+    links = list(_COPULA.finditer(plain))
+    equations = [link for link in links if link[0][0] in "=≈"]
+    several = any(is_one_of_several(plain[: link.start()]) for link in equations)
+    links = [link for link in links if link not in equations or (not several and leads_to_value(plain[: link.start()]))]
     firm = [link for link in links if link[0].split()[0].casefold() not in _WEAK_LINKS]
     best = firm or links
     return best[-1] if best else None
@@ -286,6 +294,33 @@ def _in_part(text: str, says: Says, prose: bool, depth: int = 0) -> Extraction:
     return _agreed([Candidate(item.text or "", strong=True) for item in found], says) or _NOTHING
 
 
+_INSTRUCTS = re.compile(
+    r"\b(?:e\.?g\b|for\s(?:example|instance)|such\sas|examples?|hint|format|answer|respond|reply|output|brackets?|braces)\b"
+    r"|\\boxed|<answer>|[例如答]",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"\n+|(?<=[.!?])\s+(?=[A-Z(\[<{\\])|(?<=[。！？])")
+_FEWEST_WORDS: Final = 3
+_LONGEST_QUESTION: Final = 20_000
+
+
+def without_question(answer: str, question: str) -> str:
+    """Remove the question from an answer that repeats it, or its parts that say how to answer, with their examples."""
+    if len(answer) > LONGEST_ANSWER or len(question) > _LONGEST_QUESTION or _is_short(question):
+        return answer
+    instructions = [part for part in _PART.split(question) if _INSTRUCTS.search(part) and not _LETTERED.match(part)]
+    parts = [part for part in instructions if not _is_short(part)]
+    for repeated in dict.fromkeys((question, *parts[:_MOST])):
+        words = repeated.split()
+        if words[0] in answer and words[-1] in answer:
+            answer = re.sub(r"\s+".join(map(re.escape, words)), " ", answer)
+    return answer
+
+
+def _is_short(text: str) -> bool:
+    return len(text.split()) < _FEWEST_WORDS and len(text) < 12  # some scripts write no spaces
+
+
 def in_final_part(text: str) -> str | None:
     """Return an answer without thoughts and tags, for graders that read it whole; None if parts of it are marked."""
     if len(text) > LONGEST_ANSWER:
@@ -338,7 +373,10 @@ def _shortened(one: Candidate) -> Candidate:
 
 
 def unmarked_answer(text: str, says: Says, prose: bool) -> Extraction:
-    """Extract an answer from unmarked text."""
+    """Extract an answer from unmarked text; of 'The sign says "EXIT".' the quotation, where sentences are not read."""
+    quoted = None if prose or len(text) > LONGEST_CANDIDATE else _QUOTED.fullmatch(_bare(text.strip()))
+    if quoted is not None and DOUBT.search(quoted["lead"]) is None:
+        return _taken(quoted["said"])
     found: Extraction | None = None
     for layer in unmarked(text, says, prose):
         extraction = _agreed(layer, says)
@@ -349,6 +387,13 @@ def unmarked_answer(text: str, says: Says, prose: bool) -> Extraction:
         found = found or extraction
     last = next((line.strip() for line in reversed(text.split("\n")) if line.strip()), "")
     return found or (_taken(_bare(last)) if last else _NOTHING)
+
+
+_QUOTED = re.compile(
+    r"(?P<lead>[^\"\n]{1,80}\b(?:says?|reads?|is|states|shows|displays|spells|named|called)\b(?:\s(?:that|the\sword))?:?\s?)"
+    r"[\"'](?P<said>[^\"\n]{1,200})[\"']",
+    re.IGNORECASE,
+)
 
 
 def _agreed(candidates: Sequence[Candidate], says: Says) -> Extraction | None:

@@ -31,7 +31,7 @@ _TOKEN = re.compile(
 )
 _WORD = re.compile(
     r"(?<![\\A-Za-z])(?!(?:xyz|abc)(?![A-Za-z])|(?:arc)?(?:sin|cos|tan)(?![A-Za-z])|(?:sqrt|log|exp)(?![A-Za-z]))"
-    r"(?:[A-Za-z][a-z]{2,}|[A-Z]{3,}|[A-Za-z]{4,})"
+    r"(?:[A-Za-z][a-z]{2,}|[A-Z]{3,}|[A-Za-z]{4,})|(?<=\s)(?:or|to|is|of|if|so|no|as|on|we|it)(?=\s)"
 )
 _FUNCTIONS: Final[dict[str, Callable[[complex], complex]]] = {
     "sin": cmath.sin,
@@ -63,8 +63,10 @@ class NoValueError(Exception):
     """A text is no formula of this grammar."""
 
 
-def values_of(text: str) -> tuple[complex, ...]:
+def values_of(text: str, kept: str = "") -> tuple[complex, ...]:
     """Evaluate `text` for each of the fixed settings of its letters, by recursive descent over its tokens.
+
+    Letters of `kept`, a regular expression, have the same value in all settings.
 
     Raises:
         NoValueError: it is no such formula, or has no value that a float holds.
@@ -73,7 +75,7 @@ def values_of(text: str) -> tuple[complex, ...]:
         raise NoValueError
     tokens = _tokens(text)
     try:
-        values = tuple(_Reader(tokens, setting).all() for setting in range(SETTINGS))
+        values = tuple(_Reader(tokens, setting, kept).all() for setting in range(SETTINGS))
     except (ArithmeticError, ValueError) as error:
         raise NoValueError from error
     if not all(cmath.isfinite(value) for value in values):
@@ -95,8 +97,9 @@ def _tokens(text: str) -> list[str]:
 
 
 class _Reader:
-    def __init__(self, tokens: Sequence[str], setting: int) -> None:
+    def __init__(self, tokens: Sequence[str], setting: int, kept: str = "") -> None:
         self._tokens = tokens
+        self._kept = kept
         self._setting = setting
         self._place = 0
         self._depth = 0
@@ -192,7 +195,8 @@ class _Reader:
             raise NoValueError
         if token.startswith("\\") and name not in _GREEK:
             raise NoValueError
-        return complex(0.5 + (zlib.crc32(f"{self._setting}:{token}".encode()) % 100_003) / 50_001.5)
+        setting = 7 if self._kept and re.fullmatch(self._kept, token) else self._setting
+        return complex(0.5 + (zlib.crc32(f"{setting}:{token}".encode()) % 100_003) / 50_001.5)
 
     def _mixed(self, whole: str) -> float:
         r"""Read the fraction of a mixed number, `3\frac{1}{4}`; nothing where it is a factor, as in `2\frac{x}{3}`."""

@@ -165,11 +165,11 @@ WAIT: Final = _of_all("wait")
 _ANSWERED = re.compile(r"(?:the answer is|Answer:) [*_$(\[]{0,3}-?[0-9]+,[0-9]{1,2}(?![0-9,])")
 
 
-_TRANSLATED: Final = 8_000
+_TRANSLATED: Final = 6_000
 
 
 def in_english(text: str) -> str:
-    """Write what announces an answer in other languages as English does, in the last 8,000 characters of a cleaned text."""
+    """Write what announces an answer in other languages as English does, at the end (6,000 signs) of a cleaned text."""
     head, text = text[:-_TRANSLATED], text[-_TRANSLATED:]
     lower = text.lower()
     for code, language in LANGUAGES.items():
@@ -195,6 +195,7 @@ def assertion_in_english(text: str) -> str:
         said = first.match(text)
         if said is not None:
             rest = because.sub(r"\1 because ", text[said.end() :], count=1)
+            rest = f",{rest}" if rest[:1].isspace() and rest.strip() else rest
             return ("yes" if said["yes"] else "no") + rest
     return text
 
@@ -206,7 +207,7 @@ def _assertion(code: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
         _AFTER if language.spaced else ""
     )
     follows = rf"(?=\s*(?:[.,;:!\n-]|$|\(|\s(?:{language.because}))" + (
-        ")" if language.spaced else rf"|\s*(?:{language.because}))"
+        ")" if language.spaced else rf"|\s|\s*(?:{language.because}))"
     )
     tail = rf"(?:{language.tail})?" if language.tail else ""
     yes, no = (_longest_first(words) for words in (language.yes, language.no))
@@ -235,7 +236,16 @@ _WHAT: Final = rf"(?P<what>(?:(?!{_NO_COUNT})[^\d,.;:!?\n]){{1,40}}?)"
 def _nothing() -> re.Pattern[str]:
     parts = [language.nothing.replace("?P<what>", "") for language in LANGUAGES.values()]
     plain = _WHAT.replace("?P<what>", "?:")
-    return re.compile(rf"(?:{'|'.join(_spelt(part) for part in parts).replace('#', plain)})\s*[.!]?", re.IGNORECASE)
+    every = "|".join([*(_spelt(part) for part in parts), _NONE_ALONE]).replace("#", plain)
+    return re.compile(rf"(?:{every})\s*[.!]?", re.IGNORECASE)
+
+
+_NONE_ALONE: Final = _spelt(
+    "(?:一[个個只隻条條张張辆輛]?[也都])?(?:没有|沒有)|一つもありません|ありません|いません|なし"
+    "|(?:하나도 )?(?:없습니다|없음|없어요)|kein[es]?|keine[nrs]?|aucune?|ning[uú]n[oa]?|nessun[oa]|nenhuma?"
+    "|ни одно(?:й|го)|geen(?: enkele)?|żad(?:en|na|ne)|yok|hiç|không có|tidak ada|ไม่มี(?:เลย)?|لا يوجد|لا شيء|هیچ"
+    "|कोई नहीं|কোনোটিই না|hakuna|inga|ingen|žádn[ýáé]|κανέν?α[ςν]?"
+)
 
 
 def counts_nothing(text: str) -> bool:
@@ -251,7 +261,10 @@ def _number_words() -> tuple[re.Pattern[str], dict[str, int]]:
             values |= {_spelt(form): value for form in forms.split("/") if form != "_"}
     there = "|".join(_spelt(language.there) for language in LANGUAGES.values() if language.there)
     words = "|".join(sorted(map(re.escape, values), key=len, reverse=True))
-    pattern = rf"(?P<there>(?:{there})\s)?(?P<word>{words}){_AFTER}(?P<rest>(?:\s[^\W\d_][^\d\n]{{0,60}})?[.!]?)"
+    pattern = (
+        rf"(?:(?:[^\d\n.,;:!?]{{1,40}}\s)??(?:{there})\s(?:[^\W\d]{{1,12}}\s){{0,2}}?)?(?P<word>{words}){_AFTER}"
+        r"(?P<rest>(?:\s[^\W\d_][^\d\n]{0,60})?[.!]?)"
+    )
     return re.compile(pattern, re.IGNORECASE), values
 
 
@@ -264,4 +277,9 @@ def number_first(text: str) -> str:
     value = values.get(found["word"].casefold())
     if value is None or (value == 1 and found["rest"].strip(" .!")):  # "un perro" is a dog
         return text
-    return f"{value}{found['rest']}"
+    if values.keys() & {word.casefold() for word in re.findall(r"[^\W\d]+", found["rest"])} - _ONES:
+        return text  # "siete u ocho"
+    return f"{text[: found.start('word')]}{value}{found['rest']}"
+
+
+_ONES: Final = frozenset(form for row in LANGUAGES.values() for form in [*row.numbers.split(), "_", "_"][1].split("/"))

@@ -85,7 +85,8 @@ _AND: Final = (
 _ONE: Final = r"(?:[(\[\"']?\s?[A-Z]\s?[)\]\"'.:]?|[(\[][a-z][)\]])"
 _RUN: Final = rf"{_ONE}(?:(?:{_AND})?{_ONE})*"
 _ALONE = re.compile(
-    rf"(?:(?i:the\s)?(?i:options?|choices?|letters?|answers?|both)\s?:?\s)?[\[(]?(?P<run>{_RUN})[\])]?\W*"
+    rf"(?:(?i:the\s)?(?i:options?|choices?|letters?|answers?|both)\s?:?\s)?[\[(]?(?P<run>{_RUN})[\])]?"
+    r"(?:\s(?i:are|is)\s(?i:(?:all|both)\s)?(?i:(?:the\s)?(?:correct|right|true)(?:\s(?:answers?|options?|choices?))?))?\W*"
 )
 _LOWER = re.compile(r"[a-z](?:\s?,\s?[a-z]|\s(?:and|&)\s[a-z])+\W*")
 _IN_SENTENCE = re.compile(

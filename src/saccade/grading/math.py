@@ -150,7 +150,7 @@ _COMMANDS: Final = frozenset(
 _ALPHABET: Final = re.compile(r"[A-Za-z0-9\s+\-*/^_=.,()\[\]{}|<>:'°%·×÷π√∞≤≥≠∪∩∈±∅&\\]*")
 _RATIO = re.compile(r"[0-9]\s?:\s?[0-9]")  # a time or a ratio, which the algebra would divide
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
-_WORD = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{4,}")
+_WORD = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z]{4,}|(?<=\s)(?:to|is|of|if|so|no|or|and)(?=\s))")
 _PLAIN_SQRT = re.compile(r"(?<![\\A-Za-z])sqrt\s?\(([^()]*)\)")
 _PLAIN_NAME = re.compile(rf"(?<![\\A-Za-z])(pi|infty|theta|{_FUNCTIONS.replace(' ', '|')})(?![A-Za-z])")
 _EXPONENT = re.compile(r"(?:\^|\*\*)\s?(?:\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|\(([^()]*)\)|(-?[0-9]+|.))", re.DOTALL)
@@ -217,7 +217,7 @@ class MathGrader:
             UnavailableError: a formula has to be compared, and math-verify is not installed.
         """
         golds = golds_of(task)
-        return judged(answer, lambda prediction: _best(prediction, golds), _said)
+        return judged(answer, task, lambda prediction: _best(prediction, golds), _said)
 
 
 def _said(candidate: str) -> object:
@@ -258,6 +258,8 @@ def _compare_values(prediction: str, gold: str) -> Verdict:
     if number is not None and target is not None:
         same = same_quantity(number, target)
         return right("same number", prediction) if same else wrong("another number or unit", prediction)
+    if target is not None and _DECIMAL.search(gold) is None and _UNWORKED.fullmatch(unwrapped(prediction)):
+        return wrong("a sum or product that is not worked out", prediction)
     if same_formula(prediction, gold) or ((number or target) and _is_rounded(prediction, gold)):
         return right("equal formulas", prediction)
     if told_apart(prediction, gold):
@@ -271,6 +273,13 @@ def _compare_values(prediction: str, gold: str) -> Verdict:
     return right("equal formulas", prediction) if found else wrong("another formula", prediction)
 
 
+# Digits with a sign of calculation between them: the question's own sum is no answer to it.
+_WORKING: Final = rf"sqrt|{_FUNCTIONS.replace(' ', '|')}"
+_UNWORKED = re.compile(
+    r"(?=.*(?:[0-9)}]\s?(?:[-+*×·÷^]|\\(?:cdot|times|div)\b)\s?[-+]?\s?[0-9({\\]"
+    rf"|√|(?:{_WORKING})))(?!10\s?\^)"
+    rf"(?:[-+*/×·÷^(){{}}\s0-9.,√°\[\]_]|\\?(?:[dt]?frac|cdot|times|div|left|right|{_WORKING})(?![A-Za-z]))+"
+)
 _DECIMAL = re.compile(r"[0-9]\.[0-9]{6,}")
 _SIX_PLACES: Final = 5e-7
 

@@ -40,11 +40,20 @@ class NumberGrader:
         known = [(text, self._within(text, gold)) for text, gold in golds if gold is not None]
         if not known:
             raise unreadable(task, "number")
-        return judged(answer, lambda prediction: _best(prediction, known), number_said, prose=True)
+        return judged(answer, task, lambda prediction: _best(prediction, known), number_said, prose=True)
 
     def _within(self, text: str, gold: Quantity) -> Tolerance:
         # Through the decimal text: 0.05 is a twentieth and not the float nearest to it.
         return Tolerance(Fraction(str(self.relative)), Fraction(str(self.absolute)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rounded(Tolerance):
+    places: int = 0
+
+    def holds(self, answer: Fraction, gold: Fraction) -> bool:
+        # As MathVista rounds: the nearest float decides at halves, so 2.55 is 2.5 and 2.65 is 2.6.
+        return round(float(answer), self.places) == float(gold) or Tolerance.holds(self, answer, gold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,7 @@ class RoundedGrader(NumberGrader):
         decimals = re.findall(r"[0-9]?\.([0-9]+)(?![0-9]*[eE^])", text)
         if len(decimals) != 1:
             return stated
-        return Tolerance(stated.relative, max(stated.absolute, Fraction(1, 2 * 10 ** len(decimals[0]))))
+        return _Rounded(stated.relative, stated.absolute, len(decimals[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +78,7 @@ class CountGrader:
         known = [gold for gold in golds if gold is not None and gold.value.denominator == 1 and not gold.percent]
         if not known:
             raise unreadable(task, "whole number")
-        return judged(answer, lambda prediction: _compare_count(prediction, known), number_said, prose=True)
+        return judged(answer, task, lambda prediction: _compare_count(prediction, known), number_said, prose=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,7 @@ class YearGrader:
         golds = [year for year in map(_year, golds_of(task)) if year is not None]
         if not golds:
             raise unreadable(task, "year of four digits")
-        return judged(answer, lambda prediction: _compare_year(prediction, golds), _year, prose=True)
+        return judged(answer, task, lambda prediction: _compare_year(prediction, golds), _year, prose=True)
 
 
 def compare_number(prediction: str, gold: str, tolerance: Tolerance = EXACT) -> Verdict:

@@ -61,6 +61,13 @@ _OVER = re.compile(
 _AND_A_HALF = re.compile(
     rf"(?<![\w-])(?P<whole>[0-9]{{1,9}}|{_WORD})\sand\s(?:a|one)\s(?P<part>{'|'.join(_PARTS)})(?![\w-])", re.IGNORECASE
 )
+_UNIT_AND_A_HALF = re.compile(
+    r"(?<![\w-])(?:an?|one)\s(?P<unit>[a-z]{3,12})\sand\s(?:a|one)\s(?P<part>half|quarter|third)(?![\w-])", re.I
+)
+_HALF_A_UNIT = re.compile(
+    r"(?<![\w-])(?P<part>half|quarter)\s(?:of\s)?an?\s(?=(?:hour|minute|mile|kilo|meter|metre|liter|litre|inch|year))",
+    re.I,
+)
 _A_PART = re.compile(rf"\s*(?:(?:a|one)\s)?(?P<part>half|{'|'.join(_PARTS)})\s*", re.IGNORECASE)
 _A_HUNDRED = re.compile(r"(?<![\w-])a\s(?=(?:hundred|thousand)(?![\w-]))", re.IGNORECASE)
 _DOZEN = re.compile(r"(?<![\w-])(?:(?P<half>half\sa)|a)\sdozen(?![\w-])", re.IGNORECASE)
@@ -73,6 +80,8 @@ def with_digits(text: str) -> str:
     part = _A_PART.fullmatch(text)
     if part is not None and (part["part"].casefold() == "half" or part[0].strip() != part["part"]):
         return f"1/{_PARTS[part['part'].casefold()]}"
+    text = _UNIT_AND_A_HALF.sub(lambda match: f"1 1/{_PARTS[match['part'].casefold()]} {match['unit']}", text)
+    text = _HALF_A_UNIT.sub(lambda match: f"1/{_PARTS[match['part'].casefold()]} ", text)
     text = _AND_A_HALF.sub(lambda match: f"{match['whole']} 1/{_PARTS[match['part'].casefold()]}", text)
     text = _OVER.sub(_over, _A_HUNDRED.sub("one ", text))
     return _RUN.sub(lambda match: _digits(match, text), text)
@@ -172,9 +181,21 @@ _JAPANESE: Final = dict(
 _JAPANESE_NUMBER = re.compile(rf"(?<![\u3040-\u30ff])(?P<number>{'|'.join(_JAPANESE)})(?=\s*(?:[.!]|です|\Z))")
 
 
+_PARTS_OF: Final = re.compile(
+    rf"(?P<below>百|[{_HAN_SIGNS}]{{1,6}}|[0-9]{{1,6}})分之(?P<above>[{_HAN_SIGNS}]{{1,6}}|[0-9.]{{1,9}})"
+)
+
+
+def _part_of(match: re.Match[str]) -> str:
+    """`三分之二` as `2/3`, `百分之五` as `5%`."""
+    below, above = (found if found[0] in "0123456789" else _han_value(found) for found in match.group("below", "above"))
+    return f"{above}%" if match["below"] == "百" else f"{above}/{below}"
+
+
 def foreign_words_as_digits(text: str) -> str:
     """Return `text` with the number words of other languages than English as digits."""
     if not text.isascii():
+        text = _PARTS_OF.sub(_part_of, text)
         text = _HAN_NUMBER.sub(_han, text)
         text = _KOREAN_NUMBER.sub(lambda match: str(_KOREAN[match["number"]]), text)
         text = _JAPANESE_NUMBER.sub(lambda match: str(_JAPANESE[match["number"]]), text)
@@ -185,6 +206,10 @@ def _han(match: re.Match[str]) -> str:
     number = match["number"]
     if number == "一" and match.string[: match.start()].endswith(("是", "为", "為")):
         return number  # "is a", not "is one"
+    return _han_value(number)
+
+
+def _han_value(number: str) -> str:
     total = digit = 0
     if not set(number) & _HAN_TENS.keys():
         return "".join(str(_HAN[sign]) for sign in number)  # 二〇二四

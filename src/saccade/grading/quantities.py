@@ -245,7 +245,8 @@ _NONE = re.compile(
     r"(?:none(?:\sof\s(?:them|these|the\s(?!above|options|choices|answers|following|given)[\w ]{1,30}))?"
     r"(?:\s(?:is|are|has|have|was|were|exceed|exceeds|do|does)\b[\w ]{0,30})?|(?:(?:there|they|it|the\s[\w ]{1,30})"
     r"\s(?:is|are|was|were|has|have|do|does)\s)?"
-    r"(?:none|(?:no|zero)\s(?!(?:idea|answer|information|doubt|way|one|clue|number|more|less|fewer|longer|matter|problem|sense|single|"
+    r"(?:none(?:\s(?:visible|present|shown|here|at\sall|to\sbe\sseen)){0,2}(?:\sin\s(?:the|this)\s[a-z]{1,12})?"
+    r"|(?:no|zero)\s(?!(?:idea|answer|information|doubt|way|one|clue|number|more|less|fewer|longer|matter|problem|sense|single|"
     r"solution|such|thanks|wait|sir|but|it|i|the|that|this|there|they|and|or|yes|data|image|picture|not|option|choice|change|"
     r"difference|limit|evidence|response|comment|reason|further|other|clear|sure|need|choices|options|answers|relation)\b)"
     r"[a-z]+(?:\s(?!or\b|and\b)[a-z]+){0,3}))[.!]?",
@@ -279,7 +280,7 @@ _MINUS = re.compile(r"\b(?:minus|negative)\s*$", re.IGNORECASE)
 _UNIT = re.compile(r"°\s?[CcFf]?(?!\w)|[%$€£¥¢]|[^\W\d_]+[²³]?")
 _POWER = re.compile(r"(?<![A-Za-z])(?P<unit>[kcdm]?m|in|ft|yd|mi|units?)(?:\s?\^\s?)?\{?(?P<power>[23])\}?(?![0-9.,])")
 _SQUARE = re.compile(r"^(?P<power>square|sq\.?|cubic)\s(?P<unit>[^\W\d_]+)", re.IGNORECASE)
-_UNSPACED = re.compile("[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_UNSPACED = re.compile("[\u0980-\u09ff\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SKIPPED = frozenset(
     """
         in on at of to and is are was were the a an for with total overall altogether there that which as so by from

@@ -506,6 +506,9 @@ def _same_relation(one: _Pair, other: _Pair, same: Same) -> bool:
             _as_written(left) == _as_written(other[0]) and _as_written(right) == _as_written(other[2])
             for left, right in ways
         )
+    if one[1] == "=" and all(map(_UNKNOWN.search, ("".join(one), "".join(other)))):
+        # The factor may hold the letters that are no unknowns: b^2 x^2 + a^2 y^2 = a^2 b^2 is the ellipse.
+        differences = _difference(one, _COEFFICIENT), _difference(other, _COEFFICIENT)
     factors = [mine / theirs for mine, theirs in zip(*differences, strict=True)]
     constant = all(cmath.isclose(factor, factors[0], rel_tol=_ERROR) for factor in factors)
     letters = len(set(differences[0])) > 1 and len(set(differences[1])) > 1
@@ -521,8 +524,12 @@ def _as_written(side: str) -> str:
     return "".join(side.split())
 
 
-def _difference(pair: _Pair) -> tuple[complex, ...]:
-    left, right = (values_of(_as_unknown(side)) for side in (pair[0], pair[2]))
+_UNKNOWN = re.compile(r"(?<![\\A-Za-z])(?:[a-z]?[xyz]|[xyz][a-z])(?![A-Za-z])")
+_COEFFICIENT: Final = r"(?!(?:[xyz])(?:_|$)).*"
+
+
+def _difference(pair: _Pair, kept: str = "") -> tuple[complex, ...]:
+    left, right = (values_of(_as_unknown(side), kept) for side in (pair[0], pair[2]))
     return tuple(_settled(a, b) for a, b in zip(left, right, strict=True))
 
 

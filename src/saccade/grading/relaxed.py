@@ -17,6 +17,7 @@ from pydantic import Field
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unreadable, wrong
 from saccade.grading.clean import LONGEST_ANSWER, clean, folded, is_mark, unwrapped
+from saccade.grading.extract import without_question
 from saccade.grading.number_words import MOST_ITEMS, literal_list
 from saccade.grading.quantities import quantity
 from saccade.grading.text import Tolerance, bare, same_quantity, same_text, starts_as_number
@@ -97,6 +98,7 @@ _SEPARATOR = re.compile(
     r"\s*(?:;|\n|,(?![0-9]{3}(?![0-9]))|,\s)\s*(?:(?:and|&)\s)?|\s+(?:and|&)\s+|\s*(?:→|⇒|->|\\rightarrow|\\to\b)\s*",
     re.IGNORECASE,
 )
+_BULLET = re.compile(r"\A(?:[-*]\s+|•\s*)")
 _TIGHT = re.compile(r"\s*,\s*")
 _BY = re.compile(r"(?P<first>[0-9]{1,9})\s?(?:x|×|by|\\times)\s?(?P<second>[0-9]{1,9})", re.IGNORECASE)
 _NAMED = re.compile(r"(?P<name>[A-Za-z][A-Za-z ]{0,40}?)\s?[=:]\s?\{?(?P<value>[^{}]+)\}?")
@@ -122,7 +124,9 @@ class ListGrader:
         if not gold:
             raise unreadable(task, "list")
         return judged(
-            None if answer is None else lines_as_array(answer), lambda prediction: self._compare(prediction, gold)
+            None if answer is None else lines_as_array(without_question(answer, task.question)),
+            task,
+            lambda prediction: self._compare(prediction, gold),
         )
 
     def _compare(self, prediction: str, gold: tuple[str, ...]) -> Verdict:
@@ -172,9 +176,7 @@ def items(text: str) -> tuple[str, ...]:
     plain = _CURLIES.sub("\n", plain)
     # `1,234` is one number in running text, but brackets close up their lists: `(1,234,56)`.
     parts = (_TIGHT if inner is not None and ", " not in plain else _SEPARATOR).split(plain)
-    elements = tuple(
-        unwrapped(part.strip().lstrip("-*• ") if not re.match(r"-[0-9.]", part) else part) for part in parts
-    )
+    elements = tuple(unwrapped(_BULLET.sub("", part.strip())) for part in parts)
     return elements if len(elements) <= MOST_ITEMS and all(elements) else ()
 
 
@@ -227,7 +229,7 @@ class RelaxedGrader:
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """Return the verdict; see `Grader.grade`."""
         gold = gold_of(task)
-        return judged(answer, lambda prediction: self._compare(prediction, gold))
+        return judged(answer, task, lambda prediction: self._compare(prediction, gold))
 
     def _compare(self, prediction: str, gold: str) -> Verdict:
         target = items(gold) if gold.strip().startswith("[") and gold.strip().endswith("]") else (gold,)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
 from saccade.grading.clean import clean, folded, unwrapped
 from saccade.grading.number_words import same_time
-from saccade.grading.quantities import ORDINAL, Quantity, quantity
+from saccade.grading.quantities import DOUBT, ORDINAL, Quantity, quantity
 from saccade.record.task import Task
 
 # Units of one dimension are converted (`100 cm` is `1 m`) and may be missing on either side. If only the gold answer
@@ -35,7 +35,7 @@ class Tolerance:
     @property
     def exact(self) -> bool:
         """Whether nothing but the same value will do."""
-        return not self.relative and not self.absolute
+        return type(self) is Tolerance and not self.relative and not self.absolute
 
     def holds(self, answer: Fraction, gold: Fraction) -> bool:
         """Whether `answer` is near enough; the bound itself is near enough."""
@@ -90,7 +90,7 @@ def number_said(text: str) -> StatedNumber | None:
     return None if found is None else StatedNumber(found)
 
 
-_NUMERIC = re.compile(r"[-+$€£¥]{0,2}(?:0?\.|0(?![0-9])|[1-9])[0-9.,/\s]{0,80}[%°]?|-?\\frac.{0,80}")
+_NUMERIC = re.compile(r"[-+$€£¥]{0,2}(?:0?\.|0(?![0-9])|[1-9])[0-9.,/\s]{0,80}(?:[%°]|per\s?cent)?|-?\\frac.{0,80}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class TextGrader:
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """Return the verdict; see `Grader.grade`."""
         golds = golds_of(task)
-        return judged(answer, lambda prediction: _compare(prediction, golds))
+        return judged(answer, task, lambda prediction: _compare(prediction, golds))
 
 
 def bare(text: str) -> str:
@@ -126,8 +126,16 @@ def starts_as_number(text: str) -> bool:
     return re.match(r"[-+~]?\s?[$€£¥]?\s?-?\.?[0-9]", bare(text)) is not None
 
 
+_PREDICATE = re.compile(
+    r"(?:the|it|this|that|he|she|they)\b[^.!?:;,\n]{0,60}?(?:\s(?:is|are|was|were)|'s)\s(?:called\s|named\s)?(?P<said>[^.!?:;\n]{1,80})[.!]?",
+    re.IGNORECASE,
+)
+
+
 def _compare(prediction: str, golds: tuple[str, ...]) -> Verdict:
-    if any(same_text(prediction, gold) for gold in golds):
+    sentence = _PREDICATE.fullmatch(prediction) if DOUBT.search(prediction) is None else None
+    said = (prediction,) if sentence is None else (prediction, sentence["said"])
+    if any(same_text(one, gold) for one in said for gold in golds):
         return right("same text", prediction)
     return wrong("another text", prediction)
 

@@ -49,7 +49,7 @@ class VqaGrader:
                 vqa_accuracy(same, len(golds)), f"{same} of {len(golds)} people gave this answer", prediction
             )
 
-        return judged(answer, compare)
+        return judged(answer, task, compare)
 
 
 def vqa_accuracy(same: int, people: int) -> float:

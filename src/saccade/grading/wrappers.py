@@ -140,8 +140,9 @@ _VALUE: Final = (
     r"\"(?:[^\"\\\n]|\\.){0,2000}\"|'(?:[^'\\\n]|\\.){0,2000}'|-?[0-9][0-9.,eE+-]{0,60}|true|false|True|False"
     r"|\[[^\[\]{}]{0,2000}\]"
 )
-_ENTRY = re.compile(
-    rf"(?<!\\)(?P<quote>[\"'])(?:{_KEYS})(?P=quote)\s{{0,9}}:\s{{0,9}}(?P<value>{_VALUE})", re.IGNORECASE
+_ENTRY, _COUNT_ENTRY = (
+    re.compile(rf"(?<!\\)(?P<quote>[\"'])(?:{keys})(?P=quote)\s{{0,9}}:\s{{0,9}}(?P<value>{_VALUE})", re.IGNORECASE)
+    for keys in (_KEYS, "count|total|result")
 )
 _OBJECT = re.compile(r"\{\s{0,99}[\"'][^\"'\n]{1,60}[\"']\s{0,9}:")
 _CALL = re.compile(r"\bfinal_answer\(\s?(?:answer\s?=\s?)?(?P<value>[^()\n]{1,200}|[\"'].{1,400}?[\"'])\s?\)")
@@ -155,6 +156,7 @@ _PLAIN_BOOL: Final = {"true": "yes", "false": "no"}
 def stated_in_json(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield start and end of an object, and the text of its answer; also of smolagents' `final_answer(...)`."""
     entries = list(_ENTRY.finditer(text)) if _OBJECT.search(text) is not None else []
+    entries = entries or (list(_COUNT_ENTRY.finditer(text)) if text.lstrip().startswith(("{", "```")) else [])
     for entry in entries[-_MOST:]:
         start, end = text.rfind("{", 0, entry.start()), text.find("}", entry.end())
         yield max(start, 0), len(text) if end < 0 else end, _value(entry["value"])

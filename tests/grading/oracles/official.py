@@ -2,7 +2,8 @@
 
 Their packages' `__init__` files are left out: VLMEvalKit's import all of its data sets and turn certificates off for
 the whole process. What lmms-eval's functions never call (data sets, judges over the network) is left out by names that
-hold nothing: importing those would need some forty packages more. VLMEvalKit's modules are imported as they are.
+hold nothing: importing those would need some forty packages more. VLMEvalKit's modules are imported as they are, but
+for the clients of its judges.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ _PACKAGES = {
     "lmms_eval": ("tasks", "api", *(f"tasks.{name}" for name in ("_task_utils", "mmmu", "mathvista", "vsibench"))),
     "vlmeval": ("dataset", "dataset.utils", "dataset.utils.spatial_bench"),
 }
-_NOT_CALLED = {
-    "datasets": ("Dataset",),
-    "evaluate": (),
-    "lmms_eval.llm_judge": ("Request", "ServerConfig", "get_server"),
-    "lmms_eval.api.model": ("lmms",),
+_NOT_CALLED: dict[str, dict[str, tuple[str, ...]]] = {
+    "lmms_eval": {
+        "datasets": ("Dataset",),
+        "evaluate": (),
+        "lmms_eval.llm_judge": ("Request", "ServerConfig", "get_server"),
+        "lmms_eval.api.model": ("lmms",),
+    },
+    "vlmeval": {"vlmeval.dataset.utils": ("build_judge",)},
 }
 
 
@@ -56,8 +60,8 @@ def _prepare(package: str) -> None:
         module = ModuleType(f"{package}.{part}".rstrip("."))
         module.__path__ = [str(root.joinpath(*part.split(".")))]
         sys.modules[module.__name__] = module
-    for name, attributes in _NOT_CALLED.items() if package == "lmms_eval" else ():
-        module = ModuleType(name)
+    for name, attributes in _NOT_CALLED[package].items():
+        module = sys.modules.get(name) or ModuleType(name)
         for attribute in attributes:
             setattr(module, attribute, _Hollow)
         sys.modules[name] = module

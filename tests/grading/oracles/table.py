@@ -1,7 +1,7 @@
 """Our graders beside the official evaluators: `make oracles` prints this table.
 
-Drawn answers have a person's verdict (`blind.tsv`, the torture table), so that each disagreement is settled: either they
-are wrong, or we are. Of the stored answers of models, the disputed ones were read by a person, see `disputed.tsv`.
+Drawn answers have a person's verdict (`blind.tsv`, the torture table), so that each disagreement is settled: they are
+wrong, or we are. Of the stored answers of models, the disputed ones were read by a person, see `disputed.tsv`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import random
 import re
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from string import ascii_uppercase
 from types import SimpleNamespace
@@ -26,7 +27,15 @@ from saccade.record.task import AnswerType, Task
 
 HERE = Path(__file__).resolve().parent
 ANSWERS = HERE.parents[3] / "shared" / "data" / "answers"
-STRICTER, THEIRS_WRONG, OURS_WRONG = "ours stricter", "theirs wrong", "ours wrong"
+AGREE, JUDGE, STRICTER, THEIRS_WRONG, OURS_WRONG = (
+    "agree",
+    "they ask a judge",
+    "ours stricter",
+    "theirs wrong",
+    "ours wrong",
+)
+OUTCOMES = (AGREE, JUDGE, STRICTER, THEIRS_WRONG, OURS_WRONG)
+OPEN = "nobody has said who is right"
 Theirs = Callable[[Task, str], bool | None]
 """Their verdict; None where they would ask a language model."""
 
@@ -40,7 +49,10 @@ class Answer:
     grader: str
     task: Task
     text: str
-    right: bool | None = None
+    verdict: str = ""
+    """Of a person: `right`, `wrong`, `two` (different answers are marked), `about`; empty if nobody read it."""
+    extracted: str = ""
+    """What a language model of the benchmark took out of the answer."""
 
 
 def _letters(task: Task) -> dict[str, str]:
@@ -64,7 +76,8 @@ def _mmmu_choice(task: Task, text: str) -> bool | None:
     module = official("lmms_eval.tasks.mmmu.utils")
     random.seed(0)  # where it reads no letter it draws one
     texts, letters = module.get_multi_choice_info(list(task.choices))
-    return _is_gold(task, module.parse_multi_choice_response(text, letters, texts))
+    last = text.rpartition("Answer:")[2]  # as MMMU-Pro's own script cuts it
+    return _is_gold(task, module.parse_multi_choice_response(last, letters, texts))
 
 
 def _mathvista(kind: str) -> Theirs:
@@ -133,17 +146,25 @@ def _refcoco(task: Task, text: str) -> bool | None:
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
 
-def _is_number(task: Task) -> bool:
-    return _NUMBER.fullmatch(task.answer or "") is not None
+def _any(answer: Answer) -> bool:
+    return True
 
 
-EVALUATORS: Mapping[str, tuple[tuple[str, ...], Callable[[Task], bool], Theirs]] = {
-    "VLMEvalKit, options: `can_infer`": (("choice",), lambda task: True, _can_infer),
-    "VLMEvalKit, options of SpatialBench: `can_match_option`": (("choice",), lambda task: True, _can_match_option),
-    "lmms-eval, MMMU: `parse_multi_choice_response`": (("choice",), lambda task: True, _mmmu_choice),
+def _is_number(answer: Answer) -> bool:
+    return _NUMBER.fullmatch(answer.task.answer or "") is not None
+
+
+def _is_extracted(answer: Answer) -> bool:
+    return answer.source.startswith("mathvista")
+
+
+EVALUATORS: Mapping[str, tuple[tuple[str, ...], Callable[[Answer], bool], Theirs]] = {
+    "VLMEvalKit, options: `can_infer`": (("choice",), _any, _can_infer),
+    "VLMEvalKit, options of SpatialBench: `can_match_option`": (("choice",), _any, _can_match_option),
+    "lmms-eval, MMMU: `parse_multi_choice_response`": (("choice",), _any, _mmmu_choice),
     "lmms-eval, MathVista, options: `normalize_extracted_answer`": (
         ("choice",),
-        lambda task: True,
+        _is_extracted,
         _mathvista("choice"),
     ),
     "lmms-eval, MathVista, numbers: `normalize_extracted_answer`": (
@@ -151,14 +172,18 @@ EVALUATORS: Mapping[str, tuple[tuple[str, ...], Callable[[Task], bool], Theirs]]
         _is_number,
         _mathvista("number"),
     ),
-    "VLMEvalKit, yes or no: `YOrN_Extraction`": (("yes-no",), lambda task: task.answer in ("yes", "no"), _yes_or_no),
+    "VLMEvalKit, yes or no: `YOrN_Extraction`": (
+        ("yes-no",),
+        lambda answer: answer.task.answer in ("yes", "no"),
+        _yes_or_no,
+    ),
     "VLMEvalKit, numbers of SpatialBench: `can_match_na`": (("number", "count"), _is_number, _last_number),
     "VLMEvalKit, DynaMath: `DynaMath_auxeval`": (("number",), _is_number, _dynamath),
-    "VLMEvalKit, ChartQA: `relaxed_correctness`": (("relaxed",), lambda task: True, _relaxed),
-    "VLMEvalKit, VQA: `process_answer`": (("text", "vqa"), lambda task: "[" not in (task.answer or ""), _vqa),
-    "VLMEvalKit, MathVerse: `post_check_score`": (("math",), lambda task: True, _mathverse),
-    "VLMEvalKit, MathVision: `is_equal`": (("math",), lambda task: True, _math_vision),
-    "VLMEvalKit, RefCOCO: `_parse_prediction`": (("box",), lambda task: not task.evidence, _refcoco),
+    "VLMEvalKit, ChartQA: `relaxed_correctness`": (("relaxed",), _any, _relaxed),
+    "VLMEvalKit, VQA: `process_answer`": (("text", "vqa"), lambda answer: "[" not in (answer.task.answer or ""), _vqa),
+    "VLMEvalKit, MathVerse: `post_check_score`": (("math",), _any, _mathverse),
+    "VLMEvalKit, MathVision: `is_equal`": (("math",), _any, _math_vision),
+    "VLMEvalKit, RefCOCO: `_parse_prediction`": (("box",), lambda answer: answer.task.answer is not None, _refcoco),
 }
 
 
@@ -170,9 +195,10 @@ def drawn() -> Iterator[Answer]:
         kind = AnswerType.CHOICE if options else AnswerType.TEXT
         if "+" in gold and options:
             continue  # nobody else grades sets of options
+        gold = gold.replace("\\\\", "\\")
         task = Task(id="t", question="What is it?", answer=gold, choices=options, answer_type=kind)
         said = text.replace("\\n", "\n").replace("\\\\", "\\")
-        yield Answer("by hand", text, grader, task, said, verdict == "right")
+        yield Answer("by hand", text, grader, task, said, verdict)
     for line in (HERE.parent / "cases.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         if row.get("expect") not in ("accept", "reject") or not isinstance(row["answer"], str):
@@ -181,33 +207,72 @@ def drawn() -> Iterator[Answer]:
         kind = AnswerType.CHOICE if options else AnswerType.TEXT
         task = Task(id="t", question="What is it?", answer=row["gold"], choices=options, answer_type=kind)
         grader = row["grader"].partition("@")[0]
-        yield Answer("torture table", row["answer"][:60], grader, task, row["answer"], row["expect"] == "accept")
+        verdict = "right" if row["expect"] == "accept" else "wrong"
+        yield Answer("torture table", row["answer"][:60], grader, task, row["answer"], verdict)
 
 
 def stored(folder: Path) -> Iterator[Answer]:
-    """Yield the answers of models; those that a person read have their verdict."""
-    disputed = {}
-    for line in (HERE / "disputed.tsv").read_text(encoding="utf-8").splitlines():
-        file, name, verdict, _ = line.split("\t")
-        disputed[file, name] = verdict
+    """Yield the answers of models; the disputed ones with what a person says of them."""
+    lines = (HERE / "disputed.tsv").read_text(encoding="utf-8").splitlines()
+    disputed = {(file, name): verdict for file, name, verdict, _ in (line.split("\t") for line in lines)}
     for path in sorted(folder.glob("*.json*")):
         rows = json.loads(path.read_text(encoding="utf-8")) if path.suffix == ".json" else {}
         for one in stored_answers(path):
-            if one.task.answer is None or one.response is None:
-                continue
-            # MathVista's own rules read what a language model had extracted from the answer.
-            text = str(rows.get(one.task.id, {}).get("extraction", one.response)) if one.grader != "choice" else ""
-            verdict = disputed.get((path.name, one.task.id))
-            right = None if verdict is None else verdict == "right"
-            yield Answer(path.name, one.task.id, one.grader, one.task, one.response, right), text or one.response
+            if one.task.answer is not None and one.response is not None:
+                # MathVista's own rules read what a language model had extracted from the answer.
+                text = str(rows.get(one.task.id, {}).get("extraction", one.response))
+                verdict = disputed.get((path.name, one.task.id), "")
+                yield Answer(path.name, one.task.id, one.grader, one.task, one.response, verdict, text)
 
 
-def compared(answer: Answer, accepted: bool, other: bool | None) -> str:
+@cache
+def _accepted(answer: Answer) -> bool:
+    return load_grader(answer.grader).grade(answer.text, answer.task).accepted
+
+
+def compared(answer: Answer, theirs: Theirs) -> str:
     """Return how our verdict on one answer and theirs compare."""
+    accepted = _accepted(answer)
+    try:
+        other = theirs(answer.task, answer.extracted or answer.text)
+    except (ValueError, OverflowError):  # DynaMath's float("10³")
+        other = None
     if other is None:
-        return "asks a judge"
+        return JUDGE
     if other == accepted:
-        return "agree"
-    if answer.right is None:
-        return "open"
-    return OURS_WRONG if answer.right == other else THEIRS_WRONG
+        return AGREE
+    if not answer.verdict:
+        return OPEN
+    if answer.verdict in ("right", "wrong"):
+        return OURS_WRONG if (answer.verdict == "right") == other else THEIRS_WRONG
+    return STRICTER
+
+
+def counts(answers: Iterable[Answer]) -> dict[tuple[str, str], Counter[str]]:
+    """Return how often each outcome occurs, by evaluator and source; what we cannot grade is left out."""
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for answer in answers:
+        for name, (graders, fits, theirs) in EVALUATORS.items():
+            if answer.grader in graders and fits(answer):
+                with suppress(GradingError):
+                    found.setdefault((name, answer.source), Counter())[compared(answer, theirs)] += 1
+    return found
+
+
+def as_markdown(found: Mapping[tuple[str, str], Counter[str]]) -> str:
+    """Return the table of `docs/grading.md`."""
+    head = ("evaluator", "answers", "number", *OUTCOMES)
+    lines = [f"| {' | '.join(head)} |", "|---|---|" + "---|" * (len(head) - 2)]
+    total: Counter[str] = Counter()
+    for (name, source), own in sorted(found.items()):
+        total.update(own)
+        lines.append(_row(name, source, own))
+    return "\n".join([*lines, _row("all", "", total)])
+
+
+def _row(name: str, source: str, own: Counter[str]) -> str:
+    return f"| {name} | {source} | {own.total()} | {' | '.join(str(own[outcome]) for outcome in OUTCOMES)} |"
+
+
+if __name__ == "__main__":
+    print(as_markdown(counts([*drawn(), *(stored(ANSWERS) if ANSWERS.is_dir() else ())])))
