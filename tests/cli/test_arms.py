@@ -47,6 +47,13 @@ def test_an_arm_that_is_none_is_refused_before_anything_is_trained(listed: str, 
         read_arms("codedance", listed, "", "tiny")
 
 
+def test_settings_of_all_arms_are_read_before_anything_is_trained() -> None:
+    with pytest.raises(SettingsError, match="steps"):
+        read_arms("codedance", "full", "", "tiny", ["--set", "stepps=3"])
+    few = ["--set", "rounds.tasks=4", "--set", "rounds.groups=4", "--processes", "2"]
+    assert read_arms("vista-r1", "dapo", "tiny", "tiny", few)[0].profiles == "tiny,dapo"
+
+
 @pytest.mark.parametrize("steps", ["a", "1,", "0", "5;6"])
 def test_steps_that_are_none(steps: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*told("codedance", "--arms", "full", "--at", steps), "--out", str(tmp_path)]) == 2

@@ -59,7 +59,7 @@ SMALL_RL = (
 BEHIND = {
     "sft": "--set steps=1 --set batch.trajectories=2 --set model.shard=false --set validation.fraction=0",
     "rl": SMALL_RL,
-    "eval": "--n 2 --set sampling.max_tokens=64",
+    "eval": "--n 2 --set sampling.max_tokens=8",
     "synth": "--n 4",
 }
 IN_PART = ("--out runs/codes", "--out runs/crops")
@@ -172,7 +172,7 @@ def small(line: str, url: str) -> list[str]:
     words = shlex.split(line.replace("URL", url))
     behind = shlex.split(BEHIND.get(words[1], ""))
     if words[1] == "arms":
-        inner = {"--train": BEHIND["rl"], "--eval": BEHIND["eval"]}
+        inner = {"--train": BEHIND["rl"], "--eval": f"{BEHIND['eval']} --n 1"}
         words = [f"{word} {inner.get(before, '')}".strip() for before, word in pairwise(["", *words])]
     if words[1] in ("rl", "arms") and "--profile" not in words:
         behind += ["--profile", "tiny"]

@@ -10,6 +10,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Final
@@ -87,7 +88,7 @@ def arms(
     as_json: AsJson = False,
 ) -> None:
     """Train and measure several arms of a recipe, such as a paper's ablations, and put them in one table."""
-    chosen = read_arms(recipe, listed, profile, model)
+    chosen = read_arms(recipe, listed, profile, model, shlex.split(train))
     steps = _steps(at)
     say = teller(as_json)
     rows: list[ArmRow] = []
@@ -101,11 +102,16 @@ def arms(
     raise typer.Exit(1 if failed or any(row.missing for row in rows) else 0)
 
 
-def read_arms(recipe: str, listed: str, profile: str, model: str) -> list[Arm]:
-    """Read the arms, all of which must be there. Raises `SettingsError` for the first that is none."""
-    from saccade.training.rl.recipe import load_recipe
+def read_arms(recipe: str, listed: str, profile: str, model: str, train: Sequence[str] = ()) -> list[Arm]:
+    """Read the arms, all of which must be there, also with the settings of `train`.
+
+    Raises:
+        SettingsError: one of them is none, or a setting is wrong.
+    """
+    from saccade.training.rl.settings import load_rl_settings
 
     found: list[Arm] = []
+    overrides = [value for option, value in pairwise(train) if option == "--set"]
     for text in filter(None, (part.strip() for part in listed.split(","))):
         match = _ARM.fullmatch(text)
         if match is None:
@@ -114,10 +120,8 @@ def read_arms(recipe: str, listed: str, profile: str, model: str) -> list[Arm]:
             )
         own = match["profiles"]
         names = [profile] * bool(profile) + own.split("+") * (own not in (START, FULL))
-        machine = load_recipe(recipe, ",".join(names) or None).machine
-        base = machine.get("model", {})
-        named = base.get("source", "") if isinstance(base, dict) else ""
-        begins = match["model"] or (named if isinstance(named, str) and named else model)
+        settings = load_rl_settings(recipe, ",".join(names) or None, overrides)
+        begins = match["model"] or settings.model.source or model
         found.append(Arm(match["name"] or own, ",".join(names), begins, own != START))
     if not found:
         raise SettingsError("no arm is named: give --arms full,PROFILE,...")
