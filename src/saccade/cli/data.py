@@ -333,7 +333,7 @@ def review(
 ) -> None:
     """Look through a run or through tasks by hand: keep, drop, correct the gold answer, or rate from 1 to 5."""
     if ratings:
-        from saccade.training.sft.rating import rating_table, table_lines
+        from saccade.report.ratings import rating_table, table_lines
 
         print("\n".join(table_lines(rating_table(folders))))
         return

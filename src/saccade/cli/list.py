@@ -78,6 +78,7 @@ KINDS = {
     "kl-estimators": ListedKind(
         "saccade.training.rl.kl:KL_ESTIMATORS", "how far a policy is from its reference", "recipes: loss.kl"
     ),
+    "tool-origins": ListedKind("saccade.tools.registry:TOOL_ORIGINS", "tools of other systems", "--tools NAME:WHERE"),
     "tool-servers": ListedKind(
         "saccade.tools.serving.backend:TOOL_SERVERS", "where served tools run", "tools serve --on NAME"
     ),

@@ -15,7 +15,8 @@ from tests.training.sft.curate.cases import Runs, blobs, ran, said
 
 from saccade.cli.main import main
 from saccade.errors import SettingsError
-from saccade.training.sft.rating import Rating, RatingLog, krippendorff, rating_table, sheets, table_lines
+from saccade.report.ratings import krippendorff, rating_table, table_lines
+from saccade.training.sft.rating import Rating, RatingLog, sheets
 from saccade.training.sft.rating_server import Raters, rating_app
 from saccade.training.sft.review import ReviewItems
 
