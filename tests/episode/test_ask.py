@@ -211,6 +211,14 @@ def test_the_time_of_a_call_is_a_setting() -> None:
     assert short.turns[0].execution.status is Status.TIMEOUT
 
 
+def test_the_size_of_pictures_that_come_back_is_a_setting() -> None:
+    show = code("from PIL import Image\ndisplay(Image.new('RGB', (300, 100)))\ndisplay(Image.new('RGB', (50, 50)))")
+    made = ask(PHOTO, "Which?", model=ScriptedModel([show, ANSWER]), session={"picture_pixels": 7_500})
+    assert made.turns[0].execution is not None
+    back = [picture.image for picture in made.turns[0].execution.pictures]
+    assert [(part.width, part.height) for part in back] == [(150, 50), (50, 50)]
+
+
 def test_limits_of_sessions_fit_together() -> None:
     from saccade.episode.settings import SessionLimits
 

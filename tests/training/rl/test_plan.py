@@ -152,6 +152,14 @@ def test_a_throughput_is_a_number_or_a_run(tmp_path: Path) -> None:
         throughput_of(str(tmp_path))
 
 
+def test_what_has_no_limit_and_what_comes_before_is_said() -> None:
+    made = plan(recipe={"dialect": "direct@1", "rollout": {"sampling": {}}, "curriculum": {"highest": 0.9}})
+    assert (made.tokens, made.calls, made.pictures) == (None, 0, 0)
+    lines = [" ".join(line.split()) for line in made.lines()]
+    assert "sampled tokens no limit rollout.limits sets one" in lines
+    assert "before the first step 8 of each task to choose the tasks (curriculum)" in lines
+
+
 def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["rl", "pyvision-image", "--model", "m", "--tasks", "maze", "--on", "verl", "--gpus", "4"]
     assert main([*given, "--plan", "--throughput", "5000"]) == 0

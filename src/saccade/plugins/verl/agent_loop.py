@@ -25,7 +25,7 @@ from saccade.errors import ModelLostError, ModelRefusedError, TrainingError
 from saccade.media.store import MediaStore
 from saccade.models.base import MediaReader
 from saccade.models.pictures import decoded_picture
-from saccade.plugins.verl.mapping import context_tokens, located
+from saccade.plugins.verl.mapping import located
 from saccade.plugins.verl.policy import TokenPolicy, load_policy
 from saccade.plugins.verl.said import keep_warnings
 from saccade.plugins.verl.settings import verl_of
@@ -357,7 +357,7 @@ class EpisodeWorker:
                 client,
                 self.policy,
                 self.store,
-                context_tokens(recipe) or self.policy.checkpoint.context_tokens,
+                recipe.limits.context_tokens or self.policy.checkpoint.context_tokens,
                 verl_of(settings).turn_seconds,
             )
             resources = RolloutResources(engine, self.policy.encoder, self._sandbox, self.store, self._tools)

@@ -122,11 +122,6 @@ def nested(lines: list[ConfigLine]) -> dict[str, Any]:
     return table
 
 
-def context_tokens(recipe: Recipe) -> int | None:
-    """Return the most tokens of an episode; None where neither the recipe nor its dialect says."""
-    return recipe.limits.context_tokens
-
-
 def most_groups(recipe: Recipe) -> int:
     """Return the most groups that a step can train on."""
     selection, rounds = recipe.selection, recipe.rounds
@@ -183,7 +178,7 @@ def exact_floats(settings: RlSettings) -> bool:
 
 def _data(settings: RlSettings, out: Path) -> list[ConfigLine]:
     rows = out / "verl"
-    most = context_tokens(settings.recipe)
+    most = settings.recipe.limits.context_tokens
     lines = [
         ConfigLine("data.train_files", str(rows / "train.parquet"), "tasks.source"),
         ConfigLine("data.val_files", str(rows / "validation.parquet"), "validation.source"),
@@ -207,7 +202,7 @@ def _rollout(settings: RlSettings, out: Path) -> list[ConfigLine]:
         ConfigLine(
             f"{rollout}.temperature", 1.0 if temperature is None else temperature, "recipe.rollout.sampling.temperature"
         ),
-        ConfigLine(f"{rollout}.max_model_len", context_tokens(recipe), "recipe.rollout.limits"),
+        ConfigLine(f"{rollout}.max_model_len", recipe.limits.context_tokens, "recipe.rollout.limits"),
         ConfigLine(f"{rollout}.tensor_model_parallel_size", verl.tensor_parallel, "trainer.tensor_parallel"),
         ConfigLine(f"{rollout}.calculate_log_probs", True, "(those that sampled are trained against)"),
         ConfigLine(f"{rollout}.log_prob_use_dynamic_bsz", True, "max_tokens_per_batch"),
@@ -229,7 +224,7 @@ def _rollout(settings: RlSettings, out: Path) -> list[ConfigLine]:
 
 def pass_tokens(settings: RlSettings) -> int:
     """Return the most tokens of a forward pass: an episode must fit."""
-    return max(settings.max_tokens_per_batch, context_tokens(settings.recipe) or 0)
+    return max(settings.max_tokens_per_batch, settings.recipe.limits.context_tokens or 0)
 
 
 def _loss(recipe: Recipe) -> list[ConfigLine]:
@@ -321,7 +316,7 @@ def _on_cpu(settings: RlSettings) -> list[ConfigLine]:
         ConfigLine(f"{rollout}.enable_sleep_mode", False, why),
         ConfigLine(f"{rollout}.enforce_eager", True, why),
         ConfigLine(f"{rollout}.max_num_seqs", 16, why),
-        ConfigLine(f"{rollout}.max_num_batched_tokens", max(2048, context_tokens(settings.recipe) or 0), why),
+        ConfigLine(f"{rollout}.max_num_batched_tokens", max(2048, settings.recipe.limits.context_tokens or 0), why),
         ConfigLine(f"{rollout}.engine_kwargs.vllm", vllm, why),
         ConfigLine(f"{rollout}.checkpoint_engine.update_weights_bucket_megabytes", 64, why),
         ConfigLine(f"{actor}.use_torch_compile", False, why),
@@ -409,7 +404,7 @@ def check_on_verl(settings: RlSettings) -> None:
         wrong.append("model.vision: verl trains all of the vision tower or nothing; take frozen or full")
     if settings.recipe.rollout.sampling.temperature == 0:
         wrong.append("recipe.rollout.sampling.temperature: verl divides by it; take one above 0")
-    if context_tokens(settings.recipe) is None:
+    if settings.recipe.limits.context_tokens is None:
         name = load_dialect(settings.recipe.dialect).id
         wrong.append(f"recipe.rollout.limits.context_tokens: verl's servers need it, and {name} sets none")
     loss = settings.recipe.loss

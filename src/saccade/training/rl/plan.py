@@ -168,9 +168,9 @@ class RunPlan:
         yield _row("rollouts", f"{every:,}", f"{rounds.tasks} tasks x {size} x {rounds.rounds} rounds; {one:,} in one")
         yield _most("sampled tokens", every, self.tokens)
         yield _most("pictures that come back", every, self.pictures)
-        asked = self.requests(0.0 if self.calls is None else self.calls)
+        asked = self.requests(math.inf if self.calls is None else self.calls)
         for model, requests in asked.items():
-            yield _row("requests to a judge", f"{every * requests:,.0f}", model)
+            yield _row("requests to a judge", f"{every * requests:,.0f}".replace("inf", "no limit"), model)
         if not asked:
             yield _row("requests to judges", "0", "the reward asks no model")
         cores = f"each uses at most a core while it computes; {self.settings.generation.max_concurrency} episodes"
@@ -193,6 +193,8 @@ class RunPlan:
         yield from self._media_lines()
         yield "the run"
         yield _row("rollouts", f"{recipe.steps * one:,} to {recipe.steps * every:,}", f"{recipe.steps} steps")
+        if recipe.curriculum is not None:
+            yield _row("before the first step", f"{size:,} of each task", "to choose the tasks (curriculum)")
         hours = self.hours()
         if hours is None:
             yield _row("hours", "not known", "say --throughput TOKENS_PER_SECOND, or the folder of a run like it")

@@ -13,7 +13,9 @@ import pytest
 from tests.training.rl.engines.judges import gone, started, vllm
 from tests.training.rl.train.support import metrics, rl_settings, toy, write_tasks
 
+from saccade.core.settings import differences
 from saccade.errors import ModelLostError, SettingsError, UnavailableError
+from saccade.training.memory import MemoryPlan
 from saccade.training.rl.engines.judge_server import (
     ServedJudge,
     check_judge,
@@ -26,7 +28,7 @@ from saccade.training.rl.engines.settings import JudgeServerSettings
 from saccade.training.rl.engines.vllm_process import free_port
 from saccade.training.rl.recipe import RewardSettings
 from saccade.training.rl.run import plan_memory, train
-from saccade.training.rl.settings import load_rl_settings
+from saccade.training.rl.settings import MAY_DIFFER, load_rl_settings
 
 
 def reward(port: int, **more: Any) -> RewardSettings:
@@ -75,6 +77,17 @@ def test_the_command() -> None:
         *("/bin/vllm", "serve", "org/judge", "--served-model-name", "org/judge", "--host", "127.0.0.1"),
         *("--port", "8000", "--tensor-parallel-size", "2", "--max-model-len", "9000"),
     ]
+
+
+def test_a_recipe_or_the_command_line_says_so(tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text('dialect = "codev@1"\n[reward]\npreset = "pyvision-rl@1:paper"\n[judge]\ngpus = 2\n')
+    settings = load_rl_settings(recipe)
+    assert (settings.judge, settings.recipe.judge) == (JudgeServerSettings(gpus=2), None)
+    other = load_rl_settings(recipe, overrides=["judge.gpus=1", "judge.program=/opt/vllm"])
+    assert other.judge == JudgeServerSettings(gpus=1, program="/opt/vllm")
+    changed = {item.name for item in differences(settings, other)}
+    assert changed <= set(MAY_DIFFER), "a run is resumed with another server"
 
 
 def test_it_answers_in_the_block_and_has_ended_after_it(tmp_path: Path) -> None:
@@ -160,5 +173,5 @@ def test_six_train_and_two_judge_is_a_setting_that_is_planned() -> None:
     assert judging.total / 2**30 == pytest.approx(33.45e9 * 2 / 2 / 2**30, rel=0.01)  # 33.45 billion weights
     assert "2 more GPUs judge: the run starts vLLM with Qwen/Qwen2.5-VL-32B-Instruct" in plan.notes[-1]
     plan.check(80)
-    with pytest.raises(SettingsError, match=r"judge\.gpus"):
-        plan_memory(load_rl_settings("codev", None, [given[0], "judge.gpus=1"]), 6, "cuda").check(64)
+    with pytest.raises(SettingsError, match=r"judging.*raise judge\.gpus"):
+        MemoryPlan("a judge on small GPUs", (judging,)).check(32)
