@@ -224,7 +224,7 @@ class ScoreQuestion:
         return JudgeVerdict(score=said)
 
 
-_LABEL = re.compile(r"^[^:：]{1,60}[:：]\s*(?=\S)")
+_LABEL = re.compile(r"\A(?!.*\b(?:not|never|no)\b)[\W_]*\w{1,20}(?:\s\w{1,20}){0,2}\W{0,3}[:：]\s*(?=\S)", re.I)
 
 
 def _last_line(reply: str) -> str:
