@@ -253,11 +253,11 @@ class ChartDet(Tool[ChartArguments, ChartPartsResult]):
 
 def _parts(reading: ChartReading, seen: Look) -> Iterator[ChartPart]:
     for number, mark in enumerate(reading.marks, 1):
-        yield ChartPart(id=f"bar_{number}", kind="bar", box=_moved(mark, seen), color=mark.color)
-    bars = [mark.box for mark in reading.marks]
+        yield ChartPart(id=f"{mark.kind}_{number}", kind=mark.kind, box=_moved(mark, seen), color=mark.color)
+    marks = [mark.box for mark in reading.marks]
     counts: dict[PartKind, int] = {}
     for shape in reading.shapes:
-        if not any(_inside(shape, box) for box in bars):
+        if not any(_inside(shape, box) for box in marks):
             kind = _KINDS[shape.kind]
             counts[kind] = counts.get(kind, 0) + 1
             yield ChartPart(id=f"{kind}_{counts[kind]}", kind=kind, box=_moved(shape, seen), color=shape.color)
