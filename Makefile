@@ -145,6 +145,7 @@ test-faces: faces  ## The faces for those three, with the real libraries
 oracles: setup  ## Our graders beside the official evaluators' own functions
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/oracles --requirement requirements/oracles.txt
 	PYTHONPATH=$(VENV)/oracles $(BIN)/python -m pytest -m slow tests/grading/oracles
+	PYTHONPATH=$(VENV)/oracles:. $(BIN)/python -m tests.grading.oracles.table
 
 SITE := .venv-docs
 
