@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -22,7 +23,7 @@ from tests.cli.commands import arguments, commands, options
 
 from saccade.cli import main as cli
 from saccade.cli.main import main
-from saccade.cli.output import print_json
+from saccade.cli.output import plain_console, print_json
 from saccade.errors import (
     MediaError,
     ModelLostError,
@@ -430,3 +431,9 @@ def test_what_json_has_no_word_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert "é" in said
     assert json.loads(said)["path"] == "a/b"
     assert json.loads(said)["record"]["value"] == 1.0
+
+
+def test_a_split_is_no_picture_for_the_terminal() -> None:
+    screen = io.StringIO()
+    plain_console(file=screen).print("from spacer:train: 2 tasks [x]")
+    assert screen.getvalue() == "from spacer:train: 2 tasks [x]\n"
