@@ -27,7 +27,11 @@ OFFERED: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
         ),
         "tool-lists": frozenset({"vista"}),
     },
-    "serve": {"commands": frozenset({"serve", "mcp", "sandbox"})},
+    "serve": {
+        "commands": frozenset({"serve", "mcp", "sandbox"}),
+        "tool-origins": frozenset({"verl-tool"}),
+        "tool-servers": frozenset({"verl-tool"}),
+    },
     "integrations": {
         "exports": frozenset({"otel"}),
         "task-forms": frozenset({"harbor"}),

@@ -17,9 +17,16 @@ import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 from PIL import Image
+from tests.episode.support import stored_task
 from tests.models.listening import listening
 from tests.plugins.serve.tool_server import TOKEN, tool_server
 
+from saccade.dialects.registry import load_dialect
+from saccade.episode.drive import run_episode
+from saccade.episode.flow import Plan
+from saccade.episode.workbench import equipped
+from saccade.media.store import MediaStore
+from saccade.models.scripted import ScriptedModel
 from saccade.record.execution import Status
 from saccade.tools.context import ToolContext, ToolResult
 from saccade.tools.served import served_tools
@@ -141,3 +148,21 @@ def test_an_endpoint_that_is_not_there_keeps_a_server_of_tools_unready(
         ready = httpx.get(f"{url}/v1/ready")
         assert ready.status_code == 503
         assert "cannot be reached" in ready.json()["waiting_for"]["multimath"]
+
+
+async def test_the_record_of_an_episode_names_what_was_filled_in(gathering: Gathering, tmp_path: Path) -> None:
+    gathering.expects(1)
+    store = MediaStore(tmp_path / "media")
+    dialect, tools = equipped(load_dialect("vista"), ["multimath"])
+    turns = [
+        '<think>a</think><tool_call>{"tool": "multimath", "task": "solve"}</tool_call>',
+        "<think>b</think><answer>4</answer>",
+    ]
+    plan = Plan(stored_task(store), dialect)
+    played = await run_episode(plan, ScriptedModel(turns), None, store, tools=tools)
+    run = played.turns[0].execution
+    assert run is not None
+    assert [(repair.name, repair.note) for repair in run.repairs] == [
+        ("question_filled", "question was left out: the question of the task")
+    ]
+    assert "Answer: 4" in (run.value or "")
