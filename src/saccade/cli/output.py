@@ -64,10 +64,10 @@ def visible(text: str) -> str:
 
 
 def plain_console(**options: Any) -> Console:
-    """Make a console of rich that prints brackets as they are; `options` are rich's."""
+    """Make a console of rich that prints brackets, and words between colons, as they are; `options` are rich's."""
     from rich.console import Console
 
-    return Console(markup=False, **options)
+    return Console(markup=False, emoji=False, **options)
 
 
 def plain_column(text_format: str) -> TextColumn:
