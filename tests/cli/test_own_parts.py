@@ -13,6 +13,7 @@ from PIL import Image
 from tests.test_extending import FILES
 
 from saccade.cli.main import main
+from saccade.cli.output import plain_console
 from saccade.core.settings import save_settings
 from saccade.episode.asking import AskSettings, suited
 from saccade.errors import RegistryError, SettingsError
@@ -286,3 +287,8 @@ def test_protocols_say_that_a_dialect_is_not_here(here: Path, capsys: pytest.Cap
     (here / "scream.py").write_text("from shout import Shout\nSCREAM = Shout(id='scream@1')\n")
     assert main(["protocols", "asked", "--only", "errors", "--dialect", "scream.py:SCREAM"]) == 0
     assert "not installed" not in capsys.readouterr().err
+
+
+def test_a_screen_prints_words_between_colons_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    plain_console().print("vista-figureqa:train: 4 tasks, [b]", highlight=False)
+    assert capsys.readouterr().out == "vista-figureqa:train: 4 tasks, [b]\n"
