@@ -172,13 +172,10 @@ def caller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
 
 
 @pytest.mark.parametrize("listens", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("tokens", [200, 20], ids=["whole call", "cut call"])
-async def test_functions(caller: tuple[str, str], listens: bool, tokens: int) -> None:
+async def test_a_call_that_is_cut_off_is_no_outage(caller: tuple[str, str], listens: bool) -> None:
     address, name = caller
     model = OpenAIModel(endpoint(address, model=name), server="transformers")
-    request = ask("Look.", tools=(TOOL,), sampling=Sampling(max_tokens=tokens))
+    request = ask("Look.", tools=(TOOL,), sampling=Sampling(max_tokens=20))
     answer = await model.complete(request, MEDIA, on_text=(lambda piece: None) if listens else None)
     await model.close()
-    whole = tokens == 200
-    assert [(call.name, call.arguments) for call in answer.tool_calls] == [("python", {"code": "print(1)"})] * whole
-    assert answer.finish is (FinishReason.TOOL_CALL if whole else FinishReason.LENGTH)
+    assert (answer.tool_calls, answer.finish) == ((), FinishReason.LENGTH)
