@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from PIL import Image
 from tests.models.helpers import Media, ask, endpoint, said
-from tests.models.wire_server import WireServer, chat, messages, status
+from tests.models.wire_server import WireServer, chat, messages, status, stream
 
 from saccade.errors import ModelRefusedError
 from saccade.models.base import Request, ToolSpec
@@ -145,6 +145,17 @@ async def test_chat_one_call_at_a_time_where_it_is_known(
     await model.complete(ask(), media)
     await model.close()
     assert ["parallel_tool_calls" in body for body in server.bodies] == [sent, False]
+
+
+async def test_transformers_is_asked_to_stream_where_it_may_call(server: WireServer, media: Media) -> None:
+    answer = {"index": 0, "id": "c", "type": "function", "function": {"name": "python", "arguments": "{}"}}
+    chunk = {"choices": [{"index": 0, "delta": {"tool_calls": [answer]}, "finish_reason": "tool_calls"}]}
+    server.will(stream(json.dumps(chunk)), chat())
+    model = OpenAIModel(endpoint(server.url + "/v1"), server="transformers", api_key="k")
+    [call] = (await model.complete(after(), media)).tool_calls
+    assert (call.name, (await model.complete(ask(), media)).tool_calls) == ("python", ())
+    await model.close()
+    assert [body.get("stream") for body in server.bodies] == [True, None]
 
 
 async def test_chat_a_model_that_cannot_be_told_so_is_asked_without(

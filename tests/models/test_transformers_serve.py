@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -16,20 +17,21 @@ from PIL import Image
 from tests.models.helpers import Media, Waits, ask, endpoint, said
 
 from saccade.errors import ModelLostError, ModelRefusedError
-from saccade.models.base import Request
+from saccade.models.base import Request, ToolSpec
 from saccade.models.providers.openai import OpenAIModel
 from saccade.record.trajectory import FinishReason, Sampling
 from saccade.tokens.local_model import LocalModel
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from tests.models.taught import SAYS, save_taught
+from tests.models.taught import CALLS, SAYS, save_taught
 
 MEDIA = Media()
+TOOL = ToolSpec("python", "Runs code.", {"type": "object", "properties": {"code": {"type": "string"}}})
 RED = MEDIA.put(Image.new("RGB", (112, 56), "red"))
-PATIENCE = 200.0
+PATIENCE = 600.0
 """Seconds until the server must answer."""
 
 
@@ -43,10 +45,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving(folder, tmp_path_factory.mktemp("home")) as address:
+        yield address
+
+
+@contextmanager
+def serving(folder: Path, home: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    home = tmp_path_factory.mktemp("home")
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     command = [str(Path(sys.executable).parent / "transformers"), "serve", str(folder), "--trust-remote-code"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu", "--dtype", "float32"]
@@ -152,3 +159,23 @@ async def test_its_failures_are_outages_and_refusals(address: str, folder: Path)
     with pytest.raises(ModelRefusedError, match=r"422.*return_token_ids"):
         await strange.complete(ask("Look."), MEDIA)
     await strange.close()
+
+
+@pytest.fixture(scope="module")
+def caller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Address of a server whose checkpoint calls a function, and its name."""
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("caller")
+    save_taught(folder, CALLS)
+    with serving(folder, tmp_path_factory.mktemp("caller-home")) as address:
+        yield address, str(folder)
+
+
+@pytest.mark.parametrize("listens", [False, True], ids=["whole", "streamed"])
+async def test_a_call_that_is_cut_off_is_no_outage(caller: tuple[str, str], listens: bool) -> None:
+    address, name = caller
+    model = OpenAIModel(endpoint(address, model=name), server="transformers")
+    request = ask("Look.", tools=(TOOL,), sampling=Sampling(max_tokens=20))
+    answer = await model.complete(request, MEDIA, on_text=(lambda piece: None) if listens else None)
+    await model.close()
+    assert (answer.tool_calls, answer.finish) == ((), FinishReason.LENGTH)

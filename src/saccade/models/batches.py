@@ -174,7 +174,7 @@ class Batches:
                     break
                 keys.append(key)
             file = self._folder / f"round-{len(self._rounds) + 1:04}.json"
-            there = {"keys": keys, "ended": False, "mark": uuid.uuid4().hex, "sent": time.time()}
+            there: dict[str, Any] = {"keys": keys, "ended": False, "mark": uuid.uuid4().hex, "sent": time.time()}
             self._keep(file, {**there, "batch": ""})
             try:
                 lines = [self._lines[key] for key in keys]

@@ -176,4 +176,5 @@ TRANSFORMERS = Server(
     make=chat_model,
     stops=False,
     stop_strings="the client",
+    streams_functions=True,
 )

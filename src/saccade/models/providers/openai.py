@@ -210,6 +210,8 @@ class Server(Provider):
     """It keeps the stop string, or says which one it was."""
     ids_in_streams: bool = True
     """It can give token ids and log-probabilities while it streams."""
+    streams_functions: bool = False
+    """With functions its answers are streamed, because a call that it cannot read is an error (500) in a whole one."""
     one_call: bool = False
     """It can be told to make one native call at a time."""
     continues_pictures: bool = False
@@ -445,7 +447,7 @@ class OpenAIModel(HostedModel):
         sends_stops = "stop" in fields
         answer.infers_stop = sends_stops and not self._server.names_stop
         cuts = bool(answer.stops) and not sends_stops
-        if answer.listener.wants_pieces or cuts:
+        if answer.listener.wants_pieces or cuts or (self._server.streams_functions and "tools" in fields):
             await self._stream(fields, answer, cuts)
         else:
             await self._fetch(fields, answer)
