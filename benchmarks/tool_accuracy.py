@@ -58,7 +58,7 @@ class AccuracyScale:
     """How many pictures of each sort."""
 
     charts: int = 60
-    drawn: int = 8
+    drawn: int = 4
     """Of every kind of `drawn_charts`."""
     diagrams: int = 50
 

@@ -54,10 +54,12 @@ TICKS = [text(str(value), 60, 194 - value, 80, 206 - value) for value in (0, 50,
 
 
 def test_values_of_bars_that_hang_and_that_are_stacked() -> None:
-    shapes = [*BASE, bar(180, 200, 200, 230), bar(100, 110, 120, 148, color=BLUE)]
+    shapes = [*BASE, bar(180, 200, 200, 230), bar(100, 110, 120, 150, color=BLUE)]
     found = marks(shapes, TICKS)
-    assert [(mark.color, round(mark.value or 0)) for mark in found] == [(RED, 50), (BLUE, 38), (RED, 80), (RED, -30)]
+    assert [(mark.color, round(mark.value or 0)) for mark in found] == [(RED, 50), (BLUE, 40), (RED, 80), (RED, -30)]
     assert [mark.value for mark in marks(shapes, [])] == [None] * 4
+    lined = [bar(100, 151, 120, 199), BASE[1], bar(100, 111, 120, 149, color=BLUE)]  # two pixels of white around each
+    assert [round(mark.value or 0) for mark in marks(lined, TICKS) if mark.color == BLUE] == [40]
 
 
 @pytest.mark.parametrize(

@@ -159,11 +159,12 @@ def read_bars(
     places = _bar_places(bars, frame, _whole(lines, rgb, hidden))
     series = [_entry(bar.color, legend) for bar in bars]
     labels = _labels(bars, frame, places, [id(one) if legend else 0 for one in series])
+    edge = _edge(bars, frame)
     marks = []
     for bar, label, entry in zip(bars, labels, series, strict=True):
         # What reaches under the legend may end there; a colour that the legend lacks belongs to nobody known.
         unsure = (hidden is not None and _touches(bar.box, hidden)) or (len(legend) > 1 and entry is None)
-        value = None if unsure or _goes_on(rgb, bar, standing=frame.standing) else _value(bar, frame, lines)
+        value = None if unsure or _goes_on(rgb, bar, standing=frame.standing) else _value(bar, frame, lines, edge)
         marks.append(ChartMark("bar", bar.box, bar.color, label, entry, value))
     # Along the categories; of one stack, from the base line on.
     marks.sort(key=lambda mark: (sum(frame.across(mark.box)), abs(frame.ends(mark.box)[0] - frame.base)))
@@ -361,8 +362,21 @@ def _labels(
     ]
 
 
-def _value(bar: ColourShape, frame: BarFrame, lines: Sequence[TextLine]) -> float | None:
-    begin, end = frame.ends(bar.box)
+def _edge(bars: Sequence[ColourShape], frame: BarFrame) -> float:
+    """Return half the width of the line around bars, in pixels, as it is seen between those of a stack."""
+    ends = [sorted(frame.ends(bar.box)) for bar in bars]
+    gaps = [
+        begin - end
+        for (_, end), below in zip(ends, bars, strict=True)
+        for (begin, _), above in zip(ends, bars, strict=True)
+        if 0 <= begin - end <= _LEVEL and abs(frame.across(above.box)[0] - frame.across(below.box)[0]) <= _WIDTH
+    ]
+    return median(gaps) / 2 if gaps else 0.0
+
+
+def _value(bar: ColourShape, frame: BarFrame, lines: Sequence[TextLine], edge: float = 0.0) -> float | None:
+    begin, end = (float(place) for place in frame.ends(bar.box))
+    begin, end = (begin + edge, end - edge) if end < begin else (begin - edge, end + edge)
     measured = None
     if frame.axis is not None:
         downwards = abs(end - frame.base) < abs(begin - frame.base)
