@@ -260,7 +260,7 @@ def tool_accuracy(
         Path | None,
         typer.Option(metavar="FOLDER", help="Also problems of Geometry3K: folders with data.json, logic_form.json."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer pictures: half a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer pictures: a minute or two.")] = False,
     out: OutFile = None,
     as_json: AsJson = False,
 ) -> None:

@@ -114,12 +114,10 @@ def read_points(
         near = [
             column for column in range(max(0, x - _REACH), min(ink.shape[1], x + _REACH + 1)) if ink[:, column].any()
         ]
-        before = max((column for column in near if column <= x), default=None)
-        after = min((column for column in near if column >= x), default=None)
-        if before is None or after is None:  # the label may stand beyond the end
-            before = after = before or after
-            if before is None or abs(before - x) > _END:
-                continue
+        below, above = [column for column in near if column <= x], [column for column in near if column >= x]
+        if not near or (not (below and above) and min(abs(column - x) for column in near) > _END):
+            continue  # beyond its end, where the middle of a label may be a little aside
+        before, after = (below or above[:1])[-1], (above or below[-1:])[0]
         first, last = _middle(ink[:, before]), _middle(ink[:, after])
         if max(_leap(ink, before), _leap(ink, after)) * max(1.0, (after - before) / 2) > steepest:
             continue
