@@ -171,7 +171,8 @@ def _bars(
         look = {**look, "xerr" if lying else "yerr": 3 * scale, "capsize": 3}
     for order, (name, row) in enumerate(zip(names, rows, strict=True)):
         if stacked:
-            made = draw(places, row, width, **{"left" if lying else "bottom": foot}, label=name, **look)
+            below: dict[str, Any] = {"left" if lying else "bottom": foot}
+            made = draw(places, row, width, label=name, **below, **look)
             foot = foot + np.array(row)
         else:
             thick = width / len(names)
@@ -243,7 +244,8 @@ def _pie(sheet: _Sheet, *, kind: str, hole: bool = False) -> Drawn:
         look["explode"] = [0.1, *[0] * (len(sizes) - 1)]
     if rng.chance(40):
         axes.pie(sizes, **look)
-        axes.legend(labels, **rng.choice(({"loc": "best"}, {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)})))
+        beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+        axes.legend(labels=labels, **(beside if rng.chance(50) else {"loc": "best"}))
     else:
         axes.pie(sizes, labels=labels, **look)
     total = sum(sizes)
@@ -256,7 +258,8 @@ def _pie(sheet: _Sheet, *, kind: str, hole: bool = False) -> Drawn:
 def _histogram(sheet: _Sheet) -> Drawn:
     rng, axes = sheet.rng, sheet.axes
     sample = [sum(rng.integer(0, 1000) for _ in range(6)) / 1000 for _ in range(rng.choice((100, 1000)))]
-    counts, edges, _ = axes.hist(sample, bins=rng.choice((6, 10, 20)), **rng.choice(({}, {"edgecolor": "black"})))
+    edge: dict[str, Any] = {"edgecolor": "black"} if rng.chance(50) else {}
+    counts, edges, _ = axes.hist(sample, bins=rng.choice((6, 10, 20)), **edge)
     sheet.decorate()
     sheet.figure.draw_without_rendering()
     values = {}
