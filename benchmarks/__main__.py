@@ -17,6 +17,7 @@ from rich.text import Text
 
 from saccade.cli.main import run
 from saccade.cli.output import AsJson, plain_console, print_json, waiting
+from saccade.core.plugins import install
 from saccade.errors import SaccadeError, SettingsError, UnavailableError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def tools(
     out: OutFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Calls of typed tools by 1 to 64 episodes at once, in worker processes and served. Needs saccade[ocr,serve]."""
+    """Calls of typed tools by 1 to 64 episodes at once, in worker processes and served. Needs [ocr,serve]."""
     for package, extra in (("rapidocr", "ocr"), ("fastapi", "serve")):
         if importlib.util.find_spec(package) is None:
             raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[{extra}]'")
@@ -209,7 +210,7 @@ def local(
     """A checkpoint in this process (local:FOLDER): one episode of several turns, and eight side by side."""
     for package in ("torch", "transformers"):
         if importlib.util.find_spec(package) is None:
-            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[local]'")
+            raise UnavailableError(f"the package `{package}` is not installed. Run: {install('local')}")
     from benchmarks.local import FULL_LOCAL, QUICK_LOCAL, measure_local
     from saccade.models.registry import checkpoint_named
 
@@ -330,7 +331,7 @@ def lazy(
 def _check_train() -> None:
     for package in ("torch", "transformers", "accelerate"):
         if importlib.util.find_spec(package) is None:
-            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[train]'")
+            raise UnavailableError(f"the package `{package}` is not installed. Run: {install('train')}")
 
 
 def _measured(

@@ -155,7 +155,7 @@ def measure_tools(
         with detector(Path(folder)) as weights:
             tools = tuple(name for name in only or TOOLS if name != DETECTOR or weights)
             on_progress(
-                f"the detector has {weights}" if weights else "no detector: it wants pip install saccade[local]"
+                f"the detector has {weights}" if weights else "no detector: it wants pip install saccade-vlm[local]"
             )
             with _server(tools) as url:
                 figures = _rows(tools, url, scale, (store, tasks), on_progress)

@@ -114,7 +114,7 @@ def test_everything_that_is_missing_is_named_at_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(cli_demo, "NEEDED", ("no_torch", "sys", "no_transformers"))
     with pytest.raises(UnavailableError) as caught:
         cli_demo.need_packages()
-    assert str(caught.value) == "not installed: `no_torch`, `no_transformers`. Run: pip install 'saccade[local]'"
+    assert str(caught.value) == "not installed: `no_torch`, `no_transformers`. Run: pip install 'saccade-vlm[local]'"
 
 
 @pytest.mark.slow

@@ -162,8 +162,8 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(listing, "version", version)
     parts = {part.id: part.needs for part in parts_of("models")}
-    assert parts["local@1"] == "pip install 'saccade[local]'"
-    assert parts["openai@1"] == "pip install 'saccade[models]'"
+    assert parts["local@1"] == "pip install 'saccade-vlm[local]'"
+    assert parts["openai@1"] == "pip install 'saccade-vlm[models]'"
     assert parts["scripted@1"] == ""
     assert {"torch", "openai", "anthropic"} & set(asked)
 

@@ -24,7 +24,7 @@ FOLDER_GONE = [
         name=name,
         value=f"saccade.plugins.no_such_folder.thing:{name[:5].upper()}",
         group=group,
-        dist=SimpleNamespace(name="saccade"),
+        dist=SimpleNamespace(name="saccade-vlm"),
     )
     for group, name in (
         ("saccade.worlds", "shape-count"),

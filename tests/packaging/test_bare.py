@@ -77,7 +77,7 @@ def works(bare: Environment) -> None:
     assert "All required layers are on" in bare.run("saccade", "doctor")
     said = bare.run("saccade", "demo", COLUMNS="200")
     assert "reading is known: False" in said
-    assert "pip install 'saccade[local]'" in said
+    assert "pip install 'saccade-vlm[local]'" in said
     assert (bare.folder / "runs" / "demo" / "index.html").is_file()
     looks(bare)
     bare.run("saccade", "synth", "touching-circles", "--dialect", "pyvision", "--n", "2", "--out", "expert")
@@ -85,7 +85,7 @@ def works(bare: Environment) -> None:
     assert "vista-r1" in bare.run("saccade", "rl", "list")
     assert "'codedance'" in bare.run("saccade", "rl", "codedanse", code=2)
     missing = bare.run("saccade", "rl", "codedance", "--model", "m", "--tasks", "shape-count", code=2)
-    assert "pip install 'saccade[train]'" in missing
+    assert "pip install 'saccade-vlm[train]'" in missing
 
 
 def looks(bare: Environment) -> None:

@@ -45,9 +45,9 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if path.is_file():
             shutil.copy(path, folder)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    info = folder / "src" / f"saccade-{project['version']}.dist-info"
+    info = folder / "src" / f"saccade_vlm-{project['version']}.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: saccade\nVersion: {project['version']}\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: saccade-vlm\nVersion: {project['version']}\n")
     lines = []
     for group, entries in project["entry-points"].items():
         own = [f"{name} = {target}" for name, target in entries.items() if not target.startswith("saccade.plugins.")]

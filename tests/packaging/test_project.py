@@ -27,7 +27,7 @@ PROJECT = PYPROJECT["project"]
 def test_the_version_is_the_one_that_the_changelog_writes_about() -> None:
     headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert headings[0] == PROJECT["version"]
-    assert version("saccade") == PROJECT["version"], "installed before the version changed: make setup"
+    assert version("saccade-vlm") == PROJECT["version"], "installed before the version changed: make setup"
 
 
 def test_the_pythons_that_are_named_are_those_that_are_tried() -> None:
@@ -51,7 +51,7 @@ def test_every_package_of_the_extra_dev_is_pinned() -> None:
     wanted = {
         re.split(r"[^\w.-]", item)[0].lower().replace("_", "-") for item in PROJECT["optional-dependencies"]["dev"]
     }
-    assert wanted - {"saccade"} <= pinned
+    assert wanted - {"saccade-vlm"} <= pinned
 
 
 TEXT = (ROOT / "Containerfile").read_text(encoding="utf-8")
@@ -105,7 +105,7 @@ def test_what_it_copies_is_there_and_a_wheel_can_be_built_of_it(tmp_path: Path) 
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert len(list((tmp_path / "dist").glob("saccade-*.whl"))) == 1
+    assert len(list((tmp_path / "dist").glob("saccade_vlm-*.whl"))) == 1
 
 
 def test_it_runs_as_no_root_and_starts_what_is_installed() -> None:

@@ -193,7 +193,7 @@ def test_a_video_without_frames_says_why(scene: Scene, monkeypatch: pytest.Monke
     assert "no media folder" in problem(PictureBook(None))
     with monkeypatch.context() as patch:
         patch.setattr("saccade.report.episode_view.sample_frames", lacking)
-        assert "pip install 'saccade[video]'" in problem(PictureBook(scene.store))
+        assert "pip install 'saccade-vlm[video]'" in problem(PictureBook(scene.store))
     scene.store.path(part.sha256).write_bytes(b"broken")
     assert "cannot be read" in problem(PictureBook(scene.store))
     scene.store.path(part.sha256).unlink()

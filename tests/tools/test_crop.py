@@ -272,4 +272,4 @@ def test_without_pyav_it_is_unavailable(monkeypatch: pytest.MonkeyPatch, clip: T
     result = SelectFrames().call({"frames": [0]}, clip)
     assert result.status is Status.REFUSED
     assert result.problem is not None
-    assert 'pip install "saccade[video]"' in result.problem.detail
+    assert "pip install 'saccade-vlm[video]'" in result.problem.detail

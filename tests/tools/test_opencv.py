@@ -362,7 +362,10 @@ def test_a_crop_at_its_bounds() -> None:
 def test_what_is_missing_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     box = Toolbox.of("crop", "ocr", "select_frames")
     monkeypatch.setattr("saccade.tools.definition.find_spec", lambda name: None)
-    assert box.missing() == {"ocr": 'pip install "saccade[ocr]"', "select_frames": 'pip install "saccade[video]"'}
+    assert box.missing() == {
+        "ocr": "pip install 'saccade-vlm[ocr]'",
+        "select_frames": "pip install 'saccade-vlm[video]'",
+    }
     monkeypatch.setattr("saccade.tools.definition.find_spec", lambda name: object())
     assert box.missing() == {}
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from saccade.cli.output import AsJson, print_json
+from saccade.core.plugins import DISTRIBUTION
 from saccade.core.recipes import Kind as RecipeKind
 from saccade.core.recipes import about_recipe, recipe_list, recipe_names
 from saccade.errors import SaccadeError, SettingsError
@@ -172,8 +173,8 @@ def _part(registry: Registry[Any], entry: str) -> ListedPart:
     from saccade.core.registry import PresetRegistry
 
     owner = registry.owners.get(entry, "")
-    source = "built in" if owner in ("", "saccade") else f"{owner} {_version(owner)}".strip()
-    needs = _missing(owner or "saccade", registry.extra(entry))
+    source = "built in" if owner in ("", DISTRIBUTION) else f"{owner} {_version(owner)}".strip()
+    needs = _missing(owner or DISTRIBUTION, registry.extra(entry))
     try:
         presets = registry.presets(entry) if isinstance(registry, PresetRegistry) else ()
         part = _card(entry) if registry.kind == "cards" else registry.load(entry)

@@ -18,17 +18,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points, version
+from importlib.metadata import entry_points
 from types import FrameType
 from typing import Any
 
 import typer
 import typer.core
 
+import saccade
 from saccade.cli.logs import Logs, add_log_options
 from saccade.cli.output import error_text
 from saccade.core.disk import disk_words
-from saccade.core.plugins import missing_plugin
+from saccade.core.plugins import install, missing_plugin
 from saccade.core.registry import blame, did_you_mean
 from saccade.errors import (
     MissingPluginError,
@@ -230,7 +231,7 @@ def _app() -> typer.Typer:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"saccade {version('saccade')}")
+        print(f"saccade {saccade.__version__}")
         raise typer.Exit
 
 
@@ -256,7 +257,7 @@ def load(name: str, verb: Verb) -> typer.Typer:
     except (ImportError, AttributeError) as error:
         raise UnavailableError(
             f"`saccade {name}` cannot be loaded: {error}. Install the package with all its parts "
-            "(pip install 'saccade[serve]') or report it if it is installed."
+            f"({install('serve')}) or report it if it is installed."
         ) from error
     if not isinstance(app, typer.Typer):
         raise UnavailableError(f"`saccade {name}` cannot be loaded: {verb.target} is no typer.Typer. Report it.")

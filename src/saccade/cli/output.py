@@ -51,7 +51,7 @@ def _plain(value: Any) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-# rich takes `saccade[env]` for the name of a style and leaves it out, so every console of the commands is made here.
+# rich takes `[env]` for a style and leaves it out, so every console of the commands is made here.
 
 MOST_LINES: Final = 3
 """Of an error."""

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedCo
 from saccade.cli.ask import named
 from saccade.cli.logs import logged
 from saccade.cli.output import ToolNames, plain_column, plain_console
+from saccade.core.plugins import install
 from saccade.core.recipes import find_recipe, recipe_list
 from saccade.errors import SettingsError, UnavailableError
 from saccade.models.registry import checkpoint_named
@@ -61,7 +62,7 @@ def need_training() -> None:
     """Check, before torch is imported, that it can be. Raises `UnavailableError` if it cannot be."""
     for package in _NEEDED:
         if importlib.util.find_spec(package) is None:
-            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[train]'")
+            raise UnavailableError(f"the package `{package}` is not installed. Run: {install('train')}")
     # Threads of torch that wait by spinning are many times slower when anything else runs on the machine.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from saccade.core.plugins import install
 from saccade.errors import SaccadeError, UnavailableError
 
 try:
@@ -23,7 +24,7 @@ try:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 except ModuleNotFoundError as missing:
     raise UnavailableError(
-        "serving pages needs FastAPI and uvicorn, which are not installed. Run: pip install 'saccade[serve]'"
+        f"serving pages needs FastAPI and uvicorn, which are not installed. Run: {install('serve')}"
     ) from missing
 
 HOST: Final = "127.0.0.1"

@@ -42,7 +42,9 @@ OFFERED: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
     "audit": {"audits": frozenset({"attacks"})},
 }
 """Plug-in -> kind of registry -> the names that it registers; no names: whatever of that kind comes with Saccade."""
-HOW: Final = "Install Saccade as a whole: pip install --force-reinstall saccade"
+DISTRIBUTION: Final = "saccade-vlm"
+"""What pip installs; PyPI's `saccade` is another project."""
+HOW: Final = f"Install Saccade as a whole: pip install --force-reinstall {DISTRIBUTION}"
 
 
 def plugin_of(kind: str, name: str) -> str:
@@ -68,3 +70,8 @@ def missing_plugin(kind: str, name: str, registered: Collection[str]) -> str:
         return ""
     of = f"the {kind} that come with Saccade are" if every else f"{bare} is"
     return f"{of[0].upper()}{of[1:]} in its plug-in `{plugin}`, which is not installed. {HOW}"
+
+
+def install(extra: str) -> str:
+    """Return the command that installs an extra."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"

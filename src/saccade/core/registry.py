@@ -28,7 +28,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Generic, TypeVar, cast
 
-from saccade.core.plugins import HOW, missing_plugin, plugin_of
+from saccade.core.plugins import DISTRIBUTION, HOW, missing_plugin, plugin_of
 from saccade.errors import MissingPluginError, RegistryError
 
 _ID = re.compile(r"(?P<name>[a-z0-9][a-z0-9._-]*)@(?P<version>[1-9][0-9]*|0)")
@@ -82,7 +82,7 @@ class Registry(Generic[T]):
                     f"{owner} registers {name} of {self.kind} as {point.value}, but it is taken by {merged[name]}. "
                     "Uninstall one of them, or ask its author for another version or name."
                 )
-            if owner != "saccade":
+            if owner != DISTRIBUTION:
                 owners[name] = owner
         return merged, owners
 

@@ -13,13 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import quote
 
 from pydantic import BaseModel, NonNegativeInt
 
+import saccade
 from saccade.core.disk import disk_words
 from saccade.core.settings import save_settings, settings_toml
 from saccade.episode.flow import EpisodeOutcome, Plan
@@ -155,7 +154,7 @@ def begun(plan: Plan, model: str) -> Trajectory:
 def _provenance(plan: Plan, model: str, revision: str = "", layers: tuple[str, ...] = ()) -> Provenance:
     session = plan.dialect.session
     return Provenance(
-        saccade=_version(),
+        saccade=saccade.__version__,
         dialect=plan.dialect.id,
         model=model,
         model_revision=revision,
@@ -169,14 +168,6 @@ def _provenance(plan: Plan, model: str, revision: str = "", layers: tuple[str, .
         settings=plan.settings,
         notes=plan.notes,
     )
-
-
-@cache
-def _version() -> str:
-    try:
-        return version("saccade")
-    except PackageNotFoundError:  # a source tree that is not installed
-        return "unknown"
 
 
 # An episode while it is played: each turn is on the disk before anything else is done, so a kill loses one call.

@@ -22,6 +22,7 @@ from string import ascii_uppercase
 from typing import Final, Protocol
 
 from saccade.core.disk import atomic_file
+from saccade.core.plugins import install
 from saccade.core.registry import Registry, has_members
 from saccade.errors import SettingsError, UnavailableError
 from saccade.evals.rows import COLUMNS, EvalRow
@@ -113,7 +114,7 @@ def _parquet(data: Table, path: Path) -> None:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise UnavailableError("parquet needs pyarrow: pip install 'saccade[data]'") from error
+        raise UnavailableError(f"parquet needs pyarrow: {install('data')}") from error
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(data)), path)
 
 
@@ -122,7 +123,7 @@ def _xlsx(data: Table, path: Path) -> None:
         from openpyxl import Workbook
         from openpyxl.cell import WriteOnlyCell
     except ImportError as error:
-        raise UnavailableError("xlsx needs openpyxl: pip install 'saccade[data]'") from error
+        raise UnavailableError(f"xlsx needs openpyxl: {install('data')}") from error
     book = Workbook(write_only=True)
     sheet = book.create_sheet("samples")
 

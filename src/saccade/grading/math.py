@@ -25,6 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from saccade.core.plugins import install
 from saccade.errors import UnavailableError
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
 from saccade.grading.clean import tight, unwrapped
@@ -86,7 +87,7 @@ class FormulaComparer:
             return self._process
         self._stop()
         if importlib.util.find_spec("math_verify") is None:
-            raise UnavailableError("the package `math-verify` is not installed. Run: pip install 'saccade[math]'")
+            raise UnavailableError(f"the package `math-verify` is not installed. Run: {install('math')}")
         self._process = subprocess.Popen(
             [sys.executable, "-P", str(self._worker)],
             stdin=subprocess.PIPE,

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from PIL import Image
 
+from saccade.core.plugins import install
 from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableError
 
 Source = bytes | Path
@@ -89,7 +90,7 @@ def load_heic() -> None:
         import pillow_heif
     except ImportError as error:
         raise UnavailableError(
-            "it is a HEIC picture, which needs pillow-heif: pip install 'saccade[heic]'. Or convert it to JPEG."
+            f"it is a HEIC picture, which needs pillow-heif: {install('heic')}. Or convert it to JPEG."
         ) from error
     pillow_heif.register_heif_opener(thumbnails=False)
     _registered = True
@@ -111,7 +112,7 @@ def pdf_pages(data: Source, *, most: int, dpi: int, pixels: int) -> Iterator[Ima
         import pypdfium2
     except ImportError as error:
         raise UnavailableError(
-            "it is a PDF, which needs pypdfium2: pip install 'saccade[pdf]'. Or save its pages as PNG."
+            f"it is a PDF, which needs pypdfium2: {install('pdf')}. Or save its pages as PNG."
         ) from error
     try:
         with _pdfium:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from PIL import Image
 
+from saccade.core.plugins import install
 from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableError
 from saccade.media.decode import VIDEO_LIMITS, VideoLimits
 from saccade.media.modes import SizeRule, fit
@@ -221,9 +222,7 @@ def _reading(source: Source, limits: VideoLimits, name: str = "") -> Iterator[tu
     except VideoError as error:
         raise DecodeError(f"{name}: {error}. {again}") from error
     except ImportError as error:
-        raise UnavailableError(
-            f'{name} cannot be decoded without PyAV. Install it with pip install "saccade[video]"'
-        ) from error
+        raise UnavailableError(f"{name} cannot be decoded without PyAV. Install it with {install('video')}") from error
     except OSError as error:
         raise MediaError(f"{name} cannot be read: {error}") from error
 

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
+from saccade.core.plugins import install
 from saccade.core.retry import OutageError, retry_after
 from saccade.errors import ContextLimitError, ModelDeniedError, ModelRefusedError, SaccadeError, UnavailableError
 from saccade.models.manners import ROLE_KINDS, kind_of
@@ -186,9 +187,7 @@ def load_client(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError as missing:
-        raise UnavailableError(
-            f"the client package `{name}` is not installed. Run: pip install 'saccade[models]'"
-        ) from missing
+        raise UnavailableError(f"the client package `{name}` is not installed. Run: {install('models')}") from missing
 
 
 async def converted(

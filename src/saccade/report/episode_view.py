@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Final, NamedTuple
 
+from saccade.core.plugins import install
 from saccade.episode.looks import Xyxy
 from saccade.episode.regions import Region, regions
 from saccade.errors import MediaError, UnavailableError
@@ -172,7 +173,7 @@ def video_view(part: VideoPart, turns: Sequence[Turn], book: PictureBook) -> Vid
     try:
         frames = _sampled(part, store, book)
     except UnavailableError:
-        return VideoView(facts, (), looked, _href(part, store, book), "frames need: pip install 'saccade[video]'")
+        return VideoView(facts, (), looked, _href(part, store, book), f"frames need: {install('video')}")
     except (MediaError, OSError) as error:
         why = "missing" if not store.path(part.sha256).is_file() else f"cannot be read: {type(error).__name__}"
         return VideoView(facts, (), looked, "", f"{why} ({part.sha256[:12]}…)")

@@ -12,6 +12,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
+from saccade.core.plugins import install
 from saccade.errors import IsolationError
 
 
@@ -101,7 +102,7 @@ class Isolation(BaseModel):
 
 # Packages that programs of the papers import, beyond those that every sandbox has: the extra `sandbox`. A session sees
 # what the interpreter of its sandbox has installed.
-INSTALL: Final = "pip install 'saccade[sandbox]'"
+INSTALL: Final = install("sandbox")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from saccade.core.plugins import install
 from saccade.errors import ModelRefusedError, UnavailableError
 from saccade.models.base import Completion, MediaReader, Request, Usage, check_stops
 from saccade.models.hosted import refuse_hosted
@@ -63,7 +64,7 @@ class LocalModel:
     def __init__(self, source: str, settings: LocalSettings = DEFAULT_SETTINGS) -> None:
         for package in ("torch", "transformers"):
             if importlib.util.find_spec(package) is None:
-                raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[local]'")
+                raise UnavailableError(f"the package `{package}` is not installed. Run: {install('local')}")
         check_folder(source)
         self.name = f"local:{source}"
         self._source = source

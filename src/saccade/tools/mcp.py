@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from PIL import Image
 from pydantic import ValidationError
 
+from saccade.core.plugins import install
 from saccade.core.png import quick_png
 from saccade.core.sync import in_background
 from saccade.errors import MediaError, ToolError, ToolLostError, UnavailableError
@@ -132,9 +133,7 @@ def connection_to(where: str) -> McpConnection:
     try:
         import mcp as installed
     except ModuleNotFoundError as missing:
-        raise UnavailableError(
-            "tools of an MCP server need the package `mcp`. Run: pip install 'saccade[mcp]'"
-        ) from missing
+        raise UnavailableError(f"tools of an MCP server need the package `mcp`. Run: {install('mcp')}") from missing
     assert installed is not None
     key = (os.getpid(), where)
     if key not in _connections:

@@ -12,6 +12,7 @@ from typing import Annotated
 from PIL import Image
 from pydantic import Field
 
+from saccade.core.plugins import install
 from saccade.errors import DecodeError
 from saccade.guest.video_stream import open_frames
 from saccade.guest.video_timeline import Frames, Timeline, VideoError
@@ -65,7 +66,7 @@ class SelectFrames(Tool[SelectFramesArguments, SelectFramesResult]):
     )
     arguments = SelectFramesArguments
     result = SelectFramesResult
-    needs = Needs(modules=("av",), install='pip install "saccade[video]"')
+    needs = Needs(modules=("av",), install=install("video"))
     cost = Cost.MEDIUM
 
     def run(self, arguments: SelectFramesArguments, context: ToolContext) -> ToolOutcome[SelectFramesResult]:

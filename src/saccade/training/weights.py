@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from saccade.core.disk import begin_folder, finish_folder
+from saccade.core.plugins import install
 from saccade.errors import SettingsError, TrainingError, UnavailableError
 from saccade.models.families.base import ModelFamily
 from saccade.models.local_text import LocalSettings, write_learned
@@ -191,7 +192,7 @@ def _adapter(model: Any, settings: LoraSettings, seed: int) -> Any:
     try:
         from peft import LoraConfig, get_peft_model
     except ImportError as error:
-        raise UnavailableError("the package `peft` is not installed. Run: pip install 'saccade[train]'") from error
+        raise UnavailableError(f"the package `peft` is not installed. Run: {install('train')}") from error
     targets = "|".join(map(re.escape, settings.targets))
     config = LoraConfig(
         r=settings.rank,

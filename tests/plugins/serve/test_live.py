@@ -201,7 +201,7 @@ def test_the_examples_are_the_six_families() -> None:
     assert [one["name"] for one in listed] == ["search", "medical", "puzzle", "sketch", "difference", "video"]
     for one in listed:
         if problem := one.get("problem"):
-            assert "saccade[video]" in problem
+            assert "saccade-vlm[video]" in problem
             continue
         assert one["question"]
         for number, mime in enumerate(one["media"]):

@@ -95,7 +95,7 @@ def test_without_the_package_it_is_unavailable(monkeypatch: pytest.MonkeyPatch, 
     assert result.status is Status.REFUSED
     assert result.problem is not None
     assert result.problem.kind is ProblemKind.UNAVAILABLE
-    assert 'pip install "saccade[ocr]"' in result.problem.detail
+    assert "pip install 'saccade-vlm[ocr]'" in result.problem.detail
 
 
 @needs_engine

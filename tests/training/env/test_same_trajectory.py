@@ -213,4 +213,4 @@ def test_without_gymnasium() -> None:
     code = "import sys; sys.modules['gymnasium'] = None; import saccade.training.env"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "UnavailableError: saccade.training.env needs Gymnasium" in run.stderr
-    assert "saccade[env]" in run.stderr
+    assert "saccade-vlm[env]" in run.stderr

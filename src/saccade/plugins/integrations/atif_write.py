@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from saccade.core.plugins import install
 from saccade.errors import RecordError, UnavailableError
 from saccade.record.base import Record
 from saccade.record.content import Code, ImagePart, Message, Part, TextPart, ToolCall, VideoPart
@@ -43,7 +44,7 @@ def load_atif() -> Any:
     try:
         import atif
     except ImportError as error:
-        raise UnavailableError("ATIF's models are not installed: pip install 'saccade[data]'") from error
+        raise UnavailableError(f"ATIF's models are not installed: {install('data')}") from error
     return atif
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Final
 
+from saccade.core.plugins import DISTRIBUTION
 from saccade.core.settings import Settings, to_toml
 from saccade.dialects.question import question_text
 from saccade.errors import DataError
@@ -40,7 +41,7 @@ _VERIFIER_SECONDS: Final = 300.0
 _AGENT_SECONDS: Final = 1800.0
 
 
-def write_harbor_task(task: Task, store: MediaStore, root: Path, requirement: str = "saccade") -> Path:
+def write_harbor_task(task: Task, store: MediaStore, root: Path, requirement: str = DISTRIBUTION) -> Path:
     """Write the folder of a task below `root`; gives it.
 
     Args:
@@ -75,7 +76,7 @@ def write_harbor_task(task: Task, store: MediaStore, root: Path, requirement: st
 class HarborSettings(Settings):
     """Settings of tasks in Harbor's format."""
 
-    requirement: str = "saccade"
+    requirement: str = DISTRIBUTION
     """Argument of `pip install` in the container that grades: a name, a version, an address."""
 
 

@@ -14,12 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
+import saccade
 from saccade.core.disk import atomic_file
+from saccade.core.plugins import install
 from saccade.errors import RecordError, SettingsError, UnavailableError
 from saccade.models.registry import PROVIDERS, Provider
 from saccade.record.content import Action, Code, Message, TextPart, ToolCall
@@ -350,7 +351,7 @@ def _nanoseconds(seconds: float) -> int:
     return round(seconds * 1e9)
 
 
-NEEDED: Final = "OpenTelemetry's package is not installed: pip install 'saccade[otel]'"
+NEEDED: Final = f"OpenTelemetry's package is not installed: {install('otel')}"
 SCOPE: Final = "saccade"
 _IDS: Final = {"traceId", "spanId", "parentSpanId"}
 
@@ -427,13 +428,13 @@ def _built(facts: SpanFacts, ids: _Ids, parent: Any) -> Iterator[ReadableSpan]:
         name=facts.name,
         context=context,
         parent=parent,
-        resource=Resource({"service.name": "saccade", "service.version": version("saccade")}),
+        resource=Resource({"service.name": "saccade", "service.version": saccade.__version__}),
         attributes=dict(facts.attributes),
         kind=SpanKind.CLIENT if facts.kind == "client" else SpanKind.INTERNAL,
         status=Status(StatusCode.ERROR) if facts.failed else Status(StatusCode.UNSET),
         start_time=facts.start,
         end_time=facts.end,
-        instrumentation_scope=InstrumentationScope(SCOPE, version("saccade")),
+        instrumentation_scope=InstrumentationScope(SCOPE, saccade.__version__),
     )
     for below in facts.below:
         yield from _built(below, ids, context)

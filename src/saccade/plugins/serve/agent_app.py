@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_json
 
+from saccade.core.plugins import install
 from saccade.core.web import OTHER_HOST, AsgiApp, BearerGate, OwnNames, Receive, Scope, Send, send_json
 from saccade.episode.asking import Question
 from saccade.errors import UnavailableError
@@ -337,7 +338,7 @@ try:
     from saccade.plugins.serve.live import PAGE, EventStream, LivePage, as_sent, read_json, unless_gone
 except ModuleNotFoundError as missing:
     raise UnavailableError(
-        "serving agents needs FastAPI and uvicorn, which are not installed. Run: pip install 'saccade[serve]'"
+        f"serving agents needs FastAPI and uvicorn, which are not installed. Run: {install('serve')}"
     ) from missing
 
 

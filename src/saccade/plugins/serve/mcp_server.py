@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import importlib.metadata
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -18,7 +17,9 @@ from typing import Annotated, Any
 import mcp_types as types
 from pydantic import Field
 
+import saccade
 from saccade.core.disk import disk_words
+from saccade.core.plugins import install
 from saccade.core.web import LOCAL_NAMES, OTHER_HOST, AsgiApp, BearerGate, OwnNames
 from saccade.dialects.base import with_notes
 from saccade.errors import SaccadeError, UnavailableError
@@ -40,7 +41,7 @@ try:
 
 except ModuleNotFoundError as missing:
     raise UnavailableError(
-        "the MCP server needs the package `mcp`, version 2.3 or later. Run: pip install 'saccade[mcp]'"
+        f"the MCP server needs the package `mcp`, version 2.3 or later. Run: {install('mcp')}"
     ) from missing
 
 _INSTRUCTIONS = (
@@ -75,7 +76,7 @@ def mcp_server(sandbox: Sandbox, toolbox: Toolbox, settings: McpSettings) -> Ser
 
     return Server(
         "saccade",
-        version=importlib.metadata.version("saccade"),
+        version=saccade.__version__,
         title="Saccade",
         instructions=_INSTRUCTIONS,
         lifespan=lifespan,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import importlib.metadata
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,8 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+import saccade
+from saccade.core.plugins import install
 from saccade.core.web import OTHER_HOST, OwnNames, OwnPages
 from saccade.errors import (
     IsolationError,
@@ -219,7 +220,7 @@ try:
     from starlette.requests import ClientDisconnect
 except ModuleNotFoundError as missing:
     raise UnavailableError(
-        "serving sandboxes needs FastAPI and uvicorn, which are not installed. Run: pip install 'saccade[serve]'"
+        f"serving sandboxes needs FastAPI and uvicorn, which are not installed. Run: {install('serve')}"
     ) from missing
 
 
@@ -307,7 +308,7 @@ async def about(request: Request) -> Response:
     return JSONResponse(
         {
             "protocol": PROTOCOL,
-            "version": importlib.metadata.version("saccade"),
+            "version": saccade.__version__,
             "limits": service.sandbox.limits.model_dump(mode="json"),
             "sessions": service.sessions,
             "max_sessions": service.settings.max_sessions,

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from saccade.core.plugins import install
 from saccade.errors import MediaError, UnavailableError
 from saccade.plugins.verl.local_ray import START_SECONDS, local_ray
 from saccade.record.execution import Status
@@ -279,4 +280,4 @@ def _serve() -> Any:
 
 def _need_ray() -> None:
     if importlib.util.find_spec("ray") is None:
-        raise UnavailableError("Ray Serve is not installed. Run: pip install 'saccade[tools-serve]'")
+        raise UnavailableError(f"Ray Serve is not installed. Run: {install('tools-serve')}")

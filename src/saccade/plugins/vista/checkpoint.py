@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from saccade.core.plugins import install
 from saccade.errors import UnavailableError
 from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
@@ -22,7 +23,7 @@ T = TypeVar("T")
 A = TypeVar("A", bound=ToolModel)
 R = TypeVar("R", bound=ToolModel)
 S = TypeVar("S")
-_INSTALL: Final = "pip install 'saccade[local]'"
+_INSTALL: Final = install("local")
 _log = logging.getLogger(__name__)
 
 

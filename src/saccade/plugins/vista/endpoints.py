@@ -24,6 +24,7 @@ import httpx
 from pydantic import Field, TypeAdapter
 
 from saccade.core.http import Server, is_outage
+from saccade.core.plugins import install
 from saccade.core.retry import OutageError, RetryPolicy, retry_after
 from saccade.errors import (
     MissingMediaError,
@@ -362,7 +363,7 @@ def _shown(read: ReadReply, prompt: VlmPrompt, text: str) -> str:
 
 def endpoint_needs(tool: str, weights: str, example: str) -> Needs:
     """Return the needs of a tool that asks a model behind an endpoint."""
-    return Needs(("openai",), weights, "pip install 'saccade[models]'", SetupEntry(tool, "model", example))
+    return Needs(("openai",), weights, install("models"), SetupEntry(tool, "model", example))
 
 
 # ChartMoE, ChartAssistant and ChartVLM: tables, captions and answers about a chart by a model behind an endpoint.

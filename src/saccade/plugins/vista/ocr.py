@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from pydantic import Field
 
+from saccade.core.plugins import install
 from saccade.errors import UnavailableError
 from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import Operation, ToolContext
@@ -212,7 +213,7 @@ class Ocr(Tool[OcrArguments, OcrResult]):
     needs = Needs(
         modules=("rapidocr", "onnxruntime"),
         weights="PP-OCR detection, direction and recognition, inside the rapidocr wheel",
-        install='pip install "saccade[ocr]"',
+        install=install("ocr"),
     )
     cost = Cost.MEDIUM
 

@@ -24,6 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from saccade.cli.output import plain_console
+from saccade.core.plugins import install
 from saccade.core.settings import Settings
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
@@ -319,7 +320,7 @@ def need_packages() -> None:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         packages = ", ".join(f"`{name}`" for name in missing)
-        raise UnavailableError(f"not installed: {packages}. Run: pip install 'saccade[local]'")
+        raise UnavailableError(f"not installed: {packages}. Run: {install('local')}")
 
 
 async def play_tiny(out: Path, tell: Tell = lambda name, done, right: None) -> list[ExamRow]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from pydantic import Field
 
+from saccade.core.plugins import install
 from saccade.errors import SettingsError, UnavailableError
 from saccade.plugins.worlds.canvas import COLOURS, Box, Colour, blank, free_place
 from saccade.plugins.worlds.charts.frame import decimal_text
@@ -61,7 +62,7 @@ def encode_clip(frames: Iterable[NDArray[np.uint8]], fps: int, codec: VideoCodec
         import av
     except ImportError as error:
         raise UnavailableError(
-            "video worlds encode with PyAV, which is not installed. Run: pip install 'saccade[video]'"
+            f"video worlds encode with PyAV, which is not installed. Run: {install('video')}"
         ) from error
     encoder, container, mime, options = _CODECS[codec]
     file, count, stream = BytesIO(), 0, None

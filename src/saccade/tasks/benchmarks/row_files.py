@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from saccade.core.plugins import install
 from saccade.errors import DataError, UnavailableError
 from saccade.tasks.benchmarks.values import RowProblem
 
@@ -73,7 +74,7 @@ def load_pyarrow() -> tuple[Any, Any]:
         import pyarrow
         from pyarrow import parquet
     except ImportError as error:
-        raise UnavailableError("parquet files need pyarrow: pip install 'saccade[data]'") from error
+        raise UnavailableError(f"parquet files need pyarrow: {install('data')}") from error
     return pyarrow, parquet
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from saccade.core.plugins import install
 from saccade.core.web import OTHER_HOST, AsgiApp, BearerGate, OwnNames, OwnPages
 from saccade.errors import MediaError, UnavailableError
 from saccade.record.execution import Status
@@ -72,7 +73,7 @@ try:
     from starlette.requests import ClientDisconnect
 except ModuleNotFoundError as missing:
     raise UnavailableError(
-        "serving tools needs FastAPI and uvicorn, which are not installed. Run: pip install 'saccade[serve]'"
+        f"serving tools needs FastAPI and uvicorn, which are not installed. Run: {install('serve')}"
     ) from missing
 
 _UNAUTHORIZED = b'{"error": "token", "message": "this server asks for a token, in the header Authorization"}'

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from saccade.core.plugins import install
 from saccade.errors import UnavailableError
 
 try:
     import_module("gymnasium")
 except ModuleNotFoundError as error:
     raise UnavailableError(
-        "saccade.training.env needs Gymnasium, which is not installed: python -m pip install 'saccade[env]'",
+        f"saccade.training.env needs Gymnasium, which is not installed: python -m {install('env')}",
         name="gymnasium",
     ) from error
 

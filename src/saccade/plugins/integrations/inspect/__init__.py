@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from saccade.core.plugins import install
 from saccade.errors import UnavailableError
 
 try:
     import_module("inspect_ai")
 except ModuleNotFoundError as missing:
-    raise UnavailableError("inspect_ai is not installed. Run: pip install 'saccade[inspect]'") from missing
+    raise UnavailableError(f"inspect_ai is not installed. Run: {install('inspect')}") from missing

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from saccade.core.plugins import install
 from saccade.errors import UnavailableError
 
 try:
     import_module("openenv.core")
 except ModuleNotFoundError as missing:
-    raise UnavailableError(
-        "OpenEnv's protocol needs the package `openenv`. Run: pip install 'saccade[openenv]'"
-    ) from missing
+    raise UnavailableError(f"OpenEnv's protocol needs the package `openenv`. Run: {install('openenv')}") from missing

@@ -27,6 +27,7 @@ from openenv.core.env_server.mcp_types import CallToolAction, ListToolsAction
 from openenv.core.env_server.types import ConcurrencyConfig, EnvironmentMetadata, Observation
 from pydantic import Field
 
+import saccade
 from saccade.core import sync
 from saccade.core.registry import did_you_mean
 from saccade.core.web import OTHER_HOST, AsgiApp, BearerGate, OwnNames, OwnPages
@@ -257,13 +258,11 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
 
     def get_metadata(self) -> EnvironmentMetadata:
         """Name, version and what is played."""
-        from importlib.metadata import version
-
         return EnvironmentMetadata(
             name=NAME,
             description="Questions about pictures, looked at again with Python. Tasks: "
             f"{', '.join(self._settings.tasks)}; dialect: {self._state.dialect}.",
-            version=version("saccade"),
+            version=saccade.__version__,
         )
 
     def close(self) -> None:

@@ -11,5 +11,5 @@ try:
 except ModuleNotFoundError as missing:
     raise UnavailableError(
         "Prime Intellect's verifiers are not installed, in their version 0.4 or later. Run: pip install "
-        "'saccade[verifiers]'"
+        "'saccade-vlm[verifiers]'"
     ) from missing

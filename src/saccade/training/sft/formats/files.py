@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from saccade.core.plugins import install
 from saccade.errors import MediaError, RecordError, UnavailableError
 from saccade.media.decode import suffix_of
 from saccade.media.store import MediaStore
@@ -224,7 +225,7 @@ def load_pyarrow() -> tuple[Any, Any]:
         import pyarrow
         from pyarrow import parquet
     except ImportError as error:
-        raise UnavailableError("parquet files need pyarrow: pip install 'saccade[data]'") from error
+        raise UnavailableError(f"parquet files need pyarrow: {install('data')}") from error
     return pyarrow, parquet
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic import FiniteFloat, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
+from saccade.core.plugins import install
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect, recorded_dialect
 from saccade.episode.run_folder import TRAJECTORIES
@@ -206,7 +207,7 @@ class Budget(FilterSettings):
         except (ValueError, MediaError) as error:
             return Drop("the model's processor refuses a picture or a video", str(error))
         except ImportError as error:
-            raise UnavailableError("to count videos needs transformers: pip install 'saccade[local]'") from error
+            raise UnavailableError(f"to count videos needs transformers: {install('local')}") from error
         if text + still + moving > self.tokens:
             of_videos = f", {moving} of videos" * bool(videos)
             return Drop(f"more than {self.tokens} tokens", f"{text} of text, {still} of pictures{of_videos}")
@@ -228,7 +229,7 @@ def _load_tokenizer(name: str) -> Any:
         from transformers import AutoTokenizer
     except ImportError as error:
         raise UnavailableError(
-            "a tokenizer needs transformers: pip install 'saccade[local]', or leave `tokenizer` out for an estimate"
+            f"a tokenizer needs transformers: {install('local')}, or leave `tokenizer` out for an estimate"
         ) from error
     try:
         return AutoTokenizer.from_pretrained(name)
