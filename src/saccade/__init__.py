@@ -193,11 +193,7 @@ if not TYPE_CHECKING:  # so that a type checker refuses a name that is not there
         from importlib import import_module
 
         if name == "__version__":
-            metadata = import_module("importlib.metadata")
-            try:
-                return metadata.version(import_module("saccade.core.plugins").DISTRIBUTION)
-            except metadata.PackageNotFoundError:
-                return "unknown (a source tree that is not installed)"
+            return import_module("saccade.core.plugins").own_version()
         if name not in _HOMES:
             raise AttributeError(f"module 'saccade' has no attribute {name!r}")
         value = getattr(import_module(f"saccade.{_HOMES[name]}"), name)

@@ -20,6 +20,7 @@ from saccade.cli.list import KINDS, parts_of
 from saccade.cli.main import main
 from saccade.cli.output import error_text, plain_column, plain_console
 from saccade.core import registry as module
+from saccade.core.plugins import install
 from saccade.core.registry import Registry
 from saccade.sandbox import registry
 from saccade.sandbox.isolation import Isolation, Layer, LayerState
@@ -186,7 +187,7 @@ def test_a_broken_package_is_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 SOURCE = Path(saccade.__file__).parent
 
 
-HINT = re.compile(r"saccade\[[a-z,]+\]")
+HINT = re.compile(r"install\(['\"]([a-z-]+)['\"]\)")
 
 
 def hints() -> list[tuple[str, str]]:
@@ -200,13 +201,13 @@ def test_no_install_hint_loses_its_extra() -> None:
     console = plain_console(file=page, width=200)
     table = Table("hint")
     for _, hint in hints():
-        console.print(f"Run: pip install '{hint}'", style="yellow")
-        table.add_row(hint)
+        console.print(f"Run: {install(hint)}", style="yellow")
+        table.add_row(install(hint))
     console.print(table)
     with console.status("x"):
         pass
     for _, hint in hints():
-        assert page.getvalue().count(hint) >= 2, hint
+        assert page.getvalue().count(install(hint)) >= 2, hint
     assert plain_column("{task.description}").markup is False
 
 

@@ -257,7 +257,7 @@ def test_what_writes_a_form_may_be_missing(
     form: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(UnavailableError, match=rf"^{form} needs {package}: pip install 'saccade\[data\]'$"):
+    with pytest.raises(UnavailableError, match=rf"^{form} needs {package}: pip install 'saccade-vlm\[data\]'$"):
         export(ROWS, tmp_path / f"a.{form}")
     assert list(tmp_path.iterdir()) == []
 

@@ -137,7 +137,7 @@ def test_process_that_is_not_ready_in_time_is_started_anew_and_not_asked(
 
 def test_missing_package_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UnavailableError, match=r"saccade\[math\]"):
+    with pytest.raises(UnavailableError, match=r"saccade-vlm\[math\]"):
         FormulaComparer(WORKER).same("1", "2")
 
 

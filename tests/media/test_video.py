@@ -149,7 +149,7 @@ def test_without_pyav(monkeypatch: pytest.MonkeyPatch) -> None:
 
     video, animation = clips.h264(), clips.gif()
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UnavailableError, match=r'pip install "saccade\[video\]"'):
+    with pytest.raises(UnavailableError, match=r"pip install 'saccade-vlm\[video\]'"):
         probe(video)
     assert probe(animation).frames == 12
 

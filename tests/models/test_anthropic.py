@@ -165,5 +165,5 @@ def test_what_is_missing_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(ModelRefusedError, match="ANTHROPIC_API_KEY"):
         AnthropicModel(Endpoint("m"))
     monkeypatch.setitem(__import__("sys").modules, "anthropic", None)
-    with pytest.raises(UnavailableError, match=r"saccade\[models\]"):
+    with pytest.raises(UnavailableError, match=r"saccade-vlm\[models\]"):
         AnthropicModel(Endpoint("m"), api_key="k")

@@ -259,5 +259,5 @@ async def test_what_is_missing_is_said_at_once(monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(RegistryError, match=says):
             OpenAIModel(Endpoint("m"), server=name)
     monkeypatch.setitem(__import__("sys").modules, "openai", None)
-    with pytest.raises(UnavailableError, match=r"saccade\[models\]"):
+    with pytest.raises(UnavailableError, match=r"saccade-vlm\[models\]"):
         OpenAIModel(Endpoint("m"), api_key="k")

@@ -107,7 +107,7 @@ def test_a_single_run_and_what_is_refused(begun: tuple[Path, list[bytes]]) -> No
 def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
     monkeypatch.delitem(sys.modules, "saccade.core.local_page", raising=False)
-    with pytest.raises(UnavailableError, match=r"saccade\[serve\]"):
+    with pytest.raises(UnavailableError, match=r"saccade-vlm\[serve\]"):
         importlib.import_module("saccade.core.local_page")
 
 

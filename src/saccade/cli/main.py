@@ -25,11 +25,10 @@ from typing import Any
 import typer
 import typer.core
 
-import saccade
 from saccade.cli.logs import Logs, add_log_options
 from saccade.cli.output import error_text
 from saccade.core.disk import disk_words
-from saccade.core.plugins import install, missing_plugin
+from saccade.core.plugins import install, missing_plugin, own_version
 from saccade.core.registry import blame, did_you_mean
 from saccade.errors import (
     MissingPluginError,
@@ -231,7 +230,7 @@ def _app() -> typer.Typer:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"saccade {saccade.__version__}")
+        print(f"saccade {own_version()}")
         raise typer.Exit
 
 

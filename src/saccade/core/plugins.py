@@ -7,6 +7,7 @@ for error messages only.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 OFFERED: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
@@ -75,3 +76,11 @@ def missing_plugin(kind: str, name: str, registered: Collection[str]) -> str:
 def install(extra: str) -> str:
     """Return the command that installs an extra."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"
+
+
+def own_version() -> str:
+    """Return the version that is installed, or words for a source tree that is not."""
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return "unknown (a source tree that is not installed)"

@@ -18,8 +18,8 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, NonNegativeInt
 
-import saccade
 from saccade.core.disk import disk_words
+from saccade.core.plugins import own_version
 from saccade.core.settings import save_settings, settings_toml
 from saccade.episode.flow import EpisodeOutcome, Plan
 from saccade.errors import RecordError
@@ -154,7 +154,7 @@ def begun(plan: Plan, model: str) -> Trajectory:
 def _provenance(plan: Plan, model: str, revision: str = "", layers: tuple[str, ...] = ()) -> Provenance:
     session = plan.dialect.session
     return Provenance(
-        saccade=saccade.__version__,
+        saccade=own_version(),
         dialect=plan.dialect.id,
         model=model,
         model_revision=revision,

@@ -295,7 +295,7 @@ async def test_every_call_beside_kills_and_outages_ends_typed(calls: int, kills:
 def test_ray_that_is_not_there_or_does_not_start_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UnavailableError, match=r"pip install 'saccade\[tools-serve\]'"):
+    with pytest.raises(UnavailableError, match=r"pip install 'saccade-vlm\[tools-serve\]'"):
         serve_on_ray(SETTINGS, None, "127.0.0.1", 0, lambda where: None)
     monkeypatch.setattr(ray_serve, "_need_ray", lambda: None)
     monkeypatch.setattr(local_ray, "_PROGRAM", (sys.executable, "-c", "print('no room for Ray'); raise SystemExit(7)"))

@@ -143,7 +143,7 @@ def test_no_frames_are_no_clip() -> None:
 
 def test_without_pyav_one_learns_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "av", None)
-    with pytest.raises(UnavailableError, match=r"saccade\[video\]"):
+    with pytest.raises(UnavailableError, match=r"saccade-vlm\[video\]"):
         encode_clip((), 10, "h264")
 
 

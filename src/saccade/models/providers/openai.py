@@ -485,7 +485,7 @@ class OpenAIModel(HostedModel):
             read_body(piece.body, answer, whole=piece.whole)
 
         await read_stream(sent(stream.response), read, answer, close=stream.close, cuts=cuts)
-        if not came:
+        if not came and stream.response.headers.get("content-type", "").startswith("text/event-stream"):
             answer.bend("empty stream")
             await self._fetch(fields, answer)
 

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
-import saccade
 from saccade.core.disk import atomic_file
-from saccade.core.plugins import install
+from saccade.core.plugins import install, own_version
 from saccade.errors import RecordError, SettingsError, UnavailableError
 from saccade.models.registry import PROVIDERS, Provider
 from saccade.record.content import Action, Code, Message, TextPart, ToolCall
@@ -428,13 +427,13 @@ def _built(facts: SpanFacts, ids: _Ids, parent: Any) -> Iterator[ReadableSpan]:
         name=facts.name,
         context=context,
         parent=parent,
-        resource=Resource({"service.name": "saccade", "service.version": saccade.__version__}),
+        resource=Resource({"service.name": "saccade", "service.version": own_version()}),
         attributes=dict(facts.attributes),
         kind=SpanKind.CLIENT if facts.kind == "client" else SpanKind.INTERNAL,
         status=Status(StatusCode.ERROR) if facts.failed else Status(StatusCode.UNSET),
         start_time=facts.start,
         end_time=facts.end,
-        instrumentation_scope=InstrumentationScope(SCOPE, saccade.__version__),
+        instrumentation_scope=InstrumentationScope(SCOPE, own_version()),
     )
     for below in facts.below:
         yield from _built(below, ids, context)

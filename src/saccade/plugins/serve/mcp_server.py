@@ -17,9 +17,8 @@ from typing import Annotated, Any
 import mcp_types as types
 from pydantic import Field
 
-import saccade
 from saccade.core.disk import disk_words
-from saccade.core.plugins import install
+from saccade.core.plugins import install, own_version
 from saccade.core.web import LOCAL_NAMES, OTHER_HOST, AsgiApp, BearerGate, OwnNames
 from saccade.dialects.base import with_notes
 from saccade.errors import SaccadeError, UnavailableError
@@ -76,7 +75,7 @@ def mcp_server(sandbox: Sandbox, toolbox: Toolbox, settings: McpSettings) -> Ser
 
     return Server(
         "saccade",
-        version=saccade.__version__,
+        version=own_version(),
         title="Saccade",
         instructions=_INSTRUCTIONS,
         lifespan=lifespan,

@@ -18,8 +18,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-import saccade
-from saccade.core.plugins import install
+from saccade.core.plugins import install, own_version
 from saccade.core.web import OTHER_HOST, OwnNames, OwnPages
 from saccade.errors import (
     IsolationError,
@@ -308,7 +307,7 @@ async def about(request: Request) -> Response:
     return JSONResponse(
         {
             "protocol": PROTOCOL,
-            "version": saccade.__version__,
+            "version": own_version(),
             "limits": service.sandbox.limits.model_dump(mode="json"),
             "sessions": service.sessions,
             "max_sessions": service.settings.max_sessions,

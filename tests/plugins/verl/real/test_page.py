@@ -93,7 +93,7 @@ def test_what_is_installed_exists() -> None:
     installed = [words for words in commands("## Eight GPUs and a folder of questions") if words[1] == "install"]
     assert len(installed) == 2
     for words in installed:
-        assert words[-1].removeprefix("saccade[").removesuffix("]") in extras
+        assert words[-1].removeprefix("saccade-vlm[").removesuffix("]") in extras
 
 
 @pytest.mark.verl

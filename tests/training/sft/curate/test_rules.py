@@ -321,7 +321,7 @@ def test_code_that_a_stored_run_names_as_its_dialect_is_not_run(runs: Runs, tmp_
 def test_a_tokenizer_needs_transformers(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     runs.write(runs.trajectory("a"))
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(UnavailableError, match=r"saccade\[local\].*an estimate"):
+    with pytest.raises(UnavailableError, match=r"saccade-vlm\[local\].*an estimate"):
         runs.curate({"name": "budget", "tokens": 9, "tokenizer": "any"})
 
 
@@ -332,7 +332,7 @@ def test_a_shown_video_is_not_counted_without_transformers(runs: Runs, monkeypat
         raise ModuleNotFoundError("No module named 'transformers'")
 
     monkeypatch.setattr(type(READINGS["qwen2.5-vl"]), "tokens", missing)
-    with pytest.raises(UnavailableError, match=r"to count videos needs transformers.*saccade\[local\]"):
+    with pytest.raises(UnavailableError, match=r"to count videos needs transformers.*saccade-vlm\[local\]"):
         runs.curate({"name": "budget", "tokens": 9})
 
 

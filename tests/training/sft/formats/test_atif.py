@@ -334,7 +334,7 @@ def test_what_cannot_be_read_is_refused_by_name(foreign: Foreign, document: Any,
 
 def test_without_the_package(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "atif", None)
-    with pytest.raises(UnavailableError, match=r"pip install 'saccade\[data\]'"):
+    with pytest.raises(UnavailableError, match=r"pip install 'saccade-vlm\[data\]'"):
         load_format("atif").write([], scene.store, scene.root, ConversionOptions())
 
 

@@ -27,8 +27,8 @@ from openenv.core.env_server.mcp_types import CallToolAction, ListToolsAction
 from openenv.core.env_server.types import ConcurrencyConfig, EnvironmentMetadata, Observation
 from pydantic import Field
 
-import saccade
 from saccade.core import sync
+from saccade.core.plugins import own_version
 from saccade.core.registry import did_you_mean
 from saccade.core.web import OTHER_HOST, AsgiApp, BearerGate, OwnNames, OwnPages
 from saccade.dialects.base import Dialect
@@ -262,7 +262,7 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
             name=NAME,
             description="Questions about pictures, looked at again with Python. Tasks: "
             f"{', '.join(self._settings.tasks)}; dialect: {self._state.dialect}.",
-            version=saccade.__version__,
+            version=own_version(),
         )
 
     def close(self) -> None:
