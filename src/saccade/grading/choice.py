@@ -19,9 +19,9 @@ from saccade.grading.base import Verdict, gold_of, judged, right, unread, unread
 from saccade.grading.clean import clean, folded, unwrapped
 from saccade.grading.extract import in_final_part, without_question
 from saccade.grading.formula import same_formula
-from saccade.grading.languages import BECAUSE, DENIES, assertion_in_english
+from saccade.grading.languages import BECAUSE, DENIAL, DENIES, DOUBT, assertion_in_english
 from saccade.grading.letters import in_our_letters, labels_said, own_labels, parts_said
-from saccade.grading.quantities import DOUBT, quantity
+from saccade.grading.quantities import quantity
 from saccade.grading.text import bare, same_quantity, same_text, starts_as_number
 from saccade.record.task import Task
 
@@ -184,7 +184,7 @@ class AnswerOptions:
         """Remove the texts of all options, the longest first."""
         rest = bare(text)
         for words in sorted(self.words, key=len, reverse=True):
-            rest = rest.replace(words, " ") if words else rest
+            rest = re.sub(rf"(?<![A-Za-z]){re.escape(words)}(?![A-Za-z])", " ", rest) if words else rest
         return rest
 
 
@@ -223,7 +223,7 @@ _CONTRADICTS = re.compile(
 )
 _LAST = re.compile(r"(?P<before>.*)\b(?P<word>yes|no|true|false)", re.DOTALL)
 _SO = re.compile(r"[,;]\s(?:so|therefore|thus|hence),?\s(?:it(?:'s|\sis)\sa?\s?)?(?P<word>yes|no)$")
-_EITHER = re.compile(r"\b(?:yes|yeah|yep|true|no|nope|false)\b")
+_EITHER = re.compile(r"\b(?:yes|yeah|yep|true|no(?!\sdoubts?\b)|nope|false)\b")
 _OPEN = re.compile(r"\b(?:maybe|perhaps|possibly|probably|might|could|unsure|unclear|unknown|or)\b|\?\s*$")
 _OPEN_FIRST = re.compile(
     r"^[^.!;\n]*?\b(?:maybe|perhaps|possibly|probably|unsure|unclear|unknown)\b|\?\s*$"
@@ -274,7 +274,7 @@ def asserts(text: str) -> bool | None:
 def _backed(asserted: bool, rest: str) -> bool | None:
     """Return the first assertion, or None if the rest contradicts it; "No, there are no dogs" does not."""
     others = {word[0] for word in _EITHER.finditer(rest)} - (frozenset() if asserted else {"no"})
-    if others or (asserted and DOUBT.search(rest)):
+    if others or (asserted and DENIAL.search(rest)):
         return None
     return asserted
 
@@ -311,7 +311,7 @@ _RULED_OUT = re.compile(
     re.IGNORECASE,
 )
 _CHOSEN_LETTER = re.compile(
-    r"(?:^(?:[=-]>|→|⇒|∴)?|'s\b|\b(?:is|be|like|final|result|conclusion|so|thus|hence|therefore|choose|chose|pick|select|say|with|for|option|choice|answer|letter|but|to|case)\b)"
+    r"(?:^(?:[=-]>|→|⇒|∴)?|'s\b|\b(?:is|be|like|final|result|conclusion|so|thus|hence|therefore|choose|chose|pick|select|say|with|for|option|choice|answer|letter|but|to|case|doubt)\b)"
     r"[,:\s]*(?:option\s|choice\s|letter\s|answer\s)?(?:[(\[\"']?(?-i:(?P<label>[A-Z]))[)\]\"']?|\((?P<small>[a-z])\))"
     r"(?=\s*(?:[.,;:!]|$|\s(?:because|since|as|which)\b))",
     re.IGNORECASE,
@@ -421,7 +421,8 @@ _JOINED = re.compile(
 _AFTER_A_LETTER = re.compile(r"\s(?:(?:is|was|would|could|-)\s|\(|because|since|or\b|and\b)")
 _TAKEN_BACK = re.compile(
     r"^[\s,;.:-]*(?:(?:is|was|are|isn't|can't|cannot|seems?|looks?|must|would|could|should|might|may)\b"
-    r"[^.;,\n]{0,30}\b(?:wrong|incorrect|false|not|ruled|out|unlikely|impossible|excluded|eliminated)\b|(?:isn't|can't|cannot)\b)"
+    r"[^.;,\n]{0,30}\b(?:wrong|incorrect|false|not|ruled|out|unlikely|im(?:possible|plausible|probable)|doubtful|dubious|absurd"
+    r"|questionable|mistaken?|excluded|eliminated)\b|(?:isn't|can't|cannot)\b)"
     r"|\b(?:no,|no wait|wait\b|actually,|sorry|scratch that|on second thought|i mean|correction|my mistake"
     r"|not (?:sure|certain|confident)|unsure|uncertain)"
     r"|^[\s,;.:-]*(?:actually|maybe|perhaps|possibly|probably|might"

@@ -28,9 +28,8 @@ from saccade.grading.clean import (
     unwrapped,
 )
 from saccade.grading.equals import is_one_of_several, leads_to_value
-from saccade.grading.languages import VERBS, WAIT, in_english
+from saccade.grading.languages import DOUBT, VERBS, WAIT, in_english
 from saccade.grading.number_words import with_digits
-from saccade.grading.quantities import DOUBT
 from saccade.grading.wrappers import insides, without_thoughts
 
 _NUMBER: Final = re.compile(r"(?<![0-9.,])[0-9]{1,9}(?![0-9]|[.,][0-9])")

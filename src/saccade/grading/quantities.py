@@ -14,7 +14,7 @@ from typing import Final
 
 from saccade.grading.clean import clean, unwrapped
 from saccade.grading.equals import FUNCTIONS, stated
-from saccade.grading.languages import DENIES, counts_nothing
+from saccade.grading.languages import DOUBT, counts_nothing
 from saccade.grading.number_words import foreign_words_as_digits, roman, says_another, with_digits
 
 # Numerals are read exactly: `1,234.5`, `-3/4`, `1 3/4`, `\frac{3}{4}`, `1.5e3`, `2 × 10^-3`. Those in a formula, time,
@@ -219,14 +219,8 @@ def is_known(word: str) -> bool:
     return word.casefold() in _UNITS
 
 
-DOUBT = re.compile(
-    r"\b(?:not|never|neither|nor|no|none|nothing|cannot|without|unless|except|wrong|incorrect|false|maybe|perhaps|"
-    r"possibly|probably|might|could|unsure|unclear|unknown|either|instead)\b|n't\b|\?\s*$|" + DENIES,
-    re.IGNORECASE,
-)
-"""Words that take an assertion back, or leave it open."""
 _BOUND_BEFORE = re.compile(
-    r"(?:\b(?:more|less|greater|fewer|larger|smaller|higher|lower)\sthan|\bat\s(?:least|most)|[<>≤≥≠]|\\(?:leq?|geq?|neq?)"
+    r"(?:\b(?:more|less|greater|fewer|larger|smaller|higher|lower)(?:\s[a-z]+){0,3}?\sthan|\bas\s(?:many|much|few|little)\sas|\bat\s(?:least|most)|[<>≤≥≠]|\\(?:leq?|geq?|neq?)"
     r"|\b(?:over|under|above|below|up\sto|nearly|almost|between|beyond|exceeds|before|after|since|until|twice|double|half|(?:root|square|cube|inverse|half)\sof)"
     r"|超过|超過|多于|多於|少于|少於|不足|不到|至少|最多|最少|\b(?:mehr|weniger)\sals|\b(?:mindestens|höchstens|fast|unter|über)"
     r"|\b(?:más|menos|mais)\sde|\bal\smenos|\bcasi|\b(?:plus|moins)\sde|\bau\smoins|\bpresque|\bpelo\smenos|\b(?:più|meno)\sdi"
@@ -235,7 +229,7 @@ _BOUND_BEFORE = re.compile(
 )
 _BOUND_AFTER = re.compile(
     r"^\s*(?:[<>≤≥≠±]|\\pm\b|\+|-\s?\w|!|\w{0,3}(?:以上|以下|以内|余)|\S{0,2}\s?이[상하]|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over|a\s|one\s)|\w*\s?at\s(?:least|most)\b"
-    r"|(?:squared|cubed|plus|minus|factorial)\b|times\s+(?:as\b|more|less|larger|smaller|the\b|that|[-0-9a-z]*[0-9]|of\b|greater|fewer|bigger"
+    r"|(?:squared|cubed|plus|minus|factorial)\b|(?:is|are|seems?|would\sbe)\s(?:far\s|way\s|much\s)?too\s|times\s+(?:as\b|more|less|larger|smaller|the\b|that|[-0-9a-z]*[0-9]|of\b|greater|fewer|bigger"
     r"|taller|longer|higher|faster))",
     re.IGNORECASE,
 )
