@@ -243,7 +243,8 @@ _NONE = re.compile(
     r"|(?:no|zero)\s(?!(?:idea|answer|information|doubt|way|one|clue|number|more|less|fewer|longer|matter|problem|sense|single|"
     r"solution|such|thanks|wait|sir|but|it|i|the|that|this|there|they|and|or|yes|data|image|picture|not|option|choice|change|"
     r"difference|limit|evidence|response|comment|reason|further|other|clear|sure|need|choices|options|answers|relation)\b)"
-    r"[a-z]+(?:\s(?!or\b|and\b)[a-z]+){0,3}))[.!]?",
+    r"[a-z]+(?:\s(?!or\b|and\b)[a-z]+){0,3}?(?:\s(?:(?:is|are|was|were|can\sbe)\s)?(?:visible|present|shown|seen|depicted"
+    r"|here|at\sall|to\sbe\sseen)){0,2}(?:\s(?:in|on)\s(?:the|this)\s[a-z]{1,12})?))[.!]?",
     re.IGNORECASE,
 )
 _NOT_ANY = re.compile(
@@ -330,7 +331,39 @@ def quantity(text: str) -> Quantity | None:
     plain = _ungrouped(foreign_words_as_digits(plain))
     value = stated(plain) if DOUBT.search(plain) is None else plain
     found = None if value is None else _only_number(value)
-    return _in_two_units(plain) if found is None else _read(*found)
+    if found is not None:
+        return _read(*found)
+    again = _IN_BRACKETS.fullmatch(plain)
+    if again is not None:
+        first, second = quantity(again["first"]), quantity(again["second"])
+        return second if first is not None and second is not None and _equal(first, second) else None
+    among = _AMONG.fullmatch(plain)
+    if among is not None and (whole := _only_number(among["whole"])) is not None and DOUBT.search(plain) is None:
+        return _read(*whole)
+    return _in_two_units(plain)
+
+
+_IN_BRACKETS = re.compile(
+    r"(?P<first>[^()]{1,60}?)\s?\((?:i\.\s?e\.,?\s|=\s?|equals\s|that\sis,?\s|or\s)?(?P<second>[^()]{1,60})\)\W*",
+    re.IGNORECASE,
+)
+"""The same again in another unit: "1.80 m (180 cm)"."""
+_AMONG = re.compile(
+    r"(?P<whole>[^,;()]{1,200})[,;(]\s?(?:(?:and\s)?[a-z0-9]+(?:\s[a-z]+)?\sof\s(?:which|these|them|whom)\b|of\s(?:which|these|them|whom)\b"
+    r"|including\s|其中|(?:dont|davon|darunter|di\scui|waarvan)\s|(?:de\s(?:los|las)\scuales|из\s(?:них|которых))\s"
+    r"|[そ]?のうち|うち|그\s?중).{1,200}",
+    re.IGNORECASE,
+)
+"""A part of what is counted: "15 birds, 3 of which are flying"."""
+
+
+def _equal(first: Quantity, second: Quantity) -> bool:
+    return (
+        first.unit is not None
+        and second.unit is not None
+        and first.unit.dimension == second.unit.dimension
+        and first.value * first.unit.factor == second.value * second.unit.factor
+    )
 
 
 # Groups of digits by apostrophe, underscore, point or space are closed up where they cannot mean anything else.
@@ -365,6 +398,7 @@ def _ungrouped(text: str) -> str:
 
 _FEET = re.compile(r"([0-9]{1,4})\s?'\s?([0-9]{1,2}(?:\.[0-9]{1,4})?)\s?(?:\"|''|\Z)")
 _MINUTES = re.compile(r"([0-9]{1,4})\s?m(?:ins?)?\s?(?=[0-9]{1,2}\s?s(?:ecs?)?\b)")
+_METRES = re.compile(r"([0-9]{1,2})\s?m\s?([0-9]{2})(?![\w.,:²³^])(?!\s?[a-z])", re.IGNORECASE)
 _HOURS = re.compile(r"([0-9]{1,4})\s?h(?:rs?)?\s?([0-9]{1,2})(?:\s?m(?:ins?)?)?(?![\w.,:])", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s?(?P<unit>[^\W\d_]+|°|)\.?\s?,?\s?(?:(?:and|und|et|y|e|и)\s)?")
 _MONEY: Final = ("dollar", "euro", "pound")
@@ -373,7 +407,7 @@ _MONEY: Final = ("dollar", "euro", "pound")
 def _in_two_units(text: str) -> Quantity | None:
     """Return the sum of amounts in falling units of one kind; money in the larger unit, all else in the smallest."""
     text = _MINUTES.sub(r"\1 min ", _FEET.sub(r"\1 ft \2 in", text))
-    text = _HOURS.sub(r"\1 h \2 min", text)
+    text = _METRES.sub(r"\1 m \2 cm", _HOURS.sub(r"\1 h \2 min", text))
     found = numerals(text)
     if found is None or len(found) not in (2, 3):
         found = numerals(text := with_digits(text))
