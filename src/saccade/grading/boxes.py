@@ -24,7 +24,7 @@ from saccade.errors import GradingError
 from saccade.grading.base import Verdict, judged, unread, unreadable, wrong
 from saccade.grading.clean import LONGEST_ANSWER, clean, marked
 from saccade.grading.extract import without_question
-from saccade.grading.quantities import DOUBT
+from saccade.grading.languages import DOUBT
 from saccade.grading.wrappers import insides, without_thoughts
 from saccade.record.content import Box, ImagePart, iou
 from saccade.record.task import Task

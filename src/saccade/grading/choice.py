@@ -19,9 +19,9 @@ from saccade.grading.base import Verdict, gold_of, judged, right, unread, unread
 from saccade.grading.clean import clean, folded, unwrapped
 from saccade.grading.extract import in_final_part, without_question
 from saccade.grading.formula import same_formula
-from saccade.grading.languages import BECAUSE, DENIES, assertion_in_english
-from saccade.grading.letters import in_our_letters, labels_said, own_labels, parts_said
-from saccade.grading.quantities import DOUBT, quantity
+from saccade.grading.languages import BECAUSE, DENIAL, DENIES, DOUBT, assertion_in_english
+from saccade.grading.letters import in_our_letters, labels_said, may_label, own_labels, parts_said
+from saccade.grading.quantities import quantity
 from saccade.grading.text import bare, same_quantity, same_text, starts_as_number
 from saccade.record.task import Task
 
@@ -184,7 +184,7 @@ class AnswerOptions:
         """Remove the texts of all options, the longest first."""
         rest = bare(text)
         for words in sorted(self.words, key=len, reverse=True):
-            rest = rest.replace(words, " ") if words else rest
+            rest = re.sub(rf"(?<![A-Za-z]){re.escape(words)}(?![A-Za-z])", " ", rest) if words else rest
         return rest
 
 
@@ -223,7 +223,7 @@ _CONTRADICTS = re.compile(
 )
 _LAST = re.compile(r"(?P<before>.*)\b(?P<word>yes|no|true|false)", re.DOTALL)
 _SO = re.compile(r"[,;]\s(?:so|therefore|thus|hence),?\s(?:it(?:'s|\sis)\sa?\s?)?(?P<word>yes|no)$")
-_EITHER = re.compile(r"\b(?:yes|yeah|yep|true|no|nope|false)\b")
+_EITHER = re.compile(r"\b(?:yes|yeah|yep|true|no(?!\sdoubts?\b)|nope|false)\b")
 _OPEN = re.compile(r"\b(?:maybe|perhaps|possibly|probably|might|could|unsure|unclear|unknown|or)\b|\?\s*$")
 _OPEN_FIRST = re.compile(
     r"^[^.!;\n]*?\b(?:maybe|perhaps|possibly|probably|unsure|unclear|unknown)\b|\?\s*$"
@@ -274,7 +274,7 @@ def asserts(text: str) -> bool | None:
 def _backed(asserted: bool, rest: str) -> bool | None:
     """Return the first assertion, or None if the rest contradicts it; "No, there are no dogs" does not."""
     others = {word[0] for word in _EITHER.finditer(rest)} - (frozenset() if asserted else {"no"})
-    if others or (asserted and DOUBT.search(rest)):
+    if others or (asserted and DENIAL.search(rest)):
         return None
     return asserted
 
@@ -310,8 +310,23 @@ _RULED_OUT = re.compile(
     r"(?:wrong|incorrect|false|ruled\sout|eliminated|impossible))[,;]?\s(?=\S)",
     re.IGNORECASE,
 )
+# "A and C are correct; B and D are not", "All of the above are correct: A, B, C and D", "only B"
+_OTHERS_DENIED = re.compile(
+    r"[,;.]\s(?:and\s|but\s|while\s|whereas\s)?(?:options?\s|choices?\s)?(?-i:[A-Z](?:(?:,\s|,?\s(?:and|&)\s)[A-Z])*)"
+    r"\s(?:is|are)\s(?:both\s|all\s)?(?:incorrect|wrong|false|not(?:\s(?:correct|right|true))?)\W*$",
+    re.IGNORECASE,
+)
+_ALL_SAID = re.compile(
+    r"^only\s|^all\s(?:of\s)?(?:the\s(?:above|options|choices)|these|them)(?:\sare\s(?:correct|right|true))?:\s",
+    re.IGNORECASE,
+)
+_REMAINS = re.compile(
+    r"\b(?:only\s(?:one\s)?(?:option|choice|answer|one)\s(?:that\s)?(?:remains|remaining|left)(?:\sis)?|(?:leaves|leaving)(?:\sonly)?)"
+    r"\s?:?\s(?:option\s)?[(]?(?-i:(?P<label>[A-Z]))[)]?\W*$",
+    re.IGNORECASE,
+)
 _CHOSEN_LETTER = re.compile(
-    r"(?:^(?:[=-]>|→|⇒|∴)?|'s\b|\b(?:is|be|like|final|result|conclusion|so|thus|hence|therefore|choose|chose|pick|select|say|with|for|option|choice|answer|letter|but|to|case)\b)"
+    r"(?:^(?:[=-]>|→|⇒|∴)?|'s\b|\b(?:is|be|like|final|result|conclusion|so|thus|hence|therefore|choose|chose|pick|select|say|with|for|option|choice|answer|letter|but|to|case|doubt)\b)"
     r"[,:\s]*(?:option\s|choice\s|letter\s|answer\s)?(?:[(\[\"']?(?-i:(?P<label>[A-Z]))[)\]\"']?|\((?P<small>[a-z])\))"
     r"(?=\s*(?:[.,;:!]|$|\s(?:because|since|as|which)\b))",
     re.IGNORECASE,
@@ -344,8 +359,13 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     if set(options.words) == {"yes", "no"}:
         return _yes_or_no(prediction, options)
     said = _either(prediction, options)
+    if said is None:
+        said = _undecided(prediction, options)
     if said is not None:
         return said
+    remains = _REMAINS.search(prediction)
+    if remains is not None and DENIAL.search(prediction) is None:
+        return options.index(remains["label"])
     denied = _FIRST_NOT.match(prediction) or _RULED_OUT.match(prediction)
     if denied is not None:
         prediction = prediction[denied.end() :]
@@ -382,6 +402,22 @@ def _either(prediction: str, options: AnswerOptions) -> int | None:
         return None
     index = options.words.index(word)
     return index if options.mentioned(prediction) <= options.doubles(index) else None
+
+
+def _undecided(prediction: str, options: AnswerOptions) -> int | None:
+    """Return the option that says itself that there is no answer ("Cannot be determined"), if a sentence begins so."""
+    for index, words in enumerate(options.words):
+        begins = re.match(
+            rf"(?:it|this|that|the answer)\s(?:is\s)?{re.escape(words)}\b(?P<rest>[^.;]*)[.]?$", bare(prediction)
+        )
+        if (
+            begins
+            and " " in words
+            and DENIAL.search(words)
+            and not re.search(r"\b(?:but|however|so)\b", begins["rest"])
+        ):
+            return None if _chosen_letters(prediction, options) else index
+    return None
 
 
 def _chosen_letters(prediction: str, options: AnswerOptions) -> set[int] | None:
@@ -421,7 +457,8 @@ _JOINED = re.compile(
 _AFTER_A_LETTER = re.compile(r"\s(?:(?:is|was|would|could|-)\s|\(|because|since|or\b|and\b)")
 _TAKEN_BACK = re.compile(
     r"^[\s,;.:-]*(?:(?:is|was|are|isn't|can't|cannot|seems?|looks?|must|would|could|should|might|may)\b"
-    r"[^.;,\n]{0,30}\b(?:wrong|incorrect|false|not|ruled|out|unlikely|impossible|excluded|eliminated)\b|(?:isn't|can't|cannot)\b)"
+    r"[^.;,\n]{0,30}\b(?:wrong|incorrect|false|not|ruled|out|unlikely|im(?:possible|plausible|probable)|doubtful|dubious|absurd"
+    r"|questionable|mistaken?|excluded|eliminated)\b|(?:isn't|can't|cannot)\b)"
     r"|\b(?:no,|no wait|wait\b|actually,|sorry|scratch that|on second thought|i mean|correction|my mistake"
     r"|not (?:sure|certain|confident)|unsure|uncertain)"
     r"|^[\s,;.:-]*(?:actually|maybe|perhaps|possibly|probably|might"
@@ -492,6 +529,7 @@ def _read_set(prediction: str, options: AnswerOptions) -> frozenset[int] | None:
     if options.own:
         parts = re.split(r"\s?[,;/&]\s?|\s(?:and|и|و)\s", plain)
         plain = ", ".join(options.plain(part) for part in parts)
+    plain = _ALL_SAID.sub("", _OTHERS_DENIED.sub("", plain))
     named = labels_said(plain) if DOUBT.search(options.without_texts(plain)) is None else None
     if named is not None:
         found = [options.index(name) for name in named]
@@ -526,7 +564,7 @@ def _said(prediction: str, options: AnswerOptions) -> object:
 def _read(prediction: str, options: AnswerOptions) -> int | None:
     """Return the index of the single option that a prediction names, or None."""
     plain = options.plain(prediction)
-    alone = options.index(plain.strip(" .,;:*_()[]<>{}\"'\n"))
+    alone = options.index(re.sub(r"^[Oo]nly\s(?=[A-Z]\W*$)", "", plain).strip(" .,;:*_()[]<>{}\"'\n"))
     numbered = len(options.texts) > 26
     if alone is not None and not (numbered and options.exact(plain) is not None):
         return alone
@@ -542,6 +580,13 @@ def _read(prediction: str, options: AnswerOptions) -> int | None:
     by_value = options.by_value(plain)
     if by_value is not None:
         return by_value
+    would = re.fullmatch(r"(?:the|it|this|that)\b[^.,;]{0,40}\s(?:would|will)\s(?P<said>[^.,;]+)", plain, re.IGNORECASE)
+    if would is not None and DOUBT.search(plain) is None and (index := options.exact(would["said"])) is not None:
+        return index
+    foreign = re.fullmatch(r"[(\[]?(?P<label>[^\W\d_])[)\].:]\s*(?P<rest>.+)", plain)
+    if foreign is not None:
+        index = options.exact(foreign["rest"])
+        return index if index is not None and may_label(foreign["label"], index) else None
     return in_sentence(plain, options)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from saccade.grading.languages import DOUBT
 from saccade.grading.wrappers import stated_in_json, without_end_tokens
 from saccade.record.base import clean_text
 
@@ -187,7 +188,7 @@ _PHRASE = re.compile(
     r"|(?:correct|right|best|closest|appropriate|accurate|suitable)\s(?:(?:answer|option|statement|response)\s)?"
     r"(?:answer|option|choice))"
     r"(?:\s(?:to\s(?:the|this|your)\squestion\s)?(?:is|are|should\sbe|would\sbe|must\sbe|will\sbe)\b"
-    r"(?:\s(?:therefore|thus|then|hence|definitely|clearly|indeed|simply|likely)\b)?)?"
+    r"(?:\s(?:therefore|thus|then|hence|definitely|clearly|indeed|simply|likely|undoubtedly|certainly|surely|obviously)\b)?)?"
     r"[*_\"]{0,3}\s?(?P<colon>[:=]|-(?=\s))?[*_]{0,3}",
     re.IGNORECASE,
 )
@@ -201,6 +202,12 @@ _LEAD = re.compile(
 )
 _LEADS_ON = re.compile(
     r"[\s*_]*(?:so|thus|therefore|hence)?[,\s]*(?:the|my)(?:\s(?:final|correct|best))?[\s*_]*", re.IGNORECASE
+)
+_DENIED = re.compile(
+    rf"(?:{DOUBT.pattern})(?:(?!\b(?:but|so|thus|therefore|hence|because|since|means|implies|suggests|shows|tells|indicates)\b)"
+    r"(?:[^.,;:!?\n]|,\s(?=dass|daß|że|что|що|hogy))){0,60}\b(?:that|if|whether|think|says?|believe|suppose|feel|see\s(?:how|why)"
+    r"|que|dass|daß|che|dat|że|что|що|hogy)\s(?:(?:the|my|final|correct|right|best)\s){0,3}$",
+    re.IGNORECASE,
 )
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _SENTENCE_END = re.compile(
@@ -285,7 +292,7 @@ def _in_line(line: str, position: int, below: str) -> Iterator[tuple[int, int, C
         end = heads[number + 1].start() if number + 1 < len(heads) else len(line)
         leading = leading and _LEAD.fullmatch(line, before, head.start()) is not None
         strong = leading and head.re is _PHRASE and head["colon"] is not None
-        before = head.end()
+        before_head, before = before, head.end()
         said = _SENTENCE_END.split(line[head.end() : end])[0].strip()
         said = said.strip("*") if said.strip(_EDGES) else ""
         if not said.strip(_EDGES) and number + 1 == len(heads):
@@ -294,6 +301,9 @@ def _in_line(line: str, position: int, below: str) -> Iterator[tuple[int, int, C
             said = below.strip().lstrip(">#").strip()
         elif said.rstrip("* ").endswith(":") or not said or _LEADS_ON.fullmatch(said):
             continue
+        denied = _DENIED.search(line, before_head, head.start())
+        if denied is not None:
+            said = line[denied.start() : head.end()] + said
         groups = _groups(said) if _IN_BRACES.match(said) else []
         yield from ((position + head.start(), position + end, Candidate(one, strong)) for one in (groups or [said]))
 

@@ -83,6 +83,7 @@ def cut(text: str, form: re.Pattern[str]) -> list[str]:
 
 _EQUALS = re.compile("[=≈]")
 _PLAIN = re.compile(r"-?[0-9]{1,60}(?:\.[0-9]{1,60})?")
+_SUM = re.compile(r"[0-9.]{1,20}(?:\s?[-+*/×·÷]\s?[0-9.]{1,20}){1,9}")
 
 
 def stated(text: str) -> str | None:
@@ -117,6 +118,8 @@ def _told(head: str, last: str | None, rounded: bool) -> str | None:
     numbers = [float(side) for side in (*sides, last) if _PLAIN.fullmatch(side)]
     if not rounded and any(abs(number - numbers[-1]) > abs(numbers[-1]) / 100 for number in numbers):  # 4 = 3
         return None
+    if len(sides) == 1 and _PLAIN.fullmatch(sides[0]) and _SUM.fullmatch(last.strip(" .")):  # 23 = 15 + 8
+        return sides[0]
     if is_name(last) and last.strip(" .") and not _says_words(last) and len(sides) == 1:  # 5 = x
         return sides[0]
     return last if is_name(sides[0]) or all(map(is_worked, sides)) else None

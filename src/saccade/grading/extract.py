@@ -28,14 +28,18 @@ from saccade.grading.clean import (
     unwrapped,
 )
 from saccade.grading.equals import is_one_of_several, leads_to_value
-from saccade.grading.languages import VERBS, WAIT, in_english
+from saccade.grading.languages import DOUBT, VERBS, WAIT, in_english
 from saccade.grading.number_words import with_digits
-from saccade.grading.quantities import DOUBT
 from saccade.grading.wrappers import insides, without_thoughts
 
 _NUMBER: Final = re.compile(r"(?<![0-9.,])[0-9]{1,9}(?![0-9]|[.,][0-9])")
 _IN_ALL = re.compile(
     r"(?<![0-9.,])(?P<number>[0-9]{1,9})(?:\s[a-z]+){0,3}\s(?:in\s(?:total|all)|altogether|total)\b", re.IGNORECASE
+)
+_MAKING = re.compile(
+    r"\b(?:mak(?:ing|es)|bring(?:ing|s)|rais(?:ing|es))\s(?:it|that|the\s(?:total|count|sum|number))\s(?:(?:up\s)?to\s)?"
+    r"(?P<number>[0-9]{1,9})(?:\s[a-z]+)?\W*$",
+    re.IGNORECASE,
 )
 _LEADS_TO = re.compile(
     r"[,;:]\s(?:(?:so|for|making|giving|which|that|there|it|is|are|makes|gives|a|total|of|and|thus|therefore|or)\s){0,5}"
@@ -51,6 +55,9 @@ def totals(sentence: str) -> Iterator[str]:
     """Yield the total that a sentence states ("2 left and 3 right, 5 in total") if the other numbers confirm it."""
     if DOUBT.search(sentence) is not None:
         return
+    making = _MAKING.search(sentence)
+    if making is not None:
+        yield making["number"]
     said = list(_IN_ALL.finditer(sentence))
     if len(said) == 1 and _borne_out(sentence, said[0]):
         yield said[0]["number"]

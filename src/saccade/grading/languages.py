@@ -157,6 +157,30 @@ def alternatives(phrases: str) -> list[str]:
 
 DENIES: Final = _of_all("deny")
 """A pattern of what takes an assertion back or leaves it open, in all languages but English."""
+_SURE: Final = r"(?:reason\sto\s|room\sfor\s)?(?:an?\s|any\s)?(?:reasonable\s|shadow\sof\sa\s)?(?:doubts?|question)\b"
+DENIAL: Final = re.compile(
+    rf"\b(?:not|never|neither|nor|no(?!\s{_SURE})|none|nothing|cannot|without(?!\s{_SURE})|unless|except|wrong|incorrect|"
+    r"false|maybe|perhaps|possibly|probably|might|could|unsure|unclear|unknown|either|instead)\b|n't\b|\?\s*$|"
+    + DENIES,
+    re.IGNORECASE,
+)
+"""Words that deny or leave open."""
+_TO_SAY: Final = (
+    r"\s(?:for\s[a-z]+\s)?to\s(?:say|call|claim|choose|pick|select|answer|assert|conclude|argue|defend|justify|accept|believe"
+    r"|agree|confirm|give|imagine|assume|think|state|suggest|see\s(?:how|why))\b"
+)
+DOUBT: Final = re.compile(
+    DENIAL.pattern
+    + r"|(?:\b(?:nobody|unlikely|implausible|improbable|doubtful|dubious|questionable|absurd|anything\sbut|far\sfrom"
+    r"|impossible(?!\sto\s(?:miss|overlook|mistake))|(?:hardly|scarcely|barely)(?!\s(?:visible|legible|readable|noticeable))"
+    r"|refus(?:es?|ed)|den(?:y|ies|ied)|disput(?:es?|ed)|disagree[sd]?|hesitate[sd]?|(?:i|we|must|to)\s(?:decline|reject)"
+    r"|few\s(?:people\s)?would|(?:is|be)\sa\s(?:mistake|myth|lie)|be\slying\sif|fail(?:s|ed)?\sto\s(?:see|find|count|spot)"
+    rf"|(?:hard|difficult|tough|unreasonable|foolish|premature|a\smistake|sense|unable|reluctant|unwilling|loath){_TO_SAY})\b"
+    r"|\b(?<!no\s)(?<!without\s)(?<!beyond\s)(?<!little\s)(?<!\sa\s)(?<!\sany\s)(?<!reasonable\s)(?<!no\sreason\sto\s)(?<!for\s)"
+    r"doubt(?:s|ed)?\b)(?![^.;:!?\n]{0,80}[,;]\s(?:but|however|yet|still)\b(?!\spossibl))",
+    re.IGNORECASE,
+)
+"""Words that take an assertion back, or leave it open, by a verb, adjective or subject too ("nobody would say 7")."""
 BECAUSE: Final = _of_all("because")
 VERBS: Final = _of_all("verb")
 WAIT: Final = _of_all("wait")

@@ -68,6 +68,12 @@ def _mark(label: str) -> re.Pattern[str]:
     return re.compile(rf"\s*(?:[(（\[]\s?{plain}\s?[)）\]]|(?<!\w){plain}{stop})\s*(?=\S)")
 
 
+def may_label(sign: str, index: int) -> bool:
+    """Tell whether a letter of another script is the label of option `index` in some alphabet, or looks like ours."""
+    known = any(len(alphabet) > index and alphabet[index].casefold() == sign.casefold() for alphabet in _ALPHABETS)
+    return known or "АВСD"[index : index + 1] == sign
+
+
 def in_our_letters(text: str, labels: Sequence[str], name: Callable[[int], str]) -> str:
     """Write the options' own labels as ours where they stand as labels: in brackets, at the start, or alone."""
     for index, own in sorted(enumerate(labels), key=lambda pair: -len(pair[1])):

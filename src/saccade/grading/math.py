@@ -32,7 +32,8 @@ from saccade.grading.clean import tight, unwrapped
 from saccade.grading.equals import SIGNS
 from saccade.grading.extract import words_said
 from saccade.grading.formula import read_formula, same_formula, told_apart
-from saccade.grading.quantities import DOUBT, quantity
+from saccade.grading.languages import DOUBT
+from saccade.grading.quantities import quantity
 from saccade.grading.relations import same_statement
 from saccade.grading.text import number_said, same_quantity, same_text
 from saccade.record.task import Task

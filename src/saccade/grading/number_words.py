@@ -70,13 +70,16 @@ _HALF_A_UNIT = re.compile(
 )
 _A_PART = re.compile(rf"\s*(?:(?:a|one)\s)?(?P<part>half|{'|'.join(_PARTS)})\s*", re.IGNORECASE)
 _A_HUNDRED = re.compile(r"(?<![\w-])a\s(?=(?:hundred|thousand)(?![\w-]))", re.IGNORECASE)
+_A_SINGLE = re.compile(
+    r"((?:\A|\b(?:is|only|just|see|exactly|shows|contains|has)\s))an?\ssingle\s(?=[a-z])", re.IGNORECASE
+)
 _DOZEN = re.compile(r"(?<![\w-])(?:(?P<half>half\sa)|a)\sdozen(?![\w-])", re.IGNORECASE)
 _NAMED = re.compile(r"\b(?:the|these|those|both|all|this|that)\s+$", re.IGNORECASE)
 
 
 def with_digits(text: str) -> str:
     """Return `text` with its number words as digits; a run of words that is no number stays."""
-    text = _DOZEN.sub(lambda match: "6" if match["half"] else "12", text)
+    text = _A_SINGLE.sub(r"\g<1>1 ", _DOZEN.sub(lambda match: "6" if match["half"] else "12", text))
     part = _A_PART.fullmatch(text)
     if part is not None and (part["part"].casefold() == "half" or part[0].strip() != part["part"]):
         return f"1/{_PARTS[part['part'].casefold()]}"
@@ -162,7 +165,7 @@ _COUNTERS: Final = (
     "分秒时時小厘米公千克度%万萬亿億円回番"
 )
 _HAN_NUMBER = re.compile(
-    rf"(?:(?<![\u3040-\u30ff\u3400-\u9fff])|(?<=[有共是为為约約只仅僅第]))(?P<number>[{_HAN_SIGNS}]{{1,12}})"
+    rf"(?:(?<![\u3040-\u30ff\u3400-\u9fff])|(?<=[有共是为為约約只仅僅第はがにをで]))(?P<number>[{_HAN_SIGNS}]{{1,12}})"
     rf"(?=[{_COUNTERS}]|\s*(?:[.,;!?)]|です|\Z))"
 )
 _KOREAN: Final = dict(
@@ -174,6 +177,11 @@ _KOREAN: Final = dict(
 )
 _KOREAN_NUMBER = re.compile(
     rf"(?<![가-힣])(?P<number>{'|'.join(_KOREAN)})(?=\s?(?:개|마리|명|사람|대|권|장|그루|송이|잔|번|가지|자루|채)|\s*[.!]?\Z)"
+)
+_AS_HAN: Final = str.maketrans("일이삼사오육칠팔구십백천", "一二三四五六七八九十百千")
+_SINO_KOREAN = re.compile(
+    r"(?<![가-힣])(?=[가-힣]{0,8}[십백천])(?P<number>[일이삼사오육칠팔구십백천]{2,9})"
+    r"(?=\s?(?:개|마리|명|사람|대|권|장|번|원|년|점|층|세|살|분|미터|센티|킬로|퍼센트|입니다|이다)|\s*[.!]?\Z)"
 )
 _JAPANESE: Final = dict(
     zip("ひとつ ふたつ みっつ よっつ いつつ むっつ ななつ やっつ ここのつ とお".split(), range(1, 11), strict=True)  # noqa: SIM905
@@ -198,6 +206,7 @@ def foreign_words_as_digits(text: str) -> str:
         text = _PARTS_OF.sub(_part_of, text)
         text = _HAN_NUMBER.sub(_han, text)
         text = _KOREAN_NUMBER.sub(lambda match: str(_KOREAN[match["number"]]), text)
+        text = _SINO_KOREAN.sub(lambda match: _han_value(match["number"].translate(_AS_HAN)), text)
         text = _JAPANESE_NUMBER.sub(lambda match: str(_JAPANESE[match["number"]]), text)
     return number_first(text)
 

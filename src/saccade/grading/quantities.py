@@ -14,7 +14,7 @@ from typing import Final
 
 from saccade.grading.clean import clean, unwrapped
 from saccade.grading.equals import FUNCTIONS, stated
-from saccade.grading.languages import DENIES, counts_nothing
+from saccade.grading.languages import DOUBT, counts_nothing
 from saccade.grading.number_words import foreign_words_as_digits, roman, says_another, with_digits
 
 # Numerals are read exactly: `1,234.5`, `-3/4`, `1 3/4`, `\frac{3}{4}`, `1.5e3`, `2 × 10^-3`. Those in a formula, time,
@@ -219,14 +219,8 @@ def is_known(word: str) -> bool:
     return word.casefold() in _UNITS
 
 
-DOUBT = re.compile(
-    r"\b(?:not|never|neither|nor|no|none|nothing|cannot|without|unless|except|wrong|incorrect|false|maybe|perhaps|"
-    r"possibly|probably|might|could|unsure|unclear|unknown|either|instead)\b|n't\b|\?\s*$|" + DENIES,
-    re.IGNORECASE,
-)
-"""Words that take an assertion back, or leave it open."""
 _BOUND_BEFORE = re.compile(
-    r"(?:\b(?:more|less|greater|fewer|larger|smaller|higher|lower)\sthan|\bat\s(?:least|most)|[<>≤≥≠]|\\(?:leq?|geq?|neq?)"
+    r"(?:\b(?:more|less|greater|fewer|larger|smaller|higher|lower)(?:\s[a-z]+){0,3}?\sthan|\bas\s(?:many|much|few|little)\sas|\bat\s(?:least|most)|[<>≤≥≠]|\\(?:leq?|geq?|neq?)"
     r"|\b(?:over|under|above|below|up\sto|nearly|almost|between|beyond|exceeds|before|after|since|until|twice|double|half|(?:root|square|cube|inverse|half)\sof)"
     r"|超过|超過|多于|多於|少于|少於|不足|不到|至少|最多|最少|\b(?:mehr|weniger)\sals|\b(?:mindestens|höchstens|fast|unter|über)"
     r"|\b(?:más|menos|mais)\sde|\bal\smenos|\bcasi|\b(?:plus|moins)\sde|\bau\smoins|\bpresque|\bpelo\smenos|\b(?:più|meno)\sdi"
@@ -235,7 +229,7 @@ _BOUND_BEFORE = re.compile(
 )
 _BOUND_AFTER = re.compile(
     r"^\s*(?:[<>≤≥≠±]|\\pm\b|\+|-\s?\w|!|\w{0,3}(?:以上|以下|以内|余)|\S{0,2}\s?이[상하]|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over|a\s|one\s)|\w*\s?at\s(?:least|most)\b"
-    r"|(?:squared|cubed|plus|minus|factorial)\b|times\s+(?:as\b|more|less|larger|smaller|the\b|that|[-0-9a-z]*[0-9]|of\b|greater|fewer|bigger"
+    r"|(?:squared|cubed|plus|minus|factorial)\b|(?:is|are|seems?|would\sbe)\s(?:far\s|way\s|much\s)?too\s|times\s+(?:as\b|more|less|larger|smaller|the\b|that|[-0-9a-z]*[0-9]|of\b|greater|fewer|bigger"
     r"|taller|longer|higher|faster))",
     re.IGNORECASE,
 )
@@ -249,7 +243,8 @@ _NONE = re.compile(
     r"|(?:no|zero)\s(?!(?:idea|answer|information|doubt|way|one|clue|number|more|less|fewer|longer|matter|problem|sense|single|"
     r"solution|such|thanks|wait|sir|but|it|i|the|that|this|there|they|and|or|yes|data|image|picture|not|option|choice|change|"
     r"difference|limit|evidence|response|comment|reason|further|other|clear|sure|need|choices|options|answers|relation)\b)"
-    r"[a-z]+(?:\s(?!or\b|and\b)[a-z]+){0,3}))[.!]?",
+    r"[a-z]+(?:\s(?!or\b|and\b)[a-z]+){0,3}?(?:\s(?:(?:is|are|was|were|can\sbe)\s)?(?:visible|present|shown|seen|depicted"
+    r"|here|at\sall|to\sbe\sseen)){0,2}(?:\s(?:in|on)\s(?:the|this)\s[a-z]{1,12})?))[.!]?",
     re.IGNORECASE,
 )
 _NOT_ANY = re.compile(
@@ -336,7 +331,39 @@ def quantity(text: str) -> Quantity | None:
     plain = _ungrouped(foreign_words_as_digits(plain))
     value = stated(plain) if DOUBT.search(plain) is None else plain
     found = None if value is None else _only_number(value)
-    return _in_two_units(plain) if found is None else _read(*found)
+    if found is not None:
+        return _read(*found)
+    again = _IN_BRACKETS.fullmatch(plain)
+    if again is not None:
+        first, second = quantity(again["first"]), quantity(again["second"])
+        return second if first is not None and second is not None and _equal(first, second) else None
+    among = _AMONG.fullmatch(plain)
+    if among is not None and (whole := _only_number(among["whole"])) is not None and DOUBT.search(plain) is None:
+        return _read(*whole)
+    return _in_two_units(plain)
+
+
+_IN_BRACKETS = re.compile(
+    r"(?P<first>[^()]{1,60}?)\s?\((?:i\.\s?e\.,?\s|=\s?|equals\s|that\sis,?\s|or\s)?(?P<second>[^()]{1,60})\)\W*",
+    re.IGNORECASE,
+)
+"""The same again in another unit: "1.80 m (180 cm)"."""
+_AMONG = re.compile(
+    r"(?P<whole>[^,;()]{1,200})[,;(]\s?(?:(?:and\s)?[a-z0-9]+(?:\s[a-z]+)?\sof\s(?:which|these|them|whom)\b|of\s(?:which|these|them|whom)\b"
+    r"|including\s|其中|(?:dont|davon|darunter|di\scui|waarvan)\s|(?:de\s(?:los|las)\scuales|из\s(?:них|которых))\s"
+    r"|[そ]?のうち|うち|그\s?중).{1,200}",
+    re.IGNORECASE,
+)
+"""A part of what is counted: "15 birds, 3 of which are flying"."""
+
+
+def _equal(first: Quantity, second: Quantity) -> bool:
+    return (
+        first.unit is not None
+        and second.unit is not None
+        and first.unit.dimension == second.unit.dimension
+        and first.value * first.unit.factor == second.value * second.unit.factor
+    )
 
 
 # Groups of digits by apostrophe, underscore, point or space are closed up where they cannot mean anything else.
@@ -371,6 +398,7 @@ def _ungrouped(text: str) -> str:
 
 _FEET = re.compile(r"([0-9]{1,4})\s?'\s?([0-9]{1,2}(?:\.[0-9]{1,4})?)\s?(?:\"|''|\Z)")
 _MINUTES = re.compile(r"([0-9]{1,4})\s?m(?:ins?)?\s?(?=[0-9]{1,2}\s?s(?:ecs?)?\b)")
+_METRES = re.compile(r"([0-9]{1,2})\s?m\s?([0-9]{2})(?![\w.,:²³^])(?!\s?[a-z])", re.IGNORECASE)
 _HOURS = re.compile(r"([0-9]{1,4})\s?h(?:rs?)?\s?([0-9]{1,2})(?:\s?m(?:ins?)?)?(?![\w.,:])", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s?(?P<unit>[^\W\d_]+|°|)\.?\s?,?\s?(?:(?:and|und|et|y|e|и)\s)?")
 _MONEY: Final = ("dollar", "euro", "pound")
@@ -379,7 +407,7 @@ _MONEY: Final = ("dollar", "euro", "pound")
 def _in_two_units(text: str) -> Quantity | None:
     """Return the sum of amounts in falling units of one kind; money in the larger unit, all else in the smallest."""
     text = _MINUTES.sub(r"\1 min ", _FEET.sub(r"\1 ft \2 in", text))
-    text = _HOURS.sub(r"\1 h \2 min", text)
+    text = _METRES.sub(r"\1 m \2 cm", _HOURS.sub(r"\1 h \2 min", text))
     found = numerals(text)
     if found is None or len(found) not in (2, 3):
         found = numerals(text := with_digits(text))

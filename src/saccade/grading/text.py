@@ -13,8 +13,9 @@ from fractions import Fraction
 
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
 from saccade.grading.clean import clean, folded, unwrapped
+from saccade.grading.languages import DOUBT
 from saccade.grading.number_words import same_time
-from saccade.grading.quantities import DOUBT, ORDINAL, Quantity, quantity
+from saccade.grading.quantities import ORDINAL, Quantity, quantity
 from saccade.record.task import Task
 
 # Units of one dimension are converted (`100 cm` is `1 m`) and may be missing on either side. If only the gold answer
