@@ -263,7 +263,7 @@ _A_RATIO = re.compile(r"\A([1-9][0-9]{0,8})\s?:\s?([1-9][0-9]{0,8})\Z")
 
 
 def _one_spelling(text: str, other: str) -> str:
-    r"""Return `text` in one spelling of `\ln`, matrices, infinity and "no solution"; a ratio as a fraction if `other` is."""
+    r"""Return `text` in one spelling of `\ln`, matrices, infinity, "no solution", and a ratio as `other` has it."""
     plain = unwrapped(text)
     if "/" in other or "frac" in other:
         plain = _A_RATIO.sub(r"\1/\2", plain)
