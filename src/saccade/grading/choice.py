@@ -10,6 +10,7 @@ options are right, an answer is the set of those that it names. Letters of other
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from string import ascii_uppercase
@@ -209,6 +210,12 @@ def _plain(text: str) -> str:
 
 _YES: Final = frozenset({"yes", "yeah", "yep", "true"})
 _NO: Final = frozenset({"no", "nope", "false"})
+_OTHER_WORDS = re.compile(
+    r"\A(?:(?P<yes>definitely|absolutely|certainly|of course|indeed|affirmative|correct)"
+    r"|(?P<no>not at all|negative|incorrect))"
+    r"(?=\Z|\s?[,.!;:]\s)(?!.*\b(?:yes|no|true|false)\b)|\A(?:the|this|that)\s(?:statement|claim|caption|sentence|description)\sis\s"
+    r"(?:(?P<yes_>correct|accurate|right)|(?:incorrect|inaccurate|wrong))\Z"
+)
 _SINGLE: Final = {**dict.fromkeys((*_YES, "y"), True), **dict.fromkeys((*_NO, "n"), False)}
 _FIRST = re.compile(
     r"(?P<word>yes|yeah|yep|true|no|nope|false)[*_\"']{0,3}(?:\s*(?:[,.;:!\n(]|- )|\s+(?=(?:i|it|they|there|the|this|"
@@ -240,13 +247,20 @@ class YesNoGrader:
         gold = asserts(gold_of(task))
         if gold is None:
             raise unreadable(task, "yes or no")
-        return judged(answer, task, lambda prediction: _compare(prediction, gold), asserts, prose=True)
+        there = _IS_THERE.match(task.question.rpartition("\n")[2].strip())
+
+        def says(text: str) -> bool | None:
+            said = asserts(text)
+            return _exists(text) if said is None and there is not None else said
+
+        return judged(answer, task, lambda prediction: _compare(prediction, gold, says), says, prose=True)
 
 
 def asserts(text: str) -> bool | None:
     """Return True for yes, False for no, None for neither."""
     plain = folded(unwrapped(clean(text))).strip(" .,;:!()[]*_\"'")
     plain = assertion_in_english(plain)
+    plain = _OTHER_WORDS.sub(lambda match: "yes" if match["yes"] or match["yes_"] else "no", plain)
     if plain in _SINGLE:
         return _SINGLE[plain]
     first = _FIRST.fullmatch(plain)
@@ -279,8 +293,26 @@ def _backed(asserted: bool, rest: str) -> bool | None:
     return asserted
 
 
-def _compare(prediction: str, gold: bool) -> Verdict:
-    answer = asserts(prediction)
+_IS_THERE = re.compile(
+    r"(?:is|are)\sthere\s(?!(?:no|not|only|more|less|fewer|exactly|just|at)\b)[^?]*\?", re.IGNORECASE
+)
+_EXISTS = re.compile(
+    r"there\s(?:is|are)\s(?:(?P<no>no(?!\sdoubt)|not\sany?)|an?|some|several|one|two|many)\s[^.;:!?]{1,120}[.!]?",
+    re.IGNORECASE,
+)
+_ANOTHER = re.compile(r"\b(?:but|although|only|if|or)\b|,")
+
+
+def _exists(text: str) -> bool | None:
+    """Return what "there is a dog" or "there is no dog" answers to "Is there a dog?"."""
+    found = _EXISTS.fullmatch(text.strip())
+    if found is None or _ANOTHER.search(text) or (not found["no"] and DOUBT.search(text)):
+        return None
+    return not found["no"]
+
+
+def _compare(prediction: str, gold: bool, says: Callable[[str], bool | None]) -> Verdict:
+    answer = says(prediction)
     if answer is None:
         return unread("says neither yes nor no", prediction)
     return right("same", prediction) if answer == gold else wrong("says the opposite", prediction)

@@ -240,7 +240,46 @@ _CONCLUDED = re.compile(r"\b(?:is|are|equals)\b:?")
 _RELATED = re.compile(rf"[{SIGNS}±∪]|\\(?:leq?|geq?|neq?|in|pm|cup)\b|\b(?:and|or)\b|,")
 
 
+_SPELT: Final = (
+    (re.compile(r"\\log_\{?e\}?(?![A-Za-z])"), r"\\ln "),
+    (re.compile(r"\A\[\[(?P<rows>[-0-9./,\s\[\]]{1,200})\]\]\Z"), None),
+    (
+        re.compile(
+            r"\A(?:(?:it|the\s(?:limit|integral|series|sum))\s(?:is|diverges\sto|tends\sto|goes\sto)\s)?(?:positive\s)?infinity\Z",
+            re.I,
+        ),
+        r"\\infty",
+    ),
+    (
+        re.compile(
+            r"\A(?:there\s(?:is|are)\s|(?:it|the\s[a-z]{1,12})\shas\s)?no\s(?:real\s)?solutions?\Z|\A\\(?:varnothing|emptyset)\Z",
+            re.I,
+        ),
+        "∅",
+    ),
+)
+
+
+_A_RATIO = re.compile(r"\A([1-9][0-9]{0,8})\s?:\s?([1-9][0-9]{0,8})\Z")
+
+
+def _one_spelling(text: str, other: str) -> str:
+    r"""Return `text` in one spelling of `\ln`, matrices, infinity, "no solution", and a ratio as `other` has it."""
+    plain = unwrapped(text)
+    if "/" in other or "frac" in other:
+        plain = _A_RATIO.sub(r"\1/\2", plain)
+    for form, spelling in _SPELT:
+        found = form.search(plain)
+        if found is not None and spelling is None:
+            rows = re.split(r"\]\s?,\s?\[", found["rows"])
+            return "\\begin{pmatrix}" + "\\\\".join(row.replace(",", "&") for row in rows) + "\\end{pmatrix}"
+        if found is not None and spelling is not None:
+            return form.sub(spelling, plain)
+    return text if _A_RATIO.search(text) is None else plain
+
+
 def _compare(prediction: str, gold: str) -> Verdict:
+    prediction, gold = _one_spelling(prediction, gold), _one_spelling(gold, prediction)
     if same_text(prediction, gold) or tight(unwrapped(prediction)) == tight(unwrapped(gold)) != "":
         return right("same text", prediction)
     if DOUBT.search(prediction):

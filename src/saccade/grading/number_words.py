@@ -303,6 +303,45 @@ def _moved(spoken: re.Match[str]) -> Time | None:
     return (at // 60, at % 60, 0, "p" if at >= 12 * 60 else "a")
 
 
+# Dates: `March 5, 2021`, `05 March 2021`, `2021-03-05`, `5 de marzo de 2021`. `03/05/2021` is ambiguous, and none.
+
+_MONTHS: Final = {
+    name: number
+    for names in (
+        "january february march april may june july august september october november december",
+        "jan feb mar apr may jun jul aug sep oct nov dec",
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+        "januar februar märz april mai juni juli august september oktober november dezember",
+        "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+        "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+        "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+    )
+    for number, name in enumerate(names.split(), 1)
+}
+_DAY: Final = r"(?P<day>0?[1-9]|[12][0-9]|3[01])(?:st|nd|rd|th|er|º|°|\.)?"
+_DATES: Final = (
+    re.compile(r"(?P<year>[0-9]{4})[-/.](?P<month>0?[1-9]|1[0-2])[-/.](?P<day>0?[1-9]|[12][0-9]|3[01])"),
+    re.compile(r"(?P<year>[0-9]{4})\s?年\s?(?P<month>0?[1-9]|1[0-2])\s?月\s?(?P<day>[0-9]{1,2})\s?日"),
+    re.compile(
+        rf"(?:the\s|el\s|le\s|am\s|den\s)?{_DAY}\s(?:of\s|de\s)?(?P<name>[^\W\d_]+)\.?,?\s(?:de\s|of\s)?(?P<year>[0-9]{{4}})(?:\sг\.?)?"
+    ),
+    re.compile(rf"(?P<name>[^\W\d_]+)\.?\s{_DAY},?\s(?P<year>[0-9]{{4}})"),
+)
+
+
+def date_of(text: str) -> tuple[int, int, int] | None:
+    """Return year, month and day of the date that `text` is."""
+    plain = folded(text).strip(" .,\"'")
+    for form in _DATES:
+        found = form.fullmatch(plain)
+        if found is not None:
+            groups = found.groupdict()
+            month = int(groups["month"]) if groups.get("month") else _MONTHS.get(groups.get("name") or "")
+            return None if month is None else (int(groups["year"]), month, int(groups["day"]))
+    return None
+
+
 # Lists as a program would write them: JSON arrays and Python lists of texts and numbers. Nothing is evaluated.
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
 from saccade.grading.clean import clean, folded, unwrapped
 from saccade.grading.languages import DOUBT
-from saccade.grading.number_words import same_time
+from saccade.grading.number_words import date_of, same_time, with_digits
 from saccade.grading.quantities import ORDINAL, Quantity, quantity
 from saccade.record.task import Task
 
@@ -133,10 +133,48 @@ _PREDICATE = re.compile(
 )
 
 
+_FOREIGN = tuple(
+    re.compile(form, re.IGNORECASE)
+    for form in (
+        r"(?:на|в)\s[^\W\d]+\s(?:изображ[её]н[аоы]?|показан[аоы]?|видн[аоы])\s(?P<said>[^.!?:;,\n]{1,80})[.!]?",
+        r"(?:это|це)\s(?P<said>[^.!?:;,\n]{1,80})[.!]?",
+        r"[^\W\d]+(?:\s[^\W\d]+){0,3}\s(?:هي|هو)\s(?P<said>[^.!?:;,\n]{1,80})[.!]?",
+        r"(?:[^\x00-\x7f]{1,20}?(?:是|为)|这是|這是)(?:一[个個只隻头頭条條张張辆輛座匹位]?)?(?P<said>[^.!?:;,\s]{1,40}?)[.!]?",
+        r"[^\x00-\x7f]{1,20}は(?P<said>[^.!?:;,\s]{1,40}?)(?:です|である|だ)[.!]?",
+        r"(?:la|el|le|les|l'|il|lo|o|a|das|die|der|de|het)\s?[^\W\d]+(?:\s[^\W\d]+){0,4}\s(?:es|est|è|é|ist|is)\s(?P<said>[^.!?:;,\n]{1,80})[.!]?",
+    )
+)
+_NOT_BUT = re.compile(r"not\s(?:an?\s|the\s)?[^,.;]{1,60}?,?\sbut\s(?P<said>[^,.;]{1,80})[.!]?", re.IGNORECASE)
+_ARTICLE = re.compile(r"\A(?:an?\s(?=[^\W\d_]{2})|(?:the|el|la|le|les|der|die|das|il)\s(?=[^\W\d_]+\s))", re.IGNORECASE)
+_HYPHEN = re.compile(r"(?<=[^\W\d_]{2})-(?=[^\W\d_]{2})")
+_ITEM_NAMES = re.compile(r'\{\s*"[^"{}]{1,40}"\s*:\s*"(?P<said>[^"{}]{1,200})"\s*\}')
+
+
+def _readings(prediction: str) -> Iterator[str]:
+    """Yield what a prediction says: itself, and what a sentence says that holds nothing else."""
+    yield prediction
+    held = _ITEM_NAMES.fullmatch(prediction.strip()) or _NOT_BUT.fullmatch(prediction)
+    if held is None and DOUBT.search(prediction) is None:
+        forms = (form.fullmatch(prediction) for form in (_PREDICATE, *_FOREIGN))
+        held = next((found for found in forms if found is not None), None)
+    if held is not None:
+        yield held["said"]
+
+
+def _same(said: str, gold: str) -> bool:
+    """Whether both are the same text, apart from a leading article, hyphens between words, and the form of a date."""
+    if same_text(said, gold):
+        return True
+    first, second = (_HYPHEN.sub(" ", _ARTICLE.sub("", bare(text), count=1)) for text in (said, gold))
+    day = date_of(first)
+    if first == second != "" or (day is not None and day == date_of(second)):
+        return True
+    one, two = with_digits(first), with_digits(second)
+    return one == two and one.isdigit() and (first.isdigit() or second.isdigit())
+
+
 def _compare(prediction: str, golds: tuple[str, ...]) -> Verdict:
-    sentence = _PREDICATE.fullmatch(prediction) if DOUBT.search(prediction) is None else None
-    said = (prediction,) if sentence is None else (prediction, sentence["said"])
-    if any(same_text(one, gold) for one in said for gold in golds):
+    if any(_same(one, gold) for one in _readings(prediction) for gold in golds):
         return right("same text", prediction)
     return wrong("another text", prediction)
 
