@@ -243,7 +243,8 @@ _NONE = re.compile(
     r"|(?:no|zero)\s(?!(?:idea|answer|information|doubt|way|one|clue|number|more|less|fewer|longer|matter|problem|sense|single|"
     r"solution|such|thanks|wait|sir|but|it|i|the|that|this|there|they|and|or|yes|data|image|picture|not|option|choice|change|"
     r"difference|limit|evidence|response|comment|reason|further|other|clear|sure|need|choices|options|answers|relation)\b)"
-    r"[a-z]+(?:\s(?!or\b|and\b)[a-z]+){0,3}?(?:\s(?:(?:is|are|was|were|can\sbe)\s)?(?:visible|present|shown|seen|depicted"
+    r"[a-z]+(?:\s(?!(?:or|and|answers?|numbers?|data|information|evidence|reason|way|response|solution|options?|choices?)\b)"
+    r"[a-z]+){0,3}?(?:\s(?:(?:is|are|was|were|can\sbe)\s)?(?:visible|present|shown|seen|depicted"
     r"|here|at\sall|to\sbe\sseen)){0,2}(?:\s(?:in|on)\s(?:the|this)\s[a-z]{1,12})?))[.!]?",
     re.IGNORECASE,
 )
