@@ -22,10 +22,8 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx
-import torch
 
 from saccade.errors import ModelLostError, SettingsError, UnavailableError
-from saccade.tokens.caches import GIB
 from saccade.training.rl.engines import guard
 from saccade.training.rl.engines.settings import EngineSettings
 
@@ -180,6 +178,8 @@ def check_servers(settings: EngineSettings, training: int, judging: int = 0) -> 
         SettingsError: the machine has not as many GPUs.
         UnavailableError: vLLM is not installed.
     """
+    import torch
+
     devices = serving_devices(settings, torch.cuda.device_count() - judging, training)
     program = shutil.which(settings.program)
     if program is None:
@@ -236,6 +236,10 @@ def memory_options(settings: EngineSettings, device: int | None) -> list[str]:
         return []
     options = ["--enable-sleep-mode"] if settings.shared else []
     if settings.memory:
+        import torch
+
+        from saccade.tokens.caches import GIB
+
         total = torch.cuda.get_device_properties(device).total_memory / GIB
         if settings.memory > total:
             raise SettingsError(f"engine.memory is {settings.memory:g} GiB, and GPU {device} has {total:.1f}.")
