@@ -14,7 +14,7 @@ from tests.tasks.sources.files import jsonl
 from saccade.cli.main import main
 from saccade.dialects.question import VideoNotShownError
 from saccade.dialects.registry import load_dialect
-from saccade.episode.asking import AskSettings
+from saccade.episode.ask import AskSettings
 from saccade.episode.prepared import check_graders, grader_problems, prepared, prepared_to_ask
 from saccade.episode.settings import EpisodeSettings
 from saccade.episode.task_media import scaled_down

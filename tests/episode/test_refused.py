@@ -13,7 +13,7 @@ from tests.episode.support import CODE, OK, plan, stored_task, task
 from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.prompt_texts import Prompts
 from saccade.dialects.registry import load_dialect
-from saccade.episode.asking import AskSettings, check_speaks
+from saccade.episode.ask import AskSettings, check_speaks
 from saccade.episode.drive import NotKeptError, Performer, run_kept
 from saccade.episode.flow import Ask, Ran, Run, Said, Stopped
 from saccade.episode.prepared import check_room, prepared_to_ask

@@ -154,7 +154,7 @@ class EpisodeSettings(SpeechSettings):
     model: str
     """As `saccade.models.registry` names it."""
     dialect: str = ""
-    """Empty: the one that suits the model, see `saccade.episode.asking`."""
+    """Empty: the one that suits the model, see `saccade.episode.ask`."""
     sampling: Sampling = Sampling()
     limits: EpisodeLimits = EpisodeLimits()
     """Those that are set stand in place of the dialect's."""

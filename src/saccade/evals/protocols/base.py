@@ -79,7 +79,7 @@ PROTOCOLS: Final = Registry[AnyProtocol](
         "faithfulness@1": "saccade.evals.protocols.faithfulness:PROTOCOL",
         "errors@1": "saccade.evals.protocols.errors:PROTOCOL",
         "tool_use@1": "saccade.evals.protocols.tool_use:PROTOCOL",
-        "tokens@1": "saccade.evals.protocols.tokens:PROTOCOL",
+        "tokens@1": "saccade.evals.protocols.confidence:TOKENS",
         "confidence@1": "saccade.evals.protocols.confidence:PROTOCOL",
     },
     is_a(Protocol, "a saccade.evals.protocols.base.Protocol"),

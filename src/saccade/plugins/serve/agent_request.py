@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from saccade.episode.asking import Question
+from saccade.episode.ask import Question
 from saccade.errors import (
     IsolationError,
     MediaError,

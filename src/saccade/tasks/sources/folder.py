@@ -19,8 +19,7 @@ from typing import Final
 from saccade.core.registry import did_you_mean
 from saccade.errors import DataError, SettingsError
 from saccade.media.decode import suffixes_of
-from saccade.tasks.sources.delimited import DelimitedTable
-from saccade.tasks.sources.tables import ArrowTable, HeldTable, LineTable, ParquetTable, RowTable
+from saccade.tasks.sources.tables import ArrowTable, DelimitedTable, HeldTable, LineTable, ParquetTable, RowTable
 
 TASKS: Final = "tasks.jsonl"
 TRAJECTORIES: Final = "trajectories.jsonl"
