@@ -146,7 +146,7 @@ def _default_model(query: Question) -> str:
 
 def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:
     """Return the media and the question. Raises `SettingsError` if the last word is no question but a picture."""
-    from saccade.media.download import is_url
+    from saccade.media.decode import is_url
 
     *media, question = words
     if is_url(question) or (not question.endswith("?") and os.path.isfile(question)):

@@ -31,7 +31,7 @@ from saccade.episode.prepared import prepared_to_ask
 from saccade.episode.settings import EpisodeSettings
 from saccade.episode.workbench import missing_words
 from saccade.errors import SettingsError
-from saccade.media.download import OwnMediaSettings
+from saccade.media.decode import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.registry import PROVIDERS, Provider, check_sampling, load_model, provider_of, unheard_sampling
@@ -94,10 +94,8 @@ def own_dialect(model: str) -> str:
 
 
 def check_speaks(model: str, dialect: Dialect, frames: FrameSettings = _NO_FRAMES) -> None:
-    """Refuse what cannot work, whatever the model says; `frames` are those of videos.
-
-    Raises:
-        SettingsError: the dialect needs something that the model's backend does not have.
+    """Refuse what cannot work, whatever the model says; `frames` are those of videos. Raises `SettingsError` if the
+    dialect needs something that the model's backend does not have.
     """
     provider = provider_of(model)
     if frames.rate and provider.videos and not provider.video_frames and dialect.shows_videos:

@@ -28,7 +28,7 @@ from typing import Final, TypeVar
 
 from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.boxes import Seen, in_pixels
-from saccade.episode.task_media import ShownAs, as_shown, opened_as_shown
+from saccade.episode.shown import ShownAs, as_shown, opened_as_shown
 from saccade.errors import SettingsError
 from saccade.models.base import Completion, Request, ToolSpec
 from saccade.record.base import clean_text

@@ -25,8 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from saccade.core.disk import atomic_file
 from saccade.core.plugins import install
 from saccade.core.registry import Registry, has_members
-from saccade.episode.run_folder import TRAJECTORIES
-from saccade.episode.settings import SETTINGS
+from saccade.episode.run_folder import SETTINGS, TRAJECTORIES
 from saccade.errors import RecordError, SettingsError, UnavailableError
 from saccade.evals.grades import BY_JUDGE, BY_RULE, JUDGE, Headline, score_named
 from saccade.grading.registry import Grade, grade_of
@@ -203,11 +202,8 @@ COLUMNS: Final[Mapping[str, Column]] = {made.name: made.metadata["column"] for m
 
 
 def read_rows(run: Path) -> list[EvalRow]:
-    """Read the rows of a run folder, in order; of two trajectories of one id the later one counts.
-
-    Raises:
-        SettingsError: it is no run folder.
-        RecordError: a trajectory cannot be read.
+    """Read the rows of a run folder, in order; of two trajectories of one id the later one counts. Raises
+    `SettingsError` if it is no run folder, `RecordError` if a trajectory cannot be read.
     """
     file = run / TRAJECTORIES
     if not file.is_file() and (run / SETTINGS).is_file():

@@ -28,10 +28,9 @@ from saccade.dialects.registry import DIALECTS
 from saccade.episode.ask import check_speaks, suited
 from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan, as_done, limits_with
-from saccade.episode.prepared import check_graders, prepared
-from saccade.episode.run_folder import RunFolder
-from saccade.episode.settings import SETTINGS, check_continued, continued, saved_settings
-from saccade.episode.task_media import Unshown, unshown
+from saccade.episode.prepared import prepared
+from saccade.episode.run_folder import SETTINGS, RunFolder, check_continued, continued, saved_settings
+from saccade.episode.task_media import Unshown, check_graders, unshown
 from saccade.episode.workbench import missing_words
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW, FOLDER, Item, ItemSource, of_shard, open_card
@@ -142,10 +141,8 @@ class OpenedSource:
         return [item for item in of_shard(items, settings, chosen) if item is not None]
 
     def _names(self, out: Path) -> dict[str, str | None]:
-        """Return the id of each task in the run in `out`, and today's; None for one that was taken out.
-
-        Raises:
-            SettingsError: a task says something else than when the run began.
+        """Return the id of each task in the run in `out`, and today's; None for one that was taken out. Raises
+        `SettingsError` if a task says something else than when the run began.
         """
         source, lights = self.opened.settings, self.opened.lights
         file = out / FOLDER / f"{sha256(str(source).encode()).hexdigest()[:12]}-ids.jsonl"
@@ -235,10 +232,8 @@ def _shared(sources: Sequence[SourceSettings], settings: EvalSettings) -> dict[s
 
 
 def check_shown(sources: Mapping[str, ItemSource], settings: EvalSettings, dialect: Dialect) -> tuple[str, ...]:
-    """Return notices about tasks that the dialect cannot show, where others of their source can be played.
-
-    Raises:
-        SettingsError: no task of a source can be.
+    """Return notices about tasks that the dialect cannot show, where others of their source can be played. Raises
+    `SettingsError` if no task of a source can be.
     """
     notices = []
     for source in sources.values():
@@ -269,10 +264,8 @@ async def chosen(
 
 
 def circular_note(items: Sequence[Item], settings: EvalSettings) -> str:
-    """Return what asking every rotation of the choices costs.
-
-    Raises:
-        SettingsError: no task has choices that can be rotated.
+    """Return what asking every rotation of the choices costs. Raises `SettingsError` if no task has choices that can be
+    rotated.
     """
     questions = len({question_of(item.id) for item in items})
     if questions == len(items) and settings.shard == "1/1":
@@ -540,10 +533,8 @@ _TURNS, _REPLY, _SHOWN = 3, 400, 300
 
 
 def gather(model: Model, settings: EvalSettings, dialect: Dialect, out: Path, times: BatchTimes) -> None:
-    """Send from now on the requests of `model` in batches, which are kept in the run folder `out`.
-
-    Raises:
-        SettingsError: it has no batch API, or a setting cannot be met by one.
+    """Send from now on the requests of `model` in batches, which are kept in the run folder `out`. Raises
+    `SettingsError` if it has no batch API, or a setting cannot be met by one.
     """
     unmet = {
         "limits.wall_seconds": settings.limits.wall_seconds is not None,

@@ -69,10 +69,8 @@ class ToolServer:
         )
 
     def tools(self) -> ServedTools:
-        """Return what the server offers.
-
-        Raises:
-            UnavailableError: it cannot be reached, wants another token, or speaks another protocol.
+        """Return what the server offers. Raises `UnavailableError` if it cannot be reached, wants another token, or
+        speaks another protocol.
         """
         return in_background(self._tools()).result()
 

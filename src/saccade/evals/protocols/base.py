@@ -128,11 +128,8 @@ def write_findings(file: Path, findings: Findings) -> None:
 
 
 def read_findings(run: Path, name: str) -> Findings | None:
-    """Return the stored findings of a run; None if there are none.
-
-    Raises:
-        RegistryError: there is no such protocol.
-        RecordError: the file cannot be read.
+    """Return the stored findings of a run; None if there are none. Raises `RegistryError` if there is no such protocol,
+    `RecordError` if the file cannot be read.
     """
     file = findings_file(run, name)
     kind = recorded_protocol(name).kind

@@ -51,11 +51,8 @@ class RowTable(Protocol):
     """The rows of one file."""
 
     def scan(self) -> Iterator[tuple[RowPlace, SourceRow | RowProblem]]:
-        """Yield all rows in order; a value that holds pictures may be `UNREAD`.
-
-        Raises:
-            DataError: the file as a whole cannot be read.
-            UnavailableError: what reads it is not installed.
+        """Yield all rows in order; a value that holds pictures may be `UNREAD`. Raises `DataError` if the file as a
+        whole cannot be read, `UnavailableError` if what reads it is not installed.
         """
 
     def read(self, place: RowPlace) -> SourceRow:
@@ -446,10 +443,8 @@ def _records(lines: Iterable[str], count: int) -> Iterator[str]:
 
 
 def encoding_of(head: bytes, file: Path) -> str:
-    """Return the encoding of a text file from its beginning, by the rule above; a code page is said in the log.
-
-    Raises:
-        DataError: none fits.
+    """Return the encoding of a text file from its beginning, by the rule above; a code page is said in the log. Raises
+    `DataError` if none fits.
     """
     for mark, encoding in _MARKS:
         if head.startswith(mark):
