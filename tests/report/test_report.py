@@ -21,7 +21,7 @@ from saccade.errors import SettingsError
 from saccade.evals.protocols.base import findings_file, load_protocol, write_findings
 from saccade.evals.protocols.findings import Mean, Rate
 from saccade.evals.protocols.study import Study, study
-from saccade.evals.protocols.tool_use_records import OperationShare, ToolUse
+from saccade.evals.protocols.tool_use import OperationShare, ToolUse
 from saccade.evals.run import evaluate
 from saccade.record.codec import dumps
 from saccade.record.execution import Status

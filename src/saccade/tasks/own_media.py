@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from saccade.errors import DecodeError, MediaError, SettingsError, TooLargeError, UnavailableError
-from saccade.media.decode import MIME_TYPES, header, named_as
-from saccade.media.documents import first_bytes, kind, refusal
-from saccade.media.download import OwnMediaSettings, download, is_url, name_in
+from saccade.media.decode import MIME_TYPES, OwnMediaSettings, first_bytes, header, is_url, kind, named_as, refusal
 from saccade.media.store import MediaStore
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, VideoPart
@@ -99,6 +97,8 @@ def _downloaded(url: str, store: MediaStore, settings: OwnMediaSettings) -> Take
             f"{url} is an address of the web, and nothing is downloaded unless you allow it: "
             "--allow-urls (in Python allow_urls=True, in a file media.allow_urls = true). Or give a file."
         )
+    from saccade.media.download import download, name_in
+
     with tempfile.TemporaryDirectory(prefix="saccade-url-") as folder:
         target = Path(folder) / "download"
         download(url, target, most_bytes=settings.url_bytes, seconds=settings.url_seconds)

@@ -127,10 +127,8 @@ class Collator:
     """Makes batches for one model."""
 
     def __init__(self, encoder: Encoder, pictures: PictureTensors, model: Any, *, packed: bool) -> None:
-        """`model` is the transformers model whose `get_rope_index` gives M-RoPE positions.
-
-        Raises:
-            SettingsError: the model cannot tell apart what is packed.
+        """`model` is the transformers model whose `get_rope_index` gives M-RoPE positions. Raises `SettingsError` if
+        the model cannot tell apart what is packed.
         """
         self._encoder = encoder
         self._pictures = pictures

@@ -206,10 +206,8 @@ class SequenceBatch:
         self.sequences = list(sequences)
 
     def admit(self, count: int) -> int:
-        """Make room for as many of the first `count` sequences as fit, emptying others; return their number.
-
-        Raises:
-            ModelRefusedError: not even the first one fits.
+        """Make room for as many of the first `count` sequences as fit, emptying others; return their number. Raises
+        `ModelRefusedError` if not even the first one fits.
         """
         longest = fitting = end = 0
         for number, sequence in enumerate(self.sequences[:count], start=1):

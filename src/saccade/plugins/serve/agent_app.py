@@ -21,7 +21,7 @@ from pydantic_core import to_json
 
 from saccade.core.plugins import install
 from saccade.core.web import OTHER_HOST, AsgiApp, BearerGate, OwnNames, Receive, Scope, Send, send_json
-from saccade.episode.asking import Question
+from saccade.episode.ask import Question
 from saccade.errors import UnavailableError
 from saccade.plugins.serve import openai_chat
 from saccade.plugins.serve.agent_request import (

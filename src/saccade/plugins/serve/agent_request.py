@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from saccade.episode.asking import Question
+from saccade.episode.ask import Question
 from saccade.errors import (
     IsolationError,
     MediaError,
@@ -23,7 +23,7 @@ from saccade.errors import (
     TooLargeError,
 )
 from saccade.errors import SettingsError as WrongSettingError
-from saccade.media.download import is_url
+from saccade.media.decode import is_url
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason, Trajectory
 from saccade.sandbox.base import MIB
 from saccade.tasks.frames import FrameSettings

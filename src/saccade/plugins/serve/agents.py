@@ -23,10 +23,9 @@ from typing import Any, Final, Self
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import DIALECTS
-from saccade.episode.asking import AskSettings, check_speaks, planned, suited
-from saccade.episode.drive import EventCallback, run_episode, unwatched
+from saccade.episode.ask import AskSettings, check_speaks, planned, suited
+from saccade.episode.drive import EventCallback, begun, run_episode, unwatched
 from saccade.episode.flow import Ask, Event, Plan
-from saccade.episode.run_folder import begun
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.registry import check_sampling

@@ -15,7 +15,7 @@ from saccade.cli.web import check_tables, is_loopback, of_table, read_tables, re
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
-    from saccade.episode.asking import AskSettings
+    from saccade.episode.ask import AskSettings
     from saccade.models.base import Model
     from saccade.tools.setup import ToolCallSettings
     from saccade.tools.toolbox import Toolbox
@@ -57,7 +57,7 @@ def serve(
 ) -> None:
     """Serve models that look again behind OpenAI's protocol: Chat Completions and Responses."""
     from saccade.core.settings import load_settings, merged
-    from saccade.episode.asking import AskSettings
+    from saccade.episode.ask import AskSettings
     from saccade.models.registry import load_model
     from saccade.plugins.serve.agent_app import agent_app
     from saccade.plugins.serve.agent_request import AgentServeSettings
@@ -90,7 +90,7 @@ def serve(
 
 def _check_spoken(base: AskSettings, model: str) -> None:
     """Say which dialect is spoken with the model. Raises `SettingsError` or `RegistryError` if none can be."""
-    from saccade.episode.asking import check_speaks, suited
+    from saccade.episode.ask import check_speaks, suited
     from saccade.models.registry import check_sampling
 
     settings, says = suited(base.model_copy(update={"model": model}))

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from saccade.episode.asking import Question
+from saccade.episode.ask import Question
 from saccade.errors import SaccadeError
 from saccade.models.registry import check_sampling, provider_of
 from saccade.plugins.serve.agent_request import (

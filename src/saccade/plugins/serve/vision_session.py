@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from saccade.episode.workbench import of_run, of_tool
 from saccade.errors import SaccadeError
-from saccade.media.download import OwnMediaSettings
+from saccade.media.decode import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.execution import Execution

@@ -319,10 +319,8 @@ def open_tasks(sources: SourceList, defaults: SourceDefaults | None = None) -> T
 
 
 def expanded(sources: SourceList) -> tuple[SourceSettings, ...]:
-    """Parse the sources and expand files of `[[source]]` tables.
-
-    Raises:
-        SettingsError: a text is no source, or a file of sources is wrong.
+    """Parse the sources and expand files of `[[source]]` tables. Raises `SettingsError` if a text is no source, or a
+    file of sources is wrong.
     """
     listed: list[SourceSettings] = []
     for source in sources:

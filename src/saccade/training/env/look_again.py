@@ -35,15 +35,14 @@ from saccade.core.sync import CLOSE_SECONDS, LoopThread
 from saccade.dialects.base import Dialect, ToolList
 from saccade.dialects.hosted import check_runs_here
 from saccade.dialects.registry import load_dialect
-from saccade.episode.drive import Performer, within
+from saccade.episode.drive import Performer, trajectory, within
 from saccade.episode.flow import Ask, Effect, EpisodeOutcome, Plan, Ran, Reply, Run, Said, Stopped, flow
-from saccade.episode.run_folder import trajectory
 from saccade.episode.settings import SessionLimits, SpeechSettings
-from saccade.episode.task_media import check_listed, check_media, scaled_down
+from saccade.episode.shown import scaled_down
+from saccade.episode.task_media import check_listed, check_media
 from saccade.episode.workbench import Workbench
 from saccade.errors import SandboxClosedError, SettingsError
-from saccade.media.decode import DEFAULT_LIMITS, DecodeLimits
-from saccade.media.download import MediaSettings
+from saccade.media.decode import DEFAULT_LIMITS, DecodeLimits, MediaSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.models.scripted import speak

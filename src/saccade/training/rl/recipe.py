@@ -25,7 +25,7 @@ from saccade.episode.flow import limits_with
 from saccade.episode.settings import PromptSettings
 from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
-from saccade.media.download import MediaSettings
+from saccade.media.decode import MediaSettings
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.rewards.judges.group import turn_parts
 from saccade.rewards.judges.model import JudgeRules

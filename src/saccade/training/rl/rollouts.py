@@ -22,10 +22,9 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from saccade.core.settings import Settings
 from saccade.dialects.base import Dialect
-from saccade.episode.drive import Performer, drive
+from saccade.episode.drive import Performer, drive, trajectory
 from saccade.episode.flow import Plan, limits_with
-from saccade.episode.run_folder import trajectory
-from saccade.episode.task_media import scaled_down
+from saccade.episode.shown import scaled_down
 from saccade.episode.workbench import Workbench
 from saccade.errors import ContextLimitError, SandboxClosedError, SandboxError, SettingsError, TrainingError
 from saccade.media.store import MediaStore

@@ -14,8 +14,7 @@ from pathlib import Path
 from saccade.core import sync
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
-from saccade.episode.prepared import check_graders
-from saccade.episode.task_media import check_media
+from saccade.episode.task_media import check_graders, check_media
 from saccade.errors import DataError, SaccadeError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import Task

@@ -29,7 +29,8 @@ from saccade.episode.drive import run_episode
 from saccade.episode.flow import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import SessionLimits
-from saccade.episode.task_media import check_media, scaled_down
+from saccade.episode.shown import scaled_down
+from saccade.episode.task_media import check_media
 from saccade.errors import SettingsError, TrainingError
 from saccade.grading.registry import scored_by_rule
 from saccade.media.store import MediaStore

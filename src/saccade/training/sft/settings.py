@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, NonNegativeInt, PositiveFloat, PositiveInt
 
 from saccade.core.settings import Settings
 from saccade.episode.settings import PromptSettings, SessionLimits
-from saccade.media.download import MediaSettings
+from saccade.media.decode import MediaSettings
 from saccade.record.trajectory import Sampling
 from saccade.tasks.benchmarks.card import as_tuple
 from saccade.tasks.sources.broken import MOST_BROKEN, Share

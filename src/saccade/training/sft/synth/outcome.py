@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from saccade.core.retry import RETRY_SETTINGS
-from saccade.episode.run_folder import RunFolder
-from saccade.episode.settings import continued
+from saccade.episode.run_folder import RunFolder, continued
 from saccade.errors import (
     ModelLostError,
     ModelRefusedError,

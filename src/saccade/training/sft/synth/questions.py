@@ -19,8 +19,7 @@ from typing import Final
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from saccade.core.settings import save_settings
-from saccade.episode.run_folder import MEDIA
-from saccade.episode.settings import check_continued
+from saccade.episode.run_folder import MEDIA, check_continued
 from saccade.errors import ModelDeniedError, ModelError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model, Request
