@@ -305,7 +305,7 @@ class SequenceBatch:
         """Return the bytes of weights, keys and values that the last `steps` tokens of the first rows were read for."""
         places = sum(self._cache.lengths[:count]) * steps - count * steps * (steps - 1) / 2
         weights = self._numbers.read(count) * cache_dtype(self._policy).itemsize
-        return steps * weights + places * cache_bytes_of(self._policy)
+        return float(steps * weights + places * cache_bytes_of(self._policy))
 
     def is_reading(self, count: int) -> bool:
         """Return whether one of the first `count` sequences has more to read than its last token."""
