@@ -83,6 +83,10 @@ _POLICY = {
     "logprob_gap": _Known("Largest gap between sampling and training", "nats"),
     "learning_rate": _Known("Learning rate", "learning rate"),
 }
+_LIMITS = {
+    "mfu": _Known("Arithmetic used by updates (MFU)", "share of the device's peak", percent=True),
+    "bandwidth": _Known("Memory bandwidth used by decoding", "share of a copy's rate", percent=True),
+}
 _ADVANTAGES: Final = "advantage/"
 _PER_RUN = ("broken/", "dropped/", "seconds/", _ADVANTAGES)
 """Beginnings of names of which one run has several in one figure."""
@@ -99,7 +103,7 @@ def training(runs: Sequence[TrainingCurves]) -> Section | None:
         for name in names
         if name.startswith("reward/")
     }
-    known = {**_REWARD, **parts, **_ANSWERS, **_POLICY}
+    known = {**_REWARD, **parts, **_ANSWERS, **_POLICY, **_LIMITS}
     others = [
         name
         for name in [*names, *sorted(held)]
@@ -112,6 +116,7 @@ def training(runs: Sequence[TrainingCurves]) -> Section | None:
         _panel("Policy", _POLICY, runs),
         _together(runs),
         _split(runs),
+        _panel("How near to the device's limits", _LIMITS, runs),
         _panel("Everything else that was logged", rest, runs),
     ]
     shown = tuple(panel for panel in panels if panel.figures or panel.sheets)

@@ -101,16 +101,16 @@ class RaggedCache:
         self._at = (torch.arange(len(rows), device=device), start) if single else None
         return self._mask(start, max(counts))
 
-    def step_shape(self, count: int) -> tuple[int, int]:
-        """Return rows and places with which `begin_step` can read one token of each of the first `count` rows.
+    def step_shape(self, count: int, steps: int) -> tuple[int, int]:
+        """Return rows and places with which `begin_step` can read `steps` tokens of each of the first `count` rows.
 
-        Only where buffers are there already; they are made longer where a token more does not fit.
+        Only where buffers are there already; they are made longer where so many tokens do not fit.
         """
-        self.reserve(count, max(self.lengths[:count]) + 1)
+        self.reserve(count, max(self.lengths[:count]) + steps)
         rows = min(self.held, _coarse(count, _STEP_ROWS))
-        if max(self.lengths[:rows]) >= self._room:  # of a row beyond those that are read: it has no place to spoil
+        if max(self.lengths[:rows]) + steps > self._room:  # of a row beyond those that are read: no place to spoil
             rows = count
-        return rows, min(self._room, _coarse(max(self.lengths[:rows]) + 1, _STEP_PLACES))
+        return rows, min(self._room, _coarse(max(self.lengths[:rows]) + steps, _STEP_PLACES))
 
     def begin_step(self, starts: torch.Tensor, end: int, dtype: torch.dtype) -> Any:
         """As `begin`, for one token of each of the first rows, over `end` places; everything is on the device.
@@ -121,10 +121,10 @@ class RaggedCache:
         self._at = torch.arange(len(starts), device=starts.device), starts
         return self._mask(starts, 1)
 
-    def grow(self, count: int) -> None:
-        """Add one place to the first `count` rows."""
+    def grow(self, count: int, places: int) -> None:
+        """Add `places` to the first `count` rows."""
         for row in range(count):
-            self.lengths[row] += 1
+            self.lengths[row] += places
 
     def _mask(self, starts: torch.Tensor, queries: int) -> torch.Tensor:
         last = starts[:, None] + torch.arange(queries, device=starts.device)

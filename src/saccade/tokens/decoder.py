@@ -21,11 +21,11 @@ from saccade.models.base import MediaReader
 from saccade.record.trajectory import Sampling
 from saccade.tokens.build import PromptDelta
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.sequences import Policy, SequenceBatch, TokenSequence
+from saccade.tokens.sequences import Draws, Policy, SequenceBatch, TokenSequence
 from saccade.tokens.turn import SampledTurn, Slot, TurnRequest, TurnState, start_turn
 
 # Two samplers with different promises: `TokenSampler` draws one answer with `top_k` and `top_p` from a generator that
-# is seeded once, so a draw depends on how many came before; `sample_tokens` draws a batch of rollouts from the whole
+# is seeded once, so a draw depends on how many came before; `draw_tokens` draws a batch of rollouts from the whole
 # distribution, each row by a uniform number that it brings, whatever the other rows. Both leave out the same ids and
 # give log-probabilities under the same distribution. The checkpoint's sampling defaults are not used.
 
@@ -82,40 +82,6 @@ class TokenSampler:
         return int(torch.multinomial(kept.softmax(-1), 1, generator=self._random))
 
 
-def sample_tokens(
-    logits: torch.Tensor, forbidden: torch.Tensor, temperatures: Sequence[float], uniforms: Sequence[float]
-) -> tuple[list[int], list[float]]:
-    """Draw a token for each row, with natural log-probabilities.
-
-    Those are under the softmax of logits / temperature over ids that may be sampled; a temperature of 0 is greedy, and
-    counts as 1. The token is where the cumulative probability passes the uniform number: a draw depends only on its
-    row. A forbidden id is never drawn.
-
-    Args:
-        logits: (rows, vocabulary).
-        forbidden: bool (vocabulary,).
-        temperatures: (rows,).
-        uniforms: (rows,), from 0 to below 1.
-
-    Raises:
-        FloatingPointError: the logits are no numbers.
-    """
-    device = logits.device
-    heat = torch.tensor([value or 1.0 for value in temperatures], device=device)[:, None]
-    logprobs = torch.log_softmax(logits.float().masked_fill(forbidden, -torch.inf) / heat, dim=-1)
-    sums = logprobs.double().exp().cumsum(-1)
-    if bool(sums[:, -1].isnan().any()):  # one NaN makes its whole row NaN
-        raise FloatingPointError("the model's arithmetic overflowed; take float32, or a lower learning rate")
-    # Rounding must not reach the sum itself: after it are ids without probability.
-    thresholds = torch.tensor(uniforms, dtype=torch.float64, device=device) * sums[:, -1]
-    thresholds = torch.minimum(thresholds, torch.nextafter(sums[:, -1], torch.zeros_like(thresholds)))
-    drawn = torch.searchsorted(sums, thresholds[:, None], right=True)[:, 0]
-    greedy = torch.tensor([not value for value in temperatures], device=device)
-    tokens = torch.where(greedy, logprobs.argmax(-1), drawn)
-    chosen = logprobs.gather(-1, tokens[:, None])[:, 0]
-    return tokens.tolist(), chosen.tolist()
-
-
 @dataclass(frozen=True, slots=True)
 class _PendingRequest:
     """A request that waits for the others."""
@@ -151,20 +117,10 @@ class BatchSlot:
 class BatchDecoder:
     """Slots, the batch of their sequences, and the running pass."""
 
-    def __init__(
-        self,
-        policy: Policy,
-        make_batch: Callable[[Sequence[TokenSequence]], SequenceBatch],
-        seeds: Sequence[int],
-        thread: ThreadPoolExecutor,
-        on_busy: Callable[[float], None],
-    ) -> None:
-        """`make_batch` puts sequences into a cache; passes run in `thread`; `on_busy` is given the seconds of each."""
-        self._policy = policy
-        self._thread = thread
+    def __init__(self, engine: TransformersEngine, seeds: Sequence[int]) -> None:
+        self._engine = engine
         sequences = [TokenSequence(np.random.default_rng(seed)) for seed in seeds]
-        self._batch: SequenceBatch | None = make_batch(sequences)
-        self._on_busy = on_busy
+        self._batch: SequenceBatch | None = engine.make_batch(sequences)
         self._occupied = set(sequences)
         self._waiting: dict[TokenSequence, _PendingRequest] = {}
         self._running: asyncio.Task[None] | None = None
@@ -176,7 +132,7 @@ class BatchDecoder:
         if sequence not in self._occupied:
             raise RuntimeError("this slot was released; its episode is over")
         length = len(sequence.ids) - delta.dropped + len(delta.ids)
-        turn = start_turn(self._policy, request, length)
+        turn = start_turn(self._engine.policy, request, length)
         future: asyncio.Future[SampledTurn] = asyncio.get_running_loop().create_future()
         self._waiting[sequence] = _PendingRequest(delta, turn, future)
         self._schedule()
@@ -197,7 +153,7 @@ class BatchDecoder:
 
     async def _run_batch(self, requests: dict[TokenSequence, _PendingRequest]) -> None:
         try:
-            done = await asyncio.get_running_loop().run_in_executor(self._thread, self._generate_turns, requests)
+            done = await asyncio.get_running_loop().run_in_executor(self._engine.thread, self._generate_turns, requests)
             for sequence, item in requests.items():
                 if not item.future.done():
                     item.future.set_result(done[sequence])
@@ -224,30 +180,40 @@ class BatchDecoder:
         turns = {sequence: item.turn for sequence, item in requests.items()}
         with torch.inference_mode():
             self._decode(batch, turns)
-        self._on_busy(time.perf_counter() - began)
+        self._engine.busy_seconds += time.perf_counter() - began
         return {sequence: turn.done() for sequence, turn in turns.items()}
 
     def _decode(self, batch: SequenceBatch, turns: dict[TokenSequence, TurnState]) -> None:
         """Decode until every turn has ended: all at once, or as many at a time as the cache holds."""
         while left := {sequence: turn for sequence, turn in turns.items() if turn.finish is None}:
-            active = batch.admit(self._move_to_front(batch, left))
+            active = self._move_to_front(batch, left)
             while active:
-                active = self._sample(batch, turns, batch.admit(active))
+                steps = 1
+                if not batch.is_reading(active):
+                    # No row goes beyond its own limit: there is room in the cache up to it.
+                    steps = min(batch.ahead, *(turns[sequence].left for sequence in batch.sequences[:active]))
+                active = self._sample(batch, turns, batch.admit(active, steps), steps)
 
-    def _sample(self, batch: SequenceBatch, turns: dict[TokenSequence, TurnState], active: int) -> int:
-        """Sample a token for each of the first `active` sequences; return how many continue, moved to the front."""
-        logits = batch.read(active)
+    def _sample(self, batch: SequenceBatch, turns: dict[TokenSequence, TurnState], active: int, steps: int) -> int:
+        """Sample tokens for each of the first `active` sequences; return how many continue, moved to the front."""
         sequences = batch.sequences[:active]
-        tokens, logprobs = sample_tokens(
-            logits,
-            self._policy.checkpoint.forbidden,
+        draws = Draws(
             [turns[sequence].temperature for sequence in sequences],
-            [sequence.random.random() for sequence in sequences],
+            [sequence.uniforms(steps) for sequence in sequences],
         )
-        for sequence, token, logprob in zip(sequences, tokens, logprobs, strict=True):
-            sequence.ids.append(token)
-            sequence.unread = 1
-            turns[sequence].take(token, logprob)
+        decoding = not batch.is_reading(active)
+        began = time.perf_counter()
+        sampled, logprobs = batch.sample(active, draws)
+        if decoding:
+            self._engine.decoded += Decoded(batch.bytes_read(active, len(sampled[0])), time.perf_counter() - began)
+        for place, sequence in enumerate(sequences):
+            turn, taken = turns[sequence], 0
+            for token, logprob in zip(sampled[place], logprobs[place], strict=True):
+                taken += 1
+                turn.take(token, logprob)
+                if turn.finish is not None:
+                    break
+            batch.drop(place, len(sampled[place]) - taken)
         for place in reversed(range(active)):
             if turns[batch.sequences[place]].finish is not None:
                 active -= 1
@@ -263,6 +229,20 @@ class BatchDecoder:
                 active -= 1
                 batch.swap(place, active)
         return active
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Passes over one token of each row: what they had to read of weights, keys and values, and how long they took."""
+
+    bytes: float = 0.0
+    seconds: float = 0.0
+
+    def __add__(self, other: Decoded) -> Decoded:
+        return Decoded(self.bytes + other.bytes, self.seconds + other.seconds)
+
+    def __sub__(self, other: Decoded) -> Decoded:
+        return Decoded(self.bytes - other.bytes, self.seconds - other.seconds)
 
 
 class TransformersEngine:
@@ -281,25 +261,25 @@ class TransformersEngine:
         and values of each batch, None for no limit.
         """
         self.name = f"local:{policy.checkpoint.name}"
-        self._policy = policy
+        self.policy = policy
         self._pictures = PictureTensors(policy.checkpoint, media)
         self._most = most_tokens
         self._cache_bytes = cache_bytes
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
         self.busy_seconds = 0.0
+        self.decoded = Decoded()
+        """Since the engine was made."""
 
     def slots(self, seeds: Sequence[int]) -> list[Slot]:
-        return list(BatchDecoder(self._policy, self._make_batch, seeds, self._thread, self._add_busy).slots)
+        return list(BatchDecoder(self, seeds).slots)
+
+    def make_batch(self, sequences: Sequence[TokenSequence]) -> SequenceBatch:
+        """Make the batch of `sequences`, with a cache of its own."""
+        return SequenceBatch(self.policy, self._pictures, sequences, self._most, self._cache_bytes)
 
     async def update_weights(self, save: Callable[[Path], object]) -> None:
         """Does nothing: the engine samples from the very weights that are trained."""
 
     async def close(self) -> None:
         """End the thread."""
-        self._thread.shutdown(wait=True)
-
-    def _make_batch(self, sequences: Sequence[TokenSequence]) -> SequenceBatch:
-        return SequenceBatch(self._policy, self._pictures, sequences, self._most, self._cache_bytes)
-
-    def _add_busy(self, seconds: float) -> None:
-        self.busy_seconds += seconds
+        self.thread.shutdown(wait=True)

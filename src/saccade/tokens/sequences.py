@@ -7,16 +7,16 @@ positions that it has alone. Use in one thread at a time, under `torch.inference
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
 
 from saccade.errors import ModelRefusedError
-from saccade.models.families.base import ModelFamily
 from saccade.models.local_weights import Checkpoint, capped, logit_cap
 from saccade.tokens.batch import GridReader, rope_positions
 from saccade.tokens.build import PromptDelta
@@ -29,6 +29,7 @@ from saccade.tokens.caches import (
     state_bytes,
 )
 from saccade.tokens.pictures import PictureTensors
+from saccade.tokens.sampling_weights import LanguageNumbers
 from saccade.tokens.segments import PromptPicture
 
 _log = logging.getLogger(__name__)
@@ -36,95 +37,176 @@ _log = logging.getLogger(__name__)
 _CAPTURED = frozenset({"qwen2_5_vl", "qwen3_vl", "internvl", "glm4v", "glm46v", "gemma4"})
 """Families whose passes were captured on a GPU. Experts are chosen by the host, which no graph can hold."""
 
+_AHEAD = 8
+"""Tokens that captured passes sample of each row before the host looks at them; what is behind an end is dropped."""
+
 Step = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, int], torch.Tensor]
 """(ids (rows, 1), positions (axes, rows, 1), lengths of the rows, places) -> logits (rows, vocabulary)."""
 
 
-def can_capture(device: torch.device, family: ModelFamily) -> bool:
-    """Return whether decoding is captured: on a GPU, in a run of one process, as divided weights come and go."""
-    return device.type == "cuda" and family.model_type in _CAPTURED and not torch.distributed.is_initialized()
+def can_capture(device: torch.device, checkpoint: Checkpoint) -> bool:
+    """Return whether decoding is captured: on a GPU, unless weights are divided, which hooks gather."""
+    if device.type != "cuda" or checkpoint.family.model_type not in _CAPTURED:
+        return False
+    if not torch.distributed.is_initialized():
+        return True
+    from torch.distributed.fsdp import FSDPModule
+
+    return not any(isinstance(module, FSDPModule) for module in checkpoint.model.modules())
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """How the next tokens of some rows are drawn."""
+
+    temperatures: Sequence[float]
+    """Of each row; 0 is greedy, and counts as 1."""
+    uniforms: Sequence[Sequence[float]]
+    """Of each row, from 0 to below 1: one for each token."""
+
+    def tensors(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return temperatures (rows, 1), which rows are greedy (rows,), and uniforms (rows, tokens)."""
+        heat = torch.tensor([value or 1.0 for value in self.temperatures], device=device)[:, None]
+        greedy = torch.tensor([not value for value in self.temperatures], device=device)
+        return heat, greedy, torch.tensor(self.uniforms, dtype=torch.float64, device=device)
+
+
+def draw_tokens(
+    logits: torch.Tensor, forbidden: torch.Tensor, heat: torch.Tensor, greedy: torch.Tensor, uniforms: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw a token for each row, without waiting for the device: int64 (rows,), with natural log-probabilities (rows,).
+
+    Those are under the softmax of logits / heat over ids that may be sampled. The token is where the cumulative
+    probability passes the uniform number: a draw depends only on its row. A forbidden id is never drawn. Where logits
+    are no numbers, the log-probability is none.
+
+    Args:
+        logits: (rows, vocabulary).
+        forbidden: bool (vocabulary,).
+        heat: (rows, 1), above 0.
+        greedy: bool (rows,): whether the likeliest token is taken.
+        uniforms: float64 (rows,), from 0 to below 1.
+    """
+    logprobs = torch.log_softmax(logits.float().masked_fill(forbidden, -torch.inf) / heat, dim=-1)
+    sums = logprobs.double().exp().cumsum(-1)
+    # Rounding must not reach the sum itself: after it are ids without probability.
+    thresholds = torch.minimum(uniforms * sums[:, -1], torch.nextafter(sums[:, -1], torch.zeros_like(uniforms)))
+    drawn = torch.searchsorted(sums, thresholds[:, None], right=True)[:, 0].clamp(max=sums.shape[1] - 1)
+    tokens = torch.where(greedy, logprobs.argmax(-1), drawn)
+    return tokens, logprobs.gather(-1, tokens[:, None])[:, 0]
 
 
 @dataclass
-class _Captured:
-    """One shape: the inputs of a pass over it, and the graph captured of it."""
+class _Shape:
+    """What a pass over some rows reads and writes in place, and the graph captured of it."""
 
     ids: torch.Tensor
     positions: torch.Tensor
     lengths: torch.Tensor
-    logits: torch.Tensor | None = None
+    heat: torch.Tensor
+    greedy: torch.Tensor
+    uniforms: torch.Tensor
+    step: torch.Tensor
+    """int64 (1,): of the next token, among those that are sampled ahead."""
+    tokens: torch.Tensor
+    """int64 (rows, `_AHEAD`)."""
+    logprobs: torch.Tensor
+    warm: bool = False
+    """Whether a pass was made: in the first one libraries initialise."""
     graph: torch.cuda.CUDAGraph | None = None
+
+    @classmethod
+    def empty(cls, rows: int, axes: int, device: torch.device) -> Self:
+        """Make one for `rows` rows."""
+
+        def zeros(*shape: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
+            return torch.zeros(shape, dtype=dtype, device=device)
+
+        heat, greedy = zeros(rows, 1, dtype=torch.float32) + 1, zeros(rows, dtype=torch.bool)
+        uniforms, logprobs = zeros(rows, _AHEAD, dtype=torch.float64), zeros(rows, _AHEAD, dtype=torch.float32)
+        whole = zeros(rows, 1), zeros(axes, rows, 1), zeros(rows)
+        return cls(*whole, heat, greedy, uniforms, zeros(1), zeros(rows, _AHEAD), logprobs)
 
 
 class StepGraphs:
     """Decodes by CUDA graphs of one cache, whose buffers and weights must stay in place.
 
     A pass over one token of each row is thousands of small kernels, which Python starts slower than a GPU runs them. A
-    graph is captured for each shape that recurs, and replayed with new ids, positions and lengths. Rows are padded to a
-    few shapes; results of the padding are dropped, and no row grows by it.
+    graph of the pass and the draw is captured for each shape that recurs, and replayed: it writes the token where the
+    next replay reads it, so several tokens are sampled without a word from the host. Rows are padded to a few shapes;
+    results of the padding are dropped, and no row grows by it.
     """
 
-    def __init__(self, cache: RaggedCache, step: Step, device: torch.device) -> None:
+    def __init__(self, cache: RaggedCache, forbidden: torch.Tensor) -> None:
         self._cache = cache
-        self._step = step
-        self._device = device
-        self._shapes: dict[tuple[int, int], _Captured] = {}
+        self._forbidden = forbidden
+        self._shapes: dict[tuple[int, int], _Shape] = {}
         self._moves = cache.moves
         self._pool: tuple[int, int] | None = None
         """Memory that all graphs share: one is replayed at a time."""
         self._works = True
 
-    def __call__(self, ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """Return logits of one token of each of the first rows, which grow by it.
+    def __call__(
+        self, pass_over: Step, ids: torch.Tensor, positions: torch.Tensor, draws: Draws
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Sample tokens of each of the first rows, which grow by them; return (count, tokens) and log-probabilities.
 
         Args:
-            ids: int64 (count, 1).
+            pass_over: the pass.
+            ids: int64 (count, 1), the last token of each.
             positions: int64 (axes, count, 1).
+            draws: of the rows.
         """
-        count = len(ids)
-        rows, end = self._cache.step_shape(count)
+        count, steps = len(ids), len(draws.uniforms[0])
+        rows, end = self._cache.step_shape(count, steps)
         if self._cache.moves != self._moves:
             self._shapes.clear()
             self._pool, self._moves = None, self._cache.moves  # torch gives up the memory with its last graph
-        known = self._shapes.get((rows, end))
-        one = known or self._empty(rows, len(positions))
+        if (rows, end) not in self._shapes:
+            self._shapes[rows, end] = _Shape.empty(rows, len(positions), self._forbidden.device)
+        one = self._shapes[rows, end]
         one.ids[:count].copy_(ids)
         one.positions[:, :count].copy_(positions)
         one.lengths.copy_(torch.tensor(self._cache.lengths[:rows]))
-        if known is None:  # not captured: libraries initialise in the first pass
-            self._shapes[rows, end] = one
-            logits = self._step(one.ids, one.positions, one.lengths, end)
-        else:
-            logits = self._replayed(one, end)
-        self._cache.grow(count)
-        return logits[:count]
+        heat, greedy, uniforms = draws.tensors(torch.device("cpu"))
+        one.heat[:count].copy_(heat)
+        one.greedy[:count].copy_(greedy)
+        one.uniforms[:count, :steps].copy_(uniforms)
+        one.step.zero_()
+        for _ in range(steps):
+            if one.graph is None and one.warm and self._works:
+                self._capture(pass_over, one, end)
+            if one.graph is None:
+                self._advance(pass_over, one, end)
+            else:
+                one.graph.replay()
+            one.warm = True
+        self._cache.grow(count, steps)
+        return one.tokens[:count, :steps], one.logprobs[:count, :steps]
 
-    def _replayed(self, one: _Captured, end: int) -> torch.Tensor:
-        if one.graph is None and self._works:
-            self._capture(one, end)
-        if one.graph is None or one.logits is None:
-            return self._step(one.ids, one.positions, one.lengths, end)
-        one.graph.replay()
-        return one.logits
+    def _advance(self, pass_over: Step, one: _Shape, end: int) -> None:
+        """Sample a token of each row, and make it the last one."""
+        logits = pass_over(one.ids, one.positions, one.lengths, end)
+        uniforms = one.uniforms.index_select(1, one.step)[:, 0]
+        tokens, logprobs = draw_tokens(logits, self._forbidden, one.heat, one.greedy, uniforms)
+        one.ids.copy_(tokens[:, None])
+        one.tokens.index_copy_(1, one.step, tokens[:, None])
+        one.logprobs.index_copy_(1, one.step, logprobs[:, None])
+        for counter in (one.positions, one.lengths, one.step):
+            counter.add_(1)
 
-    def _capture(self, one: _Captured, end: int) -> None:
+    def _capture(self, pass_over: Step, one: _Shape, end: int) -> None:
         graph = torch.cuda.CUDAGraph()
         self._pool = self._pool or torch.cuda.graph_pool_handle()
         try:
             with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
-                one.logits = self._step(one.ids, one.positions, one.lengths, end)
+                self._advance(pass_over, one, end)
         except RuntimeError as error:
             self._works = False
             reason = str(error).splitlines()[0]
             _log.warning("decoding goes on without CUDA graphs, which is slower: a pass was not captured: %s", reason)
             return
         one.graph = graph
-
-    def _empty(self, rows: int, axes: int) -> _Captured:
-        def zeros(*shape: int) -> torch.Tensor:
-            return torch.zeros(shape, dtype=torch.int64, device=self._device)
-
-        return _Captured(zeros(rows, 1), zeros(axes, rows, 1), zeros(rows))
 
 
 class Policy(Protocol):
@@ -143,6 +225,8 @@ class TokenSequence:
     """One episode's tokens in the cache."""
 
     random: np.random.Generator
+    drawn: list[float] = field(default_factory=list)
+    """Of `random`, for the next tokens."""
     ids: list[int] = field(default_factory=list)
     """Read and sampled."""
     unread: int = 0
@@ -160,6 +244,11 @@ class TokenSequence:
     def unread_ids(self) -> tuple[int, ...]:
         """The unread ids."""
         return tuple(self.ids[len(self.ids) - self.unread :])
+
+    def uniforms(self, count: int) -> list[float]:
+        """Return the numbers by which the next `count` tokens are drawn."""
+        self.drawn += self.random.random(max(0, count - len(self.drawn))).tolist()
+        return self.drawn[:count]
 
     def extend(self, delta: PromptDelta) -> None:
         """Append tokens to be read next."""
@@ -201,17 +290,38 @@ class SequenceBatch:
         self._most = most_tokens
         self._cache = make_cache(policy, len(sequences), cache_bytes)
         self._cached_as = cache_argument(policy.checkpoint.model.model)
-        device, family = policy.checkpoint.device, policy.checkpoint.family
-        self._graphs = StepGraphs(self._cache, self._step, device) if can_capture(device, family) else None
+        checkpoint = policy.checkpoint
+        captured = can_capture(checkpoint.device, checkpoint)
+        self._graphs = StepGraphs(self._cache, checkpoint.forbidden) if captured else None
         self.sequences = list(sequences)
+        self._numbers = LanguageNumbers.of(checkpoint.model)
 
-    def admit(self, count: int) -> int:
-        """Make room for as many of the first `count` sequences as fit, emptying others; return their number. Raises
-        `ModelRefusedError` if not even the first one fits.
+    @property
+    def ahead(self) -> int:
+        """Tokens that are sampled at once where nothing else is to be read."""
+        return 1 if self._graphs is None else _AHEAD
+
+    def bytes_read(self, count: int, steps: int) -> float:
+        """Return the bytes of weights, keys and values that the last `steps` tokens of the first rows were read for."""
+        places = sum(self._cache.lengths[:count]) * steps - count * steps * (steps - 1) / 2
+        weights = self._numbers.read(count) * cache_dtype(self._policy).itemsize
+        return float(steps * weights + places * cache_bytes_of(self._policy))
+
+    def is_reading(self, count: int) -> bool:
+        """Return whether one of the first `count` sequences has more to read than its last token."""
+        return any(sequence.unread != 1 or len(sequence.ids) == 1 for sequence in self.sequences[:count])
+
+    def admit(self, count: int, steps: int = 1) -> int:
+        """Make room for `steps` tokens of as many of the first `count` sequences as fit, emptying others.
+
+        Return their number.
+
+        Raises:
+            ModelRefusedError: not even the first one fits.
         """
         longest = fitting = end = 0
         for number, sequence in enumerate(self.sequences[:count], start=1):
-            longest = max(longest, len(sequence.ids))
+            longest = max(longest, len(sequence.ids) + steps - 1)
             if not self._cache.fits(number, longest):
                 break
             fitting, end = number, longest
@@ -251,12 +361,45 @@ class SequenceBatch:
         self._cache.swap(one, other)
         self.sequences[one], self.sequences[other] = self.sequences[other], self.sequences[one]
 
+    def sample(self, count: int, draws: Draws) -> tuple[list[list[int]], list[list[float]]]:
+        """Sample the next tokens of the first `count` sequences, with their log-probabilities.
+
+        One token of each, or where nothing else is to be read as many as `draws` are for, of which the last is unread.
+
+        Raises:
+            FloatingPointError: the logits are no numbers.
+        """
+        if self._graphs is None or self.is_reading(count):
+            heat, greedy, uniforms = draws.tensors(self._policy.checkpoint.device)
+            forbidden = self._policy.checkpoint.forbidden
+            drawn = draw_tokens(self.read(count), forbidden, heat, greedy, uniforms[:, 0])
+            tokens, logprobs = (tensor[:, None].tolist() for tensor in drawn)
+        else:
+            ids, positions = self._last_tokens(self.sequences[:count])
+            tokens, logprobs = (tensor.tolist() for tensor in self._graphs(self._step, ids, positions, draws))
+            for sequence, own in zip(self.sequences[:count], tokens, strict=True):
+                more = len(own) - 1
+                sequence.positions += range(sequence.position, sequence.position + more)
+                sequence.position += more
+        check_numbers(logprobs)
+        for sequence, own in zip(self.sequences[:count], tokens, strict=True):
+            del sequence.drawn[: len(own)]
+            sequence.ids += own
+            sequence.unread = 1
+        return tokens, logprobs
+
+    def drop(self, place: int, tokens: int) -> None:
+        """Drop the last `tokens` of the sequence at `place`, which it sampled behind its end."""
+        if tokens:
+            sequence = self.sequences[place]
+            del sequence.ids[-tokens:], sequence.positions[-tokens:]
+            sequence.position -= tokens
+            self._cache.lengths[place] -= tokens
+
     def read(self, count: int) -> torch.Tensor:
         """Read the unread tokens of the first `count` sequences; return logits (count, vocabulary) of the next."""
-        if any(sequence.unread != 1 or len(sequence.ids) == 1 for sequence in self.sequences[:count]):
+        if self.is_reading(count):
             return self.read_places(range(count))
-        if self._graphs is not None:
-            return self._graphs(*self._last_tokens(self.sequences[:count]))
         return self._logits(self._forward(range(count))[:, 0])
 
     def read_places(self, places: Sequence[int]) -> torch.Tensor:
@@ -383,6 +526,12 @@ class SequenceBatch:
         with self._policy.autocast():
             logits: torch.Tensor = self._policy.checkpoint.model.get_output_embeddings()(hidden)
         return capped(logits.float(), logit_cap(self._policy.checkpoint.config))
+
+
+def check_numbers(logprobs: Sequence[Sequence[float]]) -> None:
+    """Raise FloatingPointError if the logits of one were no numbers."""
+    if any(math.isnan(value) for row in logprobs for value in row):
+        raise FloatingPointError("the model's arithmetic overflowed; take float32, or a lower learning rate")
 
 
 def cache_dtype(policy: Policy) -> torch.dtype:

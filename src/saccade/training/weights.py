@@ -104,6 +104,10 @@ class Trainable:
         """Return whether the parameter of that name belongs to the vision tower."""
         return _within(name, self.encoder.family.vision_parts)
 
+    def is_projector(self, name: str) -> bool:
+        """Return whether it maps features of the tower to the language model."""
+        return _within(name, self.encoder.family.projector_parts)
+
 
 def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> Trainable:
     """Load the checkpoint that `settings` name on `device`, with trained weights in float32.

@@ -1,8 +1,11 @@
-"""None"""
+"""Episodes that decode together: as each alone, as one pass, with graphs and without, in bounded caches."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,13 +24,12 @@ from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.record.trajectory import FinishReason, Sampling
 from saccade.tokens import sequences
-from saccade.tokens import sequences as step_graphs
 from saccade.tokens.build import PromptDelta, TokenStream
 from saccade.tokens.caches import RaggedCache, row_bytes, state_bytes
 from saccade.tokens.decoder import TransformersEngine
 from saccade.tokens.scheduler import PlainPolicy, Scheduler
 from saccade.tokens.segments import TokenTrajectory
-from saccade.tokens.sequences import StepGraphs, cache_bytes_of
+from saccade.tokens.sequences import Draws, StepGraphs, cache_bytes_of
 from saccade.tokens.turn import ContextFullError, SampledTurn, TurnRequest
 
 PLAYED_FAMILIES = (
@@ -198,7 +200,7 @@ async def test_a_cancelled_question_lets_the_others_go_on(qwen: TinyPolicy, stor
         await waiting
 
 
-@pytest.fixture(scope="module", params=sorted(step_graphs._CAPTURED))
+@pytest.fixture(scope="module", params=sorted(sequences._CAPTURED))
 def captured_policy(request: pytest.FixtureRequest) -> TinyPolicy:
     return policy(tiny_folder(request.param))
 
@@ -222,39 +224,75 @@ async def rolled_captured(
 
 
 class Replayed:
-    """Runs a pass over the tensors that it was captured with, into the same logits."""
+    """Runs a pass over the tensors that it was captured with."""
 
-    def __init__(self, graphs: StepGraphs, one: step_graphs._Captured, end: int) -> None:
+    def __init__(self, advance: Callable[[], None]) -> None:
         self.count = 0
-        self._made = lambda: graphs._step(one.ids, one.positions, one.lengths, end)
-        self.logits = one.logits = torch.full_like(self._made(), torch.nan)
+        self._advance = advance
 
     def replay(self) -> None:
         self.count += 1
-        self.logits.copy_(self._made())
+        self._advance()
+
+
+@pytest.fixture
+def captured(monkeypatch: pytest.MonkeyPatch) -> list[Replayed]:
+    """Graphs that were captured, as if there were a GPU."""
+    made: list[Replayed] = []
+
+    def capture(graphs: StepGraphs, pass_over: Any, one: sequences._Shape, end: int) -> None:
+        made.append(Replayed(lambda: graphs._advance(pass_over, one, end)))
+        one.graph = made[-1]  # type: ignore[assignment]
+
+    monkeypatch.setattr(sequences, "can_capture", lambda device, checkpoint: True)
+    monkeypatch.setattr(StepGraphs, "_capture", capture)
+    return made
 
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("cache_bytes", [None, 4e6])
 async def test_episodes_are_the_same_with_graphs_and_without(
-    captured_policy: TinyPolicy, tmp_path: Path, cache_bytes: float | None, monkeypatch: pytest.MonkeyPatch
+    captured_policy: TinyPolicy, tmp_path: Path, cache_bytes: float | None, request: pytest.FixtureRequest
 ) -> None:
+    """Tokens that are sampled ahead and fall behind an end leave no trace: neither in the cache nor in later draws."""
     store = MediaStore(tmp_path / "media")
     plain = await rolled_captured(captured_policy, store, cache_bytes)
-    captured: list[Replayed] = []
-
-    def capture(graphs: StepGraphs, one: step_graphs._Captured, end: int) -> None:
-        captured.append(Replayed(graphs, one, end))
-        one.graph = captured[-1]  # type: ignore[assignment]
-
-    monkeypatch.setattr(sequences, "can_capture", lambda device, family: True)
-    monkeypatch.setattr(StepGraphs, "_capture", capture)
+    captured: list[Replayed] = request.getfixturevalue("captured")
     replayed = await rolled_captured(captured_policy, store, cache_bytes)
     assert 0 < len(captured) < 10
     assert sum(one.count for one in captured) > 20
     for one, other in zip(plain, replayed, strict=True):
         assert one.ids().tolist() == other.ids().tolist()
         np.testing.assert_allclose(one.logprobs(), other.logprobs(), atol=3e-5)
+
+
+async def test_nothing_of_a_batch_is_left_when_its_episodes_are_over(
+    qwen: TinyPolicy, store: MediaStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also without the garbage collector, which would come too late: an update needs the memory at once."""
+    monkeypatch.setattr(sequences, "can_capture", lambda device, checkpoint: True)
+    monkeypatch.setattr(StepGraphs, "_capture", lambda *args: None)
+    engine = TransformersEngine(qwen, store)
+    made: list[weakref.ref[RaggedCache]] = []
+
+    def watched(*args: Any) -> Any:
+        batch = make_batch(*args)
+        made.append(weakref.ref(batch._cache))
+        return batch
+
+    make_batch, engine.make_batch = engine.make_batch, watched  # type: ignore[method-assign]
+    gc.disable()
+    try:
+        slots = engine.slots([1, 2])
+        ask = TurnRequest(plain(qwen, "Say it."), max_tokens=20)
+        await asyncio.gather(*(slot.generate(ask) for slot in slots))
+        assert made[0]() is not None
+        for slot in slots:
+            slot.release()
+        assert made[0]() is None
+    finally:
+        gc.enable()
+        await engine.close()
 
 
 def test_graphs_of_buffers_that_were_replaced_are_given_up_with_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,9 +308,15 @@ def test_graphs_of_buffers_that_were_replaced_are_given_up_with_their_memory(mon
     monkeypatch.setattr("torch.cuda.CUDAGraph", lambda: SimpleNamespace(replay=lambda: None))
     monkeypatch.setattr("torch.cuda.graph", capture)
     cache = RaggedCache(2)
-    graphs = StepGraphs(cache, lambda ids, positions, lengths, end: torch.zeros(len(ids), 3), torch.device("cpu"))
-    for _ in range(140):  # past the first 128 places, where buffers are made longer
-        graphs(torch.zeros(2, 1, dtype=torch.int64), torch.zeros(1, 2, 1, dtype=torch.int64))
+    graphs = StepGraphs(cache, torch.zeros(3, dtype=torch.bool))
+    draws = Draws([1.0, 0.0], [[0.5] * 4] * 2)
+    for _ in range(35):  # past the first 128 places, where buffers are made longer
+        graphs(
+            lambda ids, positions, lengths, end: torch.zeros(len(ids), 3),
+            torch.zeros(2, 1, dtype=torch.int64),
+            torch.zeros(1, 2, 1, dtype=torch.int64),
+            draws,
+        )
     assert taken == [(0, 1), (0, 2)]
     assert cache.lengths == [140, 140]
 
@@ -280,9 +324,10 @@ def test_graphs_of_buffers_that_were_replaced_are_given_up_with_their_memory(mon
 def test_a_row_beyond_those_that_are_read_keeps_its_last_place() -> None:
     cache = RaggedCache(4)
     cache.lengths = [5, 6, 7, 128]  # as long as the buffers are
-    assert cache.step_shape(3) == (3, 128)
+    assert cache.step_shape(3, 1) == (3, 128)
     cache.lengths[3] = 127
-    assert cache.step_shape(3) == (4, 128)
+    assert cache.step_shape(3, 1) == (4, 128)
+    assert cache.step_shape(3, 2) == (3, 128)
 
 
 @pytest.mark.few(1)
@@ -291,7 +336,7 @@ async def test_a_pass_that_cannot_be_captured_is_said_and_run(
 ) -> None:
     store = MediaStore(tmp_path / "media")
     plain = await rolled_captured(captured_policy, store)
-    monkeypatch.setattr(sequences, "can_capture", lambda device, family: True)
+    monkeypatch.setattr(sequences, "can_capture", lambda device, checkpoint: True)
 
     def refuse(*args: object, **more: object) -> None:
         raise RuntimeError("operation not permitted when stream is capturing\nmore")

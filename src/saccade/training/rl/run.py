@@ -39,7 +39,9 @@ from saccade.tokens.caches import (
     state_bytes,
 )
 from saccade.tokens.pictures import PictureTensors
+from saccade.tokens.sampling_weights import copied_bytes
 from saccade.training.checkpoints import RunState
+from saccade.training.efficiency import Meter
 from saccade.training.learner import Learner, make_learner
 from saccade.training.memory import (
     MemoryPlan,
@@ -157,12 +159,14 @@ def _sampling(settings: RlSettings, memory: TrainingMemory, reference: PlanItem,
     reading = reading_pass(memory.skeleton, tokens)
     rows = -(-settings.generation.max_concurrency // settings.generation.decoding_batches)
     vocabulary = memory.skeleton.config.get_text_config().vocab_size
+    copies = copied_bytes(memory.skeleton.model) if memory.skeleton.low else 0
     return Phase(
         "sampling",
         (
             PlanItem("weights", state.weights, "use servers (engine.source=vllm, engine.gpus), or more --processes"),
             PlanItem("optimizer", state.optimizer, "divide it over more GPUs (model.shard=true, --processes)"),
             PlanItem("gathered weights", state.gathered_sampling, "use servers (engine.source=vllm, engine.gpus)"),
+            PlanItem("weights in the arithmetic's precision", copies, "use servers (engine.source=vllm, engine.gpus)"),
             PlanItem("keys and values", settings.generation.cache * GIB, "lower generation.cache"),
             PlanItem("pictures and videos", memory.pixels, fewer),
             PlanItem("reading prompts", max(reading.most, memory.vision.held + reading.most), fewer),
@@ -309,7 +313,7 @@ class _RlRun:
             settings.max_logprob_diff or (1.0 if loose else 1e-3),
             train_mode=settings.model.gradient_checkpointing,
         )
-        return Trainer(recipe, dialect, resources, settings.generation, scorer, updater)
+        return Trainer(recipe, dialect, resources, settings.generation, scorer, updater, Meter.of(trained))
 
     def _validation_tasks(self) -> TaskList | None:
         validation = self._settings.validation

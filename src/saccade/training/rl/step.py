@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -29,6 +29,9 @@ from saccade.record.task import Task
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.tasks.sources.broken import LEFT_OUT
 from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, token_row, work
+from saccade.tokens.decoder import Decoded, TransformersEngine
+from saccade.tokens.sampling_weights import in_low_precision
+from saccade.training.efficiency import Meter
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
 from saccade.training.rl.engine import rest_servers, sync_weights
@@ -261,6 +264,8 @@ class Trainer:
     generation: GenerationSettings
     scorer: Scorer
     updater: Updater
+    meter: Meter | None = None
+    """None: steps do not say how near they are to the limits of the device."""
 
     @property
     def processes(self) -> Processes:
@@ -276,7 +281,7 @@ class Trainer:
         trained, limits, timing = self.updater.learner.trained, self.recipe.rounds, StepTiming()
         trained.model.eval()
         groups: list[RolloutGroup] = []
-        selection = Selection()
+        selection, before = Selection(), self.decoded()
         rounds, last = 0, cursor + limits.rounds * limits.tasks + len(tasks.ids)
         while rounds < limits.rounds and cursor < last:
             places = range(cursor, cursor + limits.tasks)
@@ -296,6 +301,7 @@ class Trainer:
         if compared:
             await rest_servers(self.resources.engine, self.updater.learner)
         sums = await asyncio.to_thread(self.updater.update, compared, number)
+        updating = time.perf_counter() - began
         if sums.updates:
             await sync_weights(self.resources.engine, self.updater.learner)
         timing.update = time.perf_counter() - began
@@ -304,7 +310,24 @@ class Trainer:
         every = (item for group in groups for item in group.rollouts)
         rollouts = list({item.id: item for item in (*every, *compared)}.values())  # in the order of `played`
         metrics = step_metrics(rollouts, selection, sums, timing, self.updater.learner.learning_rate)
+        if self.meter is not None:
+            metrics |= self._near(self.meter, compared, updating, self.decoded() - before)
         return StepResult(rollouts, cursor, int(sums.tokens), metrics)
+
+    def decoded(self) -> Decoded:
+        """Return what the engine of this process has decoded since it was made; nothing of a server."""
+        engine = self.resources.engine
+        return engine.decoded if isinstance(engine, TransformersEngine) else Decoded()
+
+    def _near(self, meter: Meter, compared: Sequence[Rollout], updating: float, decoded: Decoded) -> dict[str, float]:
+        """Return how near updating and decoding were to the limits of the device, as shares of them."""
+        values = {"bandwidth": meter.bandwidth(decoded.bytes, decoded.seconds)} if decoded.seconds else {}
+        if compared:
+            flops = meter.work.flops(token_row(item.trained_tokens()) for item in compared)
+            looked = flops.forward if self.recipe.loss.kl_weight else 0.0  # by the reference
+            made = self.recipe.optimizer.epochs * (flops.both + looked)
+            values["mfu"] = meter.mfu(made, updating, self.processes.count)
+        return values
 
     async def take(self, tasks: TaskList, places: Sequence[int]) -> dict[int, Task | None]:
         """Make this process's share of the tasks at `places` in the sequence of epochs; None for one left out."""
@@ -328,9 +351,17 @@ class Trainer:
         left = iter(played)
         return [[] if task is None else list(islice(left, size)) for task in tasks.values()]
 
-    def sampling(self) -> AbstractContextManager[None]:
-        """Gather the model where the engine of this process samples with it. Every process enters it alike."""
-        return self.updater.learner.gathered() if self.resources.engine.in_process else nullcontext()
+    @contextmanager
+    def sampling(self) -> Iterator[None]:
+        """Make the model ready where the engine of this process samples with it: whole, and in its arithmetic's
+        precision. Every process enters it alike.
+        """
+        learner = self.updater.learner
+        if not self.resources.engine.in_process:
+            yield
+            return
+        with learner.gathered(), in_low_precision(learner.trained.model, low=learner.trained.low_precision):
+            yield
 
     async def score(
         self, own: Sequence[Sequence[Rollout]], timing: StepTiming, *, trained_on: bool = True

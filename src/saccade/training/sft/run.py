@@ -44,8 +44,10 @@ from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, work
 from saccade.tokens.local_model import completion_of
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.prompt import build_prompt, placed
+from saccade.tokens.sampling_weights import in_low_precision
 from saccade.tokens.scheduler import Scheduler, write_alone
 from saccade.training.checkpoints import RunState
+from saccade.training.efficiency import Meter
 from saccade.training.folder import check_folder
 from saccade.training.learner import Learner, make_learner
 from saccade.training.memory import MemoryPlan, training_memory
@@ -139,10 +141,11 @@ def greedy_samples(
 
 @contextmanager
 def evaluating(trained: Trainable) -> Iterator[None]:
-    """Without dropout and gradient checkpointing."""
+    """Without dropout and gradient checkpointing, with weights in the precision of the arithmetic."""
     trained.model.eval()
     try:
-        yield
+        with in_low_precision(trained.model, low=trained.low_precision):
+            yield
     finally:
         trained.model.train()
 
@@ -328,6 +331,7 @@ class _Steps:
         self._examples = examples
         self._learner = learner
         self._trained = trained = learner.trained
+        self._meter = Meter.of(trained)
         self._total = total
         flash = settings.model.attention.startswith("flash") and trained.encoder.family.attention == "full"
         self._packed = settings.batch.layout == "packed" or (settings.batch.layout == "auto" and flash)
@@ -369,6 +373,7 @@ class _Steps:
             "learned_tokens": learned,
             "tokens": tokens_before + tokens,
             "tokens_per_second": tokens / seconds,
+            "mfu": self._meter.mfu(self._meter.work.flops(rows).both, seconds, self._learner.processes.count),
             "epoch": (step + 1) * len(rows) / len(self._examples.train),
         }
 

@@ -23,10 +23,9 @@ from tests.training.rl.policies import TinyPolicy, policy
 from saccade.media.store import MediaStore
 from saccade.models.families.video import SpecialToken
 from saccade.tokens.build import PromptDelta
-from saccade.tokens.decoder import sample_tokens
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture
-from saccade.tokens.sequences import SequenceBatch, TokenSequence
+from saccade.tokens.sequences import Draws, SequenceBatch, TokenSequence, draw_tokens
 
 Answer = dict[str, Any]
 _LOADING = threading.Lock()
@@ -145,7 +144,10 @@ class SamplingServer:
         for token, value in ({} if self.deaf else asked.bias).items():
             bias[0, token] = value
         nothing = torch.zeros(plain.shape[-1], dtype=torch.bool)
-        (token,), (logprob,) = sample_tokens(plain + bias, nothing, [asked.heat], [batch.sequences[0].random.random()])
+        heat, greedy, uniforms = Draws([asked.heat], [batch.sequences[0].uniforms(1)]).tensors(plain.device)
+        batch.sequences[0].drawn.clear()
+        drawn = draw_tokens(plain + bias, nothing, heat, greedy, uniforms[:, 0])
+        token, logprob = int(drawn[0]), float(drawn[1])
         scaled = plain if self.raw else plain + bias if self.cold else (plain + bias) / (asked.heat or 1.0)
         logprobs = torch.log_softmax(scaled, -1)[0]
         if not made.ids and asked.ranked:
