@@ -34,8 +34,9 @@ class ModelSettings(Settings):
     """Part of the vision tower that is trained: none, the projector to the language model, all."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of the arithmetic. `bfloat16` keeps trained weights in float32. `auto`: bfloat16 on a GPU, float32 on a CPU."""
-    attention: str = "sdpa"
-    """As transformers names it: `sdpa`, `eager`, `flash_attention_2`, ..."""
+    attention: str = "auto"
+    """`auto`: torch's own, over rows of several lengths (`saccade.training.attention`); or as transformers names it:
+    `sdpa`, `eager`, `flash_attention_2`, ..."""
     vision_attention: str = ""
     """The same for the vision tower only; empty: as `attention`. On a CPU `eager` is faster for tiny pictures."""
     gradient_checkpointing: bool = False

@@ -20,6 +20,7 @@ from saccade.models.local_tokens import write_video_rules
 from saccade.models.local_weights import Checkpoint, load_checkpoint, logit_cap
 from saccade.tokens.batch import Batch
 from saccade.tokens.encoder import Encoder
+from saccade.training.attention import PACKED, boundaries, use_packed
 from saccade.training.settings import LoraSettings, ModelSettings
 from saccade.training.token_scores import LogitRules, TokenScores, token_scores
 
@@ -60,8 +61,13 @@ class TokenScorer(torch.nn.Module):  # type: ignore[misc]
             name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
             for name, value in batch.pictures.items()
         }
+        packed = batch.packed and model.config.get_text_config()._attn_implementation == PACKED
         hidden = model.model(
-            input_ids=batch.ids.to(device), position_ids=batch.positions.to(device), use_cache=False, **pictures
+            input_ids=batch.ids.to(device),
+            position_ids=batch.positions.to(device),
+            attention_mask=boundaries([length for _, _, length in batch.spans]) if packed else None,
+            use_cache=False,
+            **pictures,
         ).last_hidden_state
         before = chosen[:, 1:].to(device)  # a token is predicted at the position in front of it
         heat = torch.tensor([temperature or 1.0], device=device)
@@ -92,6 +98,12 @@ class Trainable:
         """The transformers model, adapters inside."""
         return self.checkpoint.model
 
+    @property
+    def packs(self) -> bool:
+        """Whether several trajectories in one row need no mask of all their pairs of tokens."""
+        attention = str(self.model.config.get_text_config()._attn_implementation)
+        return "flash" in attention and self.encoder.family.attention == "full"
+
     def parameters(self) -> dict[str, torch.nn.Parameter]:
         """Return the trained weights by name."""
         return {name: value for name, value in self.model.named_parameters() if value.requires_grad}
@@ -121,8 +133,11 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
     model = checkpoint.model
     _limit_pictures(checkpoint.image_processor, settings.picture_pixels)
     encoder = Encoder.of(checkpoint)
+    packs = settings.attention == "auto" and encoder.family.attention == "full"
     try:
-        model.set_attn_implementation(settings.attention)
+        model.set_attn_implementation("sdpa" if settings.attention == "auto" else settings.attention)
+        if packs:
+            use_packed(model.config)
         if settings.vision_attention:
             model.set_attn_implementation({"vision_config": settings.vision_attention})
     except (ValueError, ImportError) as error:

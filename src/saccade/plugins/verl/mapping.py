@@ -141,10 +141,11 @@ def _model(settings: RlSettings) -> list[ConfigLine]:
     model, actor = settings.model, "actor_rollout_ref.actor"
     exact = exact_floats(settings)
     dtype = "float32" if exact else "bfloat16"
+    attention = "sdpa" if model.attention == "auto" else model.attention
     precision = {"param_dtype": "fp32" if exact else "bf16", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
     return [
         ConfigLine("actor_rollout_ref.model.path", located(model.source), "model.source"),
-        ConfigLine("actor_rollout_ref.model.override_config.attn_implementation", model.attention, "model.attention"),
+        ConfigLine("actor_rollout_ref.model.override_config.attn_implementation", attention, "model.attention"),
         ConfigLine(
             "actor_rollout_ref.model.enable_gradient_checkpointing",
             model.gradient_checkpointing,

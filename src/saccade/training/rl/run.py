@@ -302,7 +302,9 @@ class _RlRun:
         loose = trained.low_precision or not settings.engine.exact
         updater = Updater(
             self._learner,
-            Collator(trained.encoder, PictureTensors(trained.encoder, self._store), trained.model, packed=False),
+            Collator(
+                trained.encoder, PictureTensors(trained.encoder, self._store), trained.model, packed=trained.packs
+            ),
             recipe,
             reference,
             settings.max_tokens_per_batch,

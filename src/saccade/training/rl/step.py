@@ -19,7 +19,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from saccade.dialects.base import Dialect
 from saccade.episode.flow import Plan
@@ -212,16 +214,23 @@ class ForwardOutput:
     """Whether the token was sampled (bool)."""
 
 
+def in_rows(values: Sequence[NDArray[Any]], fill: float | bool) -> Tensor:
+    """Lay out per-token values of trajectories as (rows, tokens), with `fill` behind the shorter ones."""
+    return pad_sequence([torch.from_numpy(value) for value in values], batch_first=True, padding_value=fill)
+
+
 def sampled_logprobs(
     trained: Trainable, batch: Batch, rows: Sequence[BatchRow], temperature: float | None
 ) -> ForwardOutput:
-    """Return log-probabilities of the sampled tokens of `batch`, which holds `rows`, padded; greedy counts as 1.
+    """Return log-probabilities of the sampled tokens of `batch`, which holds `rows`; greedy counts as 1.
 
-    In float32 over the ids that may be sampled: before any update they are those of the sampling.
+    In float32 over the ids that may be sampled: before any update they are those of the sampling. The result has a row
+    for each trajectory, also where `batch` has them packed.
     """
-    mask = batch.lay_out([row.trained for row in rows], False).to(trained.checkpoint.device)
+    chosen = [row.trained for row in rows]
     with trained.autocast():
-        scores = trained.scorer(batch, mask, temperature)
+        scores = trained.scorer(batch, batch.lay_out(chosen, False), temperature)
+    mask = in_rows(chosen, False).to(trained.checkpoint.device)
     logprobs, entropy = (
         torch.zeros(mask.shape, device=mask.device).masked_scatter(mask, values)
         for values in (scores.logprobs, scores.entropy)
@@ -363,7 +372,7 @@ class Updater:
     reference: Trainable | None
     """The reference policy, where it is not the policy without its adapter."""
     max_tokens: int
-    """Most tokens of a forward pass, padding included."""
+    """Most tokens of a forward pass, padding included where there is any."""
     max_logprob_diff: float
     """Largest difference of a log-probability between sampling and training before any update, in nats."""
     train_mode: bool = False
@@ -394,7 +403,7 @@ class Updater:
         rows = [token_row(item.trained_tokens()) for item in rollouts]
         totals = Totals(float(sum(row.trained.sum() for row in rows)), float(len(rows)))
         lengths = [len(row) for row in rows]
-        passes = forward_passes(lengths, self.max_tokens, packed=False)
+        passes = forward_passes(lengths, self.max_tokens, packed=self.learner.trained.packs)
         own = UpdateMetrics()
         for item in self.learner.share_passes(passes, work(lengths, passes)):
             loss, metrics = self.loss([rollouts[at] for at in item.rows], [rows[at] for at in item.rows], totals)
@@ -419,8 +428,8 @@ class Updater:
             reference = reference_logprobs(trained, self.reference, batch, rows, temperature)
         inputs = LossInputs(
             logprobs=output.logprobs,
-            behaviour=batch.lay_out([item.behaviour_logprobs() for item in rollouts], 0.0).to(device),
-            advantages=batch.lay_out([item.token_advantages() for item in rollouts], 0.0).to(device),
+            behaviour=in_rows([item.behaviour_logprobs() for item in rollouts], 0.0).to(device),
+            advantages=in_rows([item.token_advantages() for item in rollouts], 0.0).to(device),
             mask=output.mask.float(),
             reference=reference,
             entropy=output.entropy,

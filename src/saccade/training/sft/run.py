@@ -328,8 +328,7 @@ class _Steps:
         self._learner = learner
         self._trained = trained = learner.trained
         self._total = total
-        flash = settings.model.attention.startswith("flash") and trained.encoder.family.attention == "full"
-        self._packed = settings.batch.layout == "packed" or (settings.batch.layout == "auto" and flash)
+        self._packed = settings.batch.layout == "packed" or (settings.batch.layout == "auto" and trained.packs)
         self._media = media = ManyStores([*settings.data.runs, str(out)])
         pictures = PictureTensors(trained.encoder, media, settings.data.picture_cache_mib * 2**20)
         looked_at = PictureTensors(trained.encoder, media, 2**26)
