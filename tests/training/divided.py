@@ -93,6 +93,7 @@ def scenario(checkpoint: Path, out: Path, name: str, processes: Processes) -> No
     optimizer_bytes = local_bytes([value for values in state for value in values.values() if value.ndim])
     done = 0 if stored is None else stored[0].step
     learner.save(checkpoints, RunState(done + 2, 0, "data"))
+    checkpoints.finish()
     with learner.gathered(), torch.inference_mode(), trained.autocast():  # by itself: the first process alone
         hidden = None
         if processes.is_main:

@@ -228,6 +228,7 @@ class ActiveRun:
             try:
                 yield
             finally:
+                self._hear_of_checkpoint()
                 if self._journal is not None:
                     self._journal.close()
 
@@ -245,6 +246,7 @@ class ActiveRun:
         if self._journal is not None:
             self._journal.metrics(state.step, values)
             self._callback.step(state.step, values)
+        self._hear_of_checkpoint(wait=False)
 
     def record_validation(self, values: Metrics, samples: Iterable[Mapping[str, str]]) -> None:
         """Record a validation; `samples` are consumed only in the process that writes."""
@@ -256,9 +258,14 @@ class ActiveRun:
             self._journal.sample(self.state.step, sample)
 
     def save_if_due(self) -> None:
-        """Write a checkpoint if one is due."""
+        """Begin to write a checkpoint if one is due; the last steps' is there when `writing` ends."""
         if self.due(self._settings.keep.every):
-            self._callback.saved(self._learner.save(self._checkpoints, self.state))
+            self._hear_of_checkpoint()
+            self._learner.save(self._checkpoints, self.state)
+
+    def _hear_of_checkpoint(self, *, wait: bool = True) -> None:
+        if (folder := self._checkpoints.finish(wait=wait)) is not None:
+            self._callback.saved(folder)
 
     def export(self, dialects: Mapping[str, int]) -> Path:
         """Export the checkpoint, which learned `dialects`; return its folder. The learner must not be used again."""
