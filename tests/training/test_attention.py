@@ -140,7 +140,6 @@ def learned(trained: Trainable, run: RunFolder, *, packed: bool) -> tuple[Tensor
         ("qwen2_5_vl", {"language": "lora", "lora": {"dropout": 0.0}}),
     ],
 )
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")  # peft asks for it
 def test_packed_rows_learn_what_padded_rows_learn(family: str, more: dict[str, object], run: RunFolder) -> None:
     settings = ModelSettings.model_validate({"source": str(tiny_folder(family)), "vision": "full", **more})
     trained = load_trainable(settings, torch.device("cpu"), 0)

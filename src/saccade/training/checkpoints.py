@@ -91,9 +91,7 @@ class Checkpoints:
     def finish(self, *, wait: bool = True) -> Path | None:
         """Return the folder of the checkpoint that was begun, once; None where there is none (without `wait`: yet).
 
-        Raises:
-            OSError: it could not be written.
-            TrainingError: another process ended.
+        Raises `OSError`: it could not be written; `TrainingError`: another process ended.
         """
         if self._written is None or not (wait or self._written.done()):
             return None
@@ -132,8 +130,7 @@ class Checkpoints:
     def latest(self) -> tuple[RunState, StoredTensors, StoredTensors] | None:
         """Return state, weights and optimizer tensors of the last checkpoint; None if there is none.
 
-        Raises:
-            TrainingError: it cannot be read.
+        Raises `TrainingError`: it cannot be read.
         """
         folders, advice = self._saved(), "Delete that folder to resume from the one before."
         if not folders:

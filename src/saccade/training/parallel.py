@@ -85,8 +85,7 @@ class Processes:
     def all_gather(self, item: T) -> list[T]:
         """Return the item of each process, by rank; items are pickled.
 
-        Raises:
-            TrainingError: another process ended.
+        Raises `TrainingError`: another process ended.
         """
         if self.count == 1:
             return [item]

@@ -52,8 +52,7 @@ class TrainingJournal:
     def __init__(self, out: Path, settings: KeepSettings, step: int, config: dict[str, Any]) -> None:
         """Continue after `step` steps: later lines, from before a kill, are removed.
 
-        Raises:
-            UnavailableError: the tracker is not installed.
+        Raises `UnavailableError`: the tracker is not installed.
         """
         self._out = out
         for name in ("metrics.jsonl", "samples.jsonl"):
@@ -138,8 +137,7 @@ _SEEN_SECONDS = 60.0
 def check_shared(out: Path, processes: Processes) -> None:
     """Check that processes on several hosts see one folder `out`; every process calls it.
 
-    Raises:
-        SettingsError: some do not; says which.
+    Raises `SettingsError`: some do not; says which.
     """
     if not processes.several_hosts:
         return
@@ -199,8 +197,7 @@ class ActiveRun:
     def resume(self, refusal: str) -> None:
         """Continue from the last checkpoint, where there is one.
 
-        Raises:
-            TrainingError: it was trained on other data (`refusal`), for more steps already, or it cannot be read.
+        Raises `TrainingError`: it was trained on other data (`refusal`), for more steps already, or it cannot be read.
         """
         checkpoint = self._checkpoints.latest()
         if checkpoint is None:

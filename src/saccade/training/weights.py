@@ -21,6 +21,7 @@ from saccade.models.local_weights import Checkpoint, load_checkpoint, logit_cap
 from saccade.tokens.batch import Batch
 from saccade.tokens.encoder import Encoder
 from saccade.training.attention import PACKED, boundaries, use_packed
+from saccade.training.parts import decoder_layers
 from saccade.training.settings import LoraSettings, ModelSettings
 from saccade.training.token_scores import LogitRules, TokenScores, token_scores
 
@@ -35,8 +36,7 @@ class TokenScorer(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, model: Any, forbidden: Tensor, chunk: int) -> None:
         """Wrap `model`; `forbidden` is bool (vocabulary,) on its device, `chunk` the positions with logits at once.
 
-        Raises:
-            TrainingError: the model's head has a bias, which no known family has.
+        Raises `TrainingError`: the model's head has a bias, which no known family has.
         """
         super().__init__()
         self.model = model
@@ -120,10 +120,8 @@ class Trainable:
 def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> Trainable:
     """Load the checkpoint that `settings` name on `device`, with trained weights in float32.
 
-    Raises:
-        ModelRefusedError: it cannot be loaded.
-        TrainingError: its family is not supported.
-        SettingsError: the attention implementation or the size of pictures cannot be had.
+    Raises `ModelRefusedError`: it cannot be loaded; `TrainingError`: its family is not supported; `SettingsError`: the
+    attention implementation or the size of pictures cannot be had.
     """
     low = is_low(settings, device.type)
     loaded = stored_dtype(settings, low=low)
@@ -146,8 +144,7 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
         )
         raise SettingsError(f"{settings_text} cannot be had here: {error}") from error
     adapter = choose_weights(model, encoder.family, settings, low=low, seed=seed)
-    if settings.gradient_checkpointing:
-        checkpoint_activations(model)
+    checkpoint_activations(model, settings.gradient_checkpointing)
     scorer = TokenScorer(model, checkpoint.forbidden, settings.logit_chunk)
     return Trainable(checkpoint, encoder, adapter, low, scorer)
 
@@ -222,10 +219,18 @@ def _adapter(model: Any, settings: LoraSettings, seed: int) -> Any:
         raise SettingsError(f"model.lora.targets name no layer of the language model: {error}") from error
 
 
-def checkpoint_activations(model: Any) -> None:
-    """Let `model` recompute its layers' activations in the backward pass."""
+def checkpoint_activations(model: Any, layers: bool | int | str) -> None:
+    """Let the first `layers` of the language model, and the tower, recompute their activations in the backward pass.
+
+    All for True, none for False. Those that keep theirs come last: they are freed before any layer recomputes.
+    """
+    if not layers:
+        return
     enable = getattr(model, "activation_checkpointing_enable", None)  # its name from transformers 5.23 on
     (enable or model.gradient_checkpointing_enable)()
+    if layers is not True and layers != "auto":
+        for layer in decoder_layers(model)[int(layers) :]:
+            layer.gradient_checkpointing = False
 
 
 def _limit_pictures(image_processor: Any, pixels: int) -> None:
