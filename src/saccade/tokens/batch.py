@@ -115,6 +115,11 @@ class Batch:
     spans: tuple[tuple[int, int, int], ...]
     """Of each trajectory: row, first token, number of tokens."""
 
+    @property
+    def packed(self) -> bool:
+        """Whether several trajectories are in one row."""
+        return len(self.spans) > len(self.ids)
+
     def lay_out(self, values: Sequence[NDArray[Any]], fill: float | bool) -> torch.Tensor:
         """Lay out one array of per-token values for each trajectory like `ids`; `fill` elsewhere."""
         tensor = torch.full(self.ids.shape, fill, dtype=torch.from_numpy(values[0]).dtype)

@@ -319,11 +319,9 @@ class SourceTasks:
 def task_source(tasks: Sequence[Task] | Sequence[str] | str, store: MediaStore, dialect: Dialect) -> TaskSource:
     """Return a list of tasks, or sources by their names, as a source; of worlds their training split.
 
-    Raises:
-        SettingsError: the list is empty, two tasks share an id, a name means nothing (suggests the nearest), or the
-            dialect cannot show a task.
-        RegistryError: code of the user's own cannot be loaded.
-        DataError, RecordError: the data of a source cannot be read.
+    Raises `SettingsError`: the list is empty, two tasks share an id, a name means nothing (suggests the nearest), or
+    the dialect cannot show a task; `RegistryError`: code of the user's own cannot be loaded; `DataError`,
+    `RecordError`: the data of a source cannot be read.
     """
     if isinstance(tasks, str):
         tasks = (tasks,)
@@ -460,10 +458,8 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
     ) -> tuple[EnvObservation, dict[str, Any]]:
         """Begin an episode with a random task, or the one that `options={"task": id or index}` names.
 
-        Raises:
-            SettingsError: there is no such task, or an option is unknown.
-            MediaError: pictures of the task are not in the store.
-            gymnasium.error.ClosedEnvironmentError: it was closed.
+        Raises `SettingsError`: there is no such task, or an option is unknown; `MediaError`: pictures of the task are
+        not in the store. gymnasium.error.ClosedEnvironmentError: it was closed.
         """
         if not self._finalizer.alive:
             raise gymnasium.error.ClosedEnvironmentError("this environment was closed; make another one")

@@ -173,8 +173,7 @@ def check_engine_is_there(settings: RlSettings, processes: int) -> None:
 def check_hosts(settings: RlSettings) -> None:
     """Check a run whose processes are on several hosts.
 
-    Raises:
-        SettingsError: it would start servers, which only their own host can reach.
+    Raises `SettingsError`: it would start servers, which only their own host can reach.
     """
     named = {"engine.source=vllm": settings.engine.source == VLLM, "judge.gpus": settings.judge.gpus is not None}
     for name, starts in named.items():

@@ -55,7 +55,8 @@ class BatchSettings(Settings):
     tokens: PositiveInt = 16_384
     """Most tokens of a forward pass, padding included; gradients are accumulated over as many as a step needs."""
     layout: Literal["auto", "padded", "packed"] = "auto"
-    """`packed`: trajectories end to end, seeing themselves only. `auto`: packed with flash attention, else padded."""
+    """`packed`: trajectories end to end, seeing themselves only. `auto`: packed where that needs no mask of all pairs
+    of tokens, as with `model.attention` `auto` and `flash_attention_2`; else padded."""
 
 
 class SftValidationSettings(Settings):

@@ -100,11 +100,7 @@ class ServerProcess(GuardedProcess):
         super().__init__(command, environment, log)
 
     async def wait_until_ready(self, seconds: float) -> None:
-        """Wait until it answers `/health`.
-
-        Raises:
-            ModelLostError: it ended, or is not ready after `seconds`.
-        """
+        """Wait until it answers `/health`. Raises `ModelLostError`: it ended, or is not ready after `seconds`."""
         end = time.monotonic() + seconds
         async with httpx.AsyncClient(base_url=self.address, timeout=5, trust_env=False) as client:
             while time.monotonic() < end:
@@ -174,9 +170,7 @@ async def vllm_servers(
 def check_servers(settings: EngineSettings, training: int, judging: int = 0) -> tuple[list[int | None], str]:
     """Return the GPU of each server, as `serving_devices` does, and the program; before weights are loaded.
 
-    Raises:
-        SettingsError: the machine has not as many GPUs.
-        UnavailableError: vLLM is not installed.
+    Raises `SettingsError`: the machine has not as many GPUs; `UnavailableError`: vLLM is not installed.
     """
     import torch
 

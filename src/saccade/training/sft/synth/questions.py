@@ -111,10 +111,8 @@ async def make_questions(
 ) -> QuestionProgress:
     """Ask about every picture that has no questions in `out` yet.
 
-    Raises:
-        SettingsError: a source is no folder of pictures, or `out` was made with other settings.
-        PromptFileError: a prompt file of the teacher cannot be used.
-        ModelError: outages that do not end, or a refusal whatever is asked.
+    Raises `SettingsError`: a source is no folder of pictures, or `out` was made with other settings; `PromptFileError`:
+    a prompt file of the teacher cannot be used; `ModelError`: outages that do not end, or a refusal whatever is asked.
     """
     teacher = settings.teacher
     check_sampling(teacher.model, teacher.sampling)
