@@ -27,6 +27,19 @@ from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import AnswerType, NamedMedia, Task
 
+
+class NamedBytes(bytes):
+    """The bytes of an encoded file, with the name that it had."""
+
+    name: str
+
+    def __new__(cls, data: bytes, name: str) -> NamedBytes:
+        """Copies `data`."""
+        made = super().__new__(cls, data)
+        made.name = name
+        return made
+
+
 OwnMedia = str | os.PathLike[str] | bytes | Image.Image | NDArray[Any]
 """A user's picture or video."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -56,6 +69,8 @@ def take(media: OwnMedia, store: MediaStore, settings: OwnMediaSettings) -> Take
         MediaError: it cannot be read, or is too large.
         UnavailableError: it may be a video, and what reads videos is not installed.
     """
+    if isinstance(media, NamedBytes):
+        return _encoded(media, media.name, store, settings)
     if isinstance(media, bytes):
         taken = _encoded(media, "bytes", store, settings)
         return replace(taken, name="video" if isinstance(taken.parts[0], VideoPart) else "picture")

@@ -78,12 +78,12 @@ def serve(
         _check_spoken(base, name)
     token = find_token(token_file, host)
     models: dict[str, Model] = {name: load_model(name, base.retry) for name in names}
-    application = agent_app(
-        AgentPool(models, base, serving), token=token, only_local=is_loopback(host), allow_urls=allow_urls
-    )
+    pool = AgentPool(models, base, serving)
+    application = agent_app(pool, token=token, only_local=is_loopback(host), allow_urls=allow_urls)
     if token is None:
         print("saccade serve: no token is asked for, so every program of this machine may ask.", file=sys.stderr)
-    listed = ", ".join(names).replace("{", "{{").replace("}", "}}")
+    known = ", ".join(short if short == spec else f"{short} is {spec}" for short, spec in pool.specs.items())
+    listed = known.replace("{", "{{").replace("}", "}}")
     line = f"saccade serve: {{url}}/v1 ({listed}; Ctrl-C ends it)\nsaccade serve: {{url}}/ is the page to ask from"
     raise typer.Exit(serve_app(application, host, port, line, grace_seconds=GRACE_SECONDS))
 

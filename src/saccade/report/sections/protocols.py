@@ -643,7 +643,7 @@ def protocols(by_run: Mapping[str, Mapping[str, Findings]], own: Mapping[str, Ma
     if panels:
         panels[0] = replace(panels[0], notes=(*panels[0].notes, INTERVALS))
     panels += own_panels(own)
-    return Section("protocols", "Looking and reasoning", tuple(panels)) if panels else None
+    return Section("protocols", "Looking and reasoning", tuple(panels), folded=True) if panels else None
 
 
 def findings_text(findings: Findings) -> str:
