@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +22,7 @@ from saccade.errors import (
 )
 from saccade.errors import SettingsError as WrongSettingError
 from saccade.media.download import is_url
+from saccade.media.store import from_base64
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason, Trajectory
 from saccade.sandbox.base import MIB
 from saccade.tasks.frames import FrameSettings
@@ -204,7 +203,6 @@ def of_validation(error: ValidationError) -> RequestError:
 
 _DATA: Final = re.compile(r"\s*data:[^,]*;\s*base64\s*,", re.IGNORECASE)
 """Of any type: the bytes decide."""
-_URL_SAFE: Final = str.maketrans("-_", "+/")
 _ROLES: Final = {
     "system": "Instructions",
     "developer": "Instructions",
@@ -304,9 +302,8 @@ def _media(value: Any, where: str, allow_urls: bool) -> OwnMedia:
     match = _DATA.match(url)
     if match is not None:
         try:
-            text = "".join(unquote(url[match.end() :]).split()).translate(_URL_SAFE).rstrip("=")
-            return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-        except (binascii.Error, ValueError) as error:
+            return from_base64(unquote(url[match.end() :]))
+        except ValueError as error:
             raise RequestError(f"{where} is no base64: {error}.", param=where, code="invalid_image_url") from None
     if is_url(url) and allow_urls:
         return url
