@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256 as _sha256
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from PIL import Image
 
@@ -122,6 +122,17 @@ def data_url(data: bytes) -> str:
     return f"data:{mime_type(data)};base64,{base64.b64encode(data).decode('ascii')}"
 
 
+def from_base64(text: str) -> bytes:
+    """Return the bytes of base64 as clients write it: with line breaks, without padding, in the alphabet of URLs.
+
+    Raises:
+        ValueError: it is no base64.
+    """
+    plain = "".join(text.split()).translate(_URL_SAFE).rstrip("=")
+    return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+
+
+_URL_SAFE: Final = str.maketrans("-_", "+/")
 _log = logging.getLogger(__name__)
 _OF_READING = (errno.ENOENT, errno.EACCES, errno.EISDIR, errno.ENOTDIR, errno.EPERM)
 _HEX = re.compile(r"[0-9a-f]{64}")

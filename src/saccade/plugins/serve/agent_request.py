@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +22,7 @@ from saccade.errors import (
 )
 from saccade.errors import SettingsError as WrongSettingError
 from saccade.media.decode import is_url
+from saccade.media.store import from_base64
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason, Trajectory
 from saccade.sandbox.base import MIB
 from saccade.tasks.frames import FrameSettings
@@ -206,7 +205,6 @@ _DATA: Final = re.compile(r"\s*data:[^,]*;\s*base64\s*,", re.IGNORECASE)
 """Of any type: the bytes decide."""
 _NAME: Final = 100
 """Characters of a file's name that are kept, from its end."""
-_URL_SAFE: Final = str.maketrans("-_", "+/")
 _ROLES: Final = {
     "system": "Instructions",
     "developer": "Instructions",
@@ -313,9 +311,8 @@ def read_media(value: Any, where: str, *, allow_urls: bool = False) -> OwnMedia:
     match = _DATA.match(url)
     if match is not None:
         try:
-            text = "".join(unquote(url[match.end() :]).split()).translate(_URL_SAFE).rstrip("=")
-            data = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-        except (binascii.Error, ValueError) as error:
+            data = from_base64(unquote(url[match.end() :]))
+        except ValueError as error:
             raise RequestError(f"{where} is no base64: {error}.", param=where, code="invalid_image_url") from None
         return NamedBytes(data, _string(name, where)[-_NAME:]) if name else data
     if is_url(url) and allow_urls:

@@ -28,7 +28,7 @@ from saccade.episode.ask import AskSettings, check_speaks, planned, suited
 from saccade.episode.drive import EventCallback, begun, run_episode, unwatched
 from saccade.episode.flow import Ask, Event, Plan
 from saccade.errors import SaccadeError
-from saccade.media.download import OwnMediaSettings
+from saccade.media.decode import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.registry import check_sampling

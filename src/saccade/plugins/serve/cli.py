@@ -129,9 +129,7 @@ def mcp(
     ] = None,
     tool: Annotated[
         list[str] | None,
-        typer.Option(
-            "--tools", metavar="NAME", help="Typed tool to offer. May be repeated.  [default: all that are installed]"
-        ),
+        typer.Option("--tools", metavar="NAME", help="Typed tool to offer as well. May be repeated.  [default: none]"),
     ] = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over streamable HTTP and not over stdio.")] = False,
     host: Annotated[str, typer.Option(help="With --http: address to listen on.")] = "127.0.0.1",
@@ -179,17 +177,13 @@ def mcp(
 
 
 def _toolbox(names: list[str], calls: ToolCallSettings) -> Toolbox:
-    """Load the tools of these names; without names all that can be called here, and print the others."""
+    """Load the tools of these names. Raises `SettingsError` if one lacks something here, `RegistryError` as it does."""
     from saccade.tools.toolbox import Toolbox
 
-    tools = Toolbox.of(*names, calls=calls)
-    missing = tools.missing()
-    listed = "; ".join(f"{name} ({need})" for name, need in missing.items())
-    if names and missing:
+    tools = Toolbox.of(*names, calls=calls) if names else Toolbox(())
+    if missing := tools.missing():
+        listed = "; ".join(f"{name} ({need})" for name, need in missing.items())
         raise SettingsError(f"not available here: {listed}. Or do not name it.")
-    if missing:
-        print(f"saccade mcp: not available here, so not offered: {listed}.", file=sys.stderr)
-        tools = Toolbox.of(*(tool.name for tool in tools.definitions if tool.name not in missing), calls=calls)
     return tools
 
 
