@@ -33,7 +33,7 @@ from benchmarks.sandbox_peers import (
     milliseconds,
 )
 from saccade.errors import SaccadeError, SandboxError
-from saccade.plugins.audit.attacks.surroundings import descendants
+from saccade.plugins.audit.attacks.runner import descendants
 
 FIRST = "import numpy, PIL.Image, matplotlib.pyplot as plt\nprint('ready')"
 LOOK = "print(image_clue_0.size, image_clue_0.getpixel((7, 7)))"

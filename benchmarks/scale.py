@@ -43,7 +43,7 @@ from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import sandbox_at
 from saccade.errors import SandboxError, SettingsError
 from saccade.media.store import MediaStore
-from saccade.plugins.audit.attacks.surroundings import descendants
+from saccade.plugins.audit.attacks.runner import descendants
 from saccade.plugins.worlds.random_checkpoint import save_tiny
 from saccade.record.content import Answer, Code
 from saccade.record.execution import Status

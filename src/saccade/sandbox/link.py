@@ -319,7 +319,7 @@ class Link:
                 self.prepare(rollback=True)
                 await self._prepared_within(max(seconds, LEAST_SECONDS))
         except asyncio.CancelledError:
-            if not self._prepared.cancelled():
+            if self._prepared is None or not self._prepared.cancelled():
                 raise
             # Not the caller was cancelled, but this link was closed while he waited.
             raise SandboxLostError("the session was closed, or its sandbox started again") from None

@@ -74,7 +74,8 @@ def attend(
     elif cu_seq_lens_q is not None:
         ends, is_causal = cu_seq_lens_q, False
     else:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, is_causal, **more)
+        out, _ = sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, is_causal, **more)
+        return out, None
     why = _unfit(query, dropout)
     if not why:
         longest = more.get("max_length_q") or int(ends.diff().max())

@@ -35,7 +35,7 @@ from starlette.types import Receive, Scope, Send
 from saccade.core.web import is_origin_of
 from saccade.episode.flow import Ask, Call, Event, Run, Wrote
 from saccade.errors import RegistryError, SaccadeError, UnavailableError
-from saccade.media.download import OwnMediaSettings
+from saccade.media.decode import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.plugins.serve.agent_request import AgentQuestion, RequestError, as_request_error, error_body, read_media
 from saccade.plugins.serve.agents import AgentPool, ServedEpisode
