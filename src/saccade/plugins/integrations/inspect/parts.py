@@ -44,7 +44,7 @@ from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.task import Task
 from saccade.record.trajectory import FinishReason, Trajectory, conversation, total
 from saccade.rewards.rubric import as_rubric
-from saccade.training.env.task_pools import names_of, task_of
+from saccade.tasks.sources.task_set import names_of, task_of
 
 # A model of inspect_ai as the loop asks it, and a conversation as inspect_ai's viewer shows it.
 #
