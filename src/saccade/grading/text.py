@@ -164,7 +164,7 @@ _STATED: Final = tuple(
         + _UP_TO,
         r"es\shandelt\ssich\sum\s" + _UP_TO,
         r"(?:es(?!\shandelt)|é|è|c'est|ce\ssont|esto\ses|esta\ses|este\ses|isto\sé|este\sé|esta\sé|questo\sè|questa\sè|das\sist|dies\sist|dit\sis|to\sjest"
-        r"|det\sär|bu\sbir|bu|ini\sadalah|đây\slà|нa)\s" + _UP_TO,
+        r"|det\sär|bu\sbir|bu|ini\sadalah|đây\slà)\s" + _UP_TO,
         r"(?:auf|in)\s(?:dem|diesem)\s[^\W\d]+\s(?:ist|sind|sieht\sman)\s"
         + _UP_TO
         + r"(?:\s(?:zu\ssehen|abgebildet|dargestellt))?",
