@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from saccade.sandbox.promises import Promise
+from saccade.sandbox.isolation import Promise
 from saccade.sandbox.result import RunResult
 
 BREACH = "BREACH:"
